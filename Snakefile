@@ -1,0 +1,43 @@
+# Popdesic: cohorts of VCFs -> panel -> distances -> geodesics -> maps -> report.
+#
+#   snakemake --cores all                      the study in this folder (the embedded example)
+#   snakemake --cores all --directory STUDY    the study in STUDY/config
+#   snakemake --profile slurm                  the same on a cluster
+#   snakemake --cores all distance             up to a stage: panel, encode, distance, geodesic, ...
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/ingest.smk"
+include: "workflow/rules/qc.smk"
+include: "workflow/rules/panel.smk"
+include: "workflow/rules/encode.smk"
+include: "workflow/rules/distance.smk"
+include: "workflow/rules/embedding.smk"
+include: "workflow/rules/geodesic.smk"
+
+
+localrules:
+    all,
+    ingest,
+    qc,
+    panel,
+    encode,
+    distance,
+    geodesic,
+    embedding,
+
+
+rule all:
+    default_target: True
+    input:
+        rules.qc.input,
+        rules.distance.input,
+        rules.geodesic.input,
+        rules.embedding.input,

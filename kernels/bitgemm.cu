@@ -1,0 +1,120 @@
+// bitgemm: packing the stored planes before the product, and finishing its sums afterwards.
+//
+// Formula   out[i][j] = sum_k weight_k * popcount(A[i][plane_a(k)] & B[j][plane_b(k)])
+//           The product itself is in bitgemm_wgmma.cu, bitgemm_mma.cu and bitgemm_popc.cu.
+// Source    DESIGN section 5; the planes are those of planes.npy (u = genotype >= 1,
+//           v = genotype = 2, c = called).
+// Portable  nothing here exists on NVIDIA alone (no inline assembly, no warp shuffles).
+
+// Letters, in the order of PLANE_LETTERS in backend/base.py.
+enum Letter { LETTER_U, LETTER_V, LETTER_C, LETTER_Z, LETTER_E, LETTER_H };
+
+constexpr int PACK_ROWS = 32;     // samples of one thread block of pack_planes
+constexpr int PACK_STAGES = 16;   // stages that it walks
+constexpr int N_COUNTED = 3;      // u, v, c
+
+__device__ __forceinline__ u64 derive_letter(int letter, u64 u, u64 v, u64 c) {
+    switch (letter) {
+        case LETTER_U: return u;
+        case LETTER_V: return v;
+        case LETTER_C: return c;
+        case LETTER_Z: return c & ~u;
+        case LETTER_E: return u & ~v;
+        default: return (c & ~u) | v;
+    }
+}
+
+// pack_planes: stored planes of one site range to packed planes of the letters asked for.
+// Shapes    words (n_samples, n_planes, row_words) uint64, of which the range is n_words words
+//           from first_word on, holding n_sites valid sites; n_planes 2 (complete: c = all valid
+//           sites) or 3 (u and v are masked by c); packed as in common.cuh, `n_letters` planes;
+//           counts (n_samples, 3) int64: += number of u, v, c bits of each sample.
+// Threads   8 lanes a sample (one 16-byte chunk each) x 32 samples; grid (samples / 32,
+//           stages / 16).
+// Shared    32 x 3 counters.
+// Overflow  counters of one thread block: 16 stages * 1 024 bits, far below 2^31.
+extern "C" __global__ void __launch_bounds__(PACK_ROWS * CHUNKS)
+pack_planes(const u64* __restrict__ words, u8* __restrict__ packed, u64* __restrict__ counts,
+            const int* __restrict__ letters, int n_letters, int n_samples, int n_planes,
+            i64 row_words, i64 first_word, i64 n_words, i64 n_sites, int n_tiles, int n_stages) {
+    __shared__ u32 counted[PACK_ROWS][N_COUNTED];
+    const int chunk = threadIdx.x % CHUNKS;
+    const int local_row = threadIdx.x / CHUNKS;
+    const int sample = blockIdx.x * PACK_ROWS + local_row;
+    const int tile = sample / TILE_ROWS;
+    const int row = sample % TILE_ROWS;
+    if (chunk < N_COUNTED) counted[local_row][chunk] = 0;
+    __syncthreads();
+
+    const u64* source = words + (i64)sample * n_planes * row_words + first_word;
+    const int position = row * STAGE_BYTES + ((chunk ^ (row & 7)) * CHUNK_BYTES);
+    const int first_stage = blockIdx.y * PACK_STAGES;
+    const int end_stage = min(first_stage + PACK_STAGES, n_stages);
+    u32 n_u = 0, n_v = 0, n_c = 0;
+    for (int stage = first_stage; stage < end_stage; ++stage) {
+        u64 u[2] = {0, 0}, v[2] = {0, 0}, c[2] = {0, 0};
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const i64 word = (i64)stage * STAGE_WORDS + chunk * 2 + half;
+            if (sample < n_samples && word < n_words) {
+                const i64 left = n_sites - word * 64;
+                const u64 valid = left >= 64 ? ~0ull : left > 0 ? (1ull << left) - 1 : 0ull;
+                c[half] = n_planes > 2 ? source[2 * row_words + word] & valid : valid;
+                u[half] = source[word] & c[half];
+                v[half] = source[row_words + word] & c[half];
+            }
+            n_u += __popcll(u[half]);
+            n_v += __popcll(v[half]);
+            n_c += __popcll(c[half]);
+        }
+        for (int i = 0; i < n_letters; ++i) {
+            const int letter = letters[i];
+            ulonglong2 bits;
+            bits.x = derive_letter(letter, u[0], v[0], c[0]);
+            bits.y = derive_letter(letter, u[1], v[1], c[1]);
+            u8* target = packed + (((i64)i * n_stages + stage) * n_tiles + tile) * TILE_BYTES;
+            *reinterpret_cast<ulonglong2*>(target + position) = bits;
+        }
+    }
+    atomicAdd(&counted[local_row][0], n_u);
+    atomicAdd(&counted[local_row][1], n_v);
+    atomicAdd(&counted[local_row][2], n_c);
+    __syncthreads();
+    if (sample < n_samples && chunk < N_COUNTED)
+        atomicAdd(counts + (i64)sample * N_COUNTED + chunk, (u64)counted[local_row][chunk]);
+}
+
+// finish_rows: accumulators of some rows to the int64 result.
+// Formula   out[i][j] = scale * (acc[i][j] + total[i][j]) + row_term[i] + column_term[j]; where
+//           only the upper triangle of tiles was computed, a tile below the diagonal is the
+//           transposed tile above it, with the two terms exchanged.
+// Shapes    acc (padded rows, acc_columns) int32 or null; total the same, int64, or null;
+//           row_term (m), column_term (n) int64; out (n_rows, n) int64: rows first_row onwards.
+// Threads   32 x 8, each block one 32 x 32 square; grid (columns / 32, rows / 32).
+// Shared    a 32 x 33 square of int64, for the transposition.
+extern "C" __global__ void __launch_bounds__(256)
+finish_rows(const int* __restrict__ acc, const i64* __restrict__ total,
+            const i64* __restrict__ row_term, const i64* __restrict__ column_term,
+            i64* __restrict__ out, i64 scale, int first_row, int n_rows, int n_columns,
+            i64 acc_columns, int symmetric) {
+    constexpr int SQUARE = 32, LINES = 8;
+    __shared__ i64 square[SQUARE][SQUARE + 1];
+    const int row0 = first_row + blockIdx.y * SQUARE;
+    const int column0 = blockIdx.x * SQUARE;
+    const int x = threadIdx.x % SQUARE;
+    // first_row is a multiple of SQUARE, so that a square lies in one tile
+    const bool mirrored = symmetric && row0 / TILE_ROWS > column0 / TILE_ROWS;
+    for (int y = threadIdx.x / SQUARE; y < SQUARE; y += LINES) {
+        const i64 at = mirrored ? (i64)(column0 + y) * acc_columns + row0 + x
+                                : (i64)(row0 + y) * acc_columns + column0 + x;
+        square[y][x] = (acc ? (i64)acc[at] : 0) + (total ? total[at] : 0);
+    }
+    __syncthreads();
+    for (int y = threadIdx.x / SQUARE; y < SQUARE; y += LINES) {
+        const int i = row0 + y, j = column0 + x;
+        if (i >= first_row + n_rows || j >= n_columns) continue;
+        const i64 sum = mirrored ? square[x][y] : square[y][x];
+        const i64 terms = mirrored ? row_term[j] + column_term[i] : row_term[i] + column_term[j];
+        out[(i64)(i - first_row) * n_columns + j] = scale * sum + terms;
+    }
+}

@@ -1,0 +1,251 @@
+// bitgemm_wgmma: weighted AND+popcount products of bit-planes on Hopper's tensor cores.
+//
+// Formula   outputs[o][i][j] += sum over the steps of o of weight * popcount(A[i] & B[j])
+//           (Program in common.cuh), for the 256 x 256 blocks of the result that are listed.
+// Source    DESIGN section 5. Instruction wgmma.mma_async m64n256k256 .b1 .and.popc, sm_90a.
+// Shapes    a, b packed planes (common.cuh) of a_tiles and b_tiles tiles; acc (outputs, padded
+//           rows of a, acc_columns) int32 with acc_stride elements between two outputs; blocks
+//           (n_blocks, 2) int32.
+// Threads   3 warpgroups. One copies; two multiply, 64 x 256 results each: 128 accumulators a
+//           thread. A thread block makes 128 x 256 results; CLUSTER = 2 of them share the 256
+//           columns of one block of the result, each copying half of B to both. Persistent.
+// Shared    STAGES slots of 48 KiB: one tile of A, two tiles of B, 1 024 sites each; a full and
+//           an empty mbarrier a slot.
+// Overflow  int32, see common.cuh.
+//
+// Compile with -DSTAGES=.. (slots that fit) and -DCLUSTER=1|2.
+
+constexpr int WARPGROUP = 128;
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / 32;
+constexpr int CONSUMER_ROWS = TILE_ROWS / CONSUMERS;
+constexpr int N_ACC = 128;                          // 64 x 256 results / 128 threads
+constexpr int A_BYTES = TILE_BYTES;
+constexpr int B_BYTES = BLOCK_TILES * TILE_BYTES;
+constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int K_STEP_BYTES = 256 / 8;               // sites of one wgmma
+constexpr int COPY_REGISTERS = 40, MULTIPLY_REGISTERS = 232;
+
+#define ACC8(i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), \
+                "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]), "+r"(d[i + 7])
+
+// d += popcount(A & B) over 256 sites: A 64 rows, B 256 rows, both in shared memory.
+__device__ __forceinline__ void multiply(int (&d)[N_ACC], u64 a, u64 b) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, "
+        "%40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, "
+        "%56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, "
+        "%72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, "
+        "%88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, "
+        "%104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, "
+        "%120, %121, %122, %123, %124, %125, %126, %127}, "
+        "%128, %129, 1;\n"
+        :
+          ACC8(0), ACC8(8),
+          ACC8(16), ACC8(24),
+          ACC8(32), ACC8(40),
+          ACC8(48), ACC8(56),
+          ACC8(64), ACC8(72),
+          ACC8(80), ACC8(88),
+          ACC8(96), ACC8(104),
+          ACC8(112), ACC8(120)
+        : "l"(a), "l"(b));
+}
+
+// Descriptor of a K-major operand with 128-byte rows and the 128-byte swizzle: start address,
+// 1 024 bytes between groups of 8 rows. The next 256 sites are 32 bytes on.
+__device__ __forceinline__ u64 describe(u32 address) {
+    return (u64)((address & 0x3FFFF) >> 4) | (1ull << 16) | ((u64)(1024 >> 4) << 32) | (1ull << 62);
+}
+
+__device__ __forceinline__ void barrier_init(u32 barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+__device__ __forceinline__ void barrier_expect(u32 barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+// One arrival at this barrier of thread block `rank` of the cluster. The barriers order nothing
+// but copies and wgmma, which have waits of their own: a wider scope than the default would put a
+// fence of the whole device into every stage (it halved the speed).
+__device__ __forceinline__ void barrier_arrive(u32 barrier, int rank) {
+    asm volatile(
+        "{.reg .b32 remote;\n"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];}\n" ::"r"(barrier),
+        "r"(rank)
+        : "memory");
+}
+__device__ __forceinline__ void barrier_wait(u32 barrier, int parity) {
+    u32 done = 0;
+    while (!done)
+        asm volatile(
+            "{.reg .pred p;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, p;}\n"
+            : "=r"(done)
+            : "r"(barrier), "r"(parity)
+            : "memory");
+}
+// Bulk copies from global to shared memory that report their bytes to `barrier`.
+__device__ __forceinline__ void copy_tile(u32 target, const u8* source, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        ::"r"(target), "l"(source), "r"(TILE_BYTES), "r"(barrier)
+        : "memory");
+}
+__device__ __forceinline__ void copy_tile_to_all(u32 target, const u8* source, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1], %2, [%3], %4;" ::"r"(target),
+        "l"(source), "r"(TILE_BYTES), "r"(barrier), "h"((short)((1 << CLUSTER) - 1))
+        : "memory");
+}
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
+}
+__device__ __forceinline__ int cluster_rank() {
+    u32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return CLUSTER == 1 ? 0 : (int)rank;
+}
+
+// The ring of slots, walked in step by the copying and the multiplying warpgroups.
+struct Ring {
+    int slot = 0, parity = 0;
+    __device__ __forceinline__ void advance() {
+        if (++slot == STAGES) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict__ acc,
+              const Step* __restrict__ steps, const int2* __restrict__ blocks, int n_steps,
+              int n_blocks, int n_splits, int n_stages, int a_tiles, int b_tiles,
+              i64 acc_columns, i64 acc_stride, int symmetric) {
+    extern __shared__ u8 shared[];
+    const u32 slots = ((u32)__cvta_generic_to_shared(shared) + 1023) & ~1023u;
+    const u32 full = slots + STAGES * SLOT_BYTES;
+    const u32 empty = full + STAGES * 8;
+    const int rank = cluster_rank();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < STAGES; ++i) {
+            barrier_init(full + 8 * i, 1);
+            barrier_init(empty + 8 * i, CLUSTER * CONSUMER_WARPS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+        asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+    }
+    cluster_sync();
+
+    // A cluster takes whole blocks of the result; a single thread block takes halves of them.
+    constexpr int HALVES = BLOCK_TILES / CLUSTER;
+    const int n_items = n_blocks * n_splits * HALVES;
+    const int warpgroup = threadIdx.x / WARPGROUP;
+    if (warpgroup == 0) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
+        if (threadIdx.x == 0) {
+            Ring ring;
+            for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
+                const Item item = locate_item(i / HALVES, blocks, n_blocks, n_splits, n_stages);
+                const int half = CLUSTER == 1 ? i % HALVES : rank;
+                for (int s = 0; s < n_steps; ++s) {
+                    const u8* from_a = packed_tile(a, steps[s].plane_a, item.first_stage,
+                                                   item.block_row * BLOCK_TILES + half, a_tiles,
+                                                   n_stages);
+                    const u8* from_b = packed_tile(b, steps[s].plane_b, item.first_stage,
+                                                   item.block_column * BLOCK_TILES, b_tiles,
+                                                   n_stages);
+                    for (int k = item.first_stage; k < item.end_stage; ++k) {
+                        const u32 slot = slots + ring.slot * SLOT_BYTES;
+                        const u32 ready = full + 8 * ring.slot;
+                        barrier_wait(empty + 8 * ring.slot, ring.parity ^ 1);
+                        barrier_expect(ready, SLOT_BYTES);
+                        copy_tile(slot, from_a, ready);
+                        if (CLUSTER == 1) {
+                            copy_tile(slot + A_BYTES, from_b, ready);
+                            copy_tile(slot + A_BYTES + TILE_BYTES, from_b + TILE_BYTES, ready);
+                        } else {
+                            copy_tile_to_all(slot + A_BYTES + rank * TILE_BYTES,
+                                             from_b + rank * TILE_BYTES, ready);
+                        }
+                        from_a += (i64)a_tiles * TILE_BYTES;
+                        from_b += (i64)b_tiles * TILE_BYTES;
+                        ring.advance();
+                    }
+                }
+            }
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(MULTIPLY_REGISTERS));
+        const int consumer = warpgroup - 1;
+        const int warp = threadIdx.x % WARPGROUP / 32;
+        const int lane = threadIdx.x % 32;
+        Ring ring;
+        int d[N_ACC];
+        #pragma unroll
+        for (int j = 0; j < N_ACC; ++j) d[j] = 0;
+        for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
+            const Item item = locate_item(i / HALVES, blocks, n_blocks, n_splits, n_stages);
+            const int half = CLUSTER == 1 ? i % HALVES : rank;
+            for (int s = 0; s < n_steps; ++s) {
+                const Step step = steps[s];
+                #pragma unroll
+                for (int j = 0; j < N_ACC; ++j) d[j] *= step.multiplier;
+                int previous = -1;
+                for (int k = item.first_stage; k < item.end_stage; ++k) {
+                    const u32 slot_a = slots + ring.slot * SLOT_BYTES
+                                     + consumer * CONSUMER_ROWS * STAGE_BYTES;
+                    const u32 slot_b = slots + ring.slot * SLOT_BYTES + A_BYTES;
+                    barrier_wait(full + 8 * ring.slot, ring.parity);
+                    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+                    #pragma unroll
+                    for (int q = 0; q < STAGE_BYTES / K_STEP_BYTES; ++q)
+                        multiply(d, describe(slot_a + q * K_STEP_BYTES),
+                                 describe(slot_b + q * K_STEP_BYTES));
+                    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+                    // one group stays in flight: the slot before this one has been read
+                    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");
+                    if (previous >= 0 && lane < CLUSTER)
+                        barrier_arrive(empty + 8 * previous, lane);
+                    previous = ring.slot;
+                    ring.advance();
+                }
+                asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+                if (previous >= 0 && lane < CLUSTER)
+                    barrier_arrive(empty + 8 * previous, lane);
+
+                if (step.output >= 0) {
+                    const i64 row = (i64)(item.block_row * BLOCK_TILES + half) * TILE_ROWS
+                                  + consumer * CONSUMER_ROWS + warp * 16 + lane / 4;
+                    const i64 column = (i64)item.block_column * BLOCK_ROWS + lane % 4 * 2;
+                    int* upper = acc + step.output * acc_stride + row * acc_columns + column;
+                    int* lower = upper + 8 * acc_columns;
+                    #pragma unroll
+                    for (int j = 0; j < N_ACC / 4; ++j) {
+                        atomicAdd(upper + 8 * j, step.weight * d[4 * j]);
+                        atomicAdd(upper + 8 * j + 1, step.weight * d[4 * j + 1]);
+                        atomicAdd(lower + 8 * j, step.weight * d[4 * j + 2]);
+                        atomicAdd(lower + 8 * j + 1, step.weight * d[4 * j + 3]);
+                    }
+                }
+            }
+        }
+    }
+    // nobody leaves while another thread block may still write here
+    cluster_sync();
+}

@@ -1,0 +1,66 @@
+// common: what all kernels share. No includes: the text is joined in front of each kernel file
+// before compilation (CuPy's compile cache does not look inside #include).
+//
+// Packed planes. A block of samples is held on the device as bit-planes that are already cut into
+// tiles, so that a kernel never meets a tail and one stage of its pipeline is one plain copy:
+//
+//   packed[plane][stage][tile][row][chunk]       bytes, contiguous
+//     stage  1 024 sites = 128 bytes a row; sites are padded with zero bits. Stages come before
+//            tiles: what runs together reads neighbouring memory, never one address modulo a
+//            large power of two (tiles first was half as fast with 2^20 sites)
+//     tile   128 samples (rows); samples are padded with zero rows to whole blocks of 256
+//     chunk  16 bytes; chunk c of row r lies at position c ^ (r & 7), the 128-byte swizzle that
+//            wgmma reads and that keeps ldmatrix free of bank conflicts
+//
+// Work. A problem is a list of 256 x 256 blocks of the result (the upper triangle alone when a
+// block of samples meets itself), each cut into `n_splits` runs of stages so that the device is
+// full. Work item (split, block) adds its part of every output to int32 accumulators in global
+// memory. Items are numbered split-major: items that run together read the same stages, which
+// then come from L2.
+//
+// Program. The products of one output share one set of accumulators. They are visited in order
+// of falling weight; the accumulators are multiplied (doubled, negated) between two steps:
+//   4 (z v' + v z') + h e' + e h'  =  ((z v' + v z') * 4) + h e' + e h'
+//
+// Overflow. Accumulators are int32 and all arithmetic is modulo 2^32, so only the value in memory
+// has to fit: 2^31 / 4 = 2^29 sites for a squared distance. The host folds them into int64 totals
+// before that.
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+constexpr int TILE_ROWS = 128;
+constexpr int STAGE_BYTES = 128;
+constexpr int STAGE_WORDS = STAGE_BYTES / 8;
+constexpr int TILE_BYTES = TILE_ROWS * STAGE_BYTES;
+constexpr int CHUNK_BYTES = 16;
+constexpr int CHUNKS = STAGE_BYTES / CHUNK_BYTES;
+constexpr int BLOCK_TILES = 2;
+constexpr int BLOCK_ROWS = BLOCK_TILES * TILE_ROWS;
+
+// One product of a program: accumulators = accumulators * multiplier + popcount(a & b), then,
+// where output >= 0, outputs[output] += weight * accumulators. Multiplier 0 starts afresh.
+struct Step {
+    int plane_a, plane_b, multiplier, output, weight;
+};
+
+// Where the work item `item` of a problem lies: its block of the result and its run of stages.
+struct Item {
+    int block_row, block_column, first_stage, end_stage;
+};
+
+__device__ __forceinline__ Item locate_item(int item, const int2* blocks, int n_blocks,
+                                            int n_splits, int n_stages) {
+    const int split = item / n_blocks;
+    const int2 block = blocks[item - split * n_blocks];
+    return {block.x, block.y, (int)((i64)n_stages * split / n_splits),
+            (int)((i64)n_stages * (split + 1) / n_splits)};
+}
+
+// Address of one stage of one tile of one plane; the next stage is n_tiles * TILE_BYTES on.
+__device__ __forceinline__ const u8* packed_tile(const u8* packed, int plane, int stage, int tile,
+                                                 int n_tiles, int n_stages) {
+    return packed + (((i64)plane * n_stages + stage) * n_tiles + tile) * TILE_BYTES;
+}

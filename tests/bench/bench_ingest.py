@@ -1,0 +1,170 @@
+"""Time the decoding of a VCF.gz to PLINK files, beside htslib and PLINK on the same file.
+
+    python tests/bench/bench_ingest.py --samples 2000 --sites 30000
+
+writes a random bgzipped VCF to a temporary folder, reads it with each tool in a process of its own,
+and prints a table. `ingest_cohort` is timed at its first call, with kernels compiled and cached
+before, and 'again' at its second, without the half second in which numba starts. The other rows
+time whole processes. CPU seconds tell what a busy machine hides.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+PACKAGE = Path(__file__).resolve().parents[2] / "workflow" / "scripts"
+PYCACHE = Path(tempfile.gettempdir()) / "popdesic_bench_pycache"
+
+# Allele frequencies: 'spectrum' is U-shaped as in whole genomes, 'common' uniform as on arrays.
+SHAPES = {"spectrum": (0.3, 1.5), "common": (1.0, 1.0)}
+
+OURS = """
+import sys, time
+from popdesic.ingest import ingest_cohort
+for repeat in range(2):
+    start, before = time.perf_counter(), time.process_time()
+    ingest_cohort(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))
+    print(time.perf_counter() - start, time.process_time() - before)
+"""
+
+CYVCF2 = """
+import sys, time
+import cyvcf2
+start, before = time.perf_counter(), time.process_time()
+n_sites = 0
+for variant in cyvcf2.VCF(sys.argv[1]):
+    n_sites += len(variant.genotype.array()) > 0
+print(time.perf_counter() - start, time.process_time() - before)
+"""
+
+
+def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, fields: str) -> int:
+    """Write a bgzipped VCF of random genotypes, 1 % missing; return the bytes of its text."""
+    rng = np.random.default_rng(1)
+    calls = np.frombuffer(b"0/0\t0/1\t1/1\t./.\t", np.uint8).reshape(4, 4)
+    keys = "GT"
+    if fields == "full":
+        keys = "GT:DP:GQ"
+        calls = np.frombuffer(b"0/0:31:93\t0/1:27:99\t1/1:35:90\t./.:10:20\t", np.uint8).reshape(
+            4, 10
+        )
+    names = "\t".join(f"S{k}" for k in range(n_samples))
+    head = "##fileformat=VCFv4.2\n##contig=<ID=1>\n"
+    for key in keys.split(":"):
+        kind = "String" if key == "GT" else "Integer"
+        head += f'##FORMAT=<ID={key},Number=1,Type={kind},Description="{key}">\n'
+    head += f"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{names}\n"
+    positions = np.cumsum(rng.integers(1, 1000, n_sites))
+    size = len(head)
+    with open(path, "wb") as file:
+        packer = subprocess.Popen(["bgzip", "-c", "-@", "2"], stdin=subprocess.PIPE, stdout=file)
+        packer.stdin.write(head.encode())
+        for k, pos in enumerate(positions.tolist()):
+            genotypes = rng.binomial(2, rng.beta(*SHAPES[shape]), n_samples)
+            genotypes[rng.random(n_samples) < 0.01] = 3
+            record = f"1\t{pos}\trs{k}\tA\tG\t.\tPASS\t.\t{keys}\t".encode()
+            record += calls[genotypes].tobytes()[:-1] + b"\n"
+            packer.stdin.write(record)
+            size += len(record)
+        packer.stdin.close()
+        if packer.wait() != 0:
+            raise SystemExit("bgzip failed; install it (htslib) to run this benchmark.")
+    return size
+
+
+def run(command: list[str]) -> tuple[float, float, float, str]:
+    """Run a command; return wall seconds, CPU seconds, peak resident MB, and what it printed."""
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE), "PYTHONPYCACHEPREFIX": str(PYCACHE)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling Python anew is not our subject
+    start = time.perf_counter()
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    output = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise SystemExit(f"{command[0]} failed with exit status {child.returncode}.")
+    peak = usage.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
+    text = output.decode(errors="replace") if len(output) < 1000 else ""
+    return wall, usage.ru_utime + usage.ru_stime, peak, text
+
+
+def measure(vcf: Path, folder: Path, n_repeats: int) -> list[tuple[str, int, float, float, float]]:
+    """Return (tool, threads, wall seconds, CPU seconds, peak MB) of the fastest repeat of each."""
+    commands: list[tuple[str, int, list[str], bool]] = []
+    out = str(folder / "out")
+    for threads in (1, 2):
+        ours = [sys.executable, "-c", OURS, str(vcf), out, str(threads)]
+        commands.append(("ingest_cohort", threads, ours, True))
+    commands.append(("cyvcf2 genotype.array", 1, [sys.executable, "-c", CYVCF2, str(vcf)], True))
+    if bcftools := shutil.which("bcftools"):
+        view = ["sh", "-c", 'exec "$0" view -Ou "$1" > /dev/null', bcftools, str(vcf)]
+        commands.append(("bcftools view -Ou", 1, view, False))
+    for name in ("plink2", "plink1.9", "plink"):
+        if not (plink := shutil.which(name)):
+            continue
+        for threads in (1, 2) if name == "plink2" else (1,):
+            options = ["--vcf", str(vcf), "--make-bed", "--out", out + name]
+            options += ["--threads", str(threads)]
+            commands.append((f"{name} --make-bed", threads, [plink, *options], False))
+    rows = []
+    for tool, threads, command, prints_time in commands:
+        best: dict[str, tuple[float, float, float]] = {}
+        for _ in range(n_repeats):
+            *whole, peak, text = run(command)
+            printed = [tuple(map(float, line.split())) for line in text.splitlines()]
+            times = printed if prints_time else [tuple(whole)]
+            for label, (wall, cpu) in zip(("", " again"), times, strict=False):
+                best[tool + label] = min(best.get(tool + label, (np.inf,)), (wall, cpu, peak))
+        rows += [(name, threads, *values) for name, values in best.items()]
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--sites", type=int, default=30_000)
+    parser.add_argument("--shape", choices=SHAPES, default="spectrum", help="allele frequencies")
+    parser.add_argument("--fields", choices=("gt", "full"), default="gt", help="GT or GT:DP:GQ")
+    parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
+    parser.add_argument("--json", type=Path, help="also write the table here")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        vcf = folder / "random.vcf.gz"
+        size = write_random_vcf(vcf, options.samples, options.sites, options.shape, options.fields)
+        print(
+            f"{options.samples} samples x {options.sites} sites, {options.shape}, "
+            f"{options.fields}: {size / 1e6:.0f} MB of text, {vcf.stat().st_size / 1e6:.1f} MB "
+            f"compressed; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        )
+        run([sys.executable, "-c", OURS, str(vcf), str(folder / "warm"), "2"])  # fills the cache
+        rows = measure(vcf, folder, options.repeats)
+    n_genotypes = options.samples * options.sites / 1e6
+    peers = [row[2] for row in rows if row[0].startswith("plink2")]
+    print(f"{'tool':24}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")
+    print(f"{'M gt/CPU s':>12}{'peak MB':>9}{'x plink2':>10}")
+    for tool, threads, wall, cpu, peak in rows:
+        ratio = f"{min(peers) / wall:.1f}" if peers else "-"
+        print(
+            f"{tool:24}{threads:8d}{wall:9.2f}{cpu:8.2f}{n_genotypes / wall:9.1f}"
+            f"{n_genotypes / cpu:12.1f}{peak:9.0f}{ratio:>10}"
+        )
+    if options.json:
+        names = ["tool", "threads", "wall_s", "cpu_s", "peak_mb"]
+        table = [dict(zip(names, row, strict=True)) for row in rows]
+        options.json.write_text(json.dumps(table, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

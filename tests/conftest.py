@@ -1,0 +1,22 @@
+"""Fixtures and markers shared by all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "shared: needs the real data named by POPDESIC_SHARED")
+    config.addinivalue_line("markers", "gpu: needs a GPU")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of real genotype data; the test is skipped where it is absent."""
+    data = Path(os.environ.get("POPDESIC_SHARED", ROOT.parent / "shared")) / "data"
+    if not data.is_dir():
+        pytest.skip(f"The real data are not at {data}; set POPDESIC_SHARED to their folder.")
+    return data

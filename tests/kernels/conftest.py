@@ -1,0 +1,32 @@
+"""What the GPU tests share: a device, or a skip (with --require-gpu a failure)."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # tests/conftest.py may have added it: this folder can also be run by itself
+    with contextlib.suppress(ValueError):
+        parser.addoption(
+            "--require-gpu", action="store_true", help="fail instead of skip where no GPU is usable"
+        )
+
+
+@pytest.fixture(scope="session")
+def gpu_device(request, tmp_path_factory):
+    """The `Device` of the first usable GPU; measured choices go to a folder of this run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        try:
+            from popdesic.backend.gpu import GpuBackend
+
+            device = GpuBackend().device
+        except Exception as reason:
+            message = f"no usable GPU: {reason}"
+            if request.config.getoption("--require-gpu", default=False):
+                pytest.fail(message)
+            pytest.skip(message)
+        yield device

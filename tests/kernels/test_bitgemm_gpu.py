@@ -1,0 +1,348 @@
+"""The GPU's bit-GEMM against a slow integer oracle: every micro-kernel, exactly.
+
+The oracle turns genotypes (0, 1, 2, 3 = missing) into int64 matrices and multiplies them with
+numpy. Nothing of the planes, their packing or the plans is in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from popdesic.backend import kernels, tune
+from popdesic.backend.base import (
+    PLANE_BITS,
+    SQUARED,
+    SQUARED_IBS0,
+    Planes,
+    Product,
+    Terms,
+)
+from popdesic.backend.gpu import BitgemmStream, GpuBackend
+from popdesic.errors import UserError
+
+MISSING = 3
+SITES = (1, 15, 16, 17, 33, 63, 64, 65, 257, 1023, 1024, 1025, 4100)
+SAMPLES = (1, 2, 65, 129, 300)
+
+#: Sums for linkage disequilibrium: no function of |a - b|, weights that no chain of doublings
+#: gives, an output that is the same for every pair of complete samples.
+LD = Terms(
+    ("n", "sum_a", "sum_b", "sum_aa", "sum_bb", "sum_ab", "odd"),
+    (
+        Product(0, 1, "c", "c"),
+        Product(1, 1, "u", "c"),
+        Product(1, 1, "v", "c"),
+        Product(2, 1, "c", "u"),
+        Product(2, 1, "c", "v"),
+        Product(3, 1, "u", "c"),
+        Product(3, 3, "v", "c"),
+        Product(4, 1, "c", "u"),
+        Product(4, 3, "c", "v"),
+        Product(5, 2, "u", "u"),
+        Product(5, 2, "v", "v"),
+        Product(5, -1, "e", "e"),
+        Product(6, 3, "u", "v"),
+        Product(6, 2, "e", "z"),
+        Product(6, -5, "h", "u"),
+    ),
+)
+IBS = Terms(
+    ("ibs2", "ibs1", "manhattan"),
+    (
+        Product(0, 1, "z", "z"),
+        Product(0, 1, "e", "e"),
+        Product(0, 1, "v", "v"),
+        Product(1, 1, "e", "c"),
+        Product(1, 1, "c", "e"),
+        Product(1, -2, "e", "e"),
+        Product(2, 2, "z", "v"),
+        Product(2, 2, "v", "z"),
+        Product(2, 1, "e", "c"),
+        Product(2, 1, "c", "e"),
+        Product(2, -2, "e", "e"),
+    ),
+)
+TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "ld": LD, "ibs": IBS}
+
+
+def draw_genotypes(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
+    """Genotypes (n_samples, n_sites) uint8 in Hardy-Weinberg proportions, some missing."""
+    frequency = rng.uniform(0, 1, n_sites)
+    genotypes = rng.binomial(2, frequency, (n_samples, n_sites)).astype(np.uint8)
+    genotypes[rng.random((n_samples, n_sites)) < missing] = MISSING
+    return genotypes
+
+
+def make_planes(genotypes: np.ndarray, masked: bool, rng, spare_words: int = 0) -> Planes:
+    """Planes as in planes.npy; bits of u and v at missing genotypes are random (imputed)."""
+    n_samples, n_sites = genotypes.shape
+    called = genotypes != MISSING
+    filled = np.where(called, genotypes, rng.integers(0, 3, genotypes.shape))
+    planes = [filled >= 1, filled == 2, *([called] if masked else [])]
+    assert masked or called.all()
+    bits = np.zeros((n_samples, len(planes), (-(-n_sites // 64) + spare_words) * 64), np.uint8)
+    for index, plane in enumerate(planes):
+        bits[:, index, :n_sites] = plane
+    return Planes(np.packbits(bits, axis=2, bitorder="little").view("<u8"), n_sites)
+
+
+def oracle(a: np.ndarray, b: np.ndarray, terms: Terms) -> np.ndarray:
+    """int64 (n_outputs, m, n): each product as an integer matrix product of 0/1 matrices."""
+    out = np.zeros((len(terms.outputs), len(a), len(b)), np.int64)
+    for p in terms.products:
+        left = np.array(PLANE_BITS[p.plane_a], np.int64)[a]
+        right = np.array(PLANE_BITS[p.plane_b], np.int64)[b]
+        out[p.output] += p.weight * (left @ right.T)
+    return out
+
+
+def squared_by_definition(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """int64 (2, m, n): sum of (a - b)^2 and count of jointly called sites, pair by pair."""
+    out = np.zeros((2, len(a), len(b)), np.int64)
+    for i, j in itertools.product(range(len(a)), range(len(b))):
+        both = (a[i] != MISSING) & (b[j] != MISSING)
+        difference = a[i].astype(np.int64) - b[j].astype(np.int64)
+        out[:, i, j] = (difference[both] ** 2).sum(), both.sum()
+    return out
+
+
+def test_oracle_is_the_definition():
+    rng = np.random.default_rng(1)
+    a, b = draw_genotypes(rng, 5, 130, 0.2), draw_genotypes(rng, 7, 130, 0.2)
+    assert np.array_equal(oracle(a, b, SQUARED), squared_by_definition(a, b))
+
+
+@pytest.mark.parametrize("complete", (True, False))
+@pytest.mark.parametrize("name", TERMS)
+def test_plans_prove_themselves(name, complete):
+    """`check` compares plan and terms on every pair of genotypes."""
+    kernels.plan_products(TERMS[name], complete).check()
+    xor = kernels.plan_xor(TERMS[name], complete)
+    assert (xor is None) == (name == "ld")
+
+
+def test_fewest_products():
+    products = {
+        (name, complete): kernels.plan_products(TERMS[name], complete).n_products
+        for name in TERMS
+        for complete in (True, False)
+    }
+    assert products["squared", True] == 3
+    assert products["squared", False] == 5
+    assert products["squared_ibs0", True] == 4
+    assert products["squared_ibs0", False] == 5
+    assert kernels.plan_products(SQUARED, True).site_limit == 2**29 - 1
+
+
+def test_blocks_cover_the_triangle_once():
+    for rows in (1, 3, 8, 9, 20):
+        blocks = list(map(tuple, kernels.block_order(rows, rows, True).tolist()))
+        assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(i, rows)]
+        blocks = list(map(tuple, kernels.block_order(rows, 5, False).tolist()))
+        assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(5)]
+
+
+@pytest.fixture(scope="module", params=kernels.KERNELS)
+def backend(request, gpu_device):
+    if request.param not in kernels.supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {request.param}")
+    return GpuBackend(kernel=request.param)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n_sites", SITES)
+@pytest.mark.parametrize("missing", (0.0, 0.15))
+def test_equals_oracle(backend, n_sites, missing):
+    """Every size of block against every other, itself, with and without a mask."""
+    rng = np.random.default_rng(n_sites)
+    names = TERMS if n_sites in (65, 4100) else ("squared", "squared_ibs0")
+    blocks = {
+        n: (g := draw_genotypes(rng, n, n_sites, missing), make_planes(g, missing > 0, rng, n % 3))
+        for n in SAMPLES
+    }
+    for name in names:
+        terms = TERMS[name]
+        for m, n in ((1, 1), (1, 300), (2, 65), (129, 2), (300, 129), (65, 65)):
+            found = backend.bitgemm(blocks[m][1], blocks[n][1], terms)
+            assert found.dtype == np.int64
+            assert np.array_equal(found, oracle(blocks[m][0], blocks[n][0], terms)), (name, m, n)
+        if name == "ld":
+            continue  # not symmetric under swapping a and b
+        for n in SAMPLES:
+            found = backend.bitgemm(blocks[n][1], None, terms)
+            assert np.array_equal(found, oracle(blocks[n][0], blocks[n][0], terms)), (name, n)
+
+
+@pytest.mark.gpu
+def test_complete_against_masked(backend):
+    """A complete block's c is all ones, and ends with the last site."""
+    rng = np.random.default_rng(2)
+    for n_sites in (1, 65, 1000, 1030):
+        a, b = draw_genotypes(rng, 130, n_sites, 0), draw_genotypes(rng, 70, n_sites, 0.3)
+        pa, pb = make_planes(a, False, rng, 1), make_planes(b, True, rng)
+        for terms in TERMS.values():
+            assert np.array_equal(backend.bitgemm(pa, pb, terms), oracle(a, b, terms))
+            assert np.array_equal(backend.bitgemm(pb, pa, terms), oracle(b, a, terms))
+        # imputed values taken at their word
+        words = pb.without_mask()
+        as_complete = np.unpackbits(words.words.view(np.uint8), axis=2, bitorder="little").sum(1)
+        filled = as_complete[:, :n_sites]
+        found = backend.bitgemm(words, None, SQUARED)
+        assert np.array_equal(found, oracle(filled, filled, SQUARED))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("value", (0, 1, 2, MISSING))
+def test_monomorphic_and_all_missing(backend, value):
+    rng = np.random.default_rng(3)
+    same = np.full((66, 130), value, np.uint8)
+    mixed = draw_genotypes(rng, 30, 130, 0.1)
+    a, b = make_planes(same, value == MISSING, rng), make_planes(mixed, True, rng)
+    for terms in (SQUARED, SQUARED_IBS0):
+        assert np.array_equal(backend.bitgemm(a, None, terms), oracle(same, same, terms))
+        assert np.array_equal(backend.bitgemm(a, b, terms), oracle(same, mixed, terms))
+
+
+@pytest.mark.gpu
+def test_stream_of_ranges(gpu_device, tmp_path):
+    """Sums over site ranges, through small pinned buffers, from a memory map and in parts."""
+    rng = np.random.default_rng(4)
+    a, b = draw_genotypes(rng, 140, 20_011, 0.05), draw_genotypes(rng, 90, 20_011, 0.05)
+    pa, pb = make_planes(a, True, rng), make_planes(b, True, rng)
+    expected = oracle(a, b, SQUARED_IBS0)
+    np.save(tmp_path / "planes.npy", pa.words)
+    mapped = Planes(np.load(tmp_path / "planes.npy", mmap_mode="r"), pa.n_sites)
+    small = GpuBackend(host_bytes=1 << 20)
+    assert np.array_equal(small.bitgemm(mapped, pb, SQUARED_IBS0), expected)
+    stream = small.stream(140, 90, 3, 3, SQUARED_IBS0, 20_011)
+    for first, last in ((0, 10), (10, 11), (11, 200), (200, pa.words.shape[2])):
+        n_sites = min(last * 64, pa.n_sites) - first * 64
+        stream.add(
+            Planes(pa.words[:, :, first:last], n_sites), Planes(pb.words[:, :, first:last], n_sites)
+        )
+    assert np.array_equal(stream.result(), expected)
+    for first, rows in stream.result_rows(64):
+        assert np.array_equal(rows, expected[:, first : first + rows.shape[1]])
+
+
+@pytest.mark.gpu
+def test_planes_on_the_device(gpu_device):
+    import cupy
+
+    rng = np.random.default_rng(5)
+    a = draw_genotypes(rng, 300, 3000, 0)
+    planes = make_planes(a, False, rng)
+    there = Planes(cupy.asarray(planes.words), planes.n_sites)
+    found = GpuBackend().bitgemm(there, None, SQUARED)
+    assert np.array_equal(found, oracle(a, a, SQUARED))
+
+
+@pytest.mark.gpu
+def test_totals_beyond_int32(gpu_device, monkeypatch):
+    """Accumulators are folded into int64 totals before their limit, here set very low."""
+    monkeypatch.setattr(kernels.Plan, "site_limit", property(lambda self: 2048))
+    rng = np.random.default_rng(6)
+    a = draw_genotypes(rng, 150, 9000, 0.1)
+    planes = make_planes(a, True, rng)
+    folds = []
+    fold = BitgemmStream._fold
+    monkeypatch.setattr(BitgemmStream, "_fold", lambda self: (folds.append(1), fold(self)))
+    found = GpuBackend().bitgemm(planes, None, SQUARED_IBS0)
+    assert np.array_equal(found, oracle(a, a, SQUARED_IBS0))
+    assert len(folds) >= 3
+
+
+@pytest.mark.gpu
+def test_blocks_of_samples(gpu_device, monkeypatch):
+    """Samples that do not fit the device go through in blocks."""
+    monkeypatch.setattr(GpuBackend, "largest_block", lambda self, terms, planes: 256)
+    rng = np.random.default_rng(7)
+    a, b = draw_genotypes(rng, 600, 500, 0.1), draw_genotypes(rng, 300, 500, 0)
+    pa, pb = make_planes(a, True, rng), make_planes(b, False, rng)
+    assert np.array_equal(GpuBackend().bitgemm(pa, None, SQUARED), oracle(a, a, SQUARED))
+    assert np.array_equal(GpuBackend().bitgemm(pa, pb, SQUARED), oracle(a, b, SQUARED))
+
+
+@pytest.mark.gpu
+def test_every_variant_and_split_gives_the_same_integers(gpu_device):
+    """Tile parameters and the split of the site axis change time, never the result."""
+    import cupy
+
+    rng = np.random.default_rng(8)
+    a = draw_genotypes(rng, 700, 30_000, 0.05)
+    planes = make_planes(a, True, rng)
+    expected = oracle(a, a, SQUARED_IBS0)
+    for variant in tune.candidates(gpu_device):
+        for masked in (True, False):
+            words = cupy.asarray(planes.words if masked else planes.without_mask().words)
+            plan = tune.plan_for(variant, SQUARED_IBS0, not masked)
+            n_stages = kernels.divide_up(words.shape[2], kernels.STAGE_WORDS)
+            packed = cupy.empty(len(plan.letters) * 6 * n_stages * kernels.TILE_BYTES, np.uint8)
+            counts = cupy.zeros((700, 3), np.uint64)
+            kernels.pack_planes(
+                words,
+                0,
+                words.shape[2],
+                a.shape[1],
+                plan.letters,
+                packed,
+                counts,
+                gpu_device.capability,
+            )
+            blocks = cupy.asarray(kernels.block_order(3, 3, True))
+            sums = []
+            for splits in (None, 1, 2, 7, n_stages):
+                acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)
+                work = kernels.Launch(packed, packed, acc, blocks, n_stages, True)
+                kernels.launch(variant, gpu_device, plan, work, splits)
+                sums.append(np.stack([np.triu(x) for x in acc.get()]))
+            assert all(np.array_equal(sums[0], other) for other in sums[1:]), variant
+            if masked:
+                for o, slot in enumerate(plan.slots):
+                    upper = plan.scale[o] * sums[0][slot, :700, :700].astype(np.int64)
+                    assert np.array_equal(upper, np.triu(expected[o])), variant
+
+
+@pytest.mark.gpu
+def test_micro_kernels_agree_on_larger_data(gpu_device):
+    rng = np.random.default_rng(9)
+    words = rng.integers(0, 2**64, (1111, 3, 1700), np.uint64)
+    words[:, 1] &= words[:, 0]
+    planes = Planes(words, 1700 * 64)
+    for terms in (SQUARED, SQUARED_IBS0):
+        for given in (planes, planes.without_mask()):
+            found = [
+                GpuBackend(kernel=kernel).bitgemm(given, None, terms)
+                for kernel in kernels.supported_kernels(gpu_device)
+            ]
+            assert all(np.array_equal(found[0], other) for other in found[1:])
+            assert (found[0][0].diagonal() == 0).all()
+
+
+@pytest.mark.gpu
+def test_errors_are_one_sentence(gpu_device):
+    with pytest.raises(UserError, match="does not run the micro-kernel"):
+        GpuBackend(kernel="abacus")
+    backend = GpuBackend()
+    with pytest.raises(UserError, match="too little free memory"):
+        backend.stream(1_000_000, None, 2, 2, SQUARED, 1000)
+    rng = np.random.default_rng(10)
+    planes = make_planes(draw_genotypes(rng, 3, 70, 0), False, rng)
+    with pytest.raises(ValueError, match="70 and 60 sites"):
+        backend.bitgemm(planes, Planes(planes.words, 60), SQUARED)
+
+
+@pytest.mark.gpu
+def test_choice_is_kept(gpu_device, monkeypatch, tmp_path):
+    """The first use measures; the second reads the user's cache and measures nothing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shape = tune.ShapeClass.of(500, 500, 50_000, True, True)
+    first = tune.choose(gpu_device, SQUARED, shape)
+    assert tune.cache_file().is_file()
+    monkeypatch.setattr(tune, "measure", None)
+    assert tune.choose(gpu_device, SQUARED, shape) == first

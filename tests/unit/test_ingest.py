@@ -1,0 +1,430 @@
+"""Decoding a cohort to PLINK files, and the byte codecs and file helpers under it."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from popdesic.errors import UserError
+from popdesic.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
+from popdesic.ingest import ingest_cohort
+from popdesic.plink import plink_prefix, stream_plink
+from popdesic.store import (
+    atomic_path,
+    beside,
+    iterate_bim,
+    open_bed,
+    read_bim,
+    read_fam,
+    read_json,
+    write_fam,
+    write_json,
+)
+from popdesic.vcf import DecodeCounts, read_sample_names
+from reference import parse_vcf_text
+
+COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
+
+
+def write_vcf(path: Path, records: list[str], samples: list[str]) -> str:
+    """Write a VCF whose records are 'CHROM POS ID REF ALT FORMAT call call ...'."""
+    lines = ["##fileformat=VCFv4.2", "\t".join([COLUMNS, *samples])]
+    for record in records:
+        fields = record.split(" ")
+        lines.append("\t".join([*fields[:5], ".", "PASS", ".", *fields[5:]]))
+    text = "\n".join(lines) + "\n"
+    path.write_text(text, "utf-8")
+    return text
+
+
+def read_back(prefix: Path) -> tuple[list[tuple], np.ndarray]:
+    """Return the sites (chrom, pos, id, ref, alt) and genotypes of written files."""
+    bim = read_bim(prefix)
+    sites = list(bim[["chrom", "pos", "id", "ref", "alt"]].itertuples(index=False, name=None))
+    return sites, unpack_bed(np.asarray(open_bed(prefix)), len(read_fam(prefix)))
+
+
+# --- codecs -----------------------------------------------------------------------------------
+
+
+def test_bed_codes_are_those_of_plink():
+    packed = pack_bed(np.array([[2, -1, 1, 0, 0]], np.int8))
+    assert packed.tolist() == [[0b11_10_01_00, 0b00_00_00_11]]
+    assert unpack_bed(packed, 5).tolist() == [[2, -1, 1, 0, 0]]
+    assert BED_MAGIC == b"\x6c\x1b\x01"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    hnp.arrays(
+        np.int8,
+        st.tuples(st.integers(0, 4), st.integers(1, 70)),
+        elements=st.integers(-1, 2),
+    )
+)
+def test_pack_and_unpack(genotypes):
+    n_samples = genotypes.shape[1]
+    packed = pack_bed(genotypes)
+    assert packed.shape == (len(genotypes), bed_row_bytes(n_samples))
+    assert packed.dtype == np.uint8
+    codes = {2: 0b00, -1: 0b01, 1: 0b10, 0: 0b11}
+    for row, bytes_of_row in zip(genotypes.tolist(), packed.tolist(), strict=True):
+        value = sum(codes[g] << (2 * k) for k, g in enumerate(row))
+        assert int.from_bytes(bytes(bytes_of_row), "little") == value
+    np.testing.assert_array_equal(unpack_bed(packed, n_samples), genotypes)
+
+
+def test_strided_genotypes_can_be_packed():
+    genotypes = np.random.default_rng(1).integers(-1, 3, (6, 40)).astype(np.int8)
+    np.testing.assert_array_equal(
+        pack_bed(genotypes[::2, ::3]), pack_bed(genotypes[::2, ::3].copy())
+    )
+
+
+@pytest.mark.parametrize(
+    ("ref", "alts", "kind"),
+    [
+        ("A", ["C"], "snps"),
+        ("a", ["t"], "snps"),
+        ("A", [], "no_alt"),
+        ("A", ["0"], "no_alt"),
+        ("0", ["0"], "no_alt"),
+        ("A", ["a"], "no_alt"),
+        ("A", ["C", "G"], "multiallelic"),
+        ("A", ["<DEL>"], "symbolic"),
+        ("A", ["A[1:2["], "symbolic"),
+        ("A", ["*"], "star"),
+        ("AC", ["A"], "indel"),
+        ("D", ["I"], "indel"),
+        ("N", ["A"], "non_acgt"),
+    ],
+)
+def test_site_kind(ref, alts, kind):
+    assert site_kind(ref, alts) == kind
+
+
+# --- VCF to PLINK -----------------------------------------------------------------------------
+
+
+def test_files_and_counts(tmp_path):
+    samples = ["Zoe", "a b", "007"]
+    source = tmp_path / "in.vcf"
+    text = write_vcf(
+        source,
+        [
+            "7 5 rs1;x A c GT 0/0 0/1 1/1",
+            "7 5 rs1;x A C GT 1/1 1/1 1/1",
+            "7 5 . A G GT ./. 0/1 1|1",
+            "7 6 . A G,T GT ./. 0/1 1|1",
+            "chrUn_é 1 . T G GT ./1 . 1|0",
+        ],
+        samples,
+    )
+    counts = ingest_cohort(source, tmp_path / "out" / "raw.x", sexes={"Zoe": "F", "007": "M"})
+    prefix = tmp_path / "out" / "raw.x"
+    assert beside(prefix, ".bim").read_text("utf-8") == (
+        "7\trs1;x\t0\t5\tc\tA\n7\t.\t0\t5\tG\tA\nchrUn_é\t.\t0\t1\tG\tT\n"
+    )
+    assert beside(prefix, ".fam").read_text("utf-8") == (
+        "0\tZoe\t0\t0\t2\t-9\n0\ta b\t0\t0\t0\t-9\n0\t007\t0\t0\t1\t-9\n"
+    )
+    genotypes = read_back(prefix)[1]
+    assert genotypes.tolist() == [[0, 1, 2], [-1, 1, 2], [-1, -1, 1]]
+    assert (counts.samples, counts.sites, counts.duplicates) == (3, 3, 1)
+    assert counts.decode.as_dict() == parse_vcf_text(text).counts
+    about = read_json(beside(prefix, ".json"))
+    assert about["source"] == "in.vcf"
+    assert about["source_bytes"] == source.stat().st_size
+    assert about["counts"] == counts.as_dict()
+    assert about["counts"]["multiallelic"] == 1
+    assert str(tmp_path) not in json.dumps(about)
+    assert sorted(p.name for p in prefix.parent.iterdir()) == [
+        "raw.x.bed",
+        "raw.x.bim",
+        "raw.x.fam",
+        "raw.x.json",
+    ]
+
+
+def test_digest_follows_the_content(tmp_path):
+    digests = []
+    for name, call in (("a", "0/1"), ("b", "0|1"), ("c", "1/1")):
+        write_vcf(tmp_path / f"{name}.vcf", [f"1 5 . A C GT {call} 0/0"], ["x", "y"])
+        ingest_cohort(tmp_path / f"{name}.vcf", tmp_path / name)
+        digests.append(read_json(tmp_path / f"{name}.json")["digest"])
+    assert digests[0] == digests[1] != digests[2]
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    order=st.lists(
+        st.tuples(
+            st.sampled_from(["1", "2"]),
+            st.integers(1, 6),
+            st.sampled_from("Aa"),
+            st.sampled_from("CGt"),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    in_order=st.booleans(),
+    n_samples=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
+def test_first_of_repeated_sites_is_kept(tmp_path, order, in_order, n_samples, seed):
+    order = sorted(order, key=lambda site: site[:2]) if in_order else order
+    rng = np.random.default_rng(seed)
+    calls = rng.choice(["0/0", "0/1", "1/1", "./."], (len(order), n_samples))
+    records = [
+        f"{chrom} {pos} r{k} {ref} {alt} GT " + " ".join(calls[k])
+        for k, (chrom, pos, ref, alt) in enumerate(order)
+    ]
+    text = write_vcf(tmp_path / "in.vcf", records, [f"S{k}" for k in range(n_samples)])
+    counts = ingest_cohort(tmp_path / "in.vcf", tmp_path / "raw")
+    parsed = parse_vcf_text(text)
+    first: dict[tuple, int] = {}
+    for k, (chrom, pos, _, ref, alt) in enumerate(parsed.sites):
+        first.setdefault((chrom, pos, ref.upper(), alt.upper()), k)
+    kept = list(first.values())
+    sites, genotypes = read_back(tmp_path / "raw")
+    assert sites == [parsed.sites[k] for k in kept]
+    np.testing.assert_array_equal(genotypes, parsed.array()[kept])
+    assert counts.duplicates == len(order) - len(kept)
+
+
+def test_many_batches_and_threads(tmp_path):
+    # 9 000 sites of 300 samples are several batches; every 50th site is repeated far away.
+    rng = np.random.default_rng(5)
+    genotypes = rng.integers(-1, 3, (100, 300)).astype(np.int8)
+    rows = [" ".join(row) for row in np.array(["0/0", "0/1", "1/1", "./."])[genotypes]]
+    records = [f"1 {k + 1} . A C GT {rows[k % 100]}" for k in range(9000)]
+    records += [f"1 {k + 1} . A C GT {rows[0]}" for k in range(0, 9000, 50)]
+    write_vcf(tmp_path / "in.vcf", records, [f"S{k}" for k in range(300)])
+    expected = np.tile(genotypes, (90, 1))
+    contents = []
+    for threads in (1, 2, 3):
+        prefix = tmp_path / f"raw{threads}"
+        counts = ingest_cohort(tmp_path / "in.vcf", prefix, threads=threads)
+        assert (counts.sites, counts.duplicates) == (9000, 180)
+        np.testing.assert_array_equal(read_back(prefix)[1], expected)
+        contents.append([beside(prefix, end).read_bytes() for end in (".bed", ".bim", ".json")])
+    assert contents[0] == contents[1] == contents[2]
+
+
+def test_an_error_leaves_nothing_behind(tmp_path):
+    write_vcf(tmp_path / "in.vcf", ["1 5 . A C GT 0/1", "1 6 . A C GT zz"], ["x"])
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "raw.bed").write_text("older")
+    with pytest.raises(UserError, match="line 4"):
+        ingest_cohort(tmp_path / "in.vcf", out / "raw")
+    assert [p.name for p in out.iterdir()] == ["raw.bed"]
+    assert (out / "raw.bed").read_text() == "older"
+
+
+def test_no_sites_left(tmp_path):
+    write_vcf(
+        tmp_path / "in.vcf", ["1 5 . A C,G GT 0/1", "1 6 . A AC GT 0/1", "1 7 . A AC GT 1/1"], ["x"]
+    )
+    with pytest.raises(UserError) as error:
+        ingest_cohort(tmp_path / "in.vcf", tmp_path / "raw")
+    assert "none of its 3 records" in str(error.value)
+    assert "multiallelic 1, indel 2" in str(error.value)
+    write_vcf(tmp_path / "in.vcf", [], ["x"])
+    with pytest.raises(UserError, match="has no records"):
+        ingest_cohort(tmp_path / "in.vcf", tmp_path / "raw")
+    assert [p.name for p in tmp_path.iterdir()] == ["in.vcf"]
+
+
+def test_unknown_sex(tmp_path):
+    write_vcf(tmp_path / "in.vcf", ["1 5 . A C GT 0/1"], ["x"])
+    with pytest.raises(UserError, match="'x' has the sex 'male'"):
+        ingest_cohort(tmp_path / "in.vcf", tmp_path / "raw", sexes={"x": "male"})
+
+
+# --- PLINK to PLINK ---------------------------------------------------------------------------
+
+BIM = [
+    "1 rs1 0 5 C A",
+    "1 . 0.5 6 G T",
+    "1 . 0.5 6 G T",
+    "1 indel 0 7 AC A",
+    "1 coded 0 8 D I",
+    "1 mono 0 9 0 A",
+    "0 lost 0 0 C A",
+    "2 out 0 -3 C A",
+    "X rs2 0 9 c g",
+]
+
+
+def write_plink(prefix: Path, separator: str = "\t", n_samples: int = 5) -> np.ndarray:
+    genotypes = np.random.default_rng(3).integers(-1, 3, (len(BIM), n_samples)).astype(np.int8)
+    bim = "".join(line.replace(" ", separator) + "\n" for line in BIM)
+    fam = [f"F{k % 2} S{k} 0 0 {k % 3} 1" for k in range(n_samples)]
+    beside(prefix, ".bim").write_text(bim)
+    beside(prefix, ".fam").write_text("".join(s.replace(" ", separator) + "\n" for s in fam))
+    beside(prefix, ".bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
+    return genotypes
+
+
+@pytest.mark.parametrize("separator", ["\t", " ", "  "])
+@pytest.mark.parametrize("suffix", ["", ".bed"])
+def test_plink_source(tmp_path, separator, suffix):
+    genotypes = write_plink(tmp_path / "in.x", separator)
+    source = tmp_path / f"in.x{suffix}"
+    assert read_sample_names(source) == ["S0", "S1", "S2", "S3", "S4"]
+    counts = ingest_cohort(source, tmp_path / "raw", sexes={"S0": "M"})
+    sites, found = read_back(tmp_path / "raw")
+    assert [site[2] for site in sites] == ["rs1", ".", "rs2"]
+    assert [site[3:] for site in sites] == [("A", "C"), ("T", "G"), ("g", "c")]
+    np.testing.assert_array_equal(found, genotypes[[0, 1, 8]])
+    assert read_fam(tmp_path / "raw").sex.tolist() == ["1", "1", "2", "0", "1"]
+    assert counts.as_dict() | {"missing": 0, "unphased": 0} == DecodeCounts(
+        records=9, indel=2, no_alt=1, unplaced=2, snps=4
+    ).as_dict() | {"duplicates": 1, "sites": 3, "samples": 5}
+
+
+def test_plink_batches(tmp_path):
+    genotypes = write_plink(tmp_path / "in")
+    for chunk in (1, 10, 1000):
+        batches = list(stream_plink(tmp_path / "in", DecodeCounts(), _chunk_bytes=chunk))
+        rows = np.concatenate([batch.line for batch in batches]) - 1
+        assert rows.tolist() == [0, 1, 2, 8]
+        found = np.concatenate([batch.genotypes for batch in batches])
+        np.testing.assert_array_equal(found, genotypes[rows])
+
+
+def test_plink_prefix(tmp_path):
+    write_plink(tmp_path / "a.b")
+    assert plink_prefix(tmp_path / "a.b.bed") == tmp_path / "a.b"
+    assert plink_prefix(tmp_path / "a.b") == tmp_path / "a.b"
+    assert plink_prefix(tmp_path / "a") is None
+    assert plink_prefix(tmp_path / "a.vcf.gz") is None
+
+
+def change(path: Path, old: bytes, new: bytes) -> None:
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("end", "old", "new", "words"),
+    [
+        (".bed", b"\x6c\x1b\x01", b"\x6c\x1b\x00", "sample-major"),
+        (".bed", b"\x6c\x1b\x01", b"\x00\x1b\x01", "not a PLINK 1 .bed"),
+        (".bed", b"\x6c\x1b\x01", b"\x6c\x1b\x01\x00", "22 bytes where 9 sites of 5 samples"),
+        (".bim", b"1\trs1\t0\t5", b"1\trs1\t0\tx5", "line 1: position 'x5'"),
+        (".bim", b"1\trs1\t0\t5", b"1\trs1\t0\t5000000000", "line 1: position 5000000000"),
+        (".bim", b"\t9\t0\tA", b"\t9\tA", "line 6: 6 columns"),
+        (".bim", b"\t9\t0\tA", b"\t9\t0\tA\tC", "6 columns"),
+        (".fam", b"S1", b"S0", "line 2: the sample name 'S0' occurs 2 times"),
+        (".fam", b"S1", b"\xe9", "UTF-8"),
+    ],
+)
+def test_plink_errors(tmp_path, end, old, new, words):
+    write_plink(tmp_path / "in")
+    change(beside(tmp_path / "in", end), old, new)
+    with pytest.raises(UserError) as error:
+        ingest_cohort(tmp_path / "in", tmp_path / "raw")
+    assert words in str(error.value)
+    assert f"in{end}" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.glob("*raw*"))
+
+
+@pytest.mark.parametrize("end", [".bed", ".bim", ".fam"])
+def test_plink_file_missing(tmp_path, end):
+    write_plink(tmp_path / "in")
+    beside(tmp_path / "in", end).unlink()
+    with pytest.raises(UserError, match=f"in{end} does not exist"):
+        ingest_cohort(tmp_path / "in.bed", tmp_path / "raw")
+
+
+def test_plink_without_samples(tmp_path):
+    write_plink(tmp_path / "in")
+    beside(tmp_path / "in", ".fam").write_text("")
+    with pytest.raises(UserError, match="has no samples"):
+        ingest_cohort(tmp_path / "in", tmp_path / "raw")
+
+
+# --- store ------------------------------------------------------------------------------------
+
+
+def test_atomic_path(tmp_path):
+    target = tmp_path / "new" / "a.txt"
+    with atomic_path(target) as path:
+        assert path.parent == target.parent
+        path.write_text("one")
+        assert not target.exists()
+    assert target.read_text() == "one"
+    with pytest.raises(KeyboardInterrupt), atomic_path(target) as path:
+        path.write_text("two")
+        raise KeyboardInterrupt
+    assert target.read_text() == "one"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_tables_keep_strings_exactly(tmp_path):
+    beside(tmp_path / "a", ".fam").write_text('NA\t"x\t0\tnan\t1\t-9\n00\t1e5 y\t0\t0\t\u00e9\t#\n')
+    fam = read_fam(tmp_path / "a")
+    assert fam.iloc[0].tolist() == ["NA", '"x', "0", "nan", "1", "-9"]
+    assert fam.iloc[1].tolist() == ["00", "1e5 y", "0", "0", "\u00e9", "#"]
+    write_fam(tmp_path / "b", fam)
+    assert (
+        beside(tmp_path / "b", ".fam").read_bytes() == beside(tmp_path / "a", ".fam").read_bytes()
+    )
+    beside(tmp_path / "a", ".bim").write_text("")
+    assert len(read_bim(tmp_path / "a")) == 0
+    beside(tmp_path / "a", ".bim").write_text("1\tNA\t0\t7\tA\tC\n" * 5)
+    bim = read_bim(tmp_path / "a")
+    assert bim.pos.dtype == np.int64
+    assert bim.id.tolist() == ["NA"] * 5
+    assert [len(part) for part in iterate_bim(tmp_path / "a", 2)] == [2, 2, 1]
+
+
+def test_json(tmp_path):
+    write_json(tmp_path / "a.json", {"name": "é", "n": 3})
+    assert read_json(tmp_path / "a.json") == {"name": "é", "n": 3}
+
+
+# --- real data --------------------------------------------------------------------------------
+
+
+@pytest.mark.shared
+def test_plink_reads_what_was_written(shared_data, tmp_path):
+    plink = shutil.which("plink2") or shutil.which("plink1.9") or shutil.which("plink")
+    if plink is None:
+        pytest.skip("No plink on the path; install it to compare with it.")
+    source = shared_data / "hapmap279" / "hapmap279.vcf.gz"
+    counts = ingest_cohort(source, tmp_path / "raw", threads=2)
+    assert (counts.decode.snps, counts.sites, counts.samples) == (9088, 9087, 279)
+    subprocess.run(
+        [plink, "--bfile", tmp_path / "raw", "--allow-extra-chr", "--make-bed", "--out",
+         tmp_path / "again"],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    first, second = read_bim(tmp_path / "raw"), read_bim(tmp_path / "again")
+    assert set(zip(first.pos, first.id, strict=True)) == set(
+        zip(second.pos, second.id, strict=True)
+    )
+
+
+@pytest.mark.shared
+def test_same_cohort_as_vcf_and_plink(shared_data, tmp_path):
+    folder = shared_data / "gametes"
+    ingest_cohort(folder / "bitepi_example123.vcf.gz", tmp_path / "vcf")
+    ingest_cohort(folder / "bitepi_example123_DS", tmp_path / "plink")
+    from_vcf, from_plink = read_back(tmp_path / "vcf"), read_back(tmp_path / "plink")
+    assert [site[2] for site in from_vcf[0]] == [site[2] for site in from_plink[0]]
+    for site, row, other_site, other_row in zip(*from_vcf, *from_plink, strict=True):
+        turned = site[3:] == other_site[3:][::-1]
+        np.testing.assert_array_equal(np.where(row < 0, -1, 2 - row) if turned else row, other_row)

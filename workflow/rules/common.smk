@@ -1,0 +1,93 @@
+# What all rules share: the checked study, path patterns, digests of code, sizes for resources.
+#
+# needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
+# gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
+
+import ast
+import hashlib
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+WORKFLOW = Path(workflow.basedir)
+sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
+
+from popdesic.errors import UserError
+from popdesic.sheets import cohort_files, digest, load_config, load_study
+
+try:
+    CONFIG = load_config(config)
+    # Jobs parse this file again: only the process that plans opens the genotype files.
+    STUDY = load_study(CONFIG, check_files=workflow.is_main_process)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+COHORTS = STUDY.order
+SPACES = CONFIG["geodesic"]["space"]
+ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
+#: Changes with the set of cohorts: keys the closures that later insertions start from.
+COHORT_SET = digest("\n".join(sorted(COHORTS)))
+PACKAGE = WORKFLOW / "workflow" / "scripts" / "popdesic"
+
+
+def _either(names):
+    return "|".join(re.escape(name) for name in names)
+
+
+wildcard_constraints:
+    cohort=_either(COHORTS),
+    a=_either(COHORTS),
+    b=_either(COHORTS),
+    space=_either(SPACES),
+    alpha=_either(ALPHAS),
+
+
+def code_of(*modules):
+    """Digest of the package's modules that these import: Snakemake itself sees only the script."""
+    waiting, seen = [PACKAGE / f"{module}.py" for module in modules], {}
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen[path] = path.read_bytes()
+        for node in ast.walk(ast.parse(seen[path])):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            name = node.module or ""
+            if node.level:
+                base = path.parents[node.level - 1]
+            elif name.split(".")[0] == "popdesic":
+                base, name = PACKAGE, name.partition(".")[2]
+            else:
+                continue
+            target = base.joinpath(*filter(None, name.split(".")))
+            candidates = [target.with_suffix(".py"), target / "__init__.py"]
+            candidates += [target / f"{alias.name}.py" for alias in node.names]
+            waiting += [candidate for candidate in candidates if candidate.is_file()]
+    text = b"".join(path.name.encode() + seen[path] for path in sorted(seen))
+    return hashlib.blake2b(text, digest_size=6).hexdigest()
+
+
+def n_samples(*cohorts):
+    """Samples that the sheet lists for these cohorts."""
+    return int(STUDY.samples.cohort.isin(cohorts).sum())
+
+
+def input_mb(input):
+    """Megabytes of the input files that exist already (planning may come before them)."""
+    return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
+
+
+def memory(megabytes, attempt):
+    """mem_mb of a job: what its data take, 400 MB for Python and Snakemake, half more a retry."""
+    return int((400 + megabytes) * (1 + 0.5 * (attempt - 1)))
+
+
+def minutes(expected, attempt):
+    """runtime of a job: the expected minutes with room to spare, doubled with every retry."""
+    return int((5 + 3 * expected) * 2 ** (attempt - 1))
+
+
+#: Jobs that can use a GPU ask for one unless the study wants the CPU.
+GPUS = 0 if CONFIG["device"] == "cpu" else 1

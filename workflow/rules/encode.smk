@@ -1,0 +1,38 @@
+# Each cohort on the panel: PLINK files of the called genotypes, bit-planes of all of them.
+#
+# needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv
+# gives   results/cohorts/{cohort}/genotypes.bed .bim .fam   called genotypes, variant-major
+#         results/cohorts/{cohort}/planes.npy .json          bit-planes, sample-major
+
+
+rule encode:
+    input:
+        expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+
+
+rule encode_cohort:
+    input:
+        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
+        samples="results/qc/{cohort}.samples.tsv",
+        panel="results/panel/sites.tsv",
+    output:
+        genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
+        planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
+    params:
+        impute=CONFIG["impute"]["method"],
+        code=code_of("encode"),
+    log:
+        "logs/encode_cohort/{cohort}.log",
+    benchmark:
+        "benchmarks/encode_cohort/{cohort}.tsv"
+    threads: 2
+    resources:
+        # Planes are written through a memory map; the panel and the .bim are read whole.
+        mem_mb=lambda wildcards, input, attempt: memory(300 + 2 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Bit-planes of cohort {wildcards.cohort} on the panel"
+    script:
+        "../scripts/encode_cohort.py"

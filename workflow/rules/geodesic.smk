@@ -1,0 +1,50 @@
+# Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
+#
+# needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs)
+# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type
+#         results/geodesic/{space}/alpha{alpha}.npy                     float32 (n, n)
+#         results/geodesic/{space}/alpha{alpha}.json                    alpha, type, share indirect
+
+
+rule geodesic:
+    input:
+        expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+
+
+def geodesic_source(wildcards):
+    if wildcards.space == "pcs":
+        return ["results/embedding/pca.npy"]
+    return rules.assemble_distance.output.matrices
+
+
+rule close_paths:
+    input:
+        source=geodesic_source,
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+    output:
+        lengths="results/geodesic/{space}/alpha{alpha}.npy",
+        statistics="results/geodesic/{space}/alpha{alpha}.json",
+        closure=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.npy",
+    params:
+        founders=STUDY.founders,
+        number=CONFIG["geodesic"]["number"],
+        pcs=CONFIG["geodesic"]["pcs"],
+        device=CONFIG["device"],
+        **DISTANCE_RULE,
+        code=code_of("geodesic", "distance"),
+    log:
+        "logs/close_paths/{space}.alpha{alpha}.log",
+    benchmark:
+        "benchmarks/close_paths/{space}.alpha{alpha}.tsv"
+    threads: 8
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(48e-6 * n_samples(*COHORTS) ** 2, attempt),
+        runtime=lambda wildcards, attempt: minutes(1e-12 * n_samples(*COHORTS) ** 3, attempt),
+        gpu=GPUS,
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+    script:
+        "../scripts/close_paths.py"

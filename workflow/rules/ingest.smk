@@ -1,0 +1,38 @@
+# Decode each cohort's file once.
+#
+# needs   the genotype file of a cohort: VCF, VCF.gz, BCF or PLINK .bed .bim .fam
+# gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
+#         results/cohorts/{cohort}/raw.json            what was kept and what was dropped, counted
+
+
+rule ingest:
+    input:
+        expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
+
+
+rule ingest_cohort:
+    input:
+        lambda wildcards: cohort_files(STUDY, wildcards.cohort),
+    output:
+        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
+    params:
+        source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
+        haploid=CONFIG["encode"]["haploid"],
+        code=code_of("ingest"),
+    log:
+        "logs/ingest_cohort/{cohort}.log",
+    benchmark:
+        "benchmarks/ingest_cohort/{cohort}.tsv"
+    threads: 2
+    resources:
+        # Decoding streams: its memory does not grow with the number of sites.
+        mem_mb=lambda wildcards, attempt: memory(
+            600 + 0.05 * n_samples(wildcards.cohort), attempt
+        ),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 500, attempt),
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Decode cohort {wildcards.cohort} from {params.source}"
+    script:
+        "../scripts/ingest_cohort.py"

@@ -1,0 +1,36 @@
+# The frozen list of sites, from the founders alone.
+#
+# needs   results/qc/{founder}.sites.tsv
+# gives   results/panel/sites.tsv     the panel, with its content digest in the first line
+#         results/panel/counts.json   sites left after each filter
+
+
+rule panel:
+    input:
+        "results/panel/sites.tsv",
+
+
+rule build_panel:
+    input:
+        expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
+    output:
+        sites="results/panel/sites.tsv",
+        counts="results/panel/counts.json",
+    params:
+        founders=STUDY.founders,
+        filters=CONFIG["panel"],
+        code=code_of("panel"),
+    log:
+        "logs/build_panel.log",
+    benchmark:
+        "benchmarks/build_panel.tsv"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(6 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Panel of sites from the founders: {params.founders}"
+    script:
+        "../scripts/build_panel.py"

@@ -1,0 +1,67 @@
+# Statistics of each cohort's samples and sites, and the table of what every filter took.
+#
+# needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet
+# gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
+#         results/qc/{cohort}.sites.tsv     genotype counts, frequency, Hardy-Weinberg
+#         results/qc/summary.tsv            counts at each step, all cohorts and the panel
+
+
+rule qc:
+    input:
+        expand("results/qc/{cohort}.{table}.tsv", cohort=COHORTS, table=["sites", "samples"]),
+        "results/qc/summary.tsv",
+
+
+rule summarize_cohort:
+    input:
+        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
+    output:
+        sites="results/qc/{cohort}.sites.tsv",
+        samples="results/qc/{cohort}.samples.tsv",
+    params:
+        sheet=CONFIG["samples"],
+        rows=lambda wildcards: STUDY.digest_of(wildcards.cohort, "population"),
+        min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
+        code=code_of("qc"),
+    log:
+        "logs/summarize_cohort/{cohort}.log",
+    benchmark:
+        "benchmarks/summarize_cohort/{cohort}.tsv"
+    threads: 2
+    resources:
+        # One pass holds counts of a chunk of sites; the .bim is read whole.
+        mem_mb=lambda wildcards, input, attempt: memory(200 + 2 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Quality control of cohort {wildcards.cohort}"
+    script:
+        "../scripts/summarize_cohort.py"
+
+
+rule summarize_filters:
+    input:
+        ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
+        encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
+        panel="results/panel/counts.json",
+    output:
+        "results/qc/summary.tsv",
+    params:
+        cohorts=COHORTS,
+        code=code_of("summary"),
+    log:
+        "logs/summarize_filters.log",
+    benchmark:
+        "benchmarks/summarize_filters.tsv"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(100, attempt),
+        runtime=lambda wildcards, attempt: minutes(1, attempt),
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Table of what every filter took"
+    script:
+        "../scripts/summarize_filters.py"

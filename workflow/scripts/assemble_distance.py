@@ -1,0 +1,20 @@
+"""Join the tiles of all pairs of cohorts."""
+
+from pathlib import Path
+
+from popdesic.distance import assemble_tiles
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    counts = assemble_tiles(
+        {
+            tuple(pair): Path(path)
+            for pair, path in zip(snakemake.params.pairs, snakemake.input, strict=True)
+        },
+        list(snakemake.params.cohorts),
+        Path(snakemake.output.samples).parent,
+        metric=snakemake.params.metric,
+        min_called=snakemake.params.min_called,
+        on_uncomparable=snakemake.params.on_uncomparable,
+    )
+    log_counts(log, counts)

@@ -1,0 +1,36 @@
+"""Fermat geodesics of the study in one space at one alpha."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.distance import load_distances, point_distances
+from popdesic.geodesic import measure_geodesics
+from popdesic.log import log_counts, logged
+from popdesic.results import read_table
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    source = Path(snakemake.input.source[0])
+    if snakemake.wildcards.space == "pcs":
+        distances = point_distances(source, snakemake.params.pcs)
+    else:
+        distances = load_distances(
+            source.parent,
+            metric=snakemake.params.metric,
+            n_sites=read_json(snakemake.input.panel)["n_sites"],
+            min_called=snakemake.params.min_called,
+        )
+    statistics = measure_geodesics(
+        distances,
+        read_table(snakemake.input.samples),
+        set(snakemake.params.founders),
+        backend,
+        alpha=snakemake.wildcards.alpha,
+        number=snakemake.params.number,
+        lengths_out=Path(snakemake.output.lengths),
+        statistics_out=Path(snakemake.output.statistics),
+        closure_out=Path(snakemake.output.closure),
+    )
+    log_counts(log, statistics)

@@ -1,0 +1,20 @@
+"""PCA of the genotypes, axes from the founders."""
+
+from pathlib import Path
+
+from popdesic.embedding import compute_pca
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    statistics = compute_pca(
+        [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
+        Path(snakemake.input.panel),
+        Path(snakemake.input.samples),
+        Path(snakemake.params.sheet),
+        founders=set(snakemake.params.founders),
+        components=snakemake.params.components,
+        table_out=Path(snakemake.output.table),
+        scores_out=Path(snakemake.output.scores),
+        statistics_out=Path(snakemake.output.statistics),
+    )
+    log_counts(log, statistics)

@@ -1,0 +1,19 @@
+"""Place one cohort on the panel."""
+
+from pathlib import Path
+
+import numba
+from popdesic.encode import encode_cohort
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    numba.set_num_threads(min(snakemake.threads, numba.config.NUMBA_NUM_THREADS))
+    counts = encode_cohort(
+        Path(snakemake.input.raw[0]).with_suffix(""),
+        Path(snakemake.input.samples),
+        Path(snakemake.input.panel),
+        Path(snakemake.output.planes[0]).parent,
+        impute=snakemake.params.impute,
+        cohort=snakemake.wildcards.cohort,
+    )
+    log_counts(log, counts)

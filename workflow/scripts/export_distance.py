@@ -1,0 +1,15 @@
+"""Distances as text for other tools."""
+
+from pathlib import Path
+
+from popdesic.distance import export_distances
+from popdesic.log import logged
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]):
+    export_distances(
+        Path(snakemake.output[0]).parent,
+        metric=snakemake.params.metric,
+        n_sites=read_json(snakemake.input.panel)["n_sites"],
+        min_called=snakemake.params.min_called,
+    )

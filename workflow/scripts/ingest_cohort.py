@@ -1,0 +1,15 @@
+"""Decode one cohort's file to PLINK files."""
+
+from pathlib import Path
+
+from popdesic.ingest import ingest_cohort
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    counts = ingest_cohort(
+        Path(snakemake.params.source),
+        Path(snakemake.output[0]).with_suffix(""),
+        haploid=snakemake.params.haploid,
+        threads=snakemake.threads,
+    )
+    log_counts(log, counts.as_dict())

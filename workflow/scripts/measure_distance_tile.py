@@ -1,0 +1,20 @@
+"""Integer distances between the samples of two cohorts."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.distance import measure_tile
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    counts = measure_tile(
+        Path(snakemake.input.a[0]).parent,
+        Path(snakemake.input.b[0]).parent,
+        Path(snakemake.output[0]),
+        backend,
+        metric=snakemake.params.metric,
+        missing=snakemake.params.missing,
+    )
+    log_counts(log, counts)

@@ -1,0 +1,35 @@
+"""Backends: the only place that knows numba or CuPy. `select_backend` is the way in."""
+
+from __future__ import annotations
+
+from ..errors import UserError
+from .base import SQUARED, SQUARED_IBS0, Backend, Planes, Product, Terms
+
+__all__ = ["SQUARED", "SQUARED_IBS0", "Backend", "Planes", "Product", "Terms", "select_backend"]
+
+
+def select_backend(device: str, threads: int = 1) -> Backend:
+    """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
+
+    Nothing falls back silently: ``gpu`` without a usable GPU is an error, and what ``auto``
+    chose is in the backend's `describe()`, which every caller logs.
+
+    Raises
+    ------
+    UserError
+        `device` is ``gpu`` and no GPU, driver or CuPy is usable here.
+    """
+    if device in ("gpu", "auto"):
+        try:
+            from .gpu import GpuBackend
+
+            return GpuBackend()
+        except (ImportError, UserError) as reason:
+            if device == "gpu":
+                raise UserError(
+                    f"config.yaml: device is 'gpu', but no GPU can be used on this machine "
+                    f"({reason}); set device to 'cpu' or 'auto', or run on a GPU node."
+                ) from None
+    from .cpu import CpuBackend
+
+    return CpuBackend(threads)

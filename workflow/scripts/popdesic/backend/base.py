@@ -1,0 +1,149 @@
+"""What every backend can do: the two semiring products that all analyses stand on.
+
+`bitgemm` sums weighted popcounts of ANDed bit-planes, `minplus` is the (min, +) matrix product
+(DESIGN: "Two semiring matrix products carry all the heavy work"). An analysis states *what* it
+wants as :class:`Terms`; *how* the sums are formed (AND products on tensor cores, XOR forms and
+carry-save counters on a CPU) is the backend's own business, as long as the integers are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+#: One bit a site. u, v and c are stored (carrier: genotype >= 1, hom: genotype = 2, called);
+#: the others follow from them, over called sites only: z = (g = 0), e = (g = 1), h = z | v.
+PLANE_LETTERS = "uvczeh"
+
+#: Value of each letter's bit for the genotypes 0, 1, 2 and missing (index 3).
+PLANE_BITS = {
+    "u": (0, 1, 1, 0),
+    "v": (0, 0, 1, 0),
+    "c": (1, 1, 1, 0),
+    "z": (1, 0, 0, 0),
+    "e": (0, 1, 0, 0),
+    "h": (1, 0, 1, 0),
+}
+
+
+class Product(NamedTuple):
+    """One weighted product: ``outputs[output] += weight * popcount(a & b)``."""
+
+    output: int
+    weight: int
+    plane_a: str
+    plane_b: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A named list of products; `outputs` names the integer matrices that they sum to."""
+
+    outputs: tuple[str, ...]
+    products: tuple[Product, ...]
+
+    def value(self, output: int, genotype_a: int, genotype_b: int) -> int:
+        """What one site adds to `output` for two genotypes in 0, 1, 2, 3 (3 = missing)."""
+        return sum(
+            p.weight * PLANE_BITS[p.plane_a][genotype_a] * PLANE_BITS[p.plane_b][genotype_b]
+            for p in self.products
+            if p.output == output
+        )
+
+
+def _terms(**outputs: list[tuple[int, str, str]]) -> Terms:
+    return Terms(
+        tuple(outputs),
+        tuple(
+            Product(index, *product)
+            for index, products in enumerate(outputs.values())
+            for product in products
+        ),
+    )
+
+
+_SQUARED = [(4, "z", "v"), (4, "v", "z"), (1, "h", "e"), (1, "e", "h")]
+_CALLED = [(1, "c", "c")]
+_IBS0 = [(1, "z", "v"), (1, "v", "z")]
+
+#: Squared Euclidean distance and site count over jointly called sites (DESIGN section 5).
+SQUARED = _terms(squared=_SQUARED, called=_CALLED)
+#: The same with the number of opposite homozygotes, from which every other metric follows:
+#: Manhattan = squared - 2 ibs0, IBS1 = squared - 4 ibs0, IBS2 = called - IBS1 - ibs0.
+SQUARED_IBS0 = _terms(squared=_SQUARED, called=_CALLED, ibs0=_IBS0)
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Bit-planes of a block of samples, as stored in `planes.npy`.
+
+    Attributes
+    ----------
+    words : uint64 array, (n_samples, n_planes, n_words)
+        Little-endian bits, one a site, zero beyond `n_sites`. Planes u, v and, unless every
+        genotype is called, c. Bits of u and v at missing genotypes may hold imputed values;
+        whatever reads c as well must mask them.
+    n_sites : int
+        Number of sites; ``n_words >= ceil(n_sites / 64)``.
+    """
+
+    words: np.ndarray
+    n_sites: int
+
+    @property
+    def complete(self) -> bool:
+        """True when no genotype is missing (or missing ones count as imputed)."""
+        return self.words.shape[1] == 2
+
+    @property
+    def n_samples(self) -> int:
+        return self.words.shape[0]
+
+    def without_mask(self) -> Planes:
+        """The same genotypes with imputed values taken at their word."""
+        return Planes(self.words[:, :2], self.n_sites)
+
+
+class Backend(Protocol):
+    """The array primitives that one kind of device provides. Results are numpy arrays."""
+
+    name: str
+
+    def describe(self) -> str:
+        """One line for the log: which device and which kernels will do the work."""
+        ...
+
+    def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
+        """Weighted AND+popcount products between all samples of `a` and of `b`.
+
+        Parameters
+        ----------
+        a, b : Planes
+            Blocks of m and n samples over the same sites. ``b=None`` means `a` against itself:
+            only one triangle is computed, then mirrored.
+        terms : Terms
+            Letters are evaluated over called genotypes. Where a block is complete its c is all
+            ones. Every term list used with ``b=None`` must be symmetric under swapping a and b.
+
+        Returns
+        -------
+        int64 array, (n_outputs, m, n)
+            Exact. Missing genotypes add nothing.
+        """
+        ...
+
+    def minplus(self, c: np.ndarray, a: np.ndarray, b: np.ndarray, *, symmetric: bool = False):
+        """In place ``c[i, j] = min(c[i, j], min_k a[i, k] + b[k, j])``.
+
+        Parameters
+        ----------
+        c, a, b : arrays (m, n), (m, k), (k, n), of one dtype: int32, float32 or float64
+            Any strides. `c` may not overlap `a` or `b`. int32 values must lie in [0, 2**30 - 1],
+            where 2**30 - 1 stands for infinity, so that no sum overflows.
+        symmetric : bool
+            The caller promises that the product and `c` are symmetric: one triangle is computed
+            and mirrored.
+        """
+        ...

@@ -1,0 +1,68 @@
+"""Compiled byte kernels for the genotype codes of PLINK 1 .bed files."""
+
+import numpy as np
+from numba import njit
+
+# Two-bit codes of genotypes 0, 1, 2 and missing (as 3), from the lowest bits: 3, 2, 0, 1.
+_TO_BED = 0b01_00_10_11
+# Genotypes of the two-bit codes 0, 1, 2, 3, plus one, in two bits each: 2, -1, 1, 0.
+_FROM_BED = 0b01_10_00_11
+
+
+@njit(cache=True, nogil=True)
+def pack_bed(genotypes):
+    """Pack genotypes into PLINK 1 .bed rows.
+
+    Parameters
+    ----------
+    genotypes : (n_sites, n_samples) int8
+        ALT counts 0, 1, 2, or -1 for missing; no other value is allowed.
+
+    Returns
+    -------
+    (n_sites, ceil(n_samples / 4)) uint8
+        Four samples a byte, the first in the lowest bits; A1 = ALT: 0 -> 11, 1 -> 10, 2 -> 00,
+        missing -> 01. The padding of the last byte is zero.
+    """
+    n_sites, n_samples = genotypes.shape
+    n_whole = n_samples // 4
+    packed = np.empty((n_sites, (n_samples + 3) // 4), np.uint8)
+    for site in range(n_sites):
+        row = genotypes[site]
+        for byte in range(n_whole):
+            packed[site, byte] = (
+                ((_TO_BED >> (2 * (row[4 * byte] & 3))) & 3)
+                | ((_TO_BED >> (2 * (row[4 * byte + 1] & 3))) & 3) << 2
+                | ((_TO_BED >> (2 * (row[4 * byte + 2] & 3))) & 3) << 4
+                | ((_TO_BED >> (2 * (row[4 * byte + 3] & 3))) & 3) << 6
+            )
+        if n_whole < packed.shape[1]:
+            last = 0
+            for k in range(n_samples - 4 * n_whole):
+                last |= ((_TO_BED >> (2 * (row[4 * n_whole + k] & 3))) & 3) << (2 * k)
+            packed[site, n_whole] = last
+    return packed
+
+
+@njit(cache=True, nogil=True)
+def unpack_bed(packed, n_samples):
+    """Unpack PLINK 1 .bed rows, the inverse of `pack_bed`.
+
+    Parameters
+    ----------
+    packed : (n_sites, ceil(n_samples / 4)) uint8
+        A1 = ALT; the padding of the last byte is ignored.
+
+    Returns
+    -------
+    (n_sites, n_samples) int8
+        ALT counts 0, 1, 2, or -1 for missing.
+    """
+    n_sites = packed.shape[0]
+    genotypes = np.empty((n_sites, n_samples), np.int8)
+    for site in range(n_sites):
+        row = genotypes[site]
+        for sample in range(n_samples):
+            code = (packed[site, sample >> 2] >> (2 * (sample & 3))) & 3
+            row[sample] = ((_FROM_BED >> (2 * code)) & 3) - 1
+    return genotypes

@@ -1,0 +1,193 @@
+"""The numba CPU backend: arranges tiles for the micro-kernels and keeps the arithmetic exact."""
+
+from __future__ import annotations
+
+import os
+
+import numba
+import numpy as np
+from llvmlite import binding
+
+from . import bitgemm_cpu, minplus_cpu
+from .base import PLANE_BITS, Planes, Terms
+
+#: Largest int32 weight, standing for infinity: the sum of two still fits.
+INFINITY_INT32 = np.int32(2**30 - 1)
+
+
+class CpuBackend:
+    """Backend on `threads` CPU threads (see `backend.base.Backend` for the contracts)."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int = 1):
+        self.threads = max(1, min(threads, numba.config.NUMBA_NUM_THREADS))
+
+    def describe(self) -> str:
+        return (
+            f"cpu: {binding.get_host_cpu_name()}, {self.threads} of {os.cpu_count()} threads, "
+            f"{bitgemm_cpu.LANES * 64}-bit vectors, {bitgemm_cpu.LEVELS} carry-save levels"
+        )
+
+    def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
+        same = b is None
+        b = a if same else b
+        if a.n_sites != b.n_sites:
+            raise ValueError(f"planes over {a.n_sites} and {b.n_sites} sites cannot be multiplied")
+        out = np.zeros((len(terms.outputs), a.n_samples, b.n_samples), np.int64)
+        tiles = _tile_pairs(a.n_samples, b.n_samples, bitgemm_cpu.TILE, same)
+        numba.set_num_threads(self.threads)
+        coefficients = difference_coefficients(terms)
+        with numba.parallel_chunksize(1):
+            if coefficients is None:
+                for product in terms.products:
+                    bitgemm_cpu.accumulate(
+                        _letter(a, product.plane_a),
+                        _letter(b, product.plane_b),
+                        (0,),
+                        # A single product need not be symmetric: no half of it may be mirrored.
+                        _tile_pairs(a.n_samples, b.n_samples, bitgemm_cpu.TILE, False),
+                        np.array([[product.weight]]),
+                        False,
+                        out[product.output : product.output + 1],
+                    )
+            elif a.complete and b.complete:
+                bitgemm_cpu.accumulate(
+                    _vector_ready(a.words),
+                    _vector_ready(b.words),
+                    (0, 1),
+                    tiles,
+                    np.ascontiguousarray(coefficients[:, :2]),
+                    same,
+                    out,
+                )
+                out += coefficients[:, 2, None, None] * a.n_sites
+            else:
+                bitgemm_cpu.accumulate(
+                    _vector_ready(_with_called(a)),
+                    _vector_ready(_with_called(b)),
+                    (0, 1, 2),
+                    tiles,
+                    coefficients,
+                    same,
+                    out,
+                )
+        return out
+
+    def minplus(self, c: np.ndarray, a: np.ndarray, b: np.ndarray, *, symmetric: bool = False):
+        if not (c.dtype == a.dtype == b.dtype):
+            raise ValueError(f"minplus needs one dtype, got {c.dtype}, {a.dtype} and {b.dtype}")
+        if 0 in (*c.shape, a.shape[1]):
+            return
+        columns = minplus_cpu.tile_columns(c.dtype)
+        height, width = minplus_cpu.BLOCK_ROWS, columns * minplus_cpu.BLOCK_TILES
+        tasks = [
+            (row, column)
+            for row in range(-(-c.shape[0] // height))
+            for column in range(-(-c.shape[1] // width))
+            if not symmetric or row * height < (column + 1) * width
+        ]
+        numba.set_num_threads(self.threads)
+        with numba.parallel_chunksize(1):
+            minplus_cpu.minplus_blocks(
+                c, a, b, infinity(c.dtype), columns, np.array(tasks), symmetric
+            )
+        if symmetric:
+            _mirror_upper(c)
+
+    def close_block(self, w: np.ndarray) -> None:
+        """Floyd-Warshall on a small symmetric block, in place."""
+        minplus_cpu.floyd_warshall(w)
+
+
+def infinity(dtype: np.dtype) -> np.generic:
+    """The weight that stands for 'no edge' in `dtype`."""
+    return INFINITY_INT32 if dtype == np.int32 else np.dtype(dtype).type(np.inf)
+
+
+def difference_coefficients(terms: Terms) -> np.ndarray | None:
+    """`terms` as a sum over (|a-b| = 1, |a-b| = 2, jointly called), or None if they are no such sum.
+
+    Returns
+    -------
+    int64 array, (n_outputs, 3)
+        Found from the value of each output at two genotypes, so any way of writing a distance
+        with AND products comes down to the same two or three counts.
+    """
+    found = np.zeros((len(terms.outputs), 3), np.int64)
+    for output in range(len(terms.outputs)):
+        called = terms.value(output, 0, 0)
+        one, two = terms.value(output, 0, 1) - called, terms.value(output, 0, 2) - called
+        found[output] = one, two, called
+        for x in range(4):
+            for y in range(4):
+                expected = 0 if 3 in (x, y) else called + (0, one, two)[abs(x - y)]
+                if terms.value(output, x, y) != expected:
+                    return None
+    return found
+
+
+def _tile_pairs(m: int, n: int, tile: int, same: bool) -> np.ndarray:
+    """int64 (n_tiles, 2): indices of the tiles to compute, the upper triangle when `same`."""
+    return np.array(
+        [(i, j) for i in range(-(-m // tile)) for j in range(i if same else 0, -(-n // tile))],
+        np.int64,
+    ).reshape(-1, 2)
+
+
+def _called_words(planes: Planes) -> np.ndarray:
+    """The called plane of complete planes: ones up to `n_sites`. uint64 (n_words,)."""
+    words = np.zeros(planes.words.shape[2], np.uint64)
+    full, rest = divmod(planes.n_sites, 64)
+    words[:full] = ~np.uint64(0)
+    if rest:
+        words[full] = np.uint64(2**rest - 1)
+    return words
+
+
+def _with_called(planes: Planes) -> np.ndarray:
+    """Words with planes u, v and c, the last one made where it is not stored."""
+    if not planes.complete:
+        return planes.words
+    called = np.broadcast_to(_called_words(planes), planes.words[:, :1].shape)
+    return np.concatenate([planes.words, called], axis=1)
+
+
+def _letter(planes: Planes, letter: str) -> np.ndarray:
+    """The plane of one letter, over called genotypes only: uint64 (n_samples, 1, n_words)."""
+    u, v, c = np.moveaxis(_with_called(planes), 1, 0)
+    words = np.zeros_like(u)
+    for state, plane in enumerate((c & ~u, c & u & ~v, c & v)):
+        if PLANE_BITS[letter][state]:
+            words |= plane
+    return _vector_ready(words[:, None, :])
+
+
+def _vector_ready(words: np.ndarray) -> np.ndarray:
+    """`words` itself when its rows are whole aligned vectors, else a zero-padded aligned copy."""
+    bytes_a_vector = bitgemm_cpu.LANES * 8
+    if (
+        words.shape[2] % bitgemm_cpu.LANES == 0
+        and words.ctypes.data % bytes_a_vector == 0
+        and words.strides[2] == 8
+        and all(stride % bytes_a_vector == 0 for stride in words.strides[:2])
+    ):
+        return words
+    padded = -(-words.shape[2] // bitgemm_cpu.LANES) * bitgemm_cpu.LANES
+    shape = (*words.shape[:2], padded)
+    buffer = np.zeros(int(np.prod(shape)) * 8 + bytes_a_vector, np.uint8)
+    start = -buffer.ctypes.data % bytes_a_vector
+    ready = buffer[start : start + int(np.prod(shape)) * 8].view(np.uint64).reshape(shape)
+    ready[:, :, : words.shape[2]] = words
+    return ready
+
+
+def _mirror_upper(c: np.ndarray, block: int = 512) -> None:
+    """Copy the upper triangle of a square matrix onto the lower, block by block."""
+    n = c.shape[0]
+    for first in range(0, n, block):
+        last = min(n, first + block)
+        diagonal = c[first:last, first:last]
+        lower = np.tril_indices(last - first, -1)
+        diagonal[lower] = diagonal.T[lower]
+        c[last:, first:last] = c[first:last, last:].T

@@ -1,0 +1,103 @@
+"""Byte kernels over PLINK .bed rows: counting genotypes and turning rows into bit-planes.
+
+A .bed row holds one site, four samples a byte, two bits a sample (A1 = ALT): 00 = two ALT alleles,
+01 = missing, 10 = one, 11 = none. With lo and hi the two bits: u = ~lo, v = ~lo & ~hi,
+missing = lo & ~hi (DESIGN section 4 for the planes).
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+#: ALT count by 2-bit code, with 3 for missing.
+STATE_OF_CODE = np.array([2, 3, 1, 0], np.uint8)
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def count_by_group(rows, group, n_groups, out):
+    """out[site, group, state] = number of samples; group -1 is not counted.
+
+    rows: uint8 (n_sites, row_bytes); group: int64 (n_samples,); out: int64 (n_sites, n_groups, 4).
+    """
+    n_samples = group.shape[0]
+    for site in numba.prange(rows.shape[0]):
+        for g in range(n_groups):
+            for state in range(4):
+                out[site, g, state] = 0
+        row = rows[site]
+        for sample in range(n_samples):
+            if group[sample] >= 0:
+                code = (row[sample >> 2] >> np.uint8(2 * (sample & 3))) & np.uint8(3)
+                out[site, group[sample], STATE_OF_CODE[code]] += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def add_by_sample(rows, out):
+    """out[sample, state] += number of sites. rows: uint8 (n_sites, row_bytes)."""
+    for site in range(rows.shape[0]):
+        row = rows[site]
+        for sample in range(out.shape[0]):
+            code = (row[sample >> 2] >> np.uint8(2 * (sample & 3))) & np.uint8(3)
+            out[sample, STATE_OF_CODE[code]] += 1
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _transpose_8x8(x):
+    """Transpose the 8 x 8 bits of a word: bit 8 i + j becomes bit 8 j + i (three swap steps)."""
+    t = (x ^ (x >> np.uint64(7))) & np.uint64(0x00AA00AA00AA00AA)
+    x = x ^ t ^ (t << np.uint64(7))
+    t = (x ^ (x >> np.uint64(14))) & np.uint64(0x0000CCCC0000CCCC)
+    x = x ^ t ^ (t << np.uint64(14))
+    t = (x ^ (x >> np.uint64(28))) & np.uint64(0x00000000F0F0F0F0)
+    return x ^ t ^ (t << np.uint64(28))
+
+
+#: Words a pass of `pack_planes` writes for one sample: one cache line.
+WORDS_A_PASS = 8
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def pack_planes(rows, fill_carrier, fill_hom, out):
+    """Sample-major bit-planes of a run of sites.
+
+    rows: uint8 (n_sites, row_bytes), padding bits of the last byte are ignored.
+    fill_carrier, fill_hom: uint64 (n_words,), sites whose missing genotypes become >= 1, = 2.
+    out: uint64 (n_samples, 2 or 3, n_words), every word is written.
+    """
+    n_sites = rows.shape[0]
+    n_samples, n_planes, n_words = out.shape
+    for block in numba.prange((n_words + WORDS_A_PASS - 1) // WORDS_A_PASS):
+        low = np.empty((4, WORDS_A_PASS), np.uint64)
+        high = np.empty((4, WORDS_A_PASS), np.uint64)
+        word0 = block * WORDS_A_PASS
+        n_block_words = min(WORDS_A_PASS, n_words - word0)
+        for byte in range((n_samples + 3) // 4):
+            for w in range(n_block_words):
+                for lane in range(4):
+                    low[lane, w] = 0
+                    high[lane, w] = 0
+                site0 = (word0 + w) * 64
+                for group in range(8):
+                    first = site0 + group * 8
+                    # Sites beyond the end read as code 01, missing, and are cleared below.
+                    gathered = np.uint64(0)
+                    for r in range(8):
+                        value = np.uint64(rows[first + r, byte] if first + r < n_sites else 0x55)
+                        gathered |= value << np.uint64(8 * r)
+                    bits = _transpose_8x8(gathered)
+                    shift = np.uint64(8 * group)
+                    for lane in range(4):
+                        pair = bits >> np.uint64(16 * lane)
+                        low[lane, w] |= (pair & np.uint64(0xFF)) << shift
+                        high[lane, w] |= ((pair >> np.uint64(8)) & np.uint64(0xFF)) << shift
+            for lane in range(min(4, n_samples - byte * 4)):
+                sample = byte * 4 + lane
+                for w in range(n_block_words):
+                    lo, hi = low[lane, w], high[lane, w]
+                    missing = lo & ~hi
+                    word = word0 + w
+                    out[sample, 0, word] = ~lo | (missing & fill_carrier[word])
+                    out[sample, 1, word] = (~lo & ~hi) | (missing & fill_hom[word])
+                    if n_planes == 3:
+                        out[sample, 2, word] = ~missing

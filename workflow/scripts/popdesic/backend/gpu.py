@@ -1,0 +1,495 @@
+"""The GPU backend: bit-plane products on tensor cores, streamed through the device.
+
+Samples by sites of any size go through in ranges of sites. Each range is copied from the
+caller's planes (a memory-mapped file will do) into one of two pinned buffers, sent on a copy
+stream while the range before it is multiplied, packed on the device into the tiles that the
+kernels read, and multiplied into int32 accumulators, which are folded into int64 totals before
+they can overflow. Host memory is bounded by `host_bytes`, device memory by what is free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import cupy
+import cupyx
+import numpy as np
+
+from ..errors import UserError
+from . import tune
+from .base import Planes, Terms
+from .kernels import (
+    BLOCK_ROWS,
+    STAGE_BITS,
+    STAGE_WORDS,
+    TILE_ROWS,
+    Device,
+    Launch,
+    Plan,
+    Variant,
+    block_order,
+    divide_up,
+    finish_rows,
+    launch,
+    pack_planes,
+    supported_kernels,
+)
+
+#: Pinned host memory of one stream of planes, unless the caller says otherwise.
+HOST_BYTES = 2 << 30
+#: Share of the free device memory that a product may take.
+DEVICE_SHARE = 0.9
+#: Device memory for the rows of a result on their way to the host.
+RESULT_BYTES = 256 << 20
+#: Most device memory for the packed planes of one range: enough for full speed.
+PACKED_BYTES = 16 << 30
+#: Threads that copy planes into pinned memory (one cannot keep up with the bus).
+COPY_THREADS = 8
+
+
+@contextlib.contextmanager
+def _device_errors(task: str) -> Iterator[None]:
+    """Turns whatever the driver says into one sentence."""
+    try:
+        yield
+    except cupy.cuda.memory.OutOfMemoryError as reason:
+        raise UserError(
+            f"the GPU has too little free memory for {task} ({reason}); use a GPU with more "
+            f"memory, or smaller tiles (config.yaml: distance.tile_samples)."
+        ) from None
+    except (
+        cupy.cuda.runtime.CUDARuntimeError,
+        cupy.cuda.driver.CUDADriverError,
+    ) as reason:
+        raise UserError(
+            f"the GPU failed during {task} ({reason}); nothing was written, run the job again, "
+            f"on another GPU if it fails again."
+        ) from None
+
+
+@dataclass
+class _Side:
+    """One block of samples inside a stream: its buffers on the host and on the device."""
+
+    n_samples: int
+    n_planes: int
+    counts: cupy.ndarray = field(init=False)
+    packed: cupy.ndarray | None = None
+    pinned: list[np.ndarray] = field(default_factory=list)
+    raw: list[cupy.ndarray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.counts = cupy.zeros((self.n_samples, 3), np.uint64)
+
+    @property
+    def padded(self) -> int:
+        return divide_up(self.n_samples, BLOCK_ROWS) * BLOCK_ROWS
+
+    @property
+    def word_bytes(self) -> int:
+        """Bytes of one word (64 sites) of all samples and planes as they are stored."""
+        return self.n_samples * self.n_planes * 8
+
+
+class BitgemmStream:
+    """Products of two blocks of samples, summed over any number of site ranges.
+
+    Made by `GpuBackend.stream`. Call `add` for each part of the sites, then `result`, or
+    `result_rows` where the whole result should not lie in host memory.
+    """
+
+    def __init__(
+        self,
+        backend: GpuBackend,
+        m: int,
+        n: int | None,
+        planes_a: int,
+        planes_b: int,
+        terms: Terms,
+        n_sites: int,
+    ) -> None:
+        self.backend, self.terms = backend, terms
+        self.symmetric = n is None
+        complete = planes_a == planes_b == 2
+        shape = tune.ShapeClass.of(m, m if n is None else n, n_sites, self.symmetric, complete)
+        self.variant: Variant = backend.choose(terms, shape)
+        self.plan: Plan = tune.plan_for(self.variant, terms, complete)
+        self._a = _Side(m, planes_a)
+        self._b = self._a if n is None else _Side(n, planes_b)
+        self._sides = [self._a] if n is None else [self._a, self._b]
+        self._blocks = cupy.asarray(
+            block_order(self._a.padded // BLOCK_ROWS, self._b.padded // BLOCK_ROWS, self.symmetric)
+        )
+        self._acc = cupy.zeros((self.plan.n_slots, self._a.padded, self._b.padded), np.int32)
+        self._total: cupy.ndarray | None = None
+        self._sites_in_acc = 0
+        self._range_words = 0
+        self._compute, self._copy = cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)
+        self._compute.wait_event(cupy.cuda.get_current_stream().record())
+        self._sent = [cupy.cuda.Event(), cupy.cuda.Event()]
+        self._packed = [cupy.cuda.Event(), cupy.cuda.Event()]
+        self._turn = 0
+
+    def add(self, a: Planes, b: Planes | None = None) -> None:
+        """Add the products over the sites of `a` and `b` (None: `a` against itself).
+
+        Parameters
+        ----------
+        a, b : Planes
+            The samples of the stream over some more sites, `words` on the host (any strides, a
+            memory map too) or on the device. A complete block may have any number of planes
+            less its mask: planes beyond those the stream was made for are not read.
+
+        Raises
+        ------
+        UserError
+            The device ran out of memory or failed.
+        ValueError
+            Shapes differ from what the stream was made for.
+        """
+        given = [a] if self.symmetric else [a, b]
+        for side, planes in zip(self._sides, given, strict=True):
+            if planes is None or planes.n_samples != side.n_samples:
+                raise ValueError("the samples are not those that the stream was made for")
+            if planes.words.shape[1] < side.n_planes or planes.n_sites != a.n_sites:
+                raise ValueError("the planes or sites are not those that the stream was made for")
+        if not self.plan.passes and not any(map(any, (*self.plan.rows, *self.plan.columns))):
+            return
+        with _device_errors(self._task()):
+            words = []
+            for side, planes in zip(self._sides, given, strict=True):
+                array = planes.words[:, : side.n_planes]
+                on_device = isinstance(array, cupy.ndarray)
+                words.append(cupy.ascontiguousarray(array) if on_device else array)
+            self._add(words, a.n_sites)
+
+    def _task(self) -> str:
+        what = f"the products of {self._a.n_samples} and {self._b.n_samples} samples"
+        return what + (" with missing genotypes" if not self.plan.complete else "")
+
+    def _add(self, words: list, n_sites: int) -> None:
+        total_words = divide_up(n_sites, 64)
+        on_device = [isinstance(array, cupy.ndarray) for array in words]
+        self._make_buffers(total_words, not all(on_device))
+        if any(on_device):
+            self._compute.wait_event(cupy.cuda.get_current_stream().record())
+        for first in range(0, total_words, self._range_words):
+            n_words = min(self._range_words, total_words - first)
+            sites = min(n_sites - first * 64, n_words * 64)
+            turn, self._turn = self._turn, 1 - self._turn
+            sources = []
+            if not all(on_device):
+                self._sent[turn].synchronize()
+            for side, array, there in zip(self._sides, words, on_device, strict=True):
+                if there:
+                    sources.append((array, first))
+                    continue
+                shape = (side.n_samples, side.n_planes, n_words)
+                size = side.n_samples * side.n_planes * n_words
+                pinned = side.pinned[turn][:size].reshape(shape)
+                raw = side.raw[turn][:size].reshape(shape)
+                self._fill(pinned, array[:, :, first : first + n_words])
+                self._copy.wait_event(self._packed[turn])
+                raw.set(pinned, stream=self._copy)
+                sources.append((raw, 0))
+            self._sent[turn].record(self._copy)
+            with self._compute:
+                self._compute.wait_event(self._sent[turn])
+                self._multiply(sources, n_words, sites, turn)
+
+    def _multiply(self, sources: list, n_words: int, n_sites: int, turn: int) -> None:
+        device = self.backend.device
+        if self._sites_in_acc + n_sites > self.plan.site_limit:
+            self._fold()
+        n_stages = 0
+        for side, (array, first) in zip(self._sides, sources, strict=True):
+            n_stages = pack_planes(
+                array,
+                first,
+                n_words,
+                n_sites,
+                self.plan.letters,
+                side.packed,
+                side.counts,
+                device.capability,
+            )
+        self._packed[turn].record(self._compute)
+        self._sites_in_acc += n_sites
+        launch(
+            self.variant,
+            device,
+            self.plan,
+            Launch(
+                self._a.packed, self._b.packed, self._acc, self._blocks, n_stages, self.symmetric
+            ),
+        )
+
+    def _fold(self) -> None:
+        """Accumulators to int64 totals; this is where int32 widens."""
+        if self._total is None:
+            self._total = cupy.zeros(self._acc.shape, np.int64)
+        self._total += self._acc
+        self._acc.fill(0)
+        self._sites_in_acc = 0
+
+    def _fill(self, pinned: np.ndarray, source: np.ndarray) -> None:
+        rows = divide_up(len(pinned), COPY_THREADS)
+        parts = range(0, len(pinned), rows)
+        list(
+            self.backend.copiers.map(
+                lambda row: np.copyto(pinned[row : row + rows], source[row : row + rows]), parts
+            )
+        )
+
+    def _make_buffers(self, total_words: int, staged: bool) -> None:
+        """Buffers for ranges as long as memory allows, at most `total_words`."""
+        letters = max(1, len(self.plan.letters))
+        packed = sum(side.padded for side in self._sides) * letters * 8
+        stored = sum(side.word_bytes for side in self._sides)
+        have_staged = bool(self._a.raw) or not staged
+        budget = self.backend.free_bytes()
+        if self._range_words:
+            if self._range_words >= total_words and have_staged:
+                return
+            budget += packed * self._range_words
+            budget += 2 * stored * self._range_words if self._a.raw else 0
+        per_word = packed + (2 * stored if staged else 0)
+        longest = min(budget // per_word, PACKED_BYTES // packed, self.plan.site_limit // 64)
+        if staged:
+            longest = min(longest, self.backend.host_bytes // (2 * stored))
+        longest = max(STAGE_WORDS, longest // STAGE_WORDS * STAGE_WORDS)
+        longest = min(longest, divide_up(total_words, STAGE_WORDS) * STAGE_WORDS)
+        if longest <= self._range_words and have_staged:
+            return
+        self._compute.synchronize()
+        self._copy.synchronize()
+        self._range_words = longest
+        for side in self._sides:
+            side.packed, side.raw, side.pinned = None, [], []
+        for side in self._sides:
+            side.packed = cupy.empty(side.padded * letters * 8 * longest, np.uint8)
+            if staged:
+                words = side.word_bytes // 8 * longest
+                side.raw = [cupy.empty(words, np.uint64) for _ in range(2)]
+                side.pinned = [cupyx.empty_pinned(words, np.uint64) for _ in range(2)]
+        # buffers came from the current stream's pool; both streams may use them from here on
+        cupy.cuda.get_current_stream().synchronize()
+
+    def result_rows(self, rows_at_a_time: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """The sums so far, some rows at a time.
+
+        Yields
+        ------
+        int, int64 array (n_outputs, n_rows, n)
+            The first row, and the rows. The array is reused for the next rows.
+        """
+        n_outputs, m, n = len(self.terms.outputs), self._a.n_samples, self._b.n_samples
+        rows = rows_at_a_time or RESULT_BYTES // (8 * n * n_outputs)
+        rows = max(TILE_ROWS, rows // TILE_ROWS * TILE_ROWS)
+        with _device_errors(self._task()):
+            host = cupyx.empty_pinned((n_outputs, min(rows, m), n), np.int64)
+            with self._compute:
+                terms = self._count_terms()
+                block = cupy.empty((min(rows, m), n), np.int64)
+            for first in range(0, m, rows):
+                n_rows = min(rows, m - first)
+                for o, slot in enumerate(self.plan.slots):
+                    with self._compute:
+                        finish_rows(
+                            self._acc[slot] if slot >= 0 else None,
+                            self._total[slot] if slot >= 0 and self._total is not None else None,
+                            *terms[o],
+                            block[:n_rows],
+                            self.plan.scale[o],
+                            first,
+                            self._b.padded,
+                            self.symmetric,
+                            self.backend.device.capability,
+                        )
+                        block[:n_rows].get(stream=self._compute, out=host[o, :n_rows])
+                self._compute.synchronize()
+                yield first, host[:, :n_rows]
+
+    def _count_terms(self) -> list[tuple[cupy.ndarray, cupy.ndarray]]:
+        def weigh(counts: cupy.ndarray, weights: tuple[int, int, int]) -> cupy.ndarray:
+            signed = counts.astype(np.int64)
+            return sum(w * signed[:, i] for i, w in enumerate(weights)) + cupy.zeros(
+                len(signed), np.int64
+            )
+
+        return [
+            (weigh(self._a.counts, rows), weigh(self._b.counts, columns))
+            for rows, columns in zip(self.plan.rows, self.plan.columns, strict=True)
+        ]
+
+    def result(self) -> np.ndarray:
+        """The sums so far, int64 (n_outputs, m, n)."""
+        out = np.empty((len(self.terms.outputs), self._a.n_samples, self._b.n_samples), np.int64)
+        for first, rows in self.result_rows():
+            target = out[:, first : first + rows.shape[1]]
+            self._fill(target.transpose(1, 0, 2), rows.transpose(1, 0, 2))
+        return out
+
+
+class GpuBackend:
+    """One CUDA device. `bitgemm` is here; the (min, +) product is not part of this class yet.
+
+    Parameters
+    ----------
+    kernel : str, optional
+        ``wgmma``, ``mma`` or ``popc``: only this micro-kernel. By default the fastest one that
+        the device has, found by measurement (`tune.choose`). All give the same integers.
+    host_bytes : int
+        Most pinned host memory for planes on their way to the device.
+    device_bytes : int, optional
+        Most device memory to use, instead of what is free.
+
+    Raises
+    ------
+    UserError
+        No GPU is usable, or it lacks the micro-kernel asked for.
+    """
+
+    name = "gpu"
+
+    def __init__(
+        self,
+        kernel: str | None = None,
+        host_bytes: int = HOST_BYTES,
+        device_bytes: int | None = None,
+    ) -> None:
+        try:
+            usable = cupy.cuda.is_available() and cupy.cuda.runtime.getDeviceCount() > 0
+        except (cupy.cuda.runtime.CUDARuntimeError, ImportError) as reason:
+            raise UserError(f"no GPU can be used: {reason}") from None
+        if not usable:
+            raise UserError("no GPU or no driver for it was found")
+        with _device_errors("its first use"):
+            self.device = Device.current()
+        if kernel is not None and kernel not in supported_kernels(self.device):
+            raise UserError(
+                f"{self.device.name} does not run the micro-kernel {kernel!r}; it runs "
+                f"{', '.join(supported_kernels(self.device))}"
+            )
+        self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
+        self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
+
+    @functools.cached_property
+    def copiers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(COPY_THREADS)
+
+    def describe(self) -> str:
+        """One line for the log: device and micro-kernels."""
+        kernels = self.kernel or ", ".join(supported_kernels(self.device))
+        return (
+            f"GPU {self.device.index}: {self.device.name} "
+            f"({self.device.multiprocessors} multiprocessors, "
+            f"compute capability {self.device.capability / 10:.1f}), bit-plane kernels: {kernels}"
+        )
+
+    def free_bytes(self) -> int:
+        """Device memory that planes and results may still take."""
+        pool = cupy.get_default_memory_pool()
+        if self.device_bytes is not None:
+            return max(0, self.device_bytes - pool.used_bytes())
+        pool.free_all_blocks()
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        return max(0, int(DEVICE_SHARE * free) - RESULT_BYTES)
+
+    def choose(self, terms: Terms, shape: tune.ShapeClass) -> Variant:
+        """The micro-kernel and tiles for a shape class (measured once, see tune.py)."""
+        key = terms, shape
+        if key not in self._chosen:
+            self._chosen[key] = tune.choose(self.device, terms, shape, self.kernel)
+        return self._chosen[key]
+
+    def stream(
+        self, m: int, n: int | None, planes_a: int, planes_b: int, terms: Terms, n_sites: int
+    ) -> BitgemmStream:
+        """Products of m and n samples whose sites come in parts.
+
+        Parameters
+        ----------
+        m, n : int
+            Samples of the two blocks; ``n=None``: the first against itself.
+        planes_a, planes_b : int
+            2 where a block is complete, 3 where it has a mask of called genotypes.
+        terms : Terms
+        n_sites : int
+            Roughly how many sites will come: decides the choice of kernel, not the result.
+        """
+        with _device_errors(f"the products of {m} and {m if n is None else n} samples"):
+            return BitgemmStream(self, m, n, planes_a, planes_b, terms, n_sites)
+
+    def largest_block(self, terms: Terms, planes: int) -> int:
+        """Most samples of a square tile whose accumulators fit the device beside its planes."""
+        per_pair = 4 * len(terms.outputs) + 8 * len(terms.outputs)
+        per_sample = 2 * STAGE_WORDS * 8 * (2 * planes + 6)
+        free = self.free_bytes()
+        side = BLOCK_ROWS
+        while (side + BLOCK_ROWS) ** 2 * per_pair + (side + BLOCK_ROWS) * per_sample <= free:
+            side += BLOCK_ROWS
+        return side
+
+    def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
+        """Weighted AND+popcount products between all samples of `a` and of `b`.
+
+        Parameters
+        ----------
+        a, b : Planes
+            Blocks of m and n samples over the same sites, of any size; `words` on the host or
+            on the device. ``b=None``: `a` against itself, one triangle computed and mirrored.
+        terms : Terms
+            Letters are evaluated over called genotypes; a complete block's c is all ones.
+
+        Returns
+        -------
+        int64 array, (n_outputs, m, n)
+            Exact. Missing genotypes add nothing.
+
+        Raises
+        ------
+        UserError
+            The device is lost or has too little memory.
+        ValueError
+            The blocks have different numbers of sites.
+        """
+        if b is not None and a.n_sites != b.n_sites:
+            raise ValueError(f"the blocks have {a.n_sites} and {b.n_sites} sites")
+        m, n = a.n_samples, a.n_samples if b is None else b.n_samples
+        out = np.zeros((len(terms.outputs), m, n), np.int64)
+        if not m or not n or not a.n_sites:
+            return out
+        side = self.largest_block(terms, 3)
+        if max(m, n) <= side:
+            return self._one_tile(a, b, terms)
+        other = a if b is None else b
+        for i in range(0, m, side):
+            block_a = Planes(a.words[i : i + side], a.n_sites)
+            for j in range(i if b is None else 0, n, side):
+                block_b = Planes(other.words[j : j + side], other.n_sites)
+                tile = self._one_tile(block_a, None if b is None and i == j else block_b, terms)
+                out[:, i : i + side, j : j + side] = tile
+                if b is None and i != j:
+                    out[:, j : j + side, i : i + side] = tile.transpose(0, 2, 1)
+        return out
+
+    def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
+        stream = self.stream(
+            a.n_samples,
+            None if b is None else b.n_samples,
+            a.words.shape[1],
+            a.words.shape[1] if b is None else b.words.shape[1],
+            terms,
+            a.n_sites,
+        )
+        stream.add(a, b)
+        return stream.result()
+
+
+# One stage of one tile is what every size here is rounded up to.
+assert STAGE_BITS == 64 * STAGE_WORDS

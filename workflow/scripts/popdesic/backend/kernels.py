@@ -1,0 +1,643 @@
+"""What the CUDA kernels are asked to do, and how they are compiled and launched.
+
+A :class:`Plan` turns the terms of an analysis into the few products that a kernel computes; it
+is pure arithmetic and proves itself (`Plan.check`) on every pair of genotypes. A
+:class:`Variant` is one micro-kernel with its tile parameters. `launch` starts one of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cupy
+import numpy as np
+
+from ..errors import UserError
+from .base import PLANE_BITS, PLANE_LETTERS, Terms
+
+KERNEL_FOLDER = Path(__file__).resolve().parents[4] / "kernels"
+
+# Layout of packed planes; the same names and values as in kernels/common.cuh.
+TILE_ROWS = 128
+BLOCK_ROWS = 256
+STAGE_BITS = 1024
+STAGE_WORDS = STAGE_BITS // 64
+TILE_BYTES = TILE_ROWS * STAGE_BITS // 8
+#: Samples of one thread block, and stages that it walks, in `pack_planes`.
+PACK_ROWS, PACK_STAGES = 32, 16
+#: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
+#: and what it needs besides its slots (alignment, barriers).
+SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
+#: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
+BLOCK_GROUP = 8
+#: What adding one output of a block to global memory costs, in stages of products
+#: (tests/bench/bench_bitgemm_gpu.py --splits). Only decides how far the site axis is cut.
+EMIT_STAGES = 12
+#: Most runs that the stages of one range are cut into.
+MAX_SPLITS = 256
+
+INT32_MAX = 2**31 - 1
+
+
+# --------------------------------------------------------------------------------- plans
+
+
+@dataclass(frozen=True)
+class Step:
+    """accumulators = accumulators * multiplier + popcount(a & b); see `Step` in common.cuh."""
+
+    plane_a: int
+    plane_b: int
+    multiplier: int
+    slot: int = -1
+    weight: int = 1
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One launch: a program of steps, or in `xor` form the three weights (w0, w1, w2)."""
+
+    steps: tuple[Step, ...]
+    xor: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the outputs of some terms are formed from int32 accumulators.
+
+    ``output[o] = scale[o] * slot[slots[o]] + rows[o] . counts(a) + columns[o] . counts(b)``,
+    where counts are the numbers of set bits of u, v and c of a sample, and a slot is one matrix
+    of accumulators (``slots[o]`` is -1 where the counts alone give the output).
+    """
+
+    terms: Terms
+    complete: bool
+    letters: tuple[str, ...]
+    passes: tuple[Pass, ...]
+    slots: tuple[int, ...]
+    scale: tuple[int, ...]
+    rows: tuple[tuple[int, int, int], ...]
+    columns: tuple[tuple[int, int, int], ...]
+
+    @property
+    def n_slots(self) -> int:
+        return max(self.slots, default=-1) + 1
+
+    @property
+    def n_products(self) -> int:
+        """Bit-products a site pair costs (in XOR form: POPC instructions)."""
+        return sum(
+            len(p.steps) if p.xor is None else sum(w != 0 for w in p.xor) for p in self.passes
+        )
+
+    def slot_values(self, genotype_a: int, genotype_b: int) -> list[int]:
+        """What one site adds to each slot for two genotypes (3 = missing)."""
+        bits_a = [PLANE_BITS[letter][genotype_a] for letter in self.letters]
+        bits_b = [PLANE_BITS[letter][genotype_b] for letter in self.letters]
+        values = [0] * self.n_slots
+        for one in self.passes:
+            accumulator = 0
+            for step in one.steps:
+                accumulator *= step.multiplier
+                if one.xor is None:
+                    accumulator += bits_a[step.plane_a] & bits_b[step.plane_b]
+                else:
+                    xu, xv = bits_a[0] ^ bits_b[0], bits_a[1] ^ bits_b[1]
+                    m = 1 if self.complete else bits_a[2] & bits_b[2]
+                    w0, w1, w2 = one.xor
+                    accumulator += w0 * m + w1 * ((xu ^ xv) & m) + w2 * (xu & xv & m)
+                if step.slot >= 0:
+                    values[step.slot] += step.weight * accumulator
+        return values
+
+    def genotype_pairs(self) -> itertools.product:
+        genotypes = range(3 if self.complete else 4)
+        return itertools.product(genotypes, genotypes)
+
+    @property
+    def site_limit(self) -> int:
+        """Most sites whose sums fit the int32 accumulators, whatever the genotypes."""
+        largest = max(
+            (abs(v) for pair in self.genotype_pairs() for v in self.slot_values(*pair)), default=0
+        )
+        return INT32_MAX // max(largest, 1)
+
+    def check(self) -> Plan:
+        """Itself, after proving that it equals its terms on every pair of genotypes."""
+        for a, b in self.genotype_pairs():
+            slots = self.slot_values(a, b)
+            for o, name in enumerate(self.terms.outputs):
+                value = self.scale[o] * slots[self.slots[o]] if self.slots[o] >= 0 else 0
+                for i, letter in enumerate("uvc"):
+                    value += self.rows[o][i] * PLANE_BITS[letter][a]
+                    value += self.columns[o][i] * PLANE_BITS[letter][b]
+                if value != self.terms.value(o, a, b):
+                    raise AssertionError(f"the plan for {name} is wrong at genotypes {a}, {b}")
+        return self
+
+
+Products = dict[tuple[str, str], int]
+
+#: Letters of a complete block as integer combinations of 1, u and v.
+_IN_ONE_U_V = {
+    "c": (1, 0, 0),
+    "u": (0, 1, 0),
+    "v": (0, 0, 1),
+    "z": (1, -1, 0),
+    "e": (0, 1, -1),
+    "h": (1, -1, 1),
+}
+
+
+def _horner(products: Products) -> list[tuple[int, str, str]]:
+    """Products in the order in which Horner's rule takes them: heaviest first."""
+    return sorted(((w, *key) for key, w in products.items()), key=lambda p: (-abs(p[0]), p))
+
+
+def _divides(weights: Sequence[int]) -> bool:
+    return all(heavy % light == 0 for heavy, light in zip(weights, weights[1:], strict=False))
+
+
+@functools.cache
+def _fewest_products(core: tuple[int, int, int, int]) -> tuple[tuple[tuple[str, str], int], ...]:
+    """Fewest products of u, v, e that sum to ``core . (uu', uv', vu', vv')``.
+
+    For a.b = (1, 1, 1, 1) it finds 2uu' + 2vv' - ee': three products instead of four.
+    """
+    letters = "uve"
+    keys = [(a, b) for a in letters for b in letters]
+    columns = np.array(
+        [np.outer(_IN_ONE_U_V[a][1:], _IN_ONE_U_V[b][1:]).ravel() for a, b in keys], float
+    )
+    target = np.array(core, float)
+    for size in range(5):
+        found = []
+        for chosen in itertools.combinations(range(len(keys)), size):
+            basis = columns[list(chosen)].T.reshape(4, size)
+            weights = np.rint(np.linalg.lstsq(basis, target, rcond=None)[0])
+            if size and not weights.all():
+                continue
+            if (basis @ weights == target).all():
+                found.append({keys[k]: int(w) for k, w in zip(chosen, weights, strict=True)})
+        if found:
+            found.sort(
+                key=lambda p: (
+                    not _divides([w for w, *_ in _horner(p)]),
+                    sum(map(abs, p.values())),
+                    sum(a != b for a, b in p),
+                )
+            )
+            return tuple(found[0].items())
+    raise AssertionError("four products always suffice")
+
+
+def plan_products(terms: Terms, complete: bool) -> Plan:
+    """Plan of `terms` as weighted AND products, with as few products as it can find.
+
+    Parameters
+    ----------
+    terms : Terms
+    complete : bool
+        Neither block has missing genotypes: every letter is then a combination of 1, u and v,
+        so that sums over one sample alone leave the product (``|a|^2 + |b|^2 - 2 a.b``).
+    """
+    n_outputs = len(terms.outputs)
+    rows, columns = np.zeros((n_outputs, 3), int), np.zeros((n_outputs, 3), int)
+    cores: list[Products] = [{} for _ in range(n_outputs)]
+    if complete:
+        full = np.zeros((n_outputs, 3, 3), int)
+        for p in terms.products:
+            full[p.output] += p.weight * np.outer(_IN_ONE_U_V[p.plane_a], _IN_ONE_U_V[p.plane_b])
+        rows[:, :2], columns[:, :2] = full[:, 1:, 0], full[:, 0, 1:]
+        rows[:, 2] = full[:, 0, 0]
+        for o in range(n_outputs):
+            cores[o] = dict(
+                zip(itertools.product("uv", "uv"), full[o, 1:, 1:].ravel().tolist(), strict=True)
+            )
+    else:
+        for p in terms.products:
+            key = p.plane_a, p.plane_b
+            cores[p.output][key] = cores[p.output].get(key, 0) + p.weight
+
+    def reduce(core: Products) -> Products:
+        if complete:
+            return dict(_fewest_products(tuple(core.values())))
+        return {key: w for key, w in core.items() if w}
+
+    reduced = [reduce(core) for core in cores]
+    # An output whose products continue those of another goes on from its accumulators.
+    follows: dict[int, tuple[int, int, Products]] = {}
+    for o, p in itertools.permutations(range(n_outputs), 2):
+        if not reduced[p] or p in follows or any(o == f[0] or p == f[0] for f in follows.values()):
+            continue
+        own = len(follows[o][2]) if o in follows else len(reduced[o])
+        before = 0 if o in follows else len(reduced[p])
+        for multiple in {cores[o].get(k, 0) // w for k, w in cores[p].items() if w} - {0}:
+            keys = dict.fromkeys([*cores[o], *cores[p]])
+            rest = reduce({k: cores[o].get(k, 0) - multiple * cores[p].get(k, 0) for k in keys})
+            first = {k: w for k, w in cores[p].items() if w} if complete else reduced[p]
+            weights = [w for w, *_ in _horner(first)]
+            after = [w for w, *_ in _horner(rest)]
+            cost = len(first) - before + len(rest)
+            if cost < own and _divides(weights) and _divides([multiple * weights[-1], *after]):
+                follows[o] = p, multiple, rest
+                reduced[p] = first
+                own, before = len(rest), len(first)
+
+    letters: list[str] = []
+    slots, scale = [-1] * n_outputs, [1] * n_outputs
+    passes: list[Step] = []
+
+    def plane(letter: str) -> int:
+        if letter not in letters:
+            letters.append(letter)
+        return letters.index(letter)
+
+    def append(o: int, products: Products, carried: int | None) -> None:
+        """Steps of one output; `carried` is the weight of what the accumulators hold."""
+        ordered = _horner(products)
+        chained = _divides([w for w, *_ in ordered])
+        if ordered or carried is not None:
+            slots[o] = max(slots) + 1
+            scale[o] = (ordered[-1][0] if ordered else carried) if chained else 1
+        for i, (weight, a, b) in enumerate(ordered):
+            multiplier = carried // weight if carried else 0
+            last = i + 1 == len(ordered)
+            close = last or (not chained and ordered[i + 1][0] != weight)
+            passes.append(
+                Step(
+                    plane(a),
+                    plane(b),
+                    multiplier,
+                    slots[o] if close else -1,
+                    1 if chained else weight,
+                )
+            )
+            carried = None if close and not chained else weight
+
+    for p in range(n_outputs):
+        if p in follows:
+            continue
+        append(p, reduced[p], None)
+        for o, (leader, multiple, rest) in follows.items():
+            if leader == p and rest:
+                append(o, rest, multiple * scale[p])
+            elif leader == p:
+                slots[o], scale[o] = slots[p], multiple * scale[p]
+    return Plan(
+        terms,
+        complete,
+        tuple(letters),
+        (Pass(tuple(passes)),) if passes else (),
+        tuple(slots),
+        tuple(scale),
+        tuple(map(tuple, rows.tolist())),
+        tuple(map(tuple, columns.tolist())),
+    ).check()
+
+
+def plan_xor(terms: Terms, complete: bool) -> Plan | None:
+    """Plan of `terms` in the 2-bit XOR form, or None where they are no function of |a - b|.
+
+    With xu = u ^ u', xv = v ^ v': xu ^ xv is set where |a - b| = 1, xu & xv where it is 2.
+    """
+    passes, slots, rows = [], [], []
+    for o in range(len(terms.outputs)):
+        at = [terms.value(o, 0, difference) for difference in range(3)]
+        for a, b in itertools.product(range(4), range(4)):
+            expected = 0 if 3 in (a, b) else at[abs(a - b)]
+            if terms.value(o, a, b) != expected and not (complete and 3 in (a, b)):
+                return None
+        weights = (0 if complete else at[0], at[1] - at[0], at[2] - at[0])
+        rows.append((0, 0, at[0] if complete else 0))
+        slots.append(len(passes) if any(weights) else -1)
+        if any(weights):
+            passes.append(Pass((Step(0, 0, 0, len(passes)),), weights))
+    n_outputs = len(terms.outputs)
+    return Plan(
+        terms,
+        complete,
+        ("u", "v") if complete else ("u", "v", "c"),
+        tuple(passes),
+        tuple(slots),
+        (1,) * n_outputs,
+        tuple(rows),
+        ((0, 0, 0),) * n_outputs,
+    ).check()
+
+
+# ------------------------------------------------------------------- compiling, launching
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the choice of kernels and tiles needs to know of one CUDA device."""
+
+    index: int
+    name: str
+    capability: int
+    multiprocessors: int
+    shared_bytes: int
+    driver: int
+
+    @classmethod
+    def current(cls) -> Device:
+        index = cupy.cuda.runtime.getDevice()
+        found = cupy.cuda.runtime.getDeviceProperties(index)
+        return cls(
+            index,
+            found["name"].decode(),
+            found["major"] * 10 + found["minor"],
+            found["multiProcessorCount"],
+            found.get("sharedMemPerBlockOptin") or found["sharedMemPerBlock"],
+            cupy.cuda.runtime.driverGetVersion(),
+        )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One micro-kernel with the tile parameters that it is compiled for."""
+
+    kernel: str
+    parameters: tuple[tuple[str, int], ...]
+
+    @property
+    def label(self) -> str:
+        return " ".join([self.kernel, *(f"{name}={value}" for name, value in self.parameters)])
+
+    @property
+    def xor(self) -> bool:
+        """Whether it prefers the XOR form of a plan."""
+        return self.kernel == "popc"
+
+    def parameter(self, name: str) -> int:
+        return dict(self.parameters)[name]
+
+
+#: The micro-kernels, fastest first; any of them gives the same integers.
+KERNELS = ("wgmma", "mma", "popc")
+
+
+def supported_kernels(device: Device) -> tuple[str, ...]:
+    """The micro-kernels that exist for a device: wgmma is compute capability 9.0 alone."""
+    return tuple(
+        kernel
+        for kernel in KERNELS
+        if kernel == "popc"
+        or (kernel == "mma" and device.capability >= 80)
+        or (kernel == "wgmma" and device.capability == 90)
+    )
+
+
+def read_source(name: str) -> str:
+    """Text of one kernel file behind common.cuh (CuPy's cache does not see #include).
+
+    Raises
+    ------
+    UserError
+        The folder of kernels is not where the repository has it.
+    """
+    try:
+        return "\n".join(
+            (KERNEL_FOLDER / file).read_text() for file in ("common.cuh", f"{name}.cu")
+        )
+    except OSError as reason:
+        raise UserError(
+            f"{reason.filename}: this CUDA source cannot be read ({reason.strerror}); run Popdesic "
+            f"from a whole copy of its repository, of which the folder kernels/ is a part."
+        ) from None
+
+
+@functools.cache
+def source_digest() -> str:
+    """Changes whenever a kernel changes: choices measured before are then measured again."""
+    names = ("bitgemm", *(f"bitgemm_{kernel}" for kernel in KERNELS))
+    return hashlib.sha256("".join(map(read_source, names)).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def load_function(
+    file: str, function: str, defines: tuple[tuple[str, int], ...], capability: int
+) -> cupy.RawKernel:
+    """Compile one kernel (NVRTC, then CuPy's cache on disk) for the current device."""
+    options = ["-std=c++17", *(f"-D{name}={value}" for name, value in defines)]
+    if capability == 90:
+        options.append("-arch=sm_90a")
+    module = cupy.RawModule(code=read_source(file), options=tuple(options))
+    return module.get_function(function)
+
+
+def divide_up(value: int, step: int) -> int:
+    return -(-value // step)
+
+
+def block_order(block_rows: int, block_columns: int, symmetric: bool) -> np.ndarray:
+    """The 256 x 256 blocks of a result in the order in which they are worked on.
+
+    Returns
+    -------
+    int32 array, (n_blocks, 2)
+        Row and column of each block, grouped so that blocks that are worked on together share
+        rows and columns. Where `symmetric`, the blocks on and above the diagonal.
+    """
+    return np.array(
+        [
+            (row, column)
+            for first in range(0, block_rows, BLOCK_GROUP)
+            for column in range(first if symmetric else 0, block_columns)
+            for row in range(first, min(first + BLOCK_GROUP, block_rows))
+            if not symmetric or row <= column
+        ],
+        dtype=np.int32,
+    ).reshape(-1, 2)
+
+
+def choose_splits(n_blocks: int, parallel: int, n_stages: int, n_steps: int, n_emits: int) -> int:
+    """How many runs the stages of a range are cut into, so that the device is evenly full.
+
+    Parameters
+    ----------
+    n_blocks, parallel : int
+        Blocks of the result; blocks that the device works on at a time.
+    n_stages, n_steps, n_emits : int
+        Stages of the range, products of each, outputs that each run adds to global memory.
+    """
+    candidates = range(1, max(2, min(MAX_SPLITS, n_stages) + 1))
+    return min(
+        candidates,
+        key=lambda splits: (
+            divide_up(n_blocks * splits, parallel)
+            * (divide_up(n_stages, splits) * n_steps + EMIT_STAGES * n_emits)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One problem on the device: packed operands, its blocks, its accumulators.
+
+    `a`, `b` are packed planes (uint8, kernels/common.cuh) of `a_tiles`, `b_tiles` tiles and
+    `n_stages` stages; `acc` int32 (n_slots, padded rows of a, padded rows of b); `blocks` int32
+    (n_blocks, 2).
+    """
+
+    a: cupy.ndarray
+    b: cupy.ndarray
+    acc: cupy.ndarray
+    blocks: cupy.ndarray
+    n_stages: int
+    symmetric: bool
+
+
+def launch(
+    variant: Variant, device: Device, plan: Plan, work: Launch, splits: int | None = None
+) -> None:
+    """Add the products of one site range to the accumulators, on the current stream."""
+    for one in plan.passes:
+        steps = cupy.asarray(_step_table(one.steps))
+        defines = dict(variant.parameters)
+        if variant.kernel == "popc":
+            w0, w1, w2 = one.xor or (0, 0, 0)
+            xor, masked = int(one.xor is not None), int(one.xor is not None and not plan.complete)
+            defines |= {"FORM_XOR": xor, "MASKED": masked, "W0": w0, "W1": w1, "W2": w2}
+            shared, threads, parts, resident = 0, 256, 4, defines["BLOCKS_PER_SM"]
+        elif variant.kernel == "mma":
+            width = defines["B_TILES"]
+            shared = defines["STAGES"] * (1 + width) * TILE_BYTES + SLOT_OVERHEAD
+            threads, parts, resident = 128 * width, 4 // width, 3 - width
+        else:
+            shared = defines["STAGES"] * SLOT_BYTES + SLOT_OVERHEAD
+            threads, parts, resident = 384, 2, 1
+        function = load_function(
+            f"bitgemm_{variant.kernel}",
+            f"bitgemm_{variant.kernel}",
+            tuple(sorted(defines.items())),
+            device.capability,
+        )
+        if shared:
+            function.max_dynamic_shared_size_bytes = shared
+        n_blocks = len(work.blocks)
+        at_once = device.multiprocessors * resident
+        emits = sum(step.slot >= 0 for step in one.steps)
+        n_splits = splits or choose_splits(
+            n_blocks, max(1, at_once // parts), work.n_stages, len(one.steps), emits
+        )
+        grid = n_blocks * n_splits * parts
+        if variant.kernel != "popc":
+            grid = min(grid, at_once // parts * parts)
+        arguments = [
+            work.a,
+            work.b,
+            work.acc,
+            steps,
+            work.blocks,
+            np.int32(len(one.steps)),
+            np.int32(n_blocks),
+            np.int32(n_splits),
+            np.int32(work.n_stages),
+            np.int32(work.acc.shape[1] // TILE_ROWS),
+            np.int32(work.acc.shape[2] // TILE_ROWS),
+            np.int64(work.acc.shape[2]),
+            np.int64(work.acc.shape[1] * work.acc.shape[2]),
+            np.int32(work.symmetric),
+        ]
+        function((grid,), (threads,), tuple(arguments), shared_mem=shared)
+
+
+def _step_table(steps: tuple[Step, ...]) -> np.ndarray:
+    return np.array(
+        [(s.plane_a, s.plane_b, s.multiplier, s.slot, s.weight) for s in steps], np.int32
+    )
+
+
+def pack_planes(
+    words: cupy.ndarray,
+    first_word: int,
+    n_words: int,
+    n_sites: int,
+    letters: tuple[str, ...],
+    packed: cupy.ndarray,
+    counts: cupy.ndarray,
+    capability: int,
+) -> int:
+    """Pack one site range of stored planes for the products, on the current stream.
+
+    Parameters
+    ----------
+    words : uint64 device array, (n_samples, n_planes, row_words)
+    first_word, n_words, n_sites : int
+        The range: its words and how many of their bits are sites.
+    letters : letters of the planes to make, in order.
+    packed : uint8 device array, at least ``len(letters) * padded samples * stages * 128``
+    counts : uint64 device array, (n_samples, 3)
+        The number of set bits of u, v and c of each sample is added to it.
+
+    Returns
+    -------
+    int : the number of stages packed.
+    """
+    n_samples, n_planes, row_words = words.shape
+    n_stages = divide_up(n_words, STAGE_WORDS)
+    n_tiles = divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS)
+    codes = cupy.asarray(np.array([PLANE_LETTERS.index(letter) for letter in letters], np.int32))
+    function = load_function("bitgemm", "pack_planes", (), capability)
+    function(
+        (n_tiles * TILE_ROWS // PACK_ROWS, divide_up(n_stages, PACK_STAGES)),
+        (256,),
+        (
+            words,
+            packed,
+            counts,
+            codes,
+            np.int32(len(letters)),
+            np.int32(n_samples),
+            np.int32(n_planes),
+            np.int64(row_words),
+            np.int64(first_word),
+            np.int64(n_words),
+            np.int64(n_sites),
+            np.int32(n_tiles),
+            np.int32(n_stages),
+        ),
+    )
+    return n_stages
+
+
+def finish_rows(
+    acc: cupy.ndarray | None,
+    total: cupy.ndarray | None,
+    row_term: cupy.ndarray,
+    column_term: cupy.ndarray,
+    out: cupy.ndarray,
+    scale: int,
+    first_row: int,
+    columns_padded: int,
+    symmetric: bool,
+    capability: int,
+) -> None:
+    """Rows ``first_row ...`` of one output, ``(n_rows, n)`` int64, from its accumulators."""
+    n_rows, n_columns = out.shape
+    null = np.uint64(0)
+    function = load_function("bitgemm", "finish_rows", (), capability)
+    function(
+        (divide_up(n_columns, 32), divide_up(n_rows, 32)),
+        (256,),
+        (
+            null if acc is None else acc,
+            null if total is None else total,
+            row_term,
+            column_term,
+            out,
+            np.int64(scale),
+            np.int32(first_row),
+            np.int32(n_rows),
+            np.int32(n_columns),
+            np.int64(columns_padded),
+            np.int32(symmetric),
+        ),
+    )

@@ -1,0 +1,186 @@
+"""min-plus micro-kernel for CPUs: a register tile of C against packed panels of A and B.
+
+C[i, j] = min(C[i, j], min_k A[i, k] + B[k, j]). A tile of ROWS x VECTORS vectors of C stays in
+registers while k runs; one step loads VECTORS vectors of B and broadcasts ROWS values of A, two
+instructions (add, min) for each vector. Operands are packed a block at a time, A as (k, ROWS) and
+B as (k, columns), so that every load is contiguous whatever their strides.
+
+The sums of a given pair (i, j) are the same whatever the tile sizes and their minimum does not
+depend on order, so results are identical for every thread count, floats included.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+_FEATURES = binding.get_host_cpu_features()
+_REGISTER_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
+#: Register tile: ROWS x VECTORS accumulators, VECTORS loads and one broadcast fit the registers.
+ROWS = 8
+VECTORS = 3 if _FEATURES.get("avx512f") else 1
+#: k-depth of a panel: a B panel of DEPTH x VECTORS registers stays in the first-level cache.
+DEPTH = 128
+#: A task's block of C: BLOCK_ROWS x BLOCK_TILES register tiles, in the second-level cache together
+#: with the packed rows of A; packing is paid once for BLOCK_TILES (A) or BLOCK_ROWS (B) uses.
+BLOCK_ROWS = 128
+BLOCK_TILES = 8
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+
+def tile_columns(dtype) -> int:
+    """Columns of the register tile for `dtype`."""
+    return VECTORS * _REGISTER_BYTES // np.dtype(dtype).itemsize
+
+
+@intrinsic
+def _update_tile(typing_context, c, panel_a, panel_b, depth):
+    """c (ROWS, columns) = min(c, panel_a (depth, ROWS) * panel_b (depth, columns)), contiguous."""
+    signature = types.void(c, panel_a, panel_b, types.int64)
+
+    def codegen(context, builder, signature, arguments):
+        element = signature.args[0].dtype
+        scalar = context.get_value_type(element)
+        size = element.bitwidth // 8
+        lanes = _REGISTER_BYTES // size
+        vector = ir.VectorType(scalar, lanes)
+
+        def address(array, array_type):
+            struct = context.make_array(array_type)(context, builder, array)
+            return builder.ptrtoint(struct.data, _I64)
+
+        base_c, base_a, base_b = (
+            address(array, kind)
+            for array, kind in zip(arguments[:3], signature.args[:3], strict=True)
+        )
+
+        def pointer(base, offset, kind):
+            return builder.inttoptr(builder.add(base, offset), kind.as_pointer())
+
+        def load(base, offset, kind):
+            value = builder.load(pointer(base, offset, kind))
+            value.align = size
+            return value
+
+        def smaller(x, y):
+            if isinstance(element, types.Integer):
+                return builder.select(builder.icmp_signed("<", x, y), x, y)
+            # `x < y ? x : y` is exactly what MINPS does; NaN never occurs in weights.
+            return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+
+        add = builder.add if isinstance(element, types.Integer) else builder.fadd
+        slots = [
+            [cgutils.alloca_once(builder, vector) for _ in range(VECTORS)] for _ in range(ROWS)
+        ]
+        offsets = [
+            [_I64((row * VECTORS + v) * _REGISTER_BYTES) for v in range(VECTORS)]
+            for row in range(ROWS)
+        ]
+        for row in range(ROWS):
+            for v in range(VECTORS):
+                builder.store(load(base_c, offsets[row][v], vector), slots[row][v])
+        undefined = ir.Constant(vector, ir.Undefined)
+        lane_zeros = ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes)
+        with cgutils.for_range(builder, arguments[3]) as loop:
+            offset_b = builder.mul(loop.index, _I64(VECTORS * _REGISTER_BYTES))
+            row_b = [
+                load(base_b, builder.add(offset_b, _I64(v * _REGISTER_BYTES)), vector)
+                for v in range(VECTORS)
+            ]
+            offset_a = builder.mul(loop.index, _I64(ROWS * size))
+            for row in range(ROWS):
+                value = load(base_a, builder.add(offset_a, _I64(row * size)), scalar)
+                single = builder.insert_element(undefined, value, _I32(0))
+                broadcast = builder.shuffle_vector(single, undefined, lane_zeros)
+                for v in range(VECTORS):
+                    candidate = add(broadcast, row_b[v])
+                    builder.store(smaller(candidate, builder.load(slots[row][v])), slots[row][v])
+        for row in range(ROWS):
+            for v in range(VECTORS):
+                stored = builder.store(
+                    builder.load(slots[row][v]), pointer(base_c, offsets[row][v], vector)
+                )
+                stored.align = size
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@numba.njit(nogil=True, cache=True)
+def _pack_rows(a, row0, row1, k0, k1, infinity, packed):
+    """packed[t, k, r] = a[row0 + t * ROWS + r, k0 + k]; rows beyond `row1` are infinite."""
+    for t in range(packed.shape[0]):
+        for r in range(ROWS):
+            row = row0 + t * ROWS + r
+            if row < row1:
+                source = a[row, k0:k1]
+                for k in range(k1 - k0):
+                    packed[t, k, r] = source[k]
+            else:
+                for k in range(k1 - k0):
+                    packed[t, k, r] = infinity
+
+
+@numba.njit(nogil=True, cache=True)
+def _pack_columns(b, k0, k1, column0, infinity, packed):
+    """packed[k, j] = b[k0 + k, column0 + j]; columns beyond the matrix are infinite."""
+    width = min(packed.shape[1], b.shape[1] - column0)
+    for k in range(k1 - k0):
+        source = b[k0 + k, column0 : column0 + width]
+        target = packed[k]
+        for j in range(width):
+            target[j] = source[j]
+        for j in range(width, packed.shape[1]):
+            target[j] = infinity
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def minplus_blocks(c, a, b, infinity, columns, tasks, symmetric):
+    """c = min(c, a * b) over `tasks`: int64 (n, 2), blocks of BLOCK_ROWS x (BLOCK_TILES tiles).
+
+    One task owns its block of C, so that no entry has two writers. With `symmetric`, tiles that
+    lie wholly below the diagonal are left to the caller's mirroring.
+    """
+    m, n = c.shape
+    depth = a.shape[1]
+    for index in numba.prange(tasks.shape[0]):
+        row0, column0 = tasks[index, 0] * BLOCK_ROWS, tasks[index, 1] * columns * BLOCK_TILES
+        row1, column1 = min(m, row0 + BLOCK_ROWS), min(n, column0 + columns * BLOCK_TILES)
+        row_tiles = (row1 - row0 + ROWS - 1) // ROWS
+        column_tiles = (column1 - column0 + columns - 1) // columns
+        packed_a = np.empty((row_tiles, DEPTH, ROWS), c.dtype)
+        packed_b = np.empty((DEPTH, columns), c.dtype)
+        block = np.full((column_tiles, row_tiles, ROWS, columns), infinity, c.dtype)
+        for k0 in range(0, depth, DEPTH):
+            k1 = min(depth, k0 + DEPTH)
+            _pack_rows(a, row0, row1, k0, k1, infinity, packed_a)
+            for s in range(column_tiles):
+                _pack_columns(b, k0, k1, column0 + s * columns, infinity, packed_b)
+                for t in range(row_tiles):
+                    if symmetric and row0 + t * ROWS >= column0 + (s + 1) * columns:
+                        break
+                    _update_tile(block[s, t], packed_a[t], packed_b, k1 - k0)
+        for i in range(row0, row1):
+            t, r = (i - row0) // ROWS, (i - row0) % ROWS
+            for s in range(column_tiles):
+                first = column0 + s * columns
+                target, found = c[i, first : min(n, first + columns)], block[s, t, r]
+                for j in range(target.shape[0]):
+                    target[j] = min(target[j], found[j])
+
+
+@numba.njit(nogil=True, cache=True)
+def floyd_warshall(w):
+    """All-pairs shortest paths of a small symmetric block, in place (the recursion's base case)."""
+    n = w.shape[0]
+    for k in range(n):
+        for i in range(n):
+            via = w[i, k]
+            for j in range(n):
+                candidate = via + w[k, j]
+                if candidate < w[i, j]:
+                    w[i, j] = candidate

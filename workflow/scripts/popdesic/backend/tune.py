@@ -1,0 +1,211 @@
+"""Choice of the micro-kernel and its tile parameters by measurement on the device at hand.
+
+Every variant gives the same integers, so the choice is one of time alone. The first problem of
+a class on a device measures the candidates on random planes of that class and keeps the winner
+in ``tune.json`` in the user's cache folder, under the device, its driver and a digest of the
+kernel sources. ``popdesic tune`` calls `measure` for the usual classes in advance.
+
+Candidates for the ordinary cores come from the device's own figures, after Binder, Low and
+Popovici, "A Portable GPU Framework for SNP Comparisons", section V, in whose words a thread
+block makes m_r x n_r results from a tile of k_c words in shared memory:
+
+- m_r, the vector width: here 4 samples of one 16-byte load, two of them a thread (8 x 8 results
+  reach the registers' limit, n_r <= registers / threads);
+- m_c, banks / clusters: 32 / 4 = 8 words, which is why a warp reads A by broadcast;
+- k_c, shared memory / (4 x banks): an upper bound, 4 or 8 words of each plane here so that
+  several thread blocks share a multiprocessor and hide latency.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import cupy
+import numpy as np
+
+from .base import Terms
+from .kernels import (
+    BLOCK_ROWS,
+    SLOT_BYTES,
+    SLOT_OVERHEAD,
+    STAGE_BITS,
+    TILE_BYTES,
+    TILE_ROWS,
+    Device,
+    Launch,
+    Plan,
+    Variant,
+    block_order,
+    divide_up,
+    launch,
+    plan_products,
+    plan_xor,
+    source_digest,
+    supported_kernels,
+)
+
+log = logging.getLogger(__name__)
+
+#: Largest samples and stages measured: more of either changes nothing but the time it takes.
+MOST_SAMPLES, MOST_STAGES = 4096, 512
+#: Timed launches of each candidate, after one that is not counted.
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class ShapeClass:
+    """Problems that share one choice: sizes rounded up to powers of two, and the terms.
+
+    `samples_a`, `samples_b` and `stages` (of 1 024 sites) are capped at what is measured.
+    """
+
+    samples_a: int
+    samples_b: int
+    stages: int
+    symmetric: bool
+    complete: bool
+
+    @classmethod
+    def of(cls, m: int, n: int, n_sites: int, symmetric: bool, complete: bool) -> ShapeClass:
+        def up(value: int, least: int, most: int) -> int:
+            return min(most, max(least, 1 << (value - 1).bit_length()))
+
+        return cls(
+            up(m, BLOCK_ROWS, MOST_SAMPLES),
+            up(n, BLOCK_ROWS, MOST_SAMPLES),
+            up(divide_up(n_sites, STAGE_BITS), 1, MOST_STAGES),
+            symmetric,
+            complete,
+        )
+
+
+def candidates(device: Device, kernel: str | None = None) -> list[Variant]:
+    """The variants worth measuring on a device, or those of one named micro-kernel."""
+    kernels = supported_kernels(device) if kernel is None else (kernel,)
+    stages = (device.shared_bytes - SLOT_OVERHEAD) // SLOT_BYTES
+    found = []
+    if "wgmma" in kernels:
+        found += [Variant("wgmma", (("CLUSTER", c), ("STAGES", stages))) for c in (2, 1)]
+    if "mma" in kernels:
+        for width, blocks in ((2, 1), (1, 2)):
+            slots = (device.shared_bytes // blocks - SLOT_OVERHEAD) // ((1 + width) * TILE_BYTES)
+            if slots >= 2:
+                found.append(Variant("mma", (("B_TILES", width), ("STAGES", min(slots, 4)))))
+    if "popc" in kernels:
+        found += [
+            Variant("popc", (("BLOCKS_PER_SM", b), ("KC", k))) for b in (2, 1) for k in (8, 4)
+        ]
+    return found
+
+
+def plan_for(variant: Variant, terms: Terms, complete: bool) -> Plan:
+    """The cheapest plan that a variant can run."""
+    return (plan_xor(terms, complete) if variant.xor else None) or plan_products(terms, complete)
+
+
+def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeClass) -> list:
+    """Seconds that each variant takes for a shape class, on random planes.
+
+    Returns
+    -------
+    list of (float, Variant), fastest first
+    """
+    timed = []
+    a_tiles, b_tiles = shape.samples_a // TILE_ROWS, shape.samples_b // TILE_ROWS
+    blocks = cupy.asarray(block_order(a_tiles // 2, b_tiles // 2, shape.symmetric))
+    for variant in variants:
+        plan = plan_for(variant, terms, shape.complete)
+        if not plan.passes:
+            timed.append((0.0, variant))
+            continue
+        a, b = (
+            cupy.random.randint(
+                0, 256, len(plan.letters) * tiles * shape.stages * TILE_BYTES, dtype=np.uint8
+            )
+            for tiles in (a_tiles, b_tiles)
+        )
+        acc = cupy.zeros((plan.n_slots, shape.samples_a, shape.samples_b), np.int32)
+        work = Launch(a, b, acc, blocks, shape.stages, shape.symmetric)
+        seconds = []
+        for _ in range(1 + REPEATS):
+            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            launch(variant, device, plan, work)
+            stop.record()
+            stop.synchronize()
+            seconds.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+        timed.append((float(np.median(seconds[1:])), variant))
+    return sorted(timed, key=lambda one: one[0])
+
+
+def cache_file() -> Path:
+    """Where choices are kept: ``$XDG_CACHE_HOME/popdesic/tune.json`` or below ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "popdesic" / "tune.json"
+
+
+def _read_cache() -> dict:
+    try:
+        return json.loads(cache_file().read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def _write_cache(key: str, shape: str, entry: dict) -> None:
+    """Add one choice. A cache that cannot be written costs a new measurement, nothing else."""
+    try:
+        path = cache_file()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = _read_cache()
+        content.setdefault(key, {})[shape] = entry
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            json.dump(content, file, indent=1, sort_keys=True)
+        Path(file.name).replace(path)
+    except OSError as reason:
+        log.info("the measured choice of kernel is not kept: %s", reason)
+
+
+def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None = None) -> Variant:
+    """The fastest variant for a shape class: from the cache, else measured now and kept.
+
+    Parameters
+    ----------
+    device : Device
+        The current device.
+    terms : Terms
+    shape : ShapeClass
+    kernel : str, optional
+        Only this micro-kernel's variants are considered.
+    """
+    variants = candidates(device, kernel)
+    if len(variants) == 1:
+        return variants[0]
+    products = plan_products(terms, shape.complete)
+    key = f"{device.name} sm_{device.capability} driver {device.driver} kernels {source_digest()}"
+    name = (
+        f"{kernel or 'any'} {shape.samples_a}x{shape.samples_b}x{shape.stages * STAGE_BITS}"
+        f"{' symmetric' if shape.symmetric else ''}{'' if shape.complete else ' with missing'}"
+        f" {products.n_products} products"
+        f"{'' if plan_xor(terms, shape.complete) is None else ' of |a-b|'}"
+    )
+    known = _read_cache().get(key, {}).get(name)
+    if known:
+        for variant in variants:
+            if variant.label == known["variant"]:
+                return variant
+    timed = measure(device, variants, terms, shape)
+    seconds, best = timed[0]
+    log.info(
+        "%s, %s: measured %s; takes %s",
+        device.name,
+        name,
+        ", ".join(f"{v.label} {s * 1e3:.3f} ms" for s, v in timed),
+        best.label,
+    )
+    _write_cache(key, name, {"variant": best.label, "milliseconds": round(seconds * 1e3, 4)})
+    return best

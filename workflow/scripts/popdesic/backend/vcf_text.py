@@ -1,0 +1,384 @@
+"""Decode whole lines of VCF text to genotypes: the compiled half of `popdesic.vcf`.
+
+One pass over the bytes: columns are split, the site is classified, and the calls of biallelic
+SNPs go straight to int8. Rows whose FORMAT is exactly GT are almost always four bytes a sample
+("0/1" and a tab), so runs of such calls are decoded four bytes at a time in a loop that the
+compiler vectorises; anything else takes the general path, one call at a time.
+"""
+
+import numpy as np
+from numba import njit
+
+# Slots of the counts array; `popdesic.vcf.DecodeCounts` has its fields in this order.
+RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
+SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
+N_COUNTS = 14
+
+# What to do with a call of one allele.
+HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
+
+# Errors, as written to error[0].
+OK, BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8 = range(7)
+HAPLOID, PLOIDY, ALLELE, MALFORMED = range(7, 11)
+
+# Columns of the site table.
+LINE, CHROM_START, CHROM_END, POS, ID_START, ID_END, REF, ALT = range(8)
+N_FIELDS = 8
+
+# Bytes that must be readable after the last line, so that a call can be looked at as four bytes.
+PAD = 4
+
+# Calls decoded at a time before the run is checked: long enough to vectorise, short enough
+# that one unusual call costs little.
+RUN = 1024
+
+TAB, NEWLINE, COLON, SLASH, PIPE, DOT = 9, 10, 58, 47, 124, 46
+COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
+
+
+@njit(cache=True, nogil=True)
+def _decode_run(text, start, n_calls, row, first, tally):
+    """Decode `n_calls` calls of four bytes; False if one of them is not plain (row is spoilt).
+
+    A plain call is 'a/b' or 'a|b', a tab, and a, b both in {0, 1} or both '.'. The four bytes are
+    read as one little-endian word; XOR with '0/0<tab>' leaves bit 0 and bit 16 as the alleles.
+    """
+    words = text[start : start + 4 * n_calls].view(np.uint32)
+    one = np.uint32(1)
+    strange = np.uint32(0)
+    n_missing = np.uint32(0)
+    n_phased = np.uint32(0)
+    for i in range(n_calls):
+        word = np.uint32(words[i] ^ np.uint32(0x09302F30))
+        pipe = np.uint32((word >> np.uint32(8)) & one)
+        word = np.uint32(word ^ np.uint32(pipe * np.uint32(0x5300)))  # '|' becomes '/'
+        missing = np.uint32(word == np.uint32(0x001E001E))  # './.'
+        strange |= np.uint32(word & np.uint32(0xFFFEFFFE)) * (one - missing)
+        n_missing = np.uint32(n_missing + missing)
+        n_phased = np.uint32(n_phased + np.uint32(pipe & (one - missing)))
+        count = np.uint32(np.uint32(word & one) + np.uint32(word >> np.uint32(16)))
+        row[first + i] = np.int8(count | np.uint32(-missing))
+    if strange != 0:
+        return False
+    tally[MISSING_CALLS] += n_missing
+    tally[PHASED] += n_phased
+    tally[UNPHASED] += n_calls - n_missing - n_phased
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _decode_call(text, start, gt_index, haploid, row, sample, tally, error):
+    """Decode one call of any shape to row[sample]; False, with the report in `error`, if bad."""
+    row[sample] = -1
+    p = start
+    for _ in range(gt_index):
+        while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
+            p += 1
+        if text[p] != COLON:  # trailing fields may be dropped: nothing is known
+            tally[MISSING_CALLS] += 1
+            error[0] = OK if p > start else MALFORMED
+            error[2], error[3], error[4] = start, p, sample
+            return p > start
+        p += 1
+    error[2], error[4] = p, sample
+    ploidy = 0
+    n_alt = 0
+    n_unknown = 0
+    phased = False
+    status = OK
+    while True:
+        if text[p] == DOT:
+            n_unknown += 1
+            p += 1
+        elif ZERO <= text[p] <= ZERO + 9:
+            allele = 0
+            while ZERO <= text[p] <= ZERO + 9:
+                allele = min(10 * allele + text[p] - ZERO, 2)
+                p += 1
+            if allele > 1:
+                status = ALLELE
+            n_alt += allele
+        else:
+            status = MALFORMED
+            break
+        ploidy += 1
+        byte = text[p]
+        if byte == SLASH or byte == PIPE:
+            phased = byte == PIPE
+            p += 1
+        elif byte == COLON or byte == TAB or byte == NEWLINE:
+            break
+        else:
+            status = MALFORMED
+            break
+    if ploidy > 2 and status != MALFORMED:
+        status = PLOIDY
+    if status == OK and n_unknown > 0:
+        tally[MISSING_CALLS] += 1
+        tally[HALF_CALLS] += n_unknown < ploidy
+    elif status == OK and ploidy == 1:
+        tally[HAPLOID_CALLS] += 1
+        if haploid == HAPLOID_DIPLOIDIZE:
+            row[sample] = 2 * n_alt
+        elif haploid == HAPLOID_MISSING:
+            tally[MISSING_CALLS] += 1
+        else:
+            status = HAPLOID
+    elif status == OK:
+        row[sample] = n_alt
+        tally[PHASED if phased else UNPHASED] += 1
+    if status != OK:
+        while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
+            p += 1
+        error[0], error[3] = status, p
+    return status == OK
+
+
+@njit(cache=True, nogil=True)
+def _decode_row(text, start, size, n_samples, gt_index, gt_alone, haploid, row, tally, error):
+    """Decode the sample columns of one record that start at `start`; False on an error.
+
+    Leaves the end of the line in error[2], or on an error the whole report (see
+    `decode_records`).
+    """
+    p = start
+    done = 0
+    careful = 0  # calls still to be taken one at a time after a run that was not plain
+    n_missing = 0
+    n_phased = 0
+    n_unphased = 0
+    while done < n_samples:
+        # The last sample ends with the line, not with a tab, so it is never part of a run.
+        n_run = min(RUN, n_samples - 1 - done) if gt_alone and careful == 0 else 0
+        if n_run > 0 and p + 4 * n_run <= size:
+            if _decode_run(text, p, n_run, row, done, tally):
+                p += 4 * n_run
+                done += n_run
+                continue
+            careful = n_run
+        # Plain calls with more fields behind them, in a few steps; all others with care.
+        a, separator, b, after = text[p], text[p + 1], text[p + 2], text[p + 3]
+        end = p + 3
+        plain = gt_index == 0 and (separator == SLASH or separator == PIPE)
+        plain = plain and (after == COLON or after == TAB or after == NEWLINE)
+        if plain and a | 1 == ZERO | 1 and b | 1 == ZERO | 1:
+            row[done] = (a & 1) + (b & 1)
+            n_phased += separator == PIPE
+            n_unphased += separator == SLASH
+        elif plain and a == DOT and b == DOT:
+            row[done] = -1
+            n_missing += 1
+        elif not _decode_call(text, p, gt_index, haploid, row, done, tally, error):
+            return False
+        else:
+            end = p
+        while text[end] > NEWLINE or (text[end] != TAB and text[end] != NEWLINE):
+            end += 1
+        done += 1
+        careful = max(careful - 1, 0)
+        if (text[end] == NEWLINE) != (done == n_samples):
+            error[0] = BAD_COLUMNS
+            return False
+        p = end + 1
+    tally[MISSING_CALLS] += n_missing
+    tally[PHASED] += n_phased
+    tally[UNPHASED] += n_unphased
+    error[2] = p - 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _count_columns(text, start):
+    """Return (number of tab-separated columns, end) of the line that starts at `start`."""
+    n_columns = 1
+    p = start
+    while text[p] != NEWLINE:
+        n_columns += text[p] == TAB
+        p += 1
+    return n_columns, p
+
+
+@njit(cache=True, nogil=True)
+def _is_base(byte):
+    """True for A, C, G, T in either case."""
+    upper = byte & 0xDF
+    return upper == 65 or upper == 67 or upper == 71 or upper == 84
+
+
+@njit(cache=True, nogil=True)
+def _classify(text, ref_start, ref_end, alt_start, alt_end):
+    """Return the slot of the counts array that the site belongs to; SNPS is the one to keep."""
+    ref_size = ref_end - ref_start
+    alt_size = alt_end - alt_start
+    first = text[alt_start]
+    if alt_size == 1 and first == DOT:
+        return NO_ALT
+    symbolic = alt_size > 1 and (first == DOT or text[alt_end - 1] == DOT)  # single breakends
+    for p in range(alt_start, alt_end):
+        byte = text[p]
+        if byte == COMMA:
+            return MULTIALLELIC
+        symbolic |= byte == LESS or byte == OPEN or byte == CLOSE
+    if symbolic:
+        return SYMBOLIC
+    if alt_size == 1 and first == ASTERISK:
+        return STAR
+    if ref_size != 1 or alt_size != 1:
+        return INDEL
+    if not (_is_base(first) and _is_base(text[ref_start])):
+        return NON_ACGT
+    if (first & 0xDF) == (text[ref_start] & 0xDF):
+        return NO_ALT
+    return SNPS
+
+
+@njit(cache=True, nogil=True)
+def _find_gt(text, start, end):
+    """Return the index of GT among the ':'-separated keys of FORMAT, -1 if absent."""
+    index = 0
+    key = start
+    for p in range(start, end + 1):
+        if p == end or text[p] == COLON:
+            if p - key == 2 and text[key] == 71 and text[key + 1] == 84:
+                return index
+            index += 1
+            key = p + 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _read_pos(text, start, end):
+    """Return POS, or -1 if it is not a whole number of at most ten digits."""
+    if end - start < 1 or end - start > 10:
+        return -1
+    value = 0
+    for p in range(start, end):
+        if not ZERO <= text[p] <= ZERO + 9:
+            return -1
+        value = 10 * value + text[p] - ZERO
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _same_bytes(text, start_a, end_a, start_b, end_b):
+    if end_a - start_a != end_b - start_b:
+        return False
+    for i in range(end_a - start_a):
+        if text[start_a + i] != text[start_b + i]:
+            return False
+    return True
+
+
+def row_capacity(size, n_samples):
+    """Return how many sites `size` bytes of records can hold at most, and one to spare.
+
+    A record that is kept takes 8 + n_samples tabs, a newline, a byte in each sample and in CHROM,
+    POS, ID, REF and ALT, and two in FORMAT.
+    """
+    return size // (2 * n_samples + 16) + 1
+
+
+@njit(cache=True, nogil=True)
+def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, error):
+    """Decode the records in `text[:size]`, whole lines that end with a newline.
+
+    Parameters
+    ----------
+    text : (at least size + PAD) uint8
+        VCF records without carriage returns; what follows `size` is readable, and ignored.
+    size, n_samples, haploid : int
+        `haploid` is one of HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING.
+    genotypes : (capacity, n_samples) int8
+        Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
+    fields : (capacity, N_FIELDS) int64
+        Receives for each kept site its line (0 is the first of `text`), the byte ranges of CHROM
+        and ID, POS, and the offsets of REF and ALT. Neighbours with one CHROM share its range.
+    counts : (N_COUNTS) int64
+        Is added to.
+    error : (5) int64
+        On an error: code, line, first and last byte of the offending value, and the sample's
+        index; element 3 is the number of columns found for BAD_COLUMNS, and the column
+        for EMPTY_COLUMN.
+
+    Returns
+    -------
+    (n_sites, n_lines)
+        `n_lines` counts the lines that were read, blank ones too.
+    """
+    tabs = np.empty(10, np.int64)  # tabs[c] is the start of column c
+    n_sites = 0
+    n_lines = 0
+    p = 0
+    while p < size:
+        start = p
+        n_lines += 1
+        if text[p] == NEWLINE:
+            p += 1
+            continue
+        error[1] = n_lines - 1
+        error[2] = start
+        if text[p] == HASH:
+            error[0] = HEADER_LINE
+            return n_sites, n_lines
+        counts[RECORDS] += 1
+        tabs[0] = p
+        n_starts = 1
+        while n_starts < 10 and text[p] != NEWLINE:
+            if text[p] == TAB:
+                tabs[n_starts] = p + 1
+                n_starts += 1
+            p += 1
+        if n_starts < 10:
+            error[0] = BAD_COLUMNS
+            error[3] = n_starts
+            return n_sites, n_lines
+        for column in range(5):
+            if tabs[column + 1] - tabs[column] == 1:
+                error[0] = EMPTY_COLUMN
+                error[3] = column
+                return n_sites, n_lines
+        kind = _classify(text, tabs[3], tabs[4] - 1, tabs[4], tabs[5] - 1)
+        pos = _read_pos(text, tabs[1], tabs[2] - 1)
+        # POS 0 stands for a telomere: fine where the site is dropped anyway.
+        if pos < 0 or pos >= 2**31 or (pos == 0 and kind == SNPS):
+            error[0] = BAD_POS
+            error[2], error[3] = tabs[1], tabs[2] - 1
+            return n_sites, n_lines
+        if kind != SNPS:
+            n_columns, p = _count_columns(text, start)
+            if n_columns != 9 + n_samples:
+                error[0] = BAD_COLUMNS
+                error[3] = n_columns
+                return n_sites, n_lines
+            counts[kind] += 1
+            p += 1
+            continue
+        gt_index = _find_gt(text, tabs[8], tabs[9] - 1)
+        if gt_index < 0:
+            error[0] = NO_GT
+            error[2], error[3] = tabs[8], tabs[9] - 1
+            return n_sites, n_lines
+        gt_alone = tabs[9] - tabs[8] == 3
+        row = genotypes[n_sites]
+        if not _decode_row(
+            text, p, size, n_samples, gt_index, gt_alone, haploid, row, counts, error
+        ):
+            # A wrong number of columns explains a strange call better than the call does.
+            n_columns, p = _count_columns(text, start)
+            if n_columns != 9 + n_samples:
+                error[0] = BAD_COLUMNS
+                error[3] = n_columns
+            return n_sites, n_lines
+        p = error[2] + 1
+        counts[SNPS] += 1
+        fields[n_sites, LINE] = n_lines - 1
+        fields[n_sites, CHROM_START], fields[n_sites, CHROM_END] = tabs[0], tabs[1] - 1
+        if n_sites > 0:
+            before, end = fields[n_sites - 1, CHROM_START], fields[n_sites - 1, CHROM_END]
+            if _same_bytes(text, before, end, tabs[0], tabs[1] - 1):
+                fields[n_sites, CHROM_START], fields[n_sites, CHROM_END] = before, end
+        fields[n_sites, POS] = pos
+        fields[n_sites, ID_START], fields[n_sites, ID_END] = tabs[2], tabs[3] - 1
+        fields[n_sites, REF], fields[n_sites, ALT] = tabs[3], tabs[4]
+        n_sites += 1
+    return n_sites, n_lines

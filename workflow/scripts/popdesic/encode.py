@@ -1,0 +1,238 @@
+"""A cohort on the panel: PLINK files of its called genotypes, and its bit-planes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .backend import Planes
+from .backend.genotype_cpu import pack_planes
+from .errors import UserError
+from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
+from .impute import fill_words
+from .panel import is_ambiguous, load_panel, site_keys
+from .results import read_table
+from .store import (
+    atomic_path,
+    open_bed,
+    read_bim,
+    read_fam,
+    read_json,
+    write_fam,
+    write_json,
+)
+
+#: Sites of one pass; a multiple of 64, so that passes end on whole words.
+CHUNK_SITES = 16_384
+#: Words of a sample's plane are padded to whole 512-bit vectors.
+WORDS_MULTIPLE = 8
+_MISSING_BYTE = 0x55
+#: Every .bed byte with its homozygotes exchanged: pairs of equal bits are inverted.
+_SWAPPED = np.array(
+    [
+        sum((code ^ 3 if (code := (b >> s) & 3) in (0, 3) else code) << s for s in (0, 2, 4, 6))
+        for b in range(256)
+    ],
+    np.uint8,
+)
+
+
+def encode_cohort(
+    raw: Path, qc_samples: Path, panel_path: Path, out: Path, *, impute: str, cohort: str
+) -> dict[str, int]:
+    """Place a cohort on the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
+
+    Parameters
+    ----------
+    raw : Path
+        Stem of the cohort's decoded .bed, .bim and .fam.
+    qc_samples : Path
+        Sample table; samples with ``keep`` = no are left out.
+    out : Path
+        Folder of `genotypes.bed .bim .fam` (called genotypes only, REF and ALT as in the panel)
+        and `planes.npy` with `planes.json` (DESIGN section 4).
+    impute : str
+        ``mode`` or ``none``.
+
+    Returns
+    -------
+    dict
+        Counts: panel sites found, absent, turned (REF/ALT swapped), dropped as swapped and
+        strand-ambiguous, sites of the cohort that the panel has not, missing genotypes.
+
+    Raises
+    ------
+    UserError
+        Not one site of the cohort is on the panel, or a kept sample has no called genotype there.
+    """
+    panel, digest = load_panel(panel_path)
+    bim, fam = read_bim(raw), read_fam(raw)
+    table = read_table(qc_samples)
+    kept = np.flatnonzero(table.keep.to_numpy() == "yes")
+    row_of_site, swapped, counts = match_sites(bim, panel)
+    if counts["panel_sites_found"] == 0:
+        raise UserError(_no_overlap(cohort, raw, bim, panel))
+    bed = _write_genotypes(open_bed(raw), len(fam), kept, row_of_site, swapped, out)
+    with atomic_path(out / "genotypes.bim") as temporary:
+        panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]].to_csv(
+            temporary, sep="\t", header=False, index=False
+        )
+    write_fam(out / "genotypes", fam.iloc[kept])
+    missing = write_planes(bed, len(kept), panel["mode"].to_numpy(), impute, out / "planes.npy")
+    names = fam["sample"].iloc[kept].tolist()
+    for name, n_missing in zip(names, missing, strict=True):
+        if n_missing == len(panel):
+            raise UserError(
+                f"{raw}.bed: sample '{name}' of cohort '{cohort}' has no called genotype at any of "
+                f"the panel's {len(panel)} sites; take it out of the file and of the sample sheet."
+            )
+    counts |= {"samples": len(kept), "missing_genotypes": int(missing.sum())}
+    write_json(
+        out / "planes.json",
+        {
+            "cohort": cohort,
+            "panel": digest,
+            "n_sites": len(panel),
+            "impute": impute,
+            "samples": names,
+            "counts": counts,
+        },
+    )
+    return counts
+
+
+def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
+    """Where each panel site stands in a cohort.
+
+    Returns
+    -------
+    row_of_site : int64 array, (n_sites,)
+        Row of the cohort's .bed, or -1.
+    swapped : bool array, (n_sites,)
+        REF and ALT are exchanged there.
+    counts : dict
+    """
+    keys = site_keys(bim)
+    first = ~keys.duplicated().to_numpy()
+    found = site_keys(panel).merge(
+        keys[first].assign(row=np.flatnonzero(first), ref_there=bim.ref[first].str.upper()),
+        on=["chrom", "pos", "low", "high"],
+        how="left",
+        sort=False,
+    )
+    row = np.array(found.row.fillna(-1), np.int64)
+    swapped = (row >= 0) & (found.ref_there.to_numpy() != panel.ref.str.upper().to_numpy())
+    lost = swapped & is_ambiguous(panel.ref.str.upper(), panel.alt.str.upper())
+    row[lost] = -1
+    swapped &= ~lost
+    present = int((row >= 0).sum())
+    return (
+        row,
+        swapped,
+        {
+            "panel_sites_found": present,
+            "panel_sites_absent": len(panel) - present - int(lost.sum()),
+            "swapped_turned": int(swapped.sum()),
+            "swapped_ambiguous_dropped": int(lost.sum()),
+            "sites_not_on_panel": len(bim) - present - int(lost.sum()),
+        },
+    )
+
+
+def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) -> str:
+    here, there = list(bim.chrom.unique()), list(panel.chrom.unique())
+    shared = set(here) & set(there)
+    if shared:
+        reason = f"contigs agree ({', '.join(sorted(shared)[:3])} …) but no position and alleles do"
+        advice = "check that both use the same genome build"
+    else:
+        reason = (
+            f"its contigs are {', '.join(here[:3])} …, the panel's are {', '.join(there[:3])} …"
+        )
+        advice = "rename the contigs of one of them (bcftools annotate --rename-chrs)"
+    return f"{raw}.bim: cohort '{cohort}' shares no site with the panel: {reason}; {advice}."
+
+
+def _write_genotypes(rows, n_samples, kept, row_of_site, swapped, out: Path) -> np.ndarray:
+    """Write `genotypes.bed` in panel order and return its rows, mapped into memory."""
+    everyone = len(kept) == n_samples
+    path = out / "genotypes.bed"
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        file.write(BED_MAGIC)
+        for first in range(0, len(row_of_site), CHUNK_SITES):
+            source = row_of_site[first : first + CHUNK_SITES]
+            here = source >= 0
+            chunk = np.full((len(source), rows.shape[1]), _MISSING_BYTE, np.uint8)
+            chunk[here] = rows[source[here]]
+            turned = swapped[first : first + CHUNK_SITES]
+            chunk[turned] = _SWAPPED[chunk[turned]]
+            if not everyone:
+                chunk = pack_bed(np.ascontiguousarray(unpack_bed(chunk, n_samples)[:, kept]))
+            elif n_samples % 4:
+                chunk[:, -1] &= (1 << (2 * (n_samples % 4))) - 1  # padding bits are zero
+            file.write(chunk.tobytes())
+    return np.memmap(
+        path, np.uint8, "r", offset=3, shape=(len(row_of_site), bed_row_bytes(len(kept)))
+    )
+
+
+def write_planes(bed: np.ndarray, n_samples: int, mode: np.ndarray, impute: str, out: Path):
+    """Write `planes.npy` from .bed rows in panel order; the called plane only where it has a zero.
+
+    Returns
+    -------
+    int64 array, (n_samples,)
+        Missing genotypes of each sample.
+    """
+    n_sites = len(bed)
+    n_words = -(-n_sites // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
+    complete = not _any_missing(bed, n_samples)
+    shape = (n_samples, 2 if complete else 3, n_words)
+    fill_carrier, fill_hom = fill_words(mode, impute)
+    missing = np.zeros(n_samples, np.int64)
+    with atomic_path(out) as temporary:
+        planes = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
+        for first in range(0, n_sites, CHUNK_SITES):
+            chunk = np.ascontiguousarray(bed[first : first + CHUNK_SITES])
+            word0, word1 = first // 64, -(-(first + len(chunk)) // 64)
+            words = np.empty((n_samples, shape[1], word1 - word0), np.uint64)
+            pack_planes(chunk, fill_carrier[word0:word1], fill_hom[word0:word1], words)
+            planes[:, :, word0:word1] = words
+            if not complete:
+                called = np.bitwise_count(words[:, 2]).sum(axis=1, dtype=np.int64)
+                missing += len(chunk) - called
+        planes.flush()
+        del planes
+    return missing
+
+
+def _any_missing(bed: np.ndarray, n_samples: int) -> bool:
+    """True when some 2-bit code is 01 (padding bits are zero, which is no such code)."""
+    for first in range(0, len(bed), CHUNK_SITES):
+        chunk = bed[first : first + CHUNK_SITES]
+        if (chunk & ~(chunk >> 1) & 0x55).any():
+            return True
+    return False
+
+
+def load_planes(folder: Path) -> tuple[Planes, dict]:
+    """Planes of one cohort, mapped into memory, and their metadata (`planes.json`)."""
+    about = read_json(folder / "planes.json")
+    try:
+        words = np.load(folder / "planes.npy", mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{folder}/planes.npy cannot be read ({error}); delete it and rerun."
+        ) from None
+    if (
+        words.ndim != 3
+        or len(words) != len(about["samples"])
+        or words.shape[2] * 64 < about["n_sites"]
+    ):
+        raise UserError(
+            f"{folder}/planes.npy has shape {words.shape}, which does not fit planes.json "
+            f"({len(about['samples'])} samples, {about['n_sites']} sites); delete both and rerun."
+        )
+    return Planes(words, about["n_sites"]), about

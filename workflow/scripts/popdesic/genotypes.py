@@ -1,0 +1,42 @@
+"""Genotype codes shared by all: int8 in memory, PLINK 1 two-bit codes on disk.
+
+In memory a genotype is the count of ALT alleles, 0, 1 or 2, or MISSING. In a .bed file, with
+A1 = ALT, it takes two bits: 2 -> 00, missing -> 01, 1 -> 10, 0 -> 11 (PLINK 1 binary format).
+"""
+
+from .backend.codecs import pack_bed, unpack_bed
+
+__all__ = ["BED_MAGIC", "MISSING", "bed_row_bytes", "pack_bed", "site_kind", "unpack_bed"]
+
+MISSING = -1
+
+# The first three bytes of a variant-major .bed file.
+BED_MAGIC = b"\x6c\x1b\x01"
+
+
+def bed_row_bytes(n_samples: int) -> int:
+    """Return the bytes that one site takes in a .bed file: four samples a byte."""
+    return (n_samples + 3) // 4
+
+
+def site_kind(ref: str, alts: list[str]) -> str:
+    """Return the field of `popdesic.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
+
+    The twin, for BCF and PLINK files, of what `backend.vcf_text` does on VCF text. PLINK writes an
+    unknown allele as 0 and, at times, an indel as I and D.
+    """
+    if not alts or alts in (["."], ["0"]) or ref == "0":
+        return "no_alt"
+    if len(alts) > 1 or "," in alts[0]:
+        return "multiallelic"
+    alt = alts[0]
+    breakend = len(alt) > 1 and (alt.startswith(".") or alt.endswith("."))
+    if breakend or set(alt) & set("<[]"):
+        return "symbolic"
+    if alt == "*":
+        return "star"
+    if len(ref) != 1 or len(alt) != 1 or {ref, alt} <= {"I", "D"}:
+        return "indel"
+    if not {ref.upper(), alt.upper()} <= set("ACGT"):
+        return "non_acgt"
+    return "no_alt" if ref.upper() == alt.upper() else "snps"

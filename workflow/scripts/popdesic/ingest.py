@@ -1,0 +1,243 @@
+"""Decode a cohort once: VCF, BCF or PLINK 1 files to .bed, .bim and .fam of biallelic SNPs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import compress, islice
+from pathlib import Path
+
+import numpy as np
+
+from .errors import UserError
+from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed
+from .plink import plink_prefix, read_plink_samples, stream_plink
+from .store import TABLE_ROWS, atomic_path, beside, write_json
+from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, read_header, stream_sites
+
+SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
+
+
+@dataclass
+class IngestCounts:
+    """What became of a cohort's file.
+
+    `decode` speaks of what was read; `duplicates` of its kept sites stood at the same
+    chrom:pos:ref:alt as an earlier one and were dropped, which leaves `sites`.
+    """
+
+    samples: int
+    sites: int
+    duplicates: int
+    decode: DecodeCounts
+
+    def as_dict(self) -> dict[str, int]:
+        """Return all counts by name."""
+        return self.decode.as_dict() | {
+            "duplicates": self.duplicates,
+            "sites": self.sites,
+            "samples": self.samples,
+        }
+
+
+def ingest_cohort(
+    source: Path | str,
+    out_prefix: Path | str,
+    *,
+    haploid: str = "error",
+    sexes: dict[str, str] | None = None,
+    threads: int = 1,
+) -> IngestCounts:
+    """Decode a cohort's file to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
+
+    Sites keep the order of the file. Of sites with the same chrom:pos:ref:alt the first is kept;
+    sites that share only their position stay distinct.
+
+    Parameters
+    ----------
+    source : Path
+        VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'.
+    haploid : {'error', 'diploidize', 'missing'}
+        What a call of one allele becomes; PLINK files have none.
+    sexes : dict, optional
+        Sample name to M, F, NA (or 1, 2, 0). A sample not named keeps the sex of a .fam, else 0.
+
+    Raises
+    ------
+    UserError
+        The source cannot be read by the rules, or no site is left.
+    """
+    source = Path(source)
+    decode = DecodeCounts()
+    prefix = plink_prefix(source)
+    if prefix is None:
+        samples = read_header(source).samples
+        own_sexes = ["0"] * len(samples)
+        batches = stream_sites(source, haploid=haploid, counts=decode, threads=threads)
+        files = [source]
+    else:
+        samples, own_sexes = read_plink_samples(prefix)
+        batches = stream_plink(prefix, decode)
+        files = [beside(prefix, end) for end in (".bed", ".bim", ".fam")]
+    fam = _fam_text(samples, own_sexes, sexes or {})
+    with ExitStack() as stack:
+        bed_path, bim_path, fam_path = (
+            stack.enter_context(atomic_path(beside(out_prefix, end)))
+            for end in (".bed", ".bim", ".fam")
+        )
+        fam_path.write_text(fam, "utf-8")
+        in_order, n_sites = _write_sites(batches, bed_path, bim_path)
+        if not in_order:
+            n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(samples)))
+        if n_sites == 0:
+            raise _no_sites(source, decode)
+        digest = _digest([bed_path, bim_path, fam_path])
+    counts = IngestCounts(len(samples), n_sites, decode.snps - n_sites, decode)
+    # Written last: where it is, the other three are there and whole.
+    write_json(
+        beside(out_prefix, ".json"),
+        {
+            "source": source.name,
+            "source_bytes": sum(file.stat().st_size for file in files),
+            "haploid": haploid,
+            "digest": digest,
+            "counts": counts.as_dict(),
+        },
+    )
+    return counts
+
+
+def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -> str:
+    lines = []
+    for sample, own in zip(samples, own_sexes, strict=True):
+        sex = str(sexes.get(sample, own if own in ("1", "2") else "0"))
+        if sex not in SEX_CODES:
+            raise UserError(
+                f"Sample {sample!r} has the sex {sex!r}; write M, F or NA in the sheet of samples."
+            )
+        lines.append(f"0\t{sample}\t0\t0\t{SEX_CODES[sex]}\t-9\n")
+    return "".join(lines)
+
+
+def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -> tuple[bool, int]:
+    """Write the batches without repeated sites.
+
+    Returns
+    -------
+    in_order : bool
+        Whether positions never went back and no contig came again; if not, repeated sites that
+        are far apart are still there.
+    n_sites : int
+    """
+    repeats = RepeatFinder()
+    n_sites = 0
+    with open(bed_path, "wb") as bed, open(bim_path, "w", encoding="utf-8", newline="\n") as bim:
+        bed.write(BED_MAGIC)
+        for batch in batches:
+            columns = (batch.chrom, batch.id, batch.pos.tolist(), batch.alt, batch.ref)
+            lines = map("{}\t{}\t0\t{}\t{}\t{}\n".format, *columns)
+            new = repeats.find_new(batch.chrom, batch.pos, batch.ref, batch.alt)
+            genotypes = batch.genotypes
+            if not new.all():
+                lines = compress(lines, new)
+                genotypes = genotypes[new]
+            bim.write("".join(lines))
+            bed.write(pack_bed(genotypes))
+            n_sites += int(new.sum())
+    return repeats.in_order, n_sites
+
+
+class RepeatFinder:
+    """Finds sites that have come before, in a stream of sites, by chrom:pos:ref:alt.
+
+    While the stream is in order a site can only repeat one at the position before it, so memory
+    does not grow; `in_order` tells whether that held.
+    """
+
+    def __init__(self) -> None:
+        self.in_order = True
+        self._contigs: dict[str, int] = {}
+        self._last_keys = np.empty(0, np.int64)  # those at the last position
+
+    def find_new(
+        self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]
+    ) -> np.ndarray:
+        """Return (n_sites) bool, False where a site repeats one near it."""
+        keys = self.keys(chrom, pos, ref, alt)
+        n_before = len(self._last_keys)
+        keys = np.concatenate([self._last_keys, keys])
+        places = keys >> 4
+        self.in_order &= bool((np.diff(places) >= 0).all())
+        new = _first_of_each(keys)
+        self._last_keys = keys[new & (places == places[-1])]
+        return new[n_before:]
+
+    def keys(self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]) -> np.ndarray:
+        """Return (n_sites) int64: contig by first appearance, position (31 bits), bases (4)."""
+        contigs = self._contigs
+        contig = np.array([contigs.setdefault(name, len(contigs)) for name in chrom], np.int64)
+        return contig << 35 | pos << 4 | _base_codes(ref) << 2 | _base_codes(alt)
+
+
+def _base_codes(bases: list[str]) -> np.ndarray:
+    """Return 0, 1, 3, 2 for A, C, G, T in either case: two bits of their ASCII codes."""
+    return (np.frombuffer("".join(bases).encode("ascii"), np.uint8) >> 1 & 3).astype(np.int64)
+
+
+def _first_of_each(keys: np.ndarray) -> np.ndarray:
+    """Return (n) bool, True at the first of each value."""
+    first = np.zeros(len(keys), bool)
+    first[np.unique(keys, return_index=True)[1]] = True
+    return first
+
+
+def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int:
+    """Remove repeated sites that are far apart; return how many sites are left.
+
+    Takes 8 bytes a site: only files that are out of order come here.
+    """
+    finder = RepeatFinder()
+    with open(bim_path, encoding="utf-8", newline="\n") as bim:
+        parts = []
+        while lines := [line.rstrip("\n").split("\t") for line in islice(bim, TABLE_ROWS)]:
+            chrom, _, _, pos, alt, ref = zip(*lines, strict=True)
+            parts.append(finder.keys(chrom, np.array(pos, np.int64), ref, alt))
+    new = _first_of_each(np.concatenate(parts))
+    if new.all():
+        return len(new)
+    with atomic_path(bim_path) as rest, open(rest, "w", encoding="utf-8", newline="\n") as out:
+        with open(bim_path, encoding="utf-8", newline="\n") as bim:
+            out.writelines(compress(bim, new))
+    kept = np.flatnonzero(new)
+    rows = np.memmap(bed_path, np.uint8, "r+", offset=len(BED_MAGIC), shape=(len(new), row_bytes))
+    n_block = max(1, CHUNK_BYTES // row_bytes)
+    for start in range(0, len(kept), n_block):
+        # Rows only move towards the front, so none is overwritten before it has been read.
+        block = rows[kept[start : start + n_block]]
+        rows[start : start + len(block)] = block
+    rows.flush()
+    del rows
+    os.truncate(bed_path, len(BED_MAGIC) + len(kept) * row_bytes)
+    return len(kept)
+
+
+def _no_sites(source: Path, decode: DecodeCounts) -> UserError:
+    if decode.records == 0:
+        return UserError(f"{source} has no records; give a file with genotypes.")
+    dropped = ", ".join(f"{name} {number}" for name, number in decode.dropped().items())
+    return UserError(
+        f"{source}: none of its {decode.records} records is a biallelic SNP (dropped: {dropped}); "
+        "give a file with SNPs."
+    )
+
+
+def _digest(paths: list[Path]) -> str:
+    """Return one blake2b digest of the content of several files."""
+    total = hashlib.blake2b(digest_size=16)
+    for path in paths:
+        with open(path, "rb") as file:
+            total.update(hashlib.file_digest(file, "blake2b").digest())
+    return total.hexdigest()

@@ -1,0 +1,51 @@
+"""Logs of jobs: what was done and how long it took, and one sentence for a user's error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import UserError
+
+
+@contextmanager
+def logged(path: str | Path) -> Iterator[logging.Logger]:
+    """Write this job's log to `path`; end the job with one sentence where the user can mend it.
+
+    A `UserError` goes to the log and to standard error as its sentence alone and exits with 1; any
+    other exception is a defect and keeps its traceback.
+    """
+    handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    warnings.simplefilter("default")
+    logger = logging.getLogger("popdesic")
+    started = time.perf_counter()
+    try:
+        yield logger
+    except UserError as error:
+        logger.error("%s", error)
+        print(f"Error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except BaseException:
+        logger.exception("stopped after %.1f s", time.perf_counter() - started)
+        raise
+    else:
+        logger.info("done in %.1f s", time.perf_counter() - started)
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def log_counts(logger: logging.Logger, counts: dict) -> None:
+    """One line a count."""
+    for name, value in counts.items():
+        logger.info("%s: %s", name, value)

@@ -1,0 +1,173 @@
+"""The panel: the frozen list of sites, defined by the founder cohorts alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .errors import UserError
+from .sheets import digest
+from .store import atomic_path, write_json
+
+COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
+_AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}
+_COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
+
+
+def build_panel(
+    site_tables: dict[str, Path],
+    out: Path,
+    counts_out: Path,
+    *,
+    exclude_contigs: list[str],
+    min_call_rate: float,
+    min_maf: float,
+    min_hwe_p: float,
+) -> dict[str, int]:
+    """Filter the founders' common sites and freeze them.
+
+    Parameters
+    ----------
+    site_tables : dict
+        ``qc/{cohort}.sites.tsv`` of each founder. The first in name order sets REF and ALT.
+    out, counts_out : Path
+        `panel/sites.tsv` with the content digest in its first line, and the filters' counts.
+
+    Returns
+    -------
+    dict
+        Sites left after each step, in order.
+
+    Raises
+    ------
+    UserError
+        No site is left; the sentence says which filter took the last ones.
+    """
+    steps = {}
+    merged = None
+    for cohort in sorted(site_tables):
+        table = pd.read_csv(
+            site_tables[cohort],
+            sep="\t",
+            dtype={"chrom": str, "id": str, "ref": str, "alt": str},
+            keep_default_na=False,
+            na_values={"hwe_p_min": ["NA"]},
+            usecols=["chrom", "pos", "id", "ref", "alt", "hwe_p_min", *_COUNTS],
+        )
+        merged = (
+            _first(table, cohort, steps) if merged is None else _join(merged, table, cohort, steps)
+        )
+    merged = merged[~merged.chrom.isin(exclude_contigs)]
+    steps["after panel.exclude_contigs"] = len(merged)
+    called = merged.n_ref + merged.n_het + merged.n_alt
+    merged = merged[(called > 0) & (called / (called + merged.n_missing) >= min_call_rate)]
+    steps[f"after panel.min_call_rate = {min_call_rate}"] = len(merged)
+    called = merged.n_ref + merged.n_het + merged.n_alt
+    merged = merged.assign(
+        n_called=called,
+        af=(merged.n_het + 2 * merged.n_alt) / (2 * called),
+        mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
+    )
+    merged = merged[np.minimum(merged.af, 1 - merged.af) >= min_maf]
+    steps[f"after panel.min_maf = {min_maf}"] = len(merged)
+    merged = merged[merged.hwe_p_min >= min_hwe_p]
+    steps[f"after panel.min_hwe_p = {min_hwe_p}"] = len(merged)
+    if merged.empty:
+        raise UserError(_nothing_left(steps, site_tables))
+    panel = _in_genome_order(merged)[COLUMNS]
+    text = panel.to_csv(sep="\t", index=False, float_format="%.17g")
+    with atomic_path(out) as temporary:
+        temporary.write_text(f"# panel {digest(text)}, {len(panel)} sites\n{text}")
+    write_json(counts_out, {"digest": digest(text), "n_sites": len(panel), "steps": steps})
+    return steps
+
+
+def load_panel(path: Path) -> tuple[pd.DataFrame, str]:
+    """The panel table and its digest, which every file made from it carries."""
+    with open(path) as lines:
+        words = lines.readline().split()
+    if words[:2] != ["#", "panel"]:
+        raise UserError(f"{path}, row 1: no panel digest; the file was not written by build_panel.")
+    table = pd.read_csv(
+        path,
+        sep="\t",
+        skiprows=1,
+        dtype={"chrom": str, "id": str, "ref": str, "alt": str, "mode": np.int64},
+        keep_default_na=False,
+        float_precision="round_trip",
+    )
+    return table, words[2].rstrip(",")
+
+
+def is_ambiguous(ref, alt) -> np.ndarray:
+    """True where REF and ALT are each other's complement, so that a swap hides a strand flip."""
+    return np.array([(r, a) in _AMBIGUOUS for r, a in zip(ref, alt, strict=True)], bool)
+
+
+def site_keys(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns that identify a site whichever of its alleles is called REF: chrom, pos, low, high."""
+    ref, alt = table.ref.str.upper(), table.alt.str.upper()
+    return pd.DataFrame(
+        {
+            "chrom": table.chrom.to_numpy(),
+            "pos": table.pos.to_numpy(),
+            "low": np.where(ref < alt, ref, alt),
+            "high": np.where(ref < alt, alt, ref),
+        },
+        index=table.index,
+    )
+
+
+def _first(table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
+    steps[f"sites of founder {cohort}"] = len(table)
+    keys = site_keys(table)
+    return pd.concat([keys[["low", "high"]], table], axis=1)[~keys.duplicated().to_numpy()]
+
+
+def _join(merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
+    """Keep the sites that `table` also has, adding its counts; swapped alleles are turned."""
+    steps[f"sites of founder {cohort}"] = len(table)
+    other = pd.concat([site_keys(table)[["low", "high"]], table], axis=1)
+    key = ["chrom", "pos", "low", "high"]
+    other = other[~other.duplicated(key).to_numpy()]
+    both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
+    steps[f"sites shared with founder {cohort}"] = len(both)
+    swapped = both.ref.str.upper() != both.ref_other.str.upper()
+    lost = swapped & is_ambiguous(both.low, both.high)
+    steps[f"swapped REF/ALT turned in founder {cohort}"] = int((swapped & ~lost).sum())
+    steps[f"swapped and strand-ambiguous (A/T, C/G) dropped, founder {cohort}"] = int(lost.sum())
+    both, swapped = both[~lost], swapped[~lost]
+    both["n_ref"] += np.where(swapped, both.n_alt_other, both.n_ref_other)
+    both["n_alt"] += np.where(swapped, both.n_ref_other, both.n_alt_other)
+    both["n_het"] += both.n_het_other
+    both["n_missing"] += both.n_missing_other
+    both["hwe_p_min"] = np.minimum(both.hwe_p_min, both.hwe_p_min_other)
+    return both[merged.columns]
+
+
+def contig_order(name: str) -> tuple:
+    """Sort key of contig names: numbers by value (with or without `chr`), then names."""
+    bare = name[3:] if name.lower().startswith("chr") else name
+    return (0, int(bare), name) if bare.isdigit() else (1, 0, name)
+
+
+def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
+    rank = {name: i for i, name in enumerate(sorted(table.chrom.unique(), key=contig_order))}
+    return (
+        table.assign(_rank=table.chrom.map(rank))
+        .sort_values(["_rank", "pos", "ref", "alt"], kind="stable")
+        .drop(columns="_rank")
+    )
+
+
+def _nothing_left(steps: dict[str, int], site_tables: dict) -> str:
+    counted = [(name, n) for name, n in steps.items() if name.startswith(("after", "sites shared"))]
+    took = next(name for name, n in counted if n == 0).removeprefix("after ")
+    before = [n for name, n in steps.items() if n > 0 and not name.startswith("swapped")]
+    return (
+        f"results/panel/sites.tsv: no site of the founders {', '.join(sorted(site_tables))} is left "
+        f"({before[-1] if before else 0} before the step '{took}', 0 after it); loosen that filter "
+        "or check that the founders' contigs and positions agree."
+    )

@@ -1,0 +1,345 @@
+"""The study's configuration and sheets, checked before any job runs.
+
+Every problem is one sentence that names the file, the row and the value (`UserError`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas as pd
+import yaml
+
+from .errors import UserError
+from .results import read_table
+
+SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """Checked sheets of one study, in the one sample order (founders by name, then newcomers).
+
+    Attributes
+    ----------
+    cohorts : DataFrame, index `cohort`: `genotypes` (as written), `founder` (bool)
+    samples : DataFrame: `sample`, `cohort`, then whatever columns the sheet has, all strings
+    """
+
+    cohorts: pd.DataFrame
+    samples: pd.DataFrame
+
+    @property
+    def order(self) -> list[str]:
+        """Cohort names in sample order."""
+        return list(self.cohorts.index)
+
+    @property
+    def founders(self) -> list[str]:
+        return list(self.cohorts.index[self.cohorts.founder])
+
+    @property
+    def newcomers(self) -> list[str]:
+        return list(self.cohorts.index[~self.cohorts.founder])
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Cohort pairs (a, b), a before or equal to b in sample order."""
+        order = self.order
+        return [(a, b) for i, a in enumerate(order) for b in order[i:]]
+
+    def samples_of(self, cohort: str) -> pd.DataFrame:
+        return self.samples[self.samples.cohort == cohort]
+
+    def digest_of(self, cohort: str | None = None, *columns: str) -> str:
+        """Changes exactly when these columns (all by default) of a cohort's rows (or any) change."""
+        rows = self.samples if cohort is None else self.samples_of(cohort)
+        chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
+        return digest(rows[chosen].to_csv(index=False))
+
+
+def digest(text: str) -> str:
+    """A short content key for file names and metadata."""
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def load_schema(name: str) -> dict:
+    """The JSON schema `workflow/schemas/{name}.schema.yaml`."""
+    path = Path(__file__).parents[2] / "schemas" / f"{name}.schema.yaml"
+    return yaml.safe_load(path.read_text())
+
+
+def load_config(config: dict, source: str = "config/config.yaml") -> dict:
+    """`config` with all defaults filled in.
+
+    Raises
+    ------
+    UserError
+        A key that the schema does not know (with the nearest one that it does) or a value out of
+        range.
+    """
+    schema = load_schema("config")
+    filled = _with_defaults(config or {}, schema)
+    for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
+        raise UserError(_config_sentence(error, source))
+    return filled
+
+
+def _with_defaults(value: Any, schema: dict) -> Any:
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    filled = dict(value)
+    for key, child in properties.items():
+        if key not in filled or filled[key] is None:
+            if "default" not in child:
+                continue
+            filled[key] = child["default"]
+        filled[key] = _with_defaults(filled[key], child)
+    return filled
+
+
+def _error_order(error: jsonschema.ValidationError) -> tuple[int, str]:
+    # An unknown key comes first: a misspelt name explains whatever else is wrong.
+    return (error.validator != "additionalProperties", "/".join(map(str, error.absolute_path)))
+
+
+def _dotted(path) -> str:
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _suggestion(word: str, known) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else f"; known are: {', '.join(known)}."
+
+
+def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
+    path = list(error.absolute_path)
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        unknown = next(key for key in error.instance if key not in known)
+        return (
+            f"{source}: '{_dotted([*path, unknown])}' is not a configuration key"
+            f"{_suggestion(str(unknown), known)}"
+        )
+    return f"{source}: {_dotted(path)} is {error.instance!r}, but {_requirement(error)}."
+
+
+def _requirement(error: jsonschema.ValidationError) -> str:
+    limit = error.validator_value
+    if error.validator == "anyOf":
+        return "must be " + " or ".join(_alternative(choice) for choice in limit)
+    return {
+        "minimum": f"must be at least {limit}",
+        "maximum": f"must be at most {limit}",
+        "enum": f"must be one of {limit}",
+        "type": f"must be of type {limit}",
+        "minItems": f"must have at least {limit} entry",
+        "uniqueItems": "must not repeat an entry",
+    }.get(error.validator, error.message)
+
+
+def _alternative(choice: dict) -> str:
+    if "const" in choice:
+        return repr(choice["const"])
+    least = f" of at least {choice['minimum']}" if "minimum" in choice else ""
+    return f"a {choice['type']}{least}"
+
+
+def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True) -> Study:
+    """Read and check both sheets, and that they agree with the genotype files' sample lists.
+
+    Parameters
+    ----------
+    config : dict
+        From `load_config`.
+    folder : Path
+        The study's folder, which all paths are relative to.
+    check_files : bool
+        Also open each genotype file and compare its samples with the sheet.
+    """
+    cohorts = _load_cohorts(folder, config["cohorts"])
+    samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
+    # Within a cohort the file's order rules; the sheet's own order has no meaning.
+    study = Study(cohorts, samples.drop(columns="row"))
+    color_by = config["report"]["color_by"]
+    if color_by not in samples.columns and color_by != "population":
+        columns = [c for c in samples.columns if c != "row"]
+        raise UserError(
+            f"config/config.yaml: report.color_by is '{color_by}', which is no column of "
+            f"{config['samples']}{_suggestion(color_by, columns)}"
+        )
+    if check_files:
+        for cohort in study.order:
+            _check_sample_names(folder, cohort, cohorts, samples, config)
+    return study
+
+
+def read_sheet(path: Path, shown: str) -> pd.DataFrame:
+    """A TSV as strings, nothing interpreted, with `row` = line number in the file."""
+    if not path.is_file():
+        raise UserError(f"{shown} does not exist; create it or correct its path in the config.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{shown} is not UTF-8 text (byte {error.start}); save it as UTF-8."
+        ) from None
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise UserError(f"{shown} is empty; it needs a header row and at least one row.")
+    header = [name.strip() for name in lines[0][1].split("\t")]
+    repeated = [name for name in header if header.count(name) > 1]
+    if repeated:
+        raise UserError(f"{shown}, row 1: column '{repeated[0]}' appears twice; rename one.")
+    rows = []
+    for number, line in lines[1:]:
+        values = [value.strip() for value in line.split("\t")]
+        if len(values) != len(header):
+            raise UserError(
+                f"{shown}, row {number}: {len(values)} columns where the header has {len(header)}; "
+                "columns are separated by single tabs."
+            )
+        rows.append([number, *values])
+    if not rows:
+        raise UserError(f"{shown} has a header but no rows; add at least one.")
+    return pd.DataFrame(rows, columns=["row", *header])
+
+
+def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
+    columns = [column for column in sheet.columns if column != "row"]
+    for column in schema["required"]:
+        if column not in columns:
+            near = difflib.get_close_matches(column, columns, n=1, cutoff=0.5)
+            hint = f" (is '{near[0]}' meant?)" if near else ""
+            raise UserError(
+                f"{shown}, row 1: column '{column}' is missing{hint}; found: {', '.join(columns)}."
+            )
+    if not schema["additionalProperties"]:
+        for column in columns:
+            if column not in schema["properties"]:
+                raise UserError(
+                    f"{shown}, row 1: '{column}' is not a column of this sheet"
+                    f"{_suggestion(column, schema['properties'])}"
+                )
+    validator = jsonschema.Draft7Validator(schema)
+    for record in sheet.to_dict("records"):
+        row = record.pop("row")
+        for error in validator.iter_errors(record):
+            column = error.absolute_path[0]
+            rule = schema["properties"][column]["description"].rstrip(".")
+            raise UserError(
+                f"{shown}, row {row}: {column} is '{error.instance}'; expected: {rule}."
+            )
+
+
+def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
+    sheet = read_sheet(folder / shown, shown)
+    _check_rows(sheet, load_schema("cohorts"), shown)
+    for name, rows in sheet.groupby("cohort").row:
+        if len(rows) > 1:
+            raise UserError(
+                f"{shown}, row {rows.iloc[1]}: cohort '{name}' already stands in row {rows.iloc[0]}; "
+                "names must be unique."
+            )
+    if not (sheet.founder == "yes").any():
+        raise UserError(
+            f"{shown}: no cohort has founder = yes, but the panel needs at least one founder; "
+            "set it for the cohorts that shall define the sites."
+        )
+    sheet["founder"] = sheet.founder == "yes"
+    return sheet.sort_values(["founder", "cohort"], ascending=[False, True]).set_index("cohort")
+
+
+def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str):
+    sheet = read_sheet(folder / shown, shown)
+    _check_rows(sheet, load_schema("samples"), shown)
+    for row, cohort in zip(sheet.row, sheet.cohort, strict=True):
+        if cohort not in cohorts.index:
+            raise UserError(
+                f"{shown}, row {row}: cohort '{cohort}' is not in {cohorts_shown}"
+                f"{_suggestion(cohort, cohorts.index)}"
+            )
+    for name, rows in sheet[sheet.duplicated("sample", keep=False)].groupby("sample"):
+        first, second = rows.iloc[0], rows.iloc[1]
+        where = (
+            f"of cohort '{first.cohort}'"
+            if first.cohort == second.cohort
+            else f"in cohort '{first.cohort}', now in '{second.cohort}'"
+        )
+        raise UserError(
+            f"{shown}, row {second.row}: sample '{name}' already stands in row {first.row} {where}; "
+            "sample names must be unique across cohorts."
+        )
+    if "sex" in sheet:
+        sheet["sex"] = sheet.sex.replace(SEX_CODES)
+    if "phenotype" in sheet:
+        known = sheet.phenotype[~sheet.phenotype.isin(["NA", ""])]
+        if len(known) and known.nunique() == 1:
+            raise UserError(
+                f"{shown}, column phenotype: all {len(known)} known values are '{known.iloc[0]}'; "
+                "give cases (1) and controls (0), a quantitative trait, or NA for all."
+            )
+    order = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
+    sheet = sheet.assign(_rank=sheet.cohort.map(order)).sort_values(["_rank", "sample"])
+    return sheet.drop(columns="_rank").reset_index(drop=True)
+
+
+def _check_sample_names(folder, cohort, cohorts, samples, config) -> None:
+    from .vcf import read_sample_names  # compiled decoders: jobs that only plan do without
+
+    row = cohorts.loc[cohort]
+    shown = f"{config['cohorts']}, row {row.row}"
+    try:
+        names = read_sample_names(folder / row.genotypes)
+    except UserError as error:
+        raise UserError(f"{shown}: {error}") from None
+    listed, present = samples[samples.cohort == cohort], set(names)
+    for sample_row, name in zip(listed.row, listed["sample"], strict=True):
+        if name not in present:
+            raise UserError(
+                f"{config['samples']}, row {sample_row}: sample '{name}' is not in "
+                f"{row.genotypes}{_suggestion(name, names[:2000])}"
+            )
+    missing = sorted(present - set(listed["sample"]), key=names.index)
+    if missing:
+        raise UserError(
+            f"{row.genotypes}: sample '{missing[0]}'"
+            f"{f' and {len(missing) - 1} more' if len(missing) > 1 else ''} of cohort '{cohort}' "
+            f"not listed in {config['samples']}; add a row for each."
+        )
+
+
+def cohort_files(study: Study, cohort: str) -> list[str]:
+    """Files that a cohort's genotypes are in: one VCF or BCF, or the three of PLINK."""
+    from .plink import plink_prefix  # as in _check_sample_names
+
+    source = study.cohorts.genotypes[cohort]
+    prefix = plink_prefix(source)
+    return [source] if prefix is None else [f"{prefix}{end}" for end in (".bed", ".bim", ".fam")]
+
+
+def populations(sheet: Path) -> dict[str, str]:
+    """Population of each sample in the sheet; NA where it has none."""
+    table = read_sheet(sheet, str(sheet))
+    column = table.population if "population" in table else ["NA"] * len(table)
+    return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
+
+
+def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
+    """What the sheet says of the samples of a matrix, in the matrix's order.
+
+    Returns
+    -------
+    DataFrame
+        `sample`, `cohort`, then the sheet's further columns, all strings.
+    """
+    described = read_sheet(sheet, str(sheet)).drop(columns=["row", "cohort"])
+    return read_table(order).merge(described, on="sample", how="left", validate="one_to_one")

@@ -1,0 +1,217 @@
+"""Files on disk: atomic writing, and the PLINK 1 files that hold genotypes."""
+
+import csv
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import UserError
+from .genotypes import BED_MAGIC, bed_row_bytes
+
+BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
+FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
+
+# Rows of a .bim file taken at a time.
+TABLE_ROWS = 1 << 16
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that becomes `path` if the block succeeds.
+
+    On success the file is flushed to disk and renamed, so that readers see all of it or none; on
+    any exception it is removed and an older `path` stays as it was.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path | str, content: Any) -> None:
+    """Write `content` as indented JSON, atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file."""
+    return json.loads(Path(path).read_text("utf-8"))
+
+
+def beside(prefix: Path | str, suffix: str) -> Path:
+    """Return prefix + suffix; unlike `Path.with_suffix` this keeps dots in the prefix."""
+    return Path(f"{prefix}{suffix}")
+
+
+def read_bim(prefix: Path | str) -> pd.DataFrame:
+    """Read {prefix}.bim.
+
+    Returns
+    -------
+    DataFrame with columns chrom, id, cm, pos, alt, ref
+        (n_sites) rows; pos is int64, all others are strings exactly as in the file.
+
+    Raises
+    ------
+    UserError
+        The file is missing, or a line has not six columns or no whole position.
+    """
+    return pd.concat(iterate_bim(prefix))
+
+
+def iterate_bim(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[pd.DataFrame]:
+    """Yield the table of `read_bim` in parts of at most `n_rows` rows, at least one part."""
+    path = beside(prefix, ".bim")
+    for table in _iterate_columns(path, BIM_COLUMNS, n_rows):
+        pos = pd.to_numeric(table["pos"], errors="coerce")
+        bad = np.flatnonzero(pos.isna() | (pos % 1 != 0))
+        if len(bad):
+            raise UserError(
+                f"{path}, line {table.index[bad[0]] + 1}: position "
+                f"{table['pos'].iloc[bad[0]]!r} is not a whole number; correct it."
+            )
+        table["pos"] = pos.astype(np.int64)
+        yield table
+
+
+def read_fam(prefix: Path | str) -> pd.DataFrame:
+    """Read {prefix}.fam.
+
+    Returns
+    -------
+    DataFrame with columns family, sample, father, mother, sex, phenotype
+        (n_samples) rows of strings exactly as in the file.
+
+    Raises
+    ------
+    UserError
+        The file is missing, or a line has not six columns.
+    """
+    return pd.concat(_iterate_columns(beside(prefix, ".fam"), FAM_COLUMNS, TABLE_ROWS))
+
+
+def write_fam(prefix: Path | str, fam: pd.DataFrame) -> None:
+    """Write the table of `read_fam` to {prefix}.fam, atomically."""
+    with atomic_path(beside(prefix, ".fam")) as temporary:
+        lines = map("\t".join, fam[FAM_COLUMNS].itertuples(index=False))
+        temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.DataFrame]:
+    """Yield parts of a table without a header, separated by tabs or else by any white space."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            first = file.readline()
+        if not first:
+            yield pd.DataFrame({name: pd.Series(dtype=str) for name in names})
+            return
+        tables = pd.read_csv(
+            path,
+            sep="\t" if first.count("\t") == len(names) - 1 else r"\s+",
+            header=None,
+            dtype=str,
+            keep_default_na=False,
+            na_filter=False,
+            quoting=csv.QUOTE_NONE,
+            skip_blank_lines=False,
+            encoding="utf-8",
+            chunksize=n_rows,
+        )
+        with tables:
+            for table in tables:
+                short = np.flatnonzero(table.isna().any(axis=1) | (table == "").any(axis=1))
+                if table.shape[1] != len(names) or len(short):
+                    line = 1 if table.shape[1] != len(names) else table.index[short[0]] + 1
+                    raise UserError(
+                        f"{path}, line {line}: {len(names)} columns are expected "
+                        f"({' '.join(names)}), all of them filled; correct the line."
+                    )
+                yield table.set_axis(names, axis=1)
+    except FileNotFoundError:
+        raise _not_beside(path) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text; convert it, for example with iconv.") from None
+    except pd.errors.ParserError as error:
+        reason = " ".join(str(error).split())  # pandas names the line
+        raise UserError(
+            f"{path} must have {len(names)} columns in every line ({reason}); correct it."
+        ) from None
+
+
+def _not_beside(path: Path) -> UserError:
+    return UserError(f"{path} does not exist; .bed, .bim and .fam must lie beside each other.")
+
+
+def open_bed(
+    prefix: Path | str, *, n_samples: int | None = None, n_sites: int | None = None
+) -> np.ndarray:
+    """Map the genotypes of {prefix}.bed into memory, read-only.
+
+    Parameters
+    ----------
+    n_samples, n_sites : int, optional
+        Counted from the lines of .fam and .bim where not given.
+
+    Returns
+    -------
+    (n_sites, ceil(n_samples / 4)) uint8
+        PLINK 1 two-bit codes; see `popdesic.genotypes`.
+
+    Raises
+    ------
+    UserError
+        A file is missing, or the .bed has not the magic number or the size it must have.
+    """
+    path = beside(prefix, ".bed")
+    n_samples = _count_lines(beside(prefix, ".fam")) if n_samples is None else n_samples
+    n_sites = _count_lines(beside(prefix, ".bim")) if n_sites is None else n_sites
+    try:
+        with open(path, "rb") as file:
+            magic = file.read(len(BED_MAGIC))
+            size = file.seek(0, 2)
+    except FileNotFoundError:
+        raise _not_beside(path) from None
+    if magic == BED_MAGIC[:2] + b"\x00":
+        raise UserError(f"{path} is in sample-major order; write it again with plink --make-bed.")
+    if magic != BED_MAGIC:
+        raise UserError(
+            f"{path} is not a PLINK 1 .bed file: it starts with {magic.hex(' ') or 'nothing'}, "
+            f"not with {BED_MAGIC.hex(' ')}; write it again with plink --make-bed."
+        )
+    shape = (n_sites, bed_row_bytes(n_samples))
+    expected = len(BED_MAGIC) + shape[0] * shape[1]
+    if size != expected:
+        raise UserError(
+            f"{path} has {size} bytes where {n_sites} sites of {n_samples} samples take "
+            f"{expected}; make sure that .bed, .bim and .fam belong together and are whole."
+        )
+    if 0 in shape:
+        return np.empty(shape, np.uint8)
+    return np.memmap(path, np.uint8, "r", offset=len(BED_MAGIC), shape=shape)
+
+
+def _count_lines(path: Path) -> int:
+    try:
+        with open(path, "rb") as file:
+            n_lines = 0
+            last = b"\n"
+            while block := file.read(1 << 20):
+                n_lines += block.count(b"\n")
+                last = block[-1:]
+            return n_lines + (last != b"\n")
+    except FileNotFoundError:
+        raise _not_beside(path) from None

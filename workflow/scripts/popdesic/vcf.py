@@ -1,0 +1,392 @@
+"""Read biallelic SNP genotypes from VCF text (plain, gzip, bgzip) and BCF, in bounded memory.
+
+Text is cut into buffers of whole lines, which `backend.vcf_text` decodes side by side; BCF goes
+through htslib (cyvcf2). Both follow the same rules and give the same sentences on an error:
+multiallelic sites are dropped and never split, indels and symbolic alleles are dropped, half
+calls and a single '.' are missing, haploid calls follow a policy, and more than two alleles in a
+call, dosages and anything malformed stop the reading.
+
+The compiled half and htslib are imported where they are first needed, because headers are also
+read while the workflow is parsed.
+"""
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from .bgzf import find_compression, in_order, read_pieces
+from .errors import UserError
+from .vcf_errors import record_error, show
+
+HAPLOID_POLICIES = ("error", "diploidize", "missing")
+
+# Bytes of text decoded at a time: large against the cost of a call, small against memory.
+# `tests/bench/bench_ingest.py` measures it.
+CHUNK_BYTES = 2 << 20
+
+# Bytes read at a time where only the header is wanted.
+HEADER_BYTES = 1 << 16
+
+FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
+
+
+@dataclass(frozen=True)
+class VcfHeader:
+    """What a header says: `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'."""
+
+    path: Path
+    samples: list[str]
+    contigs: list[str]
+    kind: str
+    compression: str
+    n_lines: int
+
+
+@dataclass
+class DecodeCounts:
+    """What was read, dropped and kept; the last six speak of the kept sites (`snps`) alone.
+
+    Each record is counted once: records = multiallelic + indel + symbolic + star + no_alt +
+    non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` also
+    an ALT equal to REF, `unplaced` PLINK sites without a position. Each genotype of a kept site
+    is missing, phased or unphased, or else a haploid call that was counted twice; half calls are
+    among the missing.
+    """
+
+    records: int = 0
+    multiallelic: int = 0
+    indel: int = 0
+    symbolic: int = 0
+    star: int = 0
+    no_alt: int = 0
+    non_acgt: int = 0
+    unplaced: int = 0
+    snps: int = 0
+    missing: int = 0
+    half_calls: int = 0
+    haploid_calls: int = 0
+    phased: int = 0
+    unphased: int = 0
+
+    def add(self, values) -> None:
+        """Add `values`, one number a field in the order of the fields."""
+        for field, value in zip(fields(self), values, strict=True):
+            setattr(self, field.name, getattr(self, field.name) + int(value))
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return asdict(self)
+
+    def dropped(self) -> dict[str, int]:
+        """Return how many records each filter took, without the filters that took none."""
+        names = [field.name for field in fields(self)][1:8]
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+@dataclass
+class SiteBatch:
+    """Consecutive biallelic SNPs of a file, in file order.
+
+    Attributes
+    ----------
+    chrom, id, ref, alt : list of str
+        (n_sites) each, exactly as in the file.
+    pos : (n_sites) int64
+    genotypes : (n_sites, n_samples) int8
+        ALT counts 0, 1, 2, or -1 for missing.
+    line : (n_sites) int64
+        Line of the file, from 1; for BCF and PLINK files the record, from 1.
+    """
+
+    chrom: list[str]
+    pos: np.ndarray
+    id: list[str]
+    ref: list[str]
+    alt: list[str]
+    genotypes: np.ndarray
+    line: np.ndarray
+
+
+def read_header(path: Path | str) -> VcfHeader:
+    """Read and check the header of a VCF or BCF file.
+
+    Raises
+    ------
+    UserError
+        The file is missing, empty, cut short, no VCF, not UTF-8, or has no samples or duplicated
+        ones.
+    """
+    return _read_head(Path(path), HEADER_BYTES)[0]
+
+
+def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]:
+    """Return the sample names of a VCF, BCF or PLINK source, in file order.
+
+    Raises
+    ------
+    UserError
+        As `read_header` does; with `shown` (file and row that name the source) put before it.
+    """
+    from .plink import plink_prefix, read_plink_samples
+
+    try:
+        prefix = plink_prefix(source)
+        return read_header(source).samples if prefix is None else read_plink_samples(prefix)[0]
+    except UserError as error:
+        raise error if shown is None else UserError(f"{shown}: {error}") from None
+
+
+def stream_sites(
+    path: Path | str,
+    *,
+    haploid: str = "error",
+    counts: DecodeCounts | None = None,
+    threads: int = 1,
+    _chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[SiteBatch]:
+    """Decode the biallelic SNPs of a VCF or BCF file, in file order.
+
+    Parameters
+    ----------
+    haploid : {'error', 'diploidize', 'missing'}
+        What a call of one allele becomes: an error, twice that allele, or missing.
+    counts : DecodeCounts, optional
+        Is added to as batches are given out, and complete when the iterator ends.
+    threads : int
+        1 works in the calling thread; more work ahead of the caller in a pool.
+
+    Raises
+    ------
+    UserError
+        A file or record that cannot be read by the rules, with its line and sample.
+    """
+    if haploid not in HAPLOID_POLICIES:
+        raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {haploid!r}")
+    path = Path(path)
+    counts = DecodeCounts() if counts is None else counts
+    pool = ThreadPoolExecutor(threads) if threads > 1 else None
+    ahead = 2 * threads  # enough that no worker waits while the caller writes
+    try:
+        header, rest, pieces = _read_head(path, _chunk_bytes, pool, ahead)
+        if header.kind == "bcf":
+            from .bcf import stream_bcf
+
+            yield from stream_bcf(header, haploid, counts, threads, _chunk_bytes)
+        else:
+            yield from _stream_text(header, chain([rest], pieces), haploid, counts, pool, ahead)
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+# --- header ---------------------------------------------------------------------------------
+
+
+def _read_head(
+    path: Path, piece_bytes: int, pool: Executor | None = None, ahead: int = 0
+) -> tuple[VcfHeader, list[bytes], Iterator[list[bytes]]]:
+    """Return the header, the first bytes after it, and the pieces that follow."""
+    compression = find_compression(path)
+    pieces = read_pieces(path, compression, piece_bytes, pool, ahead)
+    head = bytearray()
+    while len(head) < 16 and (parts := next(pieces, None)) is not None:
+        head += b"".join(parts)
+    if head.startswith(b"BCF\x02"):
+        # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
+        size = 9 + struct.unpack_from("<I", head, 5)[0] if len(head) >= 9 else 9
+        while len(head) < size and (parts := next(pieces, None)) is not None:
+            head += b"".join(parts)
+        if len(head) < size:
+            raise UserError(f"{path} is cut short in its header; copy or write it again.")
+        text = bytes(head[9:size]).rstrip(b"\0")
+        return _parse_header(path, text, "bcf", compression), [], iter(())
+    if not head.startswith(b"##fileformat=VCF"):
+        raise UserError(
+            f"{path} is not a VCF or BCF file: it starts with {show(head[:16])}, not with "
+            "'##fileformat=VCF'; correct the path or convert the file."
+        )
+    end = 0
+    while True:  # over the lines, up to the first that does not start with '##'
+        newline = head.find(b"\n", end)
+        if newline < 0:
+            parts = next(pieces, None)
+            if parts is not None:
+                head += b"".join(parts)
+                continue
+            newline = len(head)
+        is_meta = head.startswith(b"##", end)
+        end = min(newline + 1, len(head))
+        if not is_meta or end == len(head) == newline:
+            break
+    return _parse_header(path, bytes(head[:end]), "vcf", compression), [bytes(head[end:])], pieces
+
+
+def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHeader:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        n_line = raw.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}, line {n_line}: the header is not UTF-8 text (byte "
+            f"0x{raw[error.start]:02x}); convert it, for example with iconv."
+        ) from None
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    where = f"{path}, line {len(lines)}"
+    columns = lines[-1].split("\t")
+    if not lines[-1].startswith("#CHROM"):
+        raise UserError(
+            f"{where}: the header ends without its #CHROM line; add the line that names the "
+            "columns and samples."
+        )
+    if columns[:8] != FIXED_COLUMNS[:8] or columns[8:9] not in ([], ["FORMAT"]):
+        raise UserError(
+            f"{where}: the #CHROM line must name {' '.join(FIXED_COLUMNS)} and then the samples, "
+            "separated by tabs; correct that line."
+        )
+    samples = columns[9:]
+    if not samples:
+        raise UserError(
+            f"{path} has no samples (line {len(lines)} names none); give a file with genotypes."
+        )
+    if "" in samples:
+        raise UserError(
+            f"{where}: sample {samples.index('') + 1} has an empty name; name every sample."
+        )
+    name, n_times = Counter(samples).most_common(1)[0]
+    if n_times > 1:
+        raise UserError(
+            f"{where}: the sample name {name!r} occurs {n_times} times; rename or remove the "
+            "duplicates, for example with bcftools reheader."
+        )
+    contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
+    return VcfHeader(path, samples, contigs, kind, compression, len(lines))
+
+
+# --- text -----------------------------------------------------------------------------------
+
+
+def _stream_text(
+    header: VcfHeader,
+    pieces: Iterable[list[bytes]],
+    haploid: str,
+    counts: DecodeCounts,
+    pool: Executor | None,
+    ahead: int,
+) -> Iterator[SiteBatch]:
+    decode = partial(
+        _decode_lines, n_samples=len(header.samples), haploid=HAPLOID_POLICIES.index(haploid)
+    )
+    n_lines_before = header.n_lines
+    for text, batch, values, n_lines, error in in_order(decode, _whole_lines(pieces), pool, ahead):
+        counts.add(values)
+        if error[0]:
+            code, line, start, end, sample = error.tolist()
+            raise record_error(
+                f"{header.path}, line {n_lines_before + 1 + line}",
+                code,
+                value=text[start:end].tobytes(),
+                number=end,
+                samples=header.samples,
+                sample=sample,
+                any_gt=counts.snps > 0,
+            )
+        batch.line += n_lines_before + 1
+        n_lines_before += n_lines
+        if len(batch.chrom):
+            yield batch
+
+
+def _whole_lines(pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryview]]:
+    """Regroup pieces so that each ends at the end of a line; a last newline is added if missing."""
+    pending: list[bytes | memoryview] = []
+    for parts in pieces:
+        for k in reversed(range(len(parts))):
+            if cut := parts[k].rfind(b"\n") + 1:
+                last = memoryview(parts[k])
+                yield [*pending, *parts[:k], last[:cut]]
+                pending = [last[cut:], *parts[k + 1 :]]
+                break
+        else:
+            pending += parts
+    if any(len(part) for part in pending):
+        yield [*pending, b"\n"]
+
+
+def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: int):
+    """Decode whole lines; return (text, batch, counts, number of lines, error)."""
+    from .backend import vcf_text as kernel
+
+    size = sum(len(part) for part in parts)
+    text = np.empty(size + kernel.PAD, np.uint8)
+    end = 0
+    for part in parts:  # numpy copies without the interpreter lock, bytes.join would hold it
+        text[end : end + len(part)] = np.frombuffer(part, np.uint8)
+        end += len(part)
+    text[size:] = 0
+    capacity = kernel.row_capacity(size, n_samples)
+    genotypes = np.empty((capacity, n_samples), np.int8)
+    table = np.empty((capacity, kernel.N_FIELDS), np.int64)
+    values = np.zeros(kernel.N_COUNTS, np.int64)
+    error = np.zeros(5, np.int64)
+    n_sites, n_lines = kernel.decode_records(
+        text, size, n_samples, haploid, genotypes, table, values, error
+    )
+    if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
+        # Line ends of Windows do harm only where they end in an error: that is where to look.
+        return _decode_lines([raw.replace(b"\r\n", b"\n")], n_samples, haploid)
+    table = table[:n_sites]
+    try:
+        chrom, site_id = _names(text, table)
+    except UnicodeDecodeError:
+        error[:] = _find_undecodable(text, table)
+        chrom = site_id = []
+    batch = SiteBatch(
+        chrom=chrom,
+        pos=table[:, kernel.POS].copy(),
+        id=site_id,
+        ref=list(text[table[:, kernel.REF]].tobytes().decode()),
+        alt=list(text[table[:, kernel.ALT]].tobytes().decode()),
+        genotypes=genotypes[:n_sites],
+        line=table[:, kernel.LINE].copy(),
+    )
+    return text, batch, values, n_lines, error
+
+
+def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
+    """Return CHROM and ID of each row of the site table."""
+    from .backend import vcf_text as kernel
+
+    view = memoryview(text)
+    starts, ends = table[:, kernel.CHROM_START], table[:, kernel.CHROM_END]
+    changes = np.flatnonzero(np.diff(starts, prepend=-1))  # neighbours share a range
+    sizes = np.diff(changes, append=len(table)).tolist()
+    chrom: list[str] = []
+    for start, end, size in zip(starts[changes], ends[changes], sizes, strict=True):
+        chrom += [str(view[start:end], "utf-8")] * size
+    starts, ends = table[:, kernel.ID_START], table[:, kernel.ID_END]
+    if (ends - starts == 1).all() and (text[starts] == ord(".")).all():
+        return chrom, ["."] * len(table)  # no identifiers in the file: the common case
+    ranges = zip(starts.tolist(), ends.tolist(), strict=True)
+    return chrom, [str(view[start:end], "utf-8") for start, end in ranges]
+
+
+def _find_undecodable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
+    """Return the error of the first CHROM or ID that is not UTF-8."""
+    from .backend import vcf_text as kernel
+
+    for row in table:
+        for column in (kernel.CHROM_START, kernel.ID_START):
+            start, end = row[column], row[column + 1]
+            try:
+                text[start:end].tobytes().decode("utf-8")
+            except UnicodeDecodeError:
+                return kernel.NOT_UTF8, row[kernel.LINE], start, end, 0
+    raise AssertionError("every name can be decoded")

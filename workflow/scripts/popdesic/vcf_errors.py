@@ -1,0 +1,109 @@
+"""The sentences that tell what is wrong with a record of a VCF or BCF file."""
+
+import re
+
+from .errors import UserError
+
+COLUMN_NAMES = ["CHROM", "POS", "ID", "REF", "ALT"]
+
+
+def show(value: bytes | str) -> str:
+    """Return `value` in quotes, readable and not too long."""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def record_error(
+    where: str,
+    code: int,
+    *,
+    value: bytes | str = b"",
+    number: int = 0,
+    samples: list[str],
+    sample: int = 0,
+    any_gt: bool = False,
+) -> UserError:
+    """Return the error with one sentence for an error code of `backend.vcf_text`.
+
+    Parameters
+    ----------
+    where : str
+        File and line (or record).
+    value : bytes or str
+        What stands there.
+    number : int
+        Number of columns found, or the index of an empty column.
+    sample : int
+        Index of the sample of a genotype.
+    any_gt : bool
+        Whether a record before had GT.
+    """
+    from .backend import vcf_text as kernel
+
+    if code == kernel.BAD_COLUMNS:
+        return UserError(
+            f"{where}: the record has {number} columns where {9 + len(samples)} are expected "
+            "(9 and one for each sample, separated by tabs); correct or remove it."
+        )
+    if code == kernel.EMPTY_COLUMN:
+        return UserError(
+            f"{where}: the column {COLUMN_NAMES[number]} is empty; fill it, or write '.' where "
+            "the value is unknown."
+        )
+    if code == kernel.BAD_POS:
+        return UserError(
+            f"{where}: POS {show(value)} is not a positive whole number; correct or remove the "
+            "record."
+        )
+    if code == kernel.HEADER_LINE:
+        return UserError(
+            f"{where}: a header line stands among the records; if files were joined, join them "
+            "with bcftools concat."
+        )
+    if code == kernel.NOT_UTF8:
+        return UserError(
+            f"{where}: {show(value)} is not UTF-8 text; convert the file, for example with iconv."
+        )
+    if code == kernel.NO_GT:
+        return _no_gt(where, value, any_gt)
+    return _call_error(where, code, value, samples[sample])
+
+
+def _no_gt(where: str, value: bytes | str, any_gt: bool) -> UserError:
+    keys = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value).split(":")
+    if not any_gt and {"DS", "GP"} & set(keys):
+        return UserError(
+            f"{where}: FORMAT {show(value)} holds dosages or probabilities and no genotypes (GT), "
+            "and hard calls are needed; call genotypes first, for example with bcftools +tag2tag."
+        )
+    return UserError(
+        f"{where}: FORMAT {show(value)} has no genotypes (GT); give records with GT or remove "
+        "this one."
+    )
+
+
+def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserError:
+    from .backend import vcf_text as kernel
+
+    start = f"{where}: genotype {show(value)} of sample {show(sample)}"
+    if code == kernel.HAPLOID:
+        return UserError(
+            f"{start} is haploid; set encode.haploid to 'diploidize' (counts its allele twice) "
+            "or 'missing' in the configuration to accept such calls."
+        )
+    if code == kernel.PLOIDY:
+        return UserError(
+            f"{start} has more than two alleles; only diploid genotypes can be read, so remove "
+            "the sample or the record."
+        )
+    if code == kernel.ALLELE:
+        return UserError(
+            f"{start} names an allele that the record does not have (it has one ALT); correct or "
+            "remove the record."
+        )
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if re.fullmatch(r"\d*\.\d+(e[+-]?\d+)?", text, re.IGNORECASE):
+        return UserError(
+            f"{start} is a dosage, and dosages are not genotypes; give hard calls such as 0/1."
+        )
+    return UserError(f"{start} is not a genotype; write it as 0/0, 0/1, 1/1 or ./. (or with '|').")

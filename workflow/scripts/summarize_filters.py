@@ -1,0 +1,16 @@
+"""The table of what every filter took."""
+
+from pathlib import Path
+
+from popdesic.log import logged
+from popdesic.summary import summarize_filters
+
+with logged(snakemake.log[0]):
+    summarize_filters(
+        snakemake.params.cohorts,
+        ingest=[Path(path) for path in snakemake.input.ingest],
+        samples=[Path(path) for path in snakemake.input.samples],
+        panel=Path(snakemake.input.panel),
+        encode=[Path(path) for path in snakemake.input.encode],
+        out=Path(snakemake.output[0]),
+    )
