@@ -36,7 +36,7 @@ TAB, NEWLINE, COLON, SLASH, PIPE, DOT = 9, 10, 58, 47, 124, 46
 COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _decode_run(text, start, n_calls, row, first, tally):
     """Decode `n_calls` calls of four bytes; False if one of them is not plain (row is spoilt).
 
@@ -66,7 +66,7 @@ def _decode_run(text, start, n_calls, row, first, tally):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _decode_call(text, start, gt_index, haploid, row, sample, tally, error):
     """Decode one call of any shape to row[sample]; False, with the report in `error`, if bad."""
     row[sample] = -1
@@ -134,7 +134,7 @@ def _decode_call(text, start, gt_index, haploid, row, sample, tally, error):
     return status == OK
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _decode_row(text, start, size, n_samples, gt_index, gt_alone, haploid, row, tally, error):
     """Decode the sample columns of one record that start at `start`; False on an error.
 
@@ -187,7 +187,7 @@ def _decode_row(text, start, size, n_samples, gt_index, gt_alone, haploid, row, 
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _count_columns(text, start):
     """Return (number of tab-separated columns, end) of the line that starts at `start`."""
     n_columns = 1
@@ -198,14 +198,14 @@ def _count_columns(text, start):
     return n_columns, p
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _is_base(byte):
     """True for A, C, G, T in either case."""
     upper = byte & 0xDF
     return upper == 65 or upper == 67 or upper == 71 or upper == 84
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _classify(text, ref_start, ref_end, alt_start, alt_end):
     """Return the slot of the counts array that the site belongs to; SNPS is the one to keep."""
     ref_size = ref_end - ref_start
@@ -232,7 +232,7 @@ def _classify(text, ref_start, ref_end, alt_start, alt_end):
     return SNPS
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _find_gt(text, start, end):
     """Return the index of GT among the ':'-separated keys of FORMAT, -1 if absent."""
     index = 0
@@ -246,7 +246,7 @@ def _find_gt(text, start, end):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _read_pos(text, start, end):
     """Return POS, or -1 if it is not a whole number of at most ten digits."""
     if end - start < 1 or end - start > 10:
@@ -259,7 +259,7 @@ def _read_pos(text, start, end):
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _same_bytes(text, start_a, end_a, start_b, end_b):
     if end_a - start_a != end_b - start_b:
         return False
@@ -278,7 +278,7 @@ def row_capacity(size, n_samples):
     return size // (2 * n_samples + 16) + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, error):
     """Decode the records in `text[:size]`, whole lines that end with a newline.
 

@@ -1,0 +1,46 @@
+# make run    set up what is missing and run the workflow on the embedded example
+# make test   set up what is missing and run the tests
+# make lint   ruff, snakefmt, snakemake --lint
+# make lock   resolve the dependencies of pyproject.toml again
+
+SHELL := /bin/bash
+VENV := .venv
+PYTEST_FLAGS ?=
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: run test lint format lock clean
+
+run: $(VENV)/ready-run
+	snakemake --cores all
+	@echo "The report is results/report/report.html"
+
+test: $(VENV)/ready-test
+	pytest $(PYTEST_FLAGS)
+
+lint: $(VENV)/ready-test
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile workflow/rules
+	snakemake --lint
+
+format: $(VENV)/ready-test
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow/rules
+
+$(VENV)/ready-run: requirements.txt pyproject.toml envs/setup.sh
+	envs/setup.sh run $(VENV)
+
+$(VENV)/ready-test: requirements-dev.txt pyproject.toml envs/setup.sh
+	envs/setup.sh test $(VENV)
+
+# The lock files hold versions and hashes but no index address. They need uv (pip install uv).
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra build pyproject.toml
+lock:
+	$(COMPILE) -o requirements.txt
+	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt
+	$(COMPILE) --extra gpu -c requirements.txt -o requirements-gpu.txt
+
+clean:
+	rm -rf results logs benchmarks .snakemake

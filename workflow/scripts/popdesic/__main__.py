@@ -1,0 +1,55 @@
+"""Command line: `popdesic check [STUDY]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import yaml
+
+from .errors import UserError
+from .sheets import load_config, load_study
+
+
+def check(folder: Path) -> None:
+    """Check a study's configuration, sheets and file headers; print what it holds.
+
+    Raises
+    ------
+    UserError
+        The first problem found.
+    """
+    path = folder / "config" / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; a study is a folder with config/config.yaml.")
+    try:
+        text = yaml.safe_load(path.read_text("utf-8"))
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} is not valid YAML ({reason}); correct it.") from None
+    study = load_study(load_config(text or {}), folder)
+    for cohort in study.order:
+        role = "founder" if cohort in study.founders else "newcomer"
+        print(f"{cohort}\t{role}\t{len(study.samples_of(cohort))} samples")
+    print(f"{len(study.samples)} samples in {len(study.order)} cohorts: no problem found.")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse the command line; a user's error is one sentence and exit status 1."""
+    parser = argparse.ArgumentParser(prog="popdesic", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("check", help="check a study's sheets and files, run nothing")
+    command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
+    command.set_defaults(run=lambda options: check(options.study))
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except UserError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
