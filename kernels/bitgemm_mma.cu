@@ -100,39 +100,52 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
             asm volatile("cp.async.commit_group;\n" ::: "memory");
         };
         for (int ahead = 0; ahead < STAGES - 1; ++ahead) feed(ahead < n_copies);
+        asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+
+        // Operands of the products at hand and of the next ones: loaded one 256-site step ahead,
+        // across stages too, so that no warp waits for shared memory after a barrier.
+        u32 fa[2][M_TILES][4], fb[2][N_TILES / 2][4];
+        auto load = [&](int buffer, u32 slot, int q) {
+            #pragma unroll
+            for (int m = 0; m < M_TILES; ++m)
+                load_matrices(fa[buffer][m], slot + row_a + m * MMA_M * STAGE_BYTES
+                                             + ((2 * q + chunk_a) ^ swizzle) * CHUNK_BYTES);
+            #pragma unroll
+            for (int n = 0; n < N_TILES / 2; ++n)
+                load_matrices(fb[buffer][n], slot + row_b + n * 2 * MMA_N * STAGE_BYTES
+                                             + ((2 * q + chunk_b) ^ swizzle) * CHUNK_BYTES);
+        };
+        int slot_index = 0, done = 0;
+        load(0, slots, 0);
 
         int d[M_TILES][N_TILES][4];
         #pragma unroll
         for (int x = 0; x < M_TILES * N_TILES * 4; ++x) (&d[0][0][0])[x] = 0;
-        int slot_index = 0, done = 0;
         for (int s = 0; s < n_steps; ++s) {
             const Step step = steps[s];
             #pragma unroll
             for (int x = 0; x < M_TILES * N_TILES * 4; ++x) (&d[0][0][0])[x] *= step.multiplier;
             for (int k = 0; k < run; ++k, ++done) {
-                asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
-                __syncthreads();
                 feed(done + STAGES - 1 < n_copies);
                 const u32 slot = slots + slot_index * SLOT_BYTES;
+                if (++slot_index == STAGES) slot_index = 0;
                 #pragma unroll
                 for (int q = 0; q < K_STEPS; ++q) {
-                    u32 fa[M_TILES][4], fb[N_TILES / 2][4];
-                    #pragma unroll
-                    for (int m = 0; m < M_TILES; ++m)
-                        load_matrices(fa[m], slot + row_a + m * MMA_M * STAGE_BYTES
-                                             + ((2 * q + chunk_a) ^ swizzle) * CHUNK_BYTES);
-                    #pragma unroll
-                    for (int n = 0; n < N_TILES / 2; ++n)
-                        load_matrices(fb[n], slot + row_b + n * 2 * MMA_N * STAGE_BYTES
-                                             + ((2 * q + chunk_b) ^ swizzle) * CHUNK_BYTES);
+                    if (q + 1 < K_STEPS) {
+                        load((q + 1) % 2, slot, q + 1);
+                    } else {
+                        asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
+                        __syncthreads();
+                        load((q + 1) % 2, slots + slot_index * SLOT_BYTES, 0);
+                    }
                     #pragma unroll
                     for (int m = 0; m < M_TILES; ++m)
                         #pragma unroll
                         for (int n = 0; n < N_TILES; ++n)
-                            multiply(d[m][n], fa[m], fb[n / 2][n % 2 * 2],
-                                     fb[n / 2][n % 2 * 2 + 1]);
+                            multiply(d[m][n], fa[q % 2][m], fb[q % 2][n / 2][n % 2 * 2],
+                                     fb[q % 2][n / 2][n % 2 * 2 + 1]);
                 }
-                if (++slot_index == STAGES) slot_index = 0;
             }
             if (step.output >= 0) {
                 int* target = acc + step.output * acc_stride

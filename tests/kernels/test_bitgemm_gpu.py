@@ -282,7 +282,7 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device):
             words = cupy.asarray(planes.words if masked else planes.without_mask().words)
             plan = tune.plan_for(variant, SQUARED_IBS0, not masked)
             n_stages = kernels.divide_up(words.shape[2], kernels.STAGE_WORDS)
-            packed = cupy.empty(len(plan.letters) * 6 * n_stages * kernels.TILE_BYTES, np.uint8)
+            packed = cupy.empty(kernels.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
             kernels.pack_planes(
                 words,

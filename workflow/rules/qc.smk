@@ -65,3 +65,32 @@ rule summarize_filters:
         "Table of what every filter took"
     script:
         "../scripts/summarize_filters.py"
+
+
+rule measure_drift:
+    input:
+        sites=expand("results/qc/{cohort}.sites.tsv", cohort=COHORTS),
+        panel="results/panel/sites.tsv",
+    output:
+        "results/qc/drift.tsv",
+    params:
+        cohorts=COHORTS,
+        founders=STUDY.founders,
+        code=code_of("drift"),
+    log:
+        "logs/measure_drift.log",
+    benchmark:
+        "benchmarks/measure_drift.tsv"
+    threads: 1
+    resources:
+        # One cohort's table and the panel at a time.
+        mem_mb=lambda wildcards, input, attempt: memory(
+            300 + 6 * max(map(lambda path: input_mb([path]), input)), attempt
+        ),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+    conda:
+        "../../envs/popdesic.yaml"
+    message:
+        "Drift of the cohorts from the panel"
+    script:
+        "../scripts/measure_drift.py"

@@ -96,7 +96,6 @@ def load_panel(path: Path) -> tuple[pd.DataFrame, str]:
         skiprows=1,
         dtype={"chrom": str, "id": str, "ref": str, "alt": str, "mode": np.int64},
         keep_default_na=False,
-        float_precision="round_trip",
     )
     return table, words[2].rstrip(",")
 

@@ -36,6 +36,7 @@ from .kernels import (
     finish_rows,
     launch,
     pack_planes,
+    packed_bytes,
     supported_kernels,
 )
 
@@ -248,7 +249,9 @@ class BitgemmStream:
     def _make_buffers(self, total_words: int, staged: bool) -> None:
         """Buffers for ranges as long as memory allows, at most `total_words`."""
         letters = max(1, len(self.plan.letters))
-        packed = sum(side.padded for side in self._sides) * letters * 8
+        packed = divide_up(
+            sum(packed_bytes(side.n_samples, letters, 1) for side in self._sides), STAGE_WORDS
+        )
         stored = sum(side.word_bytes for side in self._sides)
         have_staged = bool(self._a.raw) or not staged
         budget = self.backend.free_bytes()
@@ -271,7 +274,8 @@ class BitgemmStream:
         for side in self._sides:
             side.packed, side.raw, side.pinned = None, [], []
         for side in self._sides:
-            side.packed = cupy.empty(side.padded * letters * 8 * longest, np.uint8)
+            n_stages = longest // STAGE_WORDS
+            side.packed = cupy.empty(packed_bytes(side.n_samples, letters, n_stages), np.uint8)
             if staged:
                 words = side.word_bytes // 8 * longest
                 side.raw = [cupy.empty(words, np.uint64) for _ in range(2)]

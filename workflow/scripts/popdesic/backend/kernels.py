@@ -33,6 +33,9 @@ PACK_ROWS, PACK_STAGES = 32, 16
 #: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
 #: and what it needs besides its slots (alignment, barriers).
 SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
+#: Empty tiles behind each stage of packed planes: neighbouring stages of a tile must not lie a
+#: power of two apart, or they compete for the same sets of L2.
+PAD_TILES = 1
 #: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
 BLOCK_GROUP = 8
 #: What adding one output of a block to global memory costs, in stages of products
@@ -436,6 +439,16 @@ def divide_up(value: int, step: int) -> int:
     return -(-value // step)
 
 
+def layout_tiles(n_samples: int) -> int:
+    """Tiles that one stage of packed planes of some samples takes in memory."""
+    return divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS) + PAD_TILES
+
+
+def packed_bytes(n_samples: int, n_letters: int, n_stages: int) -> int:
+    """Size of packed planes."""
+    return n_letters * n_stages * layout_tiles(n_samples) * TILE_BYTES
+
+
 def block_order(block_rows: int, block_columns: int, symmetric: bool) -> np.ndarray:
     """The 256 x 256 blocks of a result in the order in which they are worked on.
 
@@ -540,12 +553,14 @@ def launch(
             np.int32(n_blocks),
             np.int32(n_splits),
             np.int32(work.n_stages),
-            np.int32(work.acc.shape[1] // TILE_ROWS),
-            np.int32(work.acc.shape[2] // TILE_ROWS),
+            np.int32(layout_tiles(work.acc.shape[1])),
+            np.int32(layout_tiles(work.acc.shape[2])),
             np.int64(work.acc.shape[2]),
             np.int64(work.acc.shape[1] * work.acc.shape[2]),
             np.int32(work.symmetric),
         ]
+        if variant.kernel == "wgmma":
+            arguments.append(cupy.zeros(1, np.uint32))
         function((grid,), (threads,), tuple(arguments), shared_mem=shared)
 
 
@@ -573,7 +588,7 @@ def pack_planes(
     first_word, n_words, n_sites : int
         The range: its words and how many of their bits are sites.
     letters : letters of the planes to make, in order.
-    packed : uint8 device array, at least ``len(letters) * padded samples * stages * 128``
+    packed : uint8 device array, at least `packed_bytes` long
     counts : uint64 device array, (n_samples, 3)
         The number of set bits of u, v and c of each sample is added to it.
 
@@ -583,11 +598,11 @@ def pack_planes(
     """
     n_samples, n_planes, row_words = words.shape
     n_stages = divide_up(n_words, STAGE_WORDS)
-    n_tiles = divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS)
+    padded = divide_up(n_samples, BLOCK_ROWS) * BLOCK_ROWS
     codes = cupy.asarray(np.array([PLANE_LETTERS.index(letter) for letter in letters], np.int32))
     function = load_function("bitgemm", "pack_planes", (), capability)
     function(
-        (n_tiles * TILE_ROWS // PACK_ROWS, divide_up(n_stages, PACK_STAGES)),
+        (padded // PACK_ROWS, divide_up(n_stages, PACK_STAGES)),
         (256,),
         (
             words,
@@ -601,7 +616,7 @@ def pack_planes(
             np.int64(first_word),
             np.int64(n_words),
             np.int64(n_sites),
-            np.int32(n_tiles),
+            np.int32(layout_tiles(n_samples)),
             np.int32(n_stages),
         ),
     )

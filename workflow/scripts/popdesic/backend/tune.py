@@ -35,7 +35,6 @@ from .kernels import (
     SLOT_OVERHEAD,
     STAGE_BITS,
     TILE_BYTES,
-    TILE_ROWS,
     Device,
     Launch,
     Plan,
@@ -43,6 +42,7 @@ from .kernels import (
     block_order,
     divide_up,
     launch,
+    packed_bytes,
     plan_products,
     plan_xor,
     source_digest,
@@ -51,9 +51,11 @@ from .kernels import (
 
 log = logging.getLogger(__name__)
 
-#: Largest samples and stages measured: more of either changes nothing but the time it takes.
-MOST_SAMPLES, MOST_STAGES = 4096, 512
-#: Timed launches of each candidate, after one that is not counted.
+#: Largest samples and stages measured: beyond them only the time of the measurement changes.
+MOST_SAMPLES, MOST_STAGES = 16384, 1024
+#: A candidate is measured on ever more stages until one launch takes this long (seconds).
+LONG_ENOUGH = 0.03
+#: Timed launches of each candidate then; the first is not counted.
 REPEATS = 3
 
 
@@ -90,7 +92,10 @@ def candidates(device: Device, kernel: str | None = None) -> list[Variant]:
     stages = (device.shared_bytes - SLOT_OVERHEAD) // SLOT_BYTES
     found = []
     if "wgmma" in kernels:
-        found += [Variant("wgmma", (("CLUSTER", c), ("STAGES", stages))) for c in (2, 1)]
+        found += [
+            Variant("wgmma", (("CLUSTER", c), ("LOCKSTEP", step), ("STAGES", stages)))
+            for c, step in ((2, 0), (2, 16), (1, 0), (1, 16))
+        ]
     if "mma" in kernels:
         for width, blocks in ((2, 1), (1, 2)):
             slots = (device.shared_bytes // blocks - SLOT_OVERHEAD) // ((1 + width) * TILE_BYTES)
@@ -109,38 +114,47 @@ def plan_for(variant: Variant, terms: Terms, complete: bool) -> Plan:
 
 
 def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeClass) -> list:
-    """Seconds that each variant takes for a shape class, on random planes.
+    """Seconds a stage that each variant takes for a shape class, on random planes.
 
     Returns
     -------
     list of (float, Variant), fastest first
     """
     timed = []
-    a_tiles, b_tiles = shape.samples_a // TILE_ROWS, shape.samples_b // TILE_ROWS
-    blocks = cupy.asarray(block_order(a_tiles // 2, b_tiles // 2, shape.symmetric))
+    blocks = cupy.asarray(
+        block_order(shape.samples_a // BLOCK_ROWS, shape.samples_b // BLOCK_ROWS, shape.symmetric)
+    )
     for variant in variants:
         plan = plan_for(variant, terms, shape.complete)
         if not plan.passes:
-            timed.append((0.0, variant))
-            continue
-        a, b = (
-            cupy.random.randint(
-                0, 256, len(plan.letters) * tiles * shape.stages * TILE_BYTES, dtype=np.uint8
-            )
-            for tiles in (a_tiles, b_tiles)
-        )
+            return [(0.0, variant)]
         acc = cupy.zeros((plan.n_slots, shape.samples_a, shape.samples_b), np.int32)
-        work = Launch(a, b, acc, blocks, shape.stages, shape.symmetric)
-        seconds = []
-        for _ in range(1 + REPEATS):
-            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-            start.record()
-            launch(variant, device, plan, work)
-            stop.record()
-            stop.synchronize()
-            seconds.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
-        timed.append((float(np.median(seconds[1:])), variant))
+        n_stages = min(16, shape.stages)
+        while True:
+            a, b = (
+                cupy.random.randint(
+                    0, 2**32, packed_bytes(n, len(plan.letters), n_stages) // 4, np.uint32
+                ).view(np.uint8)
+                for n in (shape.samples_a, shape.samples_b)
+            )
+            work = Launch(a, b, acc, blocks, n_stages, shape.symmetric)
+            first, *others = (_time_launch(variant, device, plan, work) for _ in range(REPEATS))
+            seconds = float(np.median(others))
+            if seconds >= LONG_ENOUGH or n_stages == shape.stages:
+                break
+            n_stages = min(4 * n_stages, shape.stages)
+        timed.append((seconds / n_stages, variant))
+        del a, b, acc, work
     return sorted(timed, key=lambda one: one[0])
+
+
+def _time_launch(variant: Variant, device: Device, plan: Plan, work: Launch) -> float:
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    launch(variant, device, plan, work)
+    stop.record()
+    stop.synchronize()
+    return cupy.cuda.get_elapsed_time(start, stop) / 1e3
 
 
 def cache_file() -> Path:
@@ -204,8 +218,8 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
         "%s, %s: measured %s; takes %s",
         device.name,
         name,
-        ", ".join(f"{v.label} {s * 1e3:.3f} ms" for s, v in timed),
+        ", ".join(f"{v.label} {s * 1e6:.2f} us a stage" for s, v in timed),
         best.label,
     )
-    _write_cache(key, name, {"variant": best.label, "milliseconds": round(seconds * 1e3, 4)})
+    _write_cache(key, name, {"variant": best.label, "seconds_per_stage": seconds})
     return best

@@ -17,9 +17,15 @@ N_COUNTS = 14
 # What to do with a call of one allele.
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 
-# Errors, as written to error[0].
-OK, BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8 = range(7)
-HAPLOID, PLOIDY, ALLELE, MALFORMED = range(7, 11)
+# Kinds of calls. The first two are bases: + HET or HOM_ALT says which of three genotypes.
+WITH_SLASH, WITH_PIPE = 0, 3
+HET, HOM_ALT = 1, 2
+UNKNOWN, HALF, HAPLOID_REF, HAPLOID_ALT = range(6, 10)
+POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
+
+# Errors, as written to error[0]: a kind of call that is refused, or one of these.
+OK = 0
+BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8 = range(16, 22)
 
 # Columns of the site table.
 LINE, CHROM_START, CHROM_END, POS, ID_START, ID_END, REF, ALT = range(8)
@@ -36,8 +42,8 @@ TAB, NEWLINE, COLON, SLASH, PIPE, DOT = 9, 10, 58, 47, 124, 46
 COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def _decode_run(text, start, n_calls, row, first, tally):
+@njit(cache=True, nogil=True)
+def _decode_run(text, start, n_calls, row, first, kinds):
     """Decode `n_calls` calls of four bytes; False if one of them is not plain (row is spoilt).
 
     A plain call is 'a/b' or 'a|b', a tab, and a, b both in {0, 1} or both '.'. The four bytes are
@@ -60,33 +66,25 @@ def _decode_run(text, start, n_calls, row, first, tally):
         row[first + i] = np.int8(count | np.uint32(-missing))
     if strange != 0:
         return False
-    tally[MISSING_CALLS] += n_missing
-    tally[PHASED] += n_phased
-    tally[UNPHASED] += n_calls - n_missing - n_phased
+    kinds[UNKNOWN] += n_missing
+    kinds[WITH_PIPE] += n_phased
+    kinds[WITH_SLASH] += n_calls - n_missing - n_phased
     return True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def _decode_call(text, start, gt_index, haploid, row, sample, tally, error):
-    """Decode one call of any shape to row[sample]; False, with the report in `error`, if bad."""
-    row[sample] = -1
+@njit(cache=True, nogil=True)
+def _read_call(text, start):
+    """Read one call of any shape; return 16 * (end of the call) + its kind.
+
+    Takes and returns no more than this because it is called often: passing arrays on costs more
+    than reading the call.
+    """
     p = start
-    for _ in range(gt_index):
-        while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
-            p += 1
-        if text[p] != COLON:  # trailing fields may be dropped: nothing is known
-            tally[MISSING_CALLS] += 1
-            error[0] = OK if p > start else MALFORMED
-            error[2], error[3], error[4] = start, p, sample
-            return p > start
-        p += 1
-    error[2], error[4] = p, sample
     ploidy = 0
     n_alt = 0
     n_unknown = 0
-    phased = False
-    status = OK
-    while True:
+    status = WITH_SLASH
+    while status != BROKEN:
         if text[p] == DOT:
             n_unknown += 1
             p += 1
@@ -96,98 +94,103 @@ def _decode_call(text, start, gt_index, haploid, row, sample, tally, error):
                 allele = min(10 * allele + text[p] - ZERO, 2)
                 p += 1
             if allele > 1:
-                status = ALLELE
+                status = HIGH_ALLELE
             n_alt += allele
         else:
-            status = MALFORMED
-            break
+            status = BROKEN
         ploidy += 1
-        byte = text[p]
-        if byte == SLASH or byte == PIPE:
-            phased = byte == PIPE
-            p += 1
-        elif byte == COLON or byte == TAB or byte == NEWLINE:
+        if text[p] == COLON or text[p] == TAB or text[p] == NEWLINE:
             break
-        else:
-            status = MALFORMED
-            break
-    if ploidy > 2 and status != MALFORMED:
-        status = PLOIDY
-    if status == OK and n_unknown > 0:
-        tally[MISSING_CALLS] += 1
-        tally[HALF_CALLS] += n_unknown < ploidy
-    elif status == OK and ploidy == 1:
-        tally[HAPLOID_CALLS] += 1
-        if haploid == HAPLOID_DIPLOIDIZE:
-            row[sample] = 2 * n_alt
-        elif haploid == HAPLOID_MISSING:
-            tally[MISSING_CALLS] += 1
-        else:
-            status = HAPLOID
-    elif status == OK:
-        row[sample] = n_alt
-        tally[PHASED if phased else UNPHASED] += 1
-    if status != OK:
-        while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
-            p += 1
-        error[0], error[3] = status, p
-    return status == OK
+        if text[p] == PIPE and status == WITH_SLASH:
+            status = WITH_PIPE
+        elif text[p] != SLASH and text[p] != PIPE:
+            status = BROKEN
+        p += 1
+    while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
+        p += 1
+    if ploidy > 2 and status != BROKEN:
+        status = POLYPLOID
+    elif status == WITH_SLASH or status == WITH_PIPE:
+        if n_unknown > 0:
+            status = UNKNOWN if n_unknown == ploidy else HALF
+        elif ploidy == 1:
+            status = HAPLOID_ALT if n_alt else HAPLOID_REF
+        elif n_alt == 1:
+            status += HET
+        elif n_alt == 2:
+            status += HOM_ALT
+    return 16 * p + status
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def _decode_row(text, start, size, n_samples, gt_index, gt_alone, haploid, row, tally, error):
+@njit(cache=True, nogil=True)
+def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, row, kinds, error):
     """Decode the sample columns of one record that start at `start`; False on an error.
 
-    Leaves the end of the line in error[2], or on an error the whole report (see
-    `decode_records`).
+    Adds to `kinds` how often each kind of call was met. Leaves the end of the line in error[2], or
+    on an error the whole report (see `decode_records`).
     """
     p = start
     done = 0
     careful = 0  # calls still to be taken one at a time after a run that was not plain
-    n_missing = 0
-    n_phased = 0
-    n_unphased = 0
+    n_unknown = 0
+    n_pipe = 0
+    n_slash = 0
     while done < n_samples:
         # The last sample ends with the line, not with a tab, so it is never part of a run.
         n_run = min(RUN, n_samples - 1 - done) if gt_alone and careful == 0 else 0
         if n_run > 0 and p + 4 * n_run <= size:
-            if _decode_run(text, p, n_run, row, done, tally):
+            if _decode_run(text, p, n_run, row, done, kinds):
                 p += 4 * n_run
                 done += n_run
                 continue
             careful = n_run
-        # Plain calls with more fields behind them, in a few steps; all others with care.
-        a, separator, b, after = text[p], text[p + 1], text[p + 2], text[p + 3]
-        end = p + 3
-        plain = gt_index == 0 and (separator == SLASH or separator == PIPE)
-        plain = plain and (after == COLON or after == TAB or after == NEWLINE)
-        if plain and a | 1 == ZERO | 1 and b | 1 == ZERO | 1:
-            row[done] = (a & 1) + (b & 1)
-            n_phased += separator == PIPE
-            n_unphased += separator == SLASH
-        elif plain and a == DOT and b == DOT:
+        column = p
+        for _ in range(gt_index):
+            while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
+                p += 1
+            p += text[p] == COLON
+        if gt_index > 0 and p > column and text[p - 1] != COLON:
+            n_unknown += 1  # trailing fields may be dropped: nothing is known
             row[done] = -1
-            n_missing += 1
-        elif not _decode_call(text, p, gt_index, haploid, row, done, tally, error):
-            return False
         else:
-            end = p
-        while text[end] > NEWLINE or (text[end] != TAB and text[end] != NEWLINE):
-            end += 1
+            # Plain calls in a few steps, all others with care.
+            a, separator, b, after = text[p], text[p + 1], text[p + 2], text[p + 3]
+            plain = separator == SLASH or separator == PIPE
+            plain = plain and (after == COLON or after == TAB or after == NEWLINE)
+            if plain and a | 1 == ZERO | 1 and b | 1 == ZERO | 1:
+                row[done] = (a & 1) + (b & 1)
+                n_pipe += separator == PIPE
+                n_slash += separator == SLASH
+                p += 3
+            elif plain and a == DOT and b == DOT:
+                row[done] = -1
+                n_unknown += 1
+                p += 3
+            else:
+                call = _read_call(text, p)
+                kind = call & 15
+                row[done] = genotype_of[kind]
+                kinds[kind] += 1
+                if genotype_of[kind] < -1:
+                    error[0], error[2], error[3], error[4] = kind, p, call >> 4, done
+                    return False
+                p = call >> 4
+        while text[p] > NEWLINE or (text[p] != TAB and text[p] != NEWLINE):
+            p += 1
         done += 1
         careful = max(careful - 1, 0)
-        if (text[end] == NEWLINE) != (done == n_samples):
+        if (text[p] == NEWLINE) != (done == n_samples):
             error[0] = BAD_COLUMNS
             return False
-        p = end + 1
-    tally[MISSING_CALLS] += n_missing
-    tally[PHASED] += n_phased
-    tally[UNPHASED] += n_unphased
+        p += 1
+    kinds[UNKNOWN] += n_unknown
+    kinds[WITH_PIPE] += n_pipe
+    kinds[WITH_SLASH] += n_slash
     error[2] = p - 1
     return True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def _count_columns(text, start):
     """Return (number of tab-separated columns, end) of the line that starts at `start`."""
     n_columns = 1
@@ -198,14 +201,14 @@ def _count_columns(text, start):
     return n_columns, p
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def _is_base(byte):
     """True for A, C, G, T in either case."""
     upper = byte & 0xDF
     return upper == 65 or upper == 67 or upper == 71 or upper == 84
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def _classify(text, ref_start, ref_end, alt_start, alt_end):
     """Return the slot of the counts array that the site belongs to; SNPS is the one to keep."""
     ref_size = ref_end - ref_start
@@ -232,7 +235,7 @@ def _classify(text, ref_start, ref_end, alt_start, alt_end):
     return SNPS
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def _find_gt(text, start, end):
     """Return the index of GT among the ':'-separated keys of FORMAT, -1 if absent."""
     index = 0
@@ -246,7 +249,7 @@ def _find_gt(text, start, end):
     return -1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def _read_pos(text, start, end):
     """Return POS, or -1 if it is not a whole number of at most ten digits."""
     if end - start < 1 or end - start > 10:
@@ -259,7 +262,7 @@ def _read_pos(text, start, end):
     return value
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def _same_bytes(text, start_a, end_a, start_b, end_b):
     if end_a - start_a != end_b - start_b:
         return False
@@ -278,7 +281,7 @@ def row_capacity(size, n_samples):
     return size // (2 * n_samples + 16) + 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, error):
     """Decode the records in `text[:size]`, whole lines that end with a newline.
 
@@ -305,6 +308,13 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
     (n_sites, n_lines)
         `n_lines` counts the lines that were read, blank ones too.
     """
+    kinds = np.zeros(16, np.int64)
+    genotype_of = np.full(16, -2, np.int8)  # of each kind of call; -2 where it is refused
+    genotype_of[:8] = (0, 1, 2, 0, 1, 2, -1, -1)
+    if haploid == HAPLOID_DIPLOIDIZE:
+        genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = 0, 2
+    elif haploid == HAPLOID_MISSING:
+        genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = -1, -1
     tabs = np.empty(10, np.int64)  # tabs[c] is the start of column c
     n_sites = 0
     n_lines = 0
@@ -361,7 +371,7 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
         gt_alone = tabs[9] - tabs[8] == 3
         row = genotypes[n_sites]
         if not _decode_row(
-            text, p, size, n_samples, gt_index, gt_alone, haploid, row, counts, error
+            text, p, size, n_samples, gt_index, gt_alone, genotype_of, row, kinds, error
         ):
             # A wrong number of columns explains a strange call better than the call does.
             n_columns, p = _count_columns(text, start)
@@ -381,4 +391,11 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
         fields[n_sites, ID_START], fields[n_sites, ID_END] = tabs[2], tabs[3] - 1
         fields[n_sites, REF], fields[n_sites, ALT] = tabs[3], tabs[4]
         n_sites += 1
+    n_haploid = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
+    counts[HAPLOID_CALLS] += n_haploid
+    counts[HALF_CALLS] += kinds[HALF]
+    counts[MISSING_CALLS] += kinds[UNKNOWN] + kinds[HALF]
+    counts[MISSING_CALLS] += n_haploid if haploid == HAPLOID_MISSING else 0
+    counts[UNPHASED] += kinds[WITH_SLASH : WITH_SLASH + 3].sum()
+    counts[PHASED] += kinds[WITH_PIPE : WITH_PIPE + 3].sum()
     return n_sites, n_lines

@@ -1,0 +1,121 @@
+"""How far each cohort lies from the panel: sites present, call rate, allele frequencies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .encode import match_sites
+from .panel import load_panel
+from .results import write_table
+
+_COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
+
+
+def measure_drift(
+    site_tables: dict[str, Path], panel: Path, founders: set[str], out: Path
+) -> pd.DataFrame:
+    """Compare every cohort with the panel, over the samples that passed quality control.
+
+    Founders are compared too: they defined the panel, so what they show is the yardstick for
+    newcomers.
+
+    Parameters
+    ----------
+    site_tables : dict
+        ``qc/{cohort}.sites.tsv`` of each cohort, in sample order.
+    panel : Path
+        `panel/sites.tsv`.
+    founders : set of str
+        Names of the founder cohorts.
+    out : Path
+        Table to write.
+
+    Returns
+    -------
+    DataFrame, one row a cohort
+        `cohort`, `founder` (yes or no), `panel_sites_present`, `share_present`, `call_rate` (at
+        the sites present), then over the sites where the cohort has a called genotype
+        `mean_af_difference` (mean of |AF of the cohort - AF of the panel|, range 0 to 1),
+        `expected_af_difference` (what drawing the cohort from one population with the panel's
+        frequencies would give, see `expected_difference`) and `af_correlation` (Pearson). NA
+        where nothing can be compared.
+    """
+    sites, _ = load_panel(panel)
+    rows = []
+    for cohort, path in site_tables.items():
+        table = pd.read_csv(
+            path,
+            sep="\t",
+            dtype={"chrom": str, "ref": str, "alt": str},
+            keep_default_na=False,
+            usecols=["chrom", "pos", "ref", "alt", *_COUNTS],
+        )
+        founder = cohort in founders
+        rows.append(
+            {
+                "cohort": cohort,
+                "founder": "yes" if founder else "no",
+                **_compare(table, sites, founder),
+            }
+        )
+    drift = pd.DataFrame(rows)
+    write_table(out, drift)
+    return drift
+
+
+def expected_difference(
+    af: np.ndarray, n_cohort: np.ndarray, n_panel: np.ndarray, *, founder: bool
+) -> np.ndarray:
+    """Mean |difference| of allele frequencies that sampling alone would give.
+
+    With alleles drawn independently the difference is nearly normal with variance
+    ``p (1 - p) / 2 * (1/n_cohort + 1/n_panel)``; a founder's samples are among the panel's, which
+    turns the sum into a difference. The mean absolute value of a centred normal variable is
+    ``sqrt(2 / pi)`` of its standard deviation.
+
+    Parameters
+    ----------
+    af : float64 array, (n_sites,)
+        ALT frequency in the panel.
+    n_cohort, n_panel : arrays, (n_sites,)
+        Called diploid samples, at least 1.
+
+    Returns
+    -------
+    float64 array, (n_sites,)
+    """
+    sign = -1.0 if founder else 1.0
+    per_sample = np.maximum(1.0 / n_cohort + sign / n_panel, 0.0)
+    return np.sqrt(2 / np.pi * af * (1 - af) / 2 * per_sample)
+
+
+def _compare(table: pd.DataFrame, sites: pd.DataFrame, founder: bool) -> dict[str, float]:
+    row, swapped, _ = match_sites(table, sites)
+    present = row >= 0
+    counts = table[_COUNTS].to_numpy(np.int64)[row[present]]
+    turned = swapped[present]
+    counts[turned] = counts[turned][:, [2, 1, 0, 3]]
+    called = counts[:, :3].sum(axis=1)
+    some = called > 0
+    found = {
+        "panel_sites_present": int(present.sum()),
+        "share_present": float(present.mean()) if len(sites) else np.nan,
+        "call_rate": float(called.sum() / counts.sum()) if counts.sum() else np.nan,
+        "mean_af_difference": np.nan,
+        "expected_af_difference": np.nan,
+        "af_correlation": np.nan,
+    }
+    if some.any():
+        af = (counts[some, 1] + 2 * counts[some, 2]) / (2 * called[some])
+        expected = sites.af.to_numpy()[present][some]
+        n_panel = sites.n_called.to_numpy()[present][some]
+        found["mean_af_difference"] = float(np.abs(af - expected).mean())
+        found["expected_af_difference"] = float(
+            expected_difference(expected, called[some], n_panel, founder=founder).mean()
+        )
+        if af.std() > 0 and expected.std() > 0:
+            found["af_correlation"] = float(np.corrcoef(af, expected)[0, 1])
+    return found
