@@ -11,8 +11,8 @@
 // Shared    STAGES slots (one tile of A, B_TILES of B, 1 024 sites), filled by cp.async.
 // Overflow  int32, see common.cuh.
 //
-// Compile with -DSTAGES=.. (slots that fit) and -DB_TILES=1|2: one wide thread block on a
-// multiprocessor, or two narrow ones, of which one multiplies while the other waits.
+// Compile with -DSTAGES=.. (slots that fit), -DLOCKSTEP=.. and -DB_TILES=1|2: one wide thread
+// block on a multiprocessor, or two narrow ones, of which one multiplies while the other waits.
 
 constexpr int WARPS_M = 2, WARPS_N = 2 * B_TILES;
 constexpr int BLOCKS_PER_SM = 3 - B_TILES;
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict__ acc,
             const Step* __restrict__ steps, const int2* __restrict__ blocks, int n_steps,
             int n_blocks, int n_splits, int n_stages, int a_tiles, int b_tiles,
-            i64 acc_columns, i64 acc_stride, int symmetric) {
+            i64 acc_columns, i64 acc_stride, int symmetric, u32* progress) {
     extern __shared__ u8 shared[];
     const u32 slots = ((u32)__cvta_generic_to_shared(shared) + 1023) & ~1023u;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -62,6 +62,7 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
 
     constexpr int WIDTH = BLOCK_TILES / B_TILES, PARTS = BLOCK_TILES * WIDTH;
     const int n_items = n_blocks * n_splits * PARTS;
+    Lockstep<LOCKSTEP> lockstep{progress};
     for (int i = blockIdx.x; i < n_items; i += gridDim.x) {
         const Item item = locate_item(i / PARTS, blocks, n_blocks, n_splits, n_stages);
         const int tile_a = item.block_row * BLOCK_TILES + i % PARTS / WIDTH;
@@ -128,6 +129,7 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
             for (int x = 0; x < M_TILES * N_TILES * 4; ++x) (&d[0][0][0])[x] *= step.multiplier;
             for (int k = 0; k < run; ++k, ++done) {
                 feed(done + STAGES - 1 < n_copies);
+                if (threadIdx.x == 0) lockstep.step();
                 const u32 slot = slots + slot_index * SLOT_BYTES;
                 if (++slot_index == STAGES) slot_index = 0;
                 #pragma unroll
@@ -165,4 +167,5 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
         asm volatile("cp.async.wait_group 0;\n" ::: "memory");
         __syncthreads();
     }
+    if (threadIdx.x == 0) lockstep.finish();
 }

@@ -121,30 +121,6 @@ __device__ __forceinline__ int cluster_rank() {
     return CLUSTER == 1 ? 0 : (int)rank;
 }
 
-// Thread blocks that run together read the same tiles. While they are in step each tile comes from
-// HBM once and from L2 for all others; without a rein some run ahead until L2 has forgotten what
-// the others still need. Every LOCKSTEP stages a copying thread reports to `progress` and waits
-// for the others to come within one such run of stages; never longer than PATIENCE looks, so that
-// thread blocks that are not resident together cost time, not a deadlock.
-struct Lockstep {
-    static constexpr u32 PATIENCE = 1u << 14;
-    u32* progress;
-    u32 reports = 0, stages = 0;
-
-    __device__ __forceinline__ void step() {
-        if (LOCKSTEP == 0 || ++stages < LOCKSTEP) return;
-        stages = 0;
-        atomicAdd(progress, 1u);
-        const u32 awaited = reports++ * gridDim.x;
-        for (u32 look = 0; *(volatile u32*)progress < awaited && look < PATIENCE; ++look) {
-        }
-    }
-    // Whoever has finished holds nobody back.
-    __device__ __forceinline__ void finish() {
-        if (LOCKSTEP) atomicAdd(progress, 1u << 24);
-    }
-};
-
 // The ring of slots, walked in step by the copying and the multiplying warpgroups.
 struct Ring {
     int slot = 0, parity = 0;
@@ -184,7 +160,7 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
         if (threadIdx.x == 0) {
             Ring ring;
-            Lockstep lockstep{progress};
+            Lockstep<LOCKSTEP> lockstep{progress};
             for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
                 const Item item = locate_item(i / HALVES, blocks, n_blocks, n_splits, n_stages);
                 const int half = CLUSTER == 1 ? i % HALVES : rank;

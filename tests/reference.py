@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -118,3 +120,176 @@ def _read_call(column: str, index: int, haploid: str, counts: dict[str, int]) ->
         return 2 * int(alleles[0])
     counts["phased" if "|" in call else "unphased"] += 1
     return int(alleles[0]) + int(alleles[1])
+
+
+# --- genotypes ----------------------------------------------------------------------------------
+#
+# Genotype matrices are (n_samples, n_sites) with 0, 1, 2 and -1 for missing, unless said otherwise.
+
+#: Genotypes at which the bit of a plane's letter is set.
+LETTERS = {"u": {1, 2}, "v": {2}, "c": {0, 1, 2}, "z": {0}, "e": {1}, "h": {0, 2}}
+
+
+def draw_genotypes(
+    rng: np.random.Generator, n_samples: int, n_sites: int, missing: float = 0.0
+) -> np.ndarray:
+    """Draw genotypes (n_samples, n_sites) int8 in Hardy-Weinberg proportions."""
+    genotypes = rng.binomial(2, rng.uniform(0, 1, n_sites), (n_samples, n_sites)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    return genotypes
+
+
+def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
+    """Squared distance, called sites and opposite homozygotes of all pairs, site after site."""
+    names = ("squared", "called", "ibs0")
+    counts = {name: np.zeros((len(a), len(b)), np.int64) for name in names}
+    for x, y in zip(a.T.astype(np.int64), b.T.astype(np.int64), strict=True):
+        both = (x >= 0)[:, None] & (y >= 0)[None, :]
+        difference = np.abs(x[:, None] - y[None, :])
+        counts["squared"] += np.where(both, difference**2, 0)
+        counts["called"] += both
+        counts["ibs0"] += both & (difference == 2)
+    return counts
+
+
+def term_value(products, output: int, x: int, y: int) -> int:
+    """What one site with the genotypes x and y adds to an output of weighted plane products."""
+    return sum(
+        weight * (x in LETTERS[letter_a]) * (y in LETTERS[letter_b])
+        for o, weight, letter_a, letter_b in products
+        if o == output
+    )
+
+
+def evaluate_terms(a: np.ndarray, b: np.ndarray, terms) -> np.ndarray:
+    """All outputs of `terms` for all pairs, int64 (n_outputs, m, n), looked up site by site."""
+    out = np.zeros((len(terms.outputs), len(a), len(b)), np.int64)
+    for output in range(len(terms.outputs)):
+        states = (0, 1, 2, -1)
+        table = np.array(
+            [[term_value(terms.products, output, x, y) for y in states] for x in states]
+        )
+        for i, row in enumerate(a):
+            out[output, i] = table[row[None, :], b].sum(axis=1)  # -1 is the last row and column
+    return out
+
+
+def plane_words(bits, n_words: int) -> list[int]:
+    """Bits of one plane as little-endian 64-bit words, one bit after the other."""
+    words = [0] * n_words
+    for site, bit in enumerate(bits):
+        words[site // 64] |= int(bit) << (site % 64)
+    return words
+
+
+def make_planes(
+    genotypes: np.ndarray,
+    fill: np.ndarray | None = None,
+    *,
+    masked: bool | None = None,
+    n_words: int | None = None,
+) -> np.ndarray:
+    """Bit-planes uint64 (n_samples, 2 or 3, n_words) of genotypes, bit by bit.
+
+    `fill` (n_sites,) or (n_samples, n_sites) stands in for missing genotypes, 0 where not given.
+    The called plane is there if `masked`, by default where a genotype is missing.
+    """
+    n_samples, n_sites = genotypes.shape
+    fill = np.broadcast_to(0 if fill is None else fill, genotypes.shape)
+    masked = bool((genotypes < 0).any()) if masked is None else masked
+    n_words = -(-n_sites // 64) if n_words is None else n_words
+    planes = np.zeros((n_samples, 2 + masked, n_words), np.uint64)
+    for sample, row in enumerate(genotypes):
+        filled = [f if g < 0 else g for g, f in zip(row, fill[sample], strict=True)]
+        planes[sample, 0] = plane_words([g >= 1 for g in filled], n_words)
+        planes[sample, 1] = plane_words([g == 2 for g in filled], n_words)
+        if masked:
+            planes[sample, 2] = plane_words([g >= 0 for g in row], n_words)
+    return planes
+
+
+def bed_bytes(genotypes: np.ndarray) -> bytes:
+    """Content of a PLINK 1 .bed file of genotypes (n_sites, n_samples), A1 = ALT."""
+    codes = {2: 0b00, -1: 0b01, 1: 0b10, 0: 0b11}
+    content = bytearray(b"\x6c\x1b\x01")
+    for row in genotypes.tolist():
+        for first in range(0, len(row), 4):
+            four = row[first : first + 4]
+            content.append(sum(codes[g] << (2 * place) for place, g in enumerate(four)))
+    return bytes(content)
+
+
+# --- shortest paths -----------------------------------------------------------------------------
+
+
+def minplus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """min_k a[i, k] + b[k, j] by broadcasting, in the precision of the arguments."""
+    return (a[:, :, None] + b[None, :, :]).min(axis=1)
+
+
+def floyd_warshall(weights: np.ndarray) -> np.ndarray:
+    """All-pairs shortest path lengths by the triple loop, in Python numbers."""
+    w = weights.tolist()
+    n = len(w)
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                w[i][j] = min(w[i][j], w[i][k] + w[k][j])
+    return np.array(w)
+
+
+def fermat_geodesics(distances: np.ndarray, alpha: float) -> np.ndarray:
+    """Sample Fermat distances in float64: shortest paths over the weights d**alpha."""
+    return floyd_warshall(distances.astype(np.float64) ** alpha)
+
+
+# --- statistics ---------------------------------------------------------------------------------
+
+
+def hwe_exact(n_ref: int, n_het: int, n_alt: int, midp: bool = True) -> Fraction:
+    """Exact Hardy-Weinberg p-value of one site, over all outcomes in exact fractions."""
+    n = n_ref + n_het + n_alt
+    n_a = 2 * n_ref + n_het
+    weights = {
+        het: 2**het * multinomial((n_a - het) // 2, het, n - het - (n_a - het) // 2)
+        for het in range(n_a % 2, min(n_a, 2 * n - n_a) + 1, 2)
+    }
+    observed = weights[n_het]
+    less = sum(w for w in weights.values() if w < observed)
+    ties = sum(w for w in weights.values() if w == observed)
+    return (less + (Fraction(1, 2) if midp else 1) * ties) / Fraction(sum(weights.values()))
+
+
+def multinomial(*parts: int) -> int:
+    """Ways to sort sum(parts) things into groups of these sizes."""
+    return math.factorial(sum(parts)) // math.prod(map(math.factorial, parts))
+
+
+def standardized(genotypes: np.ndarray, af: np.ndarray) -> np.ndarray:
+    """Patterson-scaled genotypes (n_samples, n_polymorphic), zero where missing."""
+    use = (af > 0) & (af < 1)
+    g, p = genotypes[:, use].astype(np.float64), af[use]
+    return np.where(g < 0, 0.0, (g - 2 * p) / np.sqrt(2 * p * (1 - p)))
+
+
+def pca_scores(
+    genotypes: np.ndarray, af: np.ndarray, founders: np.ndarray, n_components: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """PCA scores of complete genotypes, and shares of variance, by SVD of the dense matrix."""
+    z = standardized(genotypes, af)
+    _, singular, axes = np.linalg.svd(z[founders] / np.sqrt(z.shape[1]), full_matrices=False)
+    scores = z @ axes[:n_components].T / np.sqrt(z.shape[1])
+    return scores, (singular**2 / (singular**2).sum())[:n_components]
+
+
+def relationship(genotypes: np.ndarray, af: np.ndarray) -> np.ndarray:
+    """Mean product of standardised genotypes over jointly called sites, pair by pair."""
+    use = (af > 0) & (af < 1)
+    z, called = standardized(genotypes, af), genotypes[:, use] >= 0
+    n = len(z)
+    means = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            both = called[i] & called[j]
+            means[i, j] = (z[i, both] * z[j, both]).sum() / max(1, both.sum())
+    return means

@@ -110,13 +110,21 @@ def measure_limits(device: kernels.Device) -> dict[str, float]:
     """Ceilings of this device: bit-MAC/s of wgmma and mma.sync, POPC instructions/s."""
     out = cupy.zeros(device.multiprocessors * 8 * 256, np.int32)
     limits = {}
-    stages = (device.shared_bytes - kernels.SLOT_OVERHEAD) // kernels.SLOT_BYTES
     cases = {
         "wgmma": (
-            LIMIT_WGMMA, 1, 20_000, 2 * 4 * 64 * 256 * 256,
+            LIMIT_WGMMA,
+            1,
+            20_000,
+            2 * 4 * 64 * 256 * 256,
             ("-DSTAGES=4", "-DCLUSTER=1", "-DLOCKSTEP=0"),
         ),
-        "mma": (LIMIT_MMA, 2, 60_000, 8 * 8 * 16 * 8 * 256, (f"-DSTAGES={stages}", "-DB_TILES=2")),
+        "mma": (
+            LIMIT_MMA,
+            2,
+            60_000,
+            8 * 8 * 16 * 8 * 256,
+            ("-DSTAGES=4", "-DB_TILES=2", "-DLOCKSTEP=0"),
+        ),
         "popc": (LIMIT_POPC, 8, 20_000, 256 * 8, ()),
     }
     for name, (text, blocks, rounds, work, options) in cases.items():
@@ -298,7 +306,7 @@ def run_cases(device: kernels.Device, n: int, n_sites: int, repeats: int) -> Non
             alone = time_events(problem.multiply, 2 if slow else repeats, 1 if slow else 2)
             packed = time_events(problem.pack_and_multiply, 1 if slow else repeats, 1)
             timed.append((kernel, variant.label, problem.plan.n_products, alone, packed))
-            action = problem = None
+            problem = None
             cupy.get_default_memory_pool().free_all_blocks()
         best_popc = next(alone for kernel, _, _, alone, _ in timed if kernel == "popc")
         for kernel, label, products, alone, packed in reversed(timed):

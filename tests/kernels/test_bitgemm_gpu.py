@@ -231,15 +231,21 @@ def test_stream_of_ranges(gpu_device, tmp_path):
 
 
 @pytest.mark.gpu
-def test_planes_on_the_device(gpu_device):
+def test_planes_on_the_device_and_in_pinned_memory(gpu_device):
     import cupy
+    import cupyx
 
     rng = np.random.default_rng(5)
-    a = draw_genotypes(rng, 300, 3000, 0)
-    planes = make_planes(a, False, rng)
-    there = Planes(cupy.asarray(planes.words), planes.n_sites)
-    found = GpuBackend().bitgemm(there, None, SQUARED)
-    assert np.array_equal(found, oracle(a, a, SQUARED))
+    a, b = draw_genotypes(rng, 300, 30_000, 0), draw_genotypes(rng, 33, 30_000, 0)
+    pa, pb = make_planes(a, False, rng), make_planes(b, False, rng)
+    there = Planes(cupy.asarray(pa.words), pa.n_sites)
+    pinned = cupyx.empty_pinned(pb.words.shape, np.uint64)
+    pinned[...] = pb.words
+    small = GpuBackend(host_bytes=1 << 19)
+    assert np.array_equal(small.bitgemm(there, None, SQUARED), oracle(a, a, SQUARED))
+    expected = oracle(b, a, SQUARED)
+    assert np.array_equal(small.bitgemm(Planes(pinned, pb.n_sites), there, SQUARED), expected)
+    assert np.array_equal(small.bitgemm(Planes(pinned, pb.n_sites), pa, SQUARED), expected)
 
 
 @pytest.mark.gpu

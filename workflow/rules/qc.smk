@@ -4,6 +4,7 @@
 # gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
 #         results/qc/{cohort}.sites.tsv     genotype counts, frequency, Hardy-Weinberg
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
+#         results/qc/drift.tsv              how far each cohort lies from the panel
 
 
 rule qc:
@@ -83,10 +84,7 @@ rule measure_drift:
         "benchmarks/measure_drift.tsv"
     threads: 1
     resources:
-        # One cohort's table and the panel at a time.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            300 + 6 * max(map(lambda path: input_mb([path]), input)), attempt
-        ),
+        mem_mb=lambda wildcards, input, attempt: memory(300 + 6 * input_mb(input), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
     conda:
         "../../envs/popdesic.yaml"

@@ -106,7 +106,7 @@ def _decode_calls(
     haploid = (ploidy == 1) & (unknown == 0)
     errors = np.select(
         [ploidy > 2, (alleles > 1).any(axis=1), haploid & (policy == codes.HAPLOID_ERROR)],
-        [codes.PLOIDY, codes.ALLELE, codes.HAPLOID],
+        [codes.POLYPLOID, codes.HIGH_ALLELE, codes.HAPLOID_REF],
         codes.OK,
     )
     if errors.any():

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .backend import Planes
+from .backend import Planes, aligned_zeros
 from .backend.genotype_cpu import pack_planes
 from .errors import UserError
 from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
@@ -186,29 +186,42 @@ def write_planes(bed: np.ndarray, n_samples: int, mode: np.ndarray, impute: str,
     int64 array, (n_samples,)
         Missing genotypes of each sample.
     """
-    n_sites = len(bed)
-    n_words = -(-n_sites // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
-    complete = not _any_missing(bed, n_samples)
-    shape = (n_samples, 2 if complete else 3, n_words)
-    fill_carrier, fill_hom = fill_words(mode, impute)
-    missing = np.zeros(n_samples, np.int64)
     with atomic_path(out) as temporary:
-        planes = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
-        for first in range(0, n_sites, CHUNK_SITES):
-            chunk = np.ascontiguousarray(bed[first : first + CHUNK_SITES])
-            word0, word1 = first // 64, -(-(first + len(chunk)) // 64)
-            words = np.empty((n_samples, shape[1], word1 - word0), np.uint64)
-            pack_planes(chunk, fill_carrier[word0:word1], fill_hom[word0:word1], words)
-            planes[:, :, word0:word1] = words
-            if not complete:
-                called = np.bitwise_count(words[:, 2]).sum(axis=1, dtype=np.int64)
-                missing += len(chunk) - called
-        planes.flush()
-        del planes
+        shape = _planes_shape(bed, n_samples)
+        words = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
+        missing = _fill_planes(bed, *fill_words(mode, impute), words)
+        words.flush()
+        del words
     return missing
 
 
-def _any_missing(bed: np.ndarray, n_samples: int) -> bool:
+def planes_in_memory(bed: np.ndarray, n_samples: int) -> Planes:
+    """Planes of .bed rows (n_sites, row_bytes) without imputation, not written anywhere."""
+    words = aligned_zeros(_planes_shape(bed, n_samples))
+    _fill_planes(bed, *fill_words(np.zeros(len(bed), np.int64), "none"), words)
+    return Planes(words, len(bed))
+
+
+def _planes_shape(bed: np.ndarray, n_samples: int) -> tuple[int, int, int]:
+    n_words = -(-len(bed) // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
+    return n_samples, 3 if _any_missing(bed) else 2, n_words
+
+
+def _fill_planes(bed, fill_carrier, fill_hom, words: np.ndarray) -> np.ndarray:
+    """Pack .bed rows into zeroed `words`, run by run; int64 (n_samples,) missing genotypes."""
+    n_samples, n_planes, _ = words.shape
+    missing = np.zeros(n_samples, np.int64)
+    for first in range(0, len(bed), CHUNK_SITES):
+        chunk = np.ascontiguousarray(bed[first : first + CHUNK_SITES])
+        word0, word1 = first // 64, -(-(first + len(chunk)) // 64)
+        run = words[:, :, word0:word1]
+        pack_planes(chunk, fill_carrier[word0:word1], fill_hom[word0:word1], run)
+        if n_planes == 3:
+            missing += len(chunk) - np.bitwise_count(run[:, 2]).sum(axis=1, dtype=np.int64)
+    return missing
+
+
+def _any_missing(bed: np.ndarray) -> bool:
     """True when some 2-bit code is 01 (padding bits are zero, which is no such code)."""
     for first in range(0, len(bed), CHUNK_SITES):
         chunk = bed[first : first + CHUNK_SITES]

@@ -4,9 +4,7 @@ In memory a genotype is the count of ALT alleles, 0, 1 or 2, or MISSING. In a .b
 A1 = ALT, it takes two bits: 2 -> 00, missing -> 01, 1 -> 10, 0 -> 11 (PLINK 1 binary format).
 """
 
-from .backend.codecs import pack_bed, unpack_bed
-
-__all__ = ["BED_MAGIC", "MISSING", "bed_row_bytes", "pack_bed", "site_kind", "unpack_bed"]
+import numpy as np
 
 MISSING = -1
 
@@ -17,6 +15,31 @@ BED_MAGIC = b"\x6c\x1b\x01"
 def bed_row_bytes(n_samples: int) -> int:
     """Return the bytes that one site takes in a .bed file: four samples a byte."""
     return (n_samples + 3) // 4
+
+
+def pack_bed(genotypes: np.ndarray) -> np.ndarray:
+    """Pack genotypes into PLINK 1 .bed rows.
+
+    Parameters
+    ----------
+    genotypes : (n_sites, n_samples) int8
+        0, 1, 2 or MISSING; no other value is allowed.
+
+    Returns
+    -------
+    (n_sites, ceil(n_samples / 4)) uint8
+        The first sample in the lowest bits; the padding of the last byte is zero.
+    """
+    from .backend import codecs  # numba starts slowly, and checking sheets needs none of it
+
+    return codecs.pack_bed(genotypes)
+
+
+def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
+    """Unpack PLINK 1 .bed rows, (n_sites, ceil(n_samples / 4)) uint8; inverse of `pack_bed`."""
+    from .backend import codecs
+
+    return codecs.unpack_bed(packed, n_samples)
 
 
 def site_kind(ref: str, alts: list[str]) -> str:

@@ -208,9 +208,12 @@ def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int
     new = _first_of_each(np.concatenate(parts))
     if new.all():
         return len(new)
-    with atomic_path(bim_path) as rest, open(rest, "w", encoding="utf-8", newline="\n") as out:
-        with open(bim_path, encoding="utf-8", newline="\n") as bim:
-            out.writelines(compress(bim, new))
+    with (
+        atomic_path(bim_path) as rest,
+        open(rest, "w", encoding="utf-8", newline="\n") as out,
+        open(bim_path, encoding="utf-8", newline="\n") as bim,
+    ):
+        out.writelines(compress(bim, new))
     kept = np.flatnonzero(new)
     rows = np.memmap(bed_path, np.uint8, "r+", offset=len(BED_MAGIC), shape=(len(new), row_bytes))
     n_block = max(1, CHUNK_BYTES // row_bytes)

@@ -68,9 +68,11 @@ def build_panel(
     merged = merged.assign(
         n_called=called,
         af=(merged.n_het + 2 * merged.n_alt) / (2 * called),
+        # From counts: 1 - af is rounded, so that a limit would treat REF and ALT differently.
+        maf=(merged.n_het + 2 * np.minimum(merged.n_ref, merged.n_alt)) / (2 * called),
         mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
     )
-    merged = merged[np.minimum(merged.af, 1 - merged.af) >= min_maf]
+    merged = merged[merged.maf >= min_maf]
     steps[f"after panel.min_maf = {min_maf}"] = len(merged)
     merged = merged[merged.hwe_p_min >= min_hwe_p]
     steps[f"after panel.min_hwe_p = {min_hwe_p}"] = len(merged)
@@ -161,12 +163,18 @@ def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _nothing_left(steps: dict[str, int], site_tables: dict) -> str:
-    counted = [(name, n) for name, n in steps.items() if name.startswith(("after", "sites shared"))]
-    took = next(name for name, n in counted if n == 0).removeprefix("after ")
-    before = [n for name, n in steps.items() if n > 0 and not name.startswith("swapped")]
+def _nothing_left(steps: dict[str, int], founders) -> str:
+    left, before, took = 0, 0, ""
+    for step, count in steps.items():
+        if step.startswith("swapped REF/ALT") or (left and step.startswith("sites of founder")):
+            continue
+        now = left - count if step.startswith("swapped and") else count
+        if now == 0:
+            before, took = left, step.removeprefix("after ")
+            break
+        left = now
     return (
-        f"results/panel/sites.tsv: no site of the founders {', '.join(sorted(site_tables))} is left "
-        f"({before[-1] if before else 0} before the step '{took}', 0 after it); loosen that filter "
-        "or check that the founders' contigs and positions agree."
+        f"results/panel/sites.tsv: no site of the founders {', '.join(sorted(founders))} is left "
+        f"({before} before the step '{took}', 0 after it); loosen that filter or check that the "
+        "founders' contigs, positions and alleles agree."
     )

@@ -86,17 +86,17 @@ def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserE
     from .backend import vcf_text as kernel
 
     start = f"{where}: genotype {show(value)} of sample {show(sample)}"
-    if code == kernel.HAPLOID:
+    if code in (kernel.HAPLOID_REF, kernel.HAPLOID_ALT):
         return UserError(
             f"{start} is haploid; set encode.haploid to 'diploidize' (counts its allele twice) "
             "or 'missing' in the configuration to accept such calls."
         )
-    if code == kernel.PLOIDY:
+    if code == kernel.POLYPLOID:
         return UserError(
             f"{start} has more than two alleles; only diploid genotypes can be read, so remove "
             "the sample or the record."
         )
-    if code == kernel.ALLELE:
+    if code == kernel.HIGH_ALLELE:
         return UserError(
             f"{start} names an allele that the record does not have (it has one ALT); correct or "
             "remove the record."

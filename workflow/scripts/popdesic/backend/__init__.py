@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from ..errors import UserError
-from .base import SQUARED, SQUARED_IBS0, Backend, Planes, Product, Terms
+from .base import SQUARED, SQUARED_IBS0, Backend, Planes, Product, Terms, aligned_zeros
 
-__all__ = ["SQUARED", "SQUARED_IBS0", "Backend", "Planes", "Product", "Terms", "select_backend"]
+__all__ = [
+    "SQUARED",
+    "SQUARED_IBS0",
+    "Backend",
+    "Planes",
+    "Product",
+    "Terms",
+    "aligned_zeros",
+    "select_backend",
+]
 
 
 def select_backend(device: str, threads: int = 1) -> Backend:

@@ -106,6 +106,14 @@ class Planes:
         return Planes(self.words[:, :2], self.n_sites)
 
 
+def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
+    """uint64 zeros that start on a 64-byte boundary: a vector register never spans two lines."""
+    size = int(np.prod(shape)) * 8
+    buffer = np.zeros(size + 64, np.uint8)
+    start = -buffer.ctypes.data % 64
+    return buffer[start : start + size].view(np.uint64).reshape(shape)
+
+
 class Backend(Protocol):
     """The array primitives that one kind of device provides. Results are numpy arrays."""
 

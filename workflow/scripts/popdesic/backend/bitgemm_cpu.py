@@ -45,7 +45,9 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_I64, LANES)
 _ZERO = ir.Constant(_VECTOR, [0] * LANES)
 # Truth tables of three-input functions, as VPTERNLOG numbers them.
-_XOR3, _MAJORITY, _XOR_THEN_AND, _AND3 = 0x96, 0xE8, 0x28, 0x80
+_XOR3, _MAJORITY, _AND3 = 0x96, 0xE8, 0x80
+_XOR_THEN_AND = 0x28  # (x ^ y) & z
+_AND_OF_XOR = 0x60  # x & (y ^ z)
 
 
 def _ternary(builder, x, y, z, table: int):
@@ -62,6 +64,7 @@ def _ternary(builder, x, y, z, table: int):
         _XOR3: lambda: builder.xor(x_xor_y, z),
         _MAJORITY: lambda: builder.or_(builder.and_(x, y), builder.and_(x_xor_y, z)),
         _XOR_THEN_AND: lambda: builder.and_(x_xor_y, z),
+        _AND_OF_XOR: lambda: builder.and_(x, builder.xor(y, z)),
         _AND3: lambda: builder.and_(builder.and_(x, y), z),
     }[table]()
 
@@ -121,8 +124,8 @@ class _Stream:
 
 def _difference_streams(builder, a, b):
     (u, v), (u2, v2) = a, b
-    p, q = builder.xor(u, u2), builder.xor(v, v2)
-    return [builder.xor(p, q), builder.and_(p, q)]
+    p = builder.xor(u, u2)  # and q = v ^ v2 inside both of these
+    return [_ternary(builder, p, v, v2, _XOR3), _ternary(builder, p, v, v2, _AND_OF_XOR)]
 
 
 def _masked_streams(builder, a, b):

@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import binding
 
 from . import bitgemm_cpu, minplus_cpu
-from .base import PLANE_BITS, Planes, Terms
+from .base import PLANE_BITS, Planes, Terms, aligned_zeros
 
 #: Largest int32 weight, standing for infinity: the sum of two still fits.
 INFINITY_INT32 = np.int32(2**30 - 1)
@@ -93,7 +93,7 @@ class CpuBackend:
                 c, a, b, infinity(c.dtype), columns, np.array(tasks), symmetric
             )
         if symmetric:
-            _mirror_upper(c)
+            minplus_cpu.mirror_upper(c)
 
     def close_block(self, w: np.ndarray) -> None:
         """Floyd-Warshall on a small symmetric block, in place."""
@@ -174,20 +174,6 @@ def _vector_ready(words: np.ndarray) -> np.ndarray:
     ):
         return words
     padded = -(-words.shape[2] // bitgemm_cpu.LANES) * bitgemm_cpu.LANES
-    shape = (*words.shape[:2], padded)
-    buffer = np.zeros(int(np.prod(shape)) * 8 + bytes_a_vector, np.uint8)
-    start = -buffer.ctypes.data % bytes_a_vector
-    ready = buffer[start : start + int(np.prod(shape)) * 8].view(np.uint64).reshape(shape)
+    ready = aligned_zeros((*words.shape[:2], padded))
     ready[:, :, : words.shape[2]] = words
     return ready
-
-
-def _mirror_upper(c: np.ndarray, block: int = 512) -> None:
-    """Copy the upper triangle of a square matrix onto the lower, block by block."""
-    n = c.shape[0]
-    for first in range(0, n, block):
-        last = min(n, first + block)
-        diagonal = c[first:last, first:last]
-        lower = np.tril_indices(last - first, -1)
-        diagonal[lower] = diagonal.T[lower]
-        c[last:, first:last] = c[first:last, last:].T

@@ -72,6 +72,33 @@ def _device_errors(task: str) -> Iterator[None]:
         ) from None
 
 
+def _is_pinned(array: np.ndarray) -> bool:
+    """Whether planes lie in pinned memory, each plane of each sample in one piece."""
+    if array.strides[2] != 8 or array.strides[0] != array.shape[1] * array.strides[1]:
+        return False
+    host = 1  # cudaMemoryTypeHost: pinned; ordinary memory is not registered at all
+    try:
+        return cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type == host
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def _send_rows(target: cupy.ndarray, source: np.ndarray, stream: cupy.cuda.Stream) -> None:
+    """Copy pinned planes (n_samples, n_planes, n_words) to the device, row by row."""
+    n_samples, n_planes, n_words = source.shape
+    to_device = 1  # cudaMemcpyHostToDevice
+    cupy.cuda.runtime.memcpy2DAsync(
+        target.data.ptr,
+        n_words * 8,
+        source.ctypes.data,
+        source.strides[1],
+        n_words * 8,
+        n_samples * n_planes,
+        to_device,
+        stream.ptr,
+    )
+
+
 @dataclass
 class _Side:
     """One block of samples inside a stream: its buffers on the host and on the device."""
@@ -142,8 +169,9 @@ class BitgemmStream:
         ----------
         a, b : Planes
             The samples of the stream over some more sites, `words` on the host (any strides, a
-            memory map too) or on the device. A complete block may have any number of planes
-            less its mask: planes beyond those the stream was made for are not read.
+            memory map too; pinned memory is sent without a detour) or on the device. Host arrays
+            may be written again when `add` returns. Planes beyond those that the stream was made
+            for (the mask of a block that counts as complete) are not read.
 
         Raises
         ------
@@ -183,24 +211,29 @@ class BitgemmStream:
             sites = min(n_sites - first * 64, n_words * 64)
             turn, self._turn = self._turn, 1 - self._turn
             sources = []
-            if not all(on_device):
-                self._sent[turn].synchronize()
+            self._sent[turn].synchronize()
             for side, array, there in zip(self._sides, words, on_device, strict=True):
                 if there:
                     sources.append((array, first))
                     continue
                 shape = (side.n_samples, side.n_planes, n_words)
                 size = side.n_samples * side.n_planes * n_words
-                pinned = side.pinned[turn][:size].reshape(shape)
                 raw = side.raw[turn][:size].reshape(shape)
-                self._fill(pinned, array[:, :, first : first + n_words])
+                part = array[:, :, first : first + n_words]
                 self._copy.wait_event(self._packed[turn])
-                raw.set(pinned, stream=self._copy)
+                if _is_pinned(part):
+                    _send_rows(raw, part, self._copy)
+                else:
+                    pinned = side.pinned[turn][:size].reshape(shape)
+                    self._fill(pinned, part)
+                    raw.set(pinned, stream=self._copy)
                 sources.append((raw, 0))
             self._sent[turn].record(self._copy)
             with self._compute:
                 self._compute.wait_event(self._sent[turn])
                 self._multiply(sources, n_words, sites, turn)
+        if not all(on_device):
+            self._copy.synchronize()
 
     def _multiply(self, sources: list, n_words: int, n_sites: int, turn: int) -> None:
         device = self.backend.device

@@ -33,13 +33,10 @@ PACK_ROWS, PACK_STAGES = 32, 16
 #: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
 #: and what it needs besides its slots (alignment, barriers).
 SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
-#: Empty tiles behind each stage of packed planes: neighbouring stages of a tile must not lie a
-#: power of two apart, or they compete for the same sets of L2.
-PAD_TILES = 1
 #: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
 BLOCK_GROUP = 8
 #: What adding one output of a block to global memory costs, in stages of products
-#: (tests/bench/bench_bitgemm_gpu.py --splits). Only decides how far the site axis is cut.
+#: (tests/bench/bench_bitgemm_gpu.py --sweep). Only decides how far the site axis is cut.
 EMIT_STAGES = 12
 #: Most runs that the stages of one range are cut into.
 MAX_SPLITS = 256
@@ -163,7 +160,7 @@ def _horner(products: Products) -> list[tuple[int, str, str]]:
 
 
 def _divides(weights: Sequence[int]) -> bool:
-    return all(heavy % light == 0 for heavy, light in zip(weights, weights[1:], strict=False))
+    return all(heavy % light == 0 for heavy, light in itertools.pairwise(weights))
 
 
 @functools.cache
@@ -440,8 +437,8 @@ def divide_up(value: int, step: int) -> int:
 
 
 def layout_tiles(n_samples: int) -> int:
-    """Tiles that one stage of packed planes of some samples takes in memory."""
-    return divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS) + PAD_TILES
+    """Tiles that some samples take, in whole blocks."""
+    return divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS)
 
 
 def packed_bytes(n_samples: int, n_letters: int, n_stages: int) -> int:
@@ -559,7 +556,7 @@ def launch(
             np.int64(work.acc.shape[1] * work.acc.shape[2]),
             np.int32(work.symmetric),
         ]
-        if variant.kernel == "wgmma":
+        if variant.kernel != "popc":
             arguments.append(cupy.zeros(1, np.uint32))
         function((grid,), (threads,), tuple(arguments), shared_mem=shared)
 

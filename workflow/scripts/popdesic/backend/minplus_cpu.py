@@ -112,7 +112,19 @@ def _update_tile(typing_context, c, panel_a, panel_b, depth):
 
 @numba.njit(nogil=True, cache=True)
 def _pack_rows(a, row0, row1, k0, k1, infinity, packed):
-    """packed[t, k, r] = a[row0 + t * ROWS + r, k0 + k]; rows beyond `row1` are infinite."""
+    """packed[t, k, r] = a[row0 + t * ROWS + r, k0 + k]; rows beyond `row1` are infinite.
+
+    A transposed operand is read along its memory: strides of powers of two would share one cache
+    set otherwise.
+    """
+    if a.strides[0] < a.strides[1]:
+        for k in range(k1 - k0):
+            source = a[row0:row1, k0 + k]
+            for t in range(packed.shape[0]):
+                for r in range(ROWS):
+                    row = t * ROWS + r
+                    packed[t, k, r] = source[row] if row < row1 - row0 else infinity
+        return
     for t in range(packed.shape[0]):
         for r in range(ROWS):
             row = row0 + t * ROWS + r
@@ -129,6 +141,16 @@ def _pack_rows(a, row0, row1, k0, k1, infinity, packed):
 def _pack_columns(b, k0, k1, column0, infinity, packed):
     """packed[k, j] = b[k0 + k, column0 + j]; columns beyond the matrix are infinite."""
     width = min(packed.shape[1], b.shape[1] - column0)
+    if b.strides[0] < b.strides[1]:
+        for j in range(packed.shape[1]):
+            if j < width:
+                column = b[k0:k1, column0 + j]
+                for k in range(k1 - k0):
+                    packed[k, j] = column[k]
+            else:
+                for k in range(k1 - k0):
+                    packed[k, j] = infinity
+        return
     for k in range(k1 - k0):
         source = b[k0 + k, column0 : column0 + width]
         target = packed[k]
@@ -171,6 +193,23 @@ def minplus_blocks(c, a, b, infinity, columns, tasks, symmetric):
                 target, found = c[i, first : min(n, first + columns)], block[s, t, r]
                 for j in range(target.shape[0]):
                     target[j] = min(target[j], found[j])
+
+
+#: Side of the blocks that mirroring works on: two of them fit the first-level cache.
+MIRROR_BLOCK = 32
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def mirror_upper(c):
+    """Copy the upper triangle of a square matrix onto the lower, block by block."""
+    n = c.shape[0]
+    for block in numba.prange((n + MIRROR_BLOCK - 1) // MIRROR_BLOCK):
+        row0 = block * MIRROR_BLOCK
+        row1 = min(n, row0 + MIRROR_BLOCK)
+        for column0 in range(0, row1, MIRROR_BLOCK):
+            for i in range(row0, row1):
+                for j in range(column0, min(column0 + MIRROR_BLOCK, i)):
+                    c[i, j] = c[j, i]
 
 
 @numba.njit(nogil=True, cache=True)

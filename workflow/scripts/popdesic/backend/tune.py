@@ -94,13 +94,16 @@ def candidates(device: Device, kernel: str | None = None) -> list[Variant]:
     if "wgmma" in kernels:
         found += [
             Variant("wgmma", (("CLUSTER", c), ("LOCKSTEP", step), ("STAGES", stages)))
-            for c, step in ((2, 0), (2, 16), (1, 0), (1, 16))
+            for c, step in ((2, 2), (2, 4), (2, 8), (2, 0), (1, 4))
         ]
     if "mma" in kernels:
         for width, blocks in ((2, 1), (1, 2)):
             slots = (device.shared_bytes // blocks - SLOT_OVERHEAD) // ((1 + width) * TILE_BYTES)
             if slots >= 2:
-                found.append(Variant("mma", (("B_TILES", width), ("STAGES", min(slots, 4)))))
+                found += [
+                    Variant("mma", (("B_TILES", width), ("LOCKSTEP", e), ("STAGES", min(slots, 4))))
+                    for e in (4, 0)
+                ]
     if "popc" in kernels:
         found += [
             Variant("popc", (("BLOCKS_PER_SM", b), ("KC", k))) for b in (2, 1) for k in (8, 4)
@@ -138,7 +141,7 @@ def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeC
                 for n in (shape.samples_a, shape.samples_b)
             )
             work = Launch(a, b, acc, blocks, n_stages, shape.symmetric)
-            first, *others = (_time_launch(variant, device, plan, work) for _ in range(REPEATS))
+            _, *others = (_time_launch(variant, device, plan, work) for _ in range(REPEATS))
             seconds = float(np.median(others))
             if seconds >= LONG_ENOUGH or n_stages == shape.stages:
                 break

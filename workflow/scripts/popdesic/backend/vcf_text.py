@@ -6,6 +6,8 @@ SNPs go straight to int8. Rows whose FORMAT is exactly GT are almost always four
 compiler vectorises; anything else takes the general path, one call at a time.
 """
 
+# ruff: noqa: SIM109, SIM110 (numba makes faster code of plain comparisons and loops)
+
 import numpy as np
 from numba import njit
 
@@ -145,11 +147,15 @@ def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, r
                 continue
             careful = n_run
         column = p
+        present = True
         for _ in range(gt_index):
             while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
                 p += 1
-            p += text[p] == COLON
-        if gt_index > 0 and p > column and text[p - 1] != COLON:
+            present = text[p] == COLON
+            if not present:
+                break
+            p += 1
+        if not present and p > column:
             n_unknown += 1  # trailing fields may be dropped: nothing is known
             row[done] = -1
         else:
@@ -310,7 +316,7 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
     """
     kinds = np.zeros(16, np.int64)
     genotype_of = np.full(16, -2, np.int8)  # of each kind of call; -2 where it is refused
-    genotype_of[:8] = (0, 1, 2, 0, 1, 2, -1, -1)
+    genotype_of[: HALF + 1] = (0, 1, 2, 0, 1, 2, -1, -1)
     if haploid == HAPLOID_DIPLOIDIZE:
         genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = 0, 2
     elif haploid == HAPLOID_MISSING:

@@ -1,0 +1,138 @@
+"""Distances on the CPU beside their peers, measured in the same run.
+
+    python tests/bench/bench_distance.py             kernels, threads, PLINK 1.9 in process
+    python tests/bench/bench_distance.py --whole     whole processes at 8 000 x 100 000 too
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from popdesic.backend import SQUARED, SQUARED_IBS0, Planes
+from popdesic.backend.cpu import CpuBackend
+from popdesic.encode import planes_in_memory
+from popdesic.store import open_bed
+from scipy.linalg.blas import ssyrk
+from timing import best_of, print_table, write_random_plink
+
+CPUS = os.cpu_count() or 1
+
+
+def bed_to_matrix(prefix: Path, threads: int) -> np.ndarray:
+    """Squared distances, int64 (n, n), straight from a .bed file."""
+    n_samples = sum(1 for _ in open(prefix.with_suffix(".fam")))
+    planes = planes_in_memory(open_bed(prefix), n_samples)
+    return CpuBackend(threads).bitgemm(planes, None, SQUARED)[0]
+
+
+def plink(prefix: Path, threads: int) -> None:
+    """PLINK 1.9's allele-count distances, in its fastest output form."""
+    command = ["plink1.9", "--bfile", prefix, "--distance", "square", "bin"]
+    subprocess.run(
+        [*command, "--threads", str(threads), "--out", prefix.with_name("plink")],
+        check=True,
+        capture_output=True,
+    )
+
+
+def bench_kernels(n_samples: int, n_sites: int, repeats: int) -> None:
+    """The three forms of the product against a float32 SYRK, by threads."""
+    rng = np.random.default_rng(1)
+    n_words = -(-n_sites // 512) * 8
+    work = n_samples * (n_samples + 1) / 2 * n_sites / 1e9
+    rows = []
+    genotypes = np.asfortranarray(rng.integers(0, 3, (n_samples, n_sites // 8)).astype(np.float32))
+    syrk = best_of(repeats, lambda: ssyrk(1.0, genotypes))
+    syrk_rate = work / 8 / syrk
+    for name, n_planes, terms in (
+        ("no missing: u, v", 2, SQUARED),
+        ("jointly called: u, v, c", 3, SQUARED),
+        ("jointly called, with ibs0", 3, SQUARED_IBS0),
+    ):
+        words = rng.integers(0, 2**63, (n_samples, n_planes, n_words), dtype=np.uint64)
+        planes = Planes(words, n_words * 64)
+        for threads in range(1, CPUS + 1):
+            backend = CpuBackend(threads)
+            backend.bitgemm(Planes(words[:64], n_words * 64), None, terms)
+            seconds = best_of(repeats, lambda b=backend, p=planes, t=terms: b.bitgemm(p, None, t))
+            rate = work * (n_words * 64 / n_sites) / seconds
+            rows.append((name, threads, f"{rate:.0f}", f"{rate / syrk_rate:.1f}"))
+    rows.append(("float32 SYRK (OpenBLAS)", CPUS, f"{syrk_rate:.0f}", "1.0"))
+    print(CpuBackend(CPUS).describe())
+    print_table(
+        f"{n_samples} samples x {n_sites} sites",
+        ("form", "threads", "G site-pairs/s", "x SYRK"),
+        rows,
+    )
+
+
+def bench_against_plink(n_samples: int, n_sites: int, repeats: int, whole: bool) -> None:
+    """From the .bed to the int64 matrix, in this process or as a whole one, beside PLINK 1.9."""
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = Path(folder) / "data"
+        write_random_plink(prefix, n_samples, n_sites)
+        bed_to_matrix(prefix, CPUS)  # kernels cached, file in the page cache
+        command = [sys.executable, __file__, "--child", prefix]
+
+        def ours() -> None:
+            if whole:
+                subprocess.run(command, check=True)
+            else:
+                bed_to_matrix(prefix, CPUS)
+
+        # Alternated, so that a busy moment of the machine hits both.
+        our_times, their_times = [], []
+        for _ in range(repeats):
+            our_times.append(best_of(1, ours))
+            if shutil.which("plink1.9"):
+                their_times.append(best_of(1, lambda: plink(prefix, CPUS)))
+    work = n_samples * (n_samples + 1) / 2 * n_sites / 1e9
+    rows = [("popdesic", f"{min(our_times):.2f}", f"{work / min(our_times):.0f}", "")]
+    if their_times:
+        ratio = min(their_times) / min(our_times)
+        rows.append(
+            (
+                "PLINK 1.9 --distance",
+                f"{min(their_times):.2f}",
+                f"{work / min(their_times):.0f}",
+                f"popdesic is {ratio:.1f} times as fast",
+            )
+        )
+    kind = "whole processes" if whole else "in process (kernels cached) against a PLINK process"
+    print_table(
+        f"{n_samples} x {n_sites}, .bed to matrix, {kind}",
+        ("program", "s", "G site-pairs/s", ""),
+        rows,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=1024)
+    parser.add_argument("--sites", type=int, default=131_072)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--whole", action="store_true", help="also 8 000 x 100 000 as processes")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        matrix = bed_to_matrix(options.child, CPUS)
+        np.save(options.child.with_name("ours.npy"), matrix)
+        return
+    started = time.perf_counter()
+    bench_kernels(options.samples, options.sites, options.repeats)
+    bench_against_plink(2_000, 30_000, options.repeats, whole=False)
+    if options.whole:
+        bench_against_plink(8_000, 100_000, 2, whole=True)
+    print(f"\n{time.perf_counter() - started:.0f} s in all")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""The CPU's bit-GEMM against looking every genotype up: all shapes, exactly."""
+
+import numba
+import numpy as np
+import pytest
+from popdesic.backend import SQUARED, SQUARED_IBS0, Planes, Product, Terms, select_backend
+from popdesic.backend.base import PLANE_BITS
+from popdesic.backend.cpu import CpuBackend, difference_coefficients
+from popdesic.errors import UserError
+from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
+
+#: Around words (64), vectors (512), and bytes of a .bed row.
+SITES = (1, 15, 16, 17, 33, 63, 64, 65, 511, 512, 513)
+#: Around a tile of 64 samples.
+SAMPLES = (1, 2, 63, 64, 65, 130)
+
+KING = Terms(("het_a", "het_b"), (Product(0, 1, "e", "c"), Product(1, 1, "c", "e")))
+#: Every letter, weights of both signs, two products to one output; no function of |a - b|.
+MIXED = Terms(
+    ("x", "y", "z"),
+    (
+        Product(0, 2, "u", "u"),
+        Product(0, -1, "e", "e"),
+        Product(1, -5, "h", "u"),
+        Product(1, 3, "v", "z"),
+        Product(2, 1, "c", "c"),
+        Product(2, 7, "z", "e"),
+    ),
+)
+TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "king": KING, "mixed": MIXED}
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return CpuBackend(2)
+
+
+def planes_of(genotypes: np.ndarray, **options) -> Planes:
+    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
+
+
+def random_fill(rng, genotypes: np.ndarray) -> np.ndarray:
+    """Imputed values of any kind: masked products must not see them."""
+    return rng.integers(0, 3, genotypes.shape)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("n_sites", SITES)
+@pytest.mark.parametrize("terms", TERMS)
+def test_every_number_of_sites(backend, terms, n_sites, missing):
+    rng = np.random.default_rng(n_sites)
+    a, b = (draw_genotypes(rng, n, n_sites, missing) for n in (5, 7))
+    found = backend.bitgemm(
+        *(planes_of(g, fill=random_fill(rng, g), masked=missing > 0) for g in (a, b)),
+        TERMS[terms],
+    )
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, evaluate_terms(a, b, TERMS[terms]))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("n_samples", SAMPLES)
+@pytest.mark.parametrize("terms", TERMS)
+def test_every_number_of_samples(backend, terms, n_samples, missing):
+    rng = np.random.default_rng(n_samples)
+    a, b = (draw_genotypes(rng, n, 70, missing) for n in (n_samples, 66))
+    expected = evaluate_terms(a, b, TERMS[terms])
+    a, b = planes_of(a, masked=missing > 0), planes_of(b, masked=missing > 0)
+    np.testing.assert_array_equal(backend.bitgemm(a, b, TERMS[terms]), expected)
+
+
+@pytest.mark.parametrize("n_samples", SAMPLES)
+@pytest.mark.parametrize("masked", [False, True])
+def test_distance_terms_are_distances(backend, n_samples, masked):
+    """The letters themselves: squared, called and ibs0 by their definition, not by the terms."""
+    rng = np.random.default_rng(n_samples)
+    genotypes = draw_genotypes(rng, n_samples, 200, 0.1 if masked else 0)
+    found = backend.bitgemm(planes_of(genotypes, masked=masked), None, SQUARED_IBS0)
+    expected = pair_counts(genotypes, genotypes)
+    for name, matrix in zip(SQUARED_IBS0.outputs, found, strict=True):
+        np.testing.assert_array_equal(matrix, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("n_samples", SAMPLES)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("terms", ["squared", "squared_ibs0", "king", "mixed"])
+def test_block_against_itself(backend, terms, n_samples, masked):
+    rng = np.random.default_rng(n_samples)
+    planes = planes_of(draw_genotypes(rng, n_samples, 100, 0.1 if masked else 0), masked=masked)
+    np.testing.assert_array_equal(
+        backend.bitgemm(planes, None, TERMS[terms]), backend.bitgemm(planes, planes, TERMS[terms])
+    )
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_complete_against_masked(backend, terms):
+    rng = np.random.default_rng(3)
+    a, b = draw_genotypes(rng, 9, 333), draw_genotypes(rng, 6, 333, 0.3)
+    for x, y in ((a, b), (b, a)):
+        np.testing.assert_array_equal(
+            backend.bitgemm(planes_of(x), planes_of(y), TERMS[terms]),
+            evaluate_terms(x, y, TERMS[terms]),
+        )
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_all_missing_and_monomorphic(backend, terms):
+    n_sites = 130
+    rows = [np.full(n_sites, g, np.int8) for g in (-1, 0, 1, 2)]
+    rows.append(np.where(np.arange(n_sites) % 2, -1, 2).astype(np.int8))
+    genotypes = np.stack(rows)
+    fill = np.full(n_sites, 2)
+    found = backend.bitgemm(planes_of(genotypes, fill=fill), None, TERMS[terms])
+    np.testing.assert_array_equal(found, evaluate_terms(genotypes, genotypes, TERMS[terms]))
+    assert (found[:, 0] == 0).all(), "a sample without genotypes adds to nothing"
+
+
+def test_imputed_genotypes_count_without_the_mask(backend):
+    rng = np.random.default_rng(4)
+    genotypes = draw_genotypes(rng, 12, 150, 0.2)
+    fill = random_fill(rng, genotypes)
+    planes = planes_of(genotypes, fill=fill)
+    filled = np.where(genotypes < 0, fill, genotypes)
+    found = backend.bitgemm(planes.without_mask(), None, SQUARED)
+    np.testing.assert_array_equal(found, evaluate_terms(filled, filled, SQUARED))
+    assert (found[1] == 150).all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("terms", TERMS)
+def test_long_rows(backend, terms, masked):
+    """More words than one pass of the cache-blocked loop, and a rest of it."""
+    rng = np.random.default_rng(5)
+    genotypes = draw_genotypes(rng, 6, 64 * 700 + 3, 0.05 if masked else 0)
+    np.testing.assert_array_equal(
+        backend.bitgemm(planes_of(genotypes, masked=masked), None, TERMS[terms]),
+        evaluate_terms(genotypes, genotypes, TERMS[terms]),
+    )
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_threads_agree(terms):
+    genotypes = draw_genotypes(np.random.default_rng(6), 200, 300, 0.1)
+    planes = planes_of(genotypes)
+    results = [CpuBackend(threads).bitgemm(planes, None, TERMS[terms]) for threads in (1, 2, 64)]
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def misaligned(words: np.ndarray) -> np.ndarray:
+    buffer = np.zeros(words.nbytes + 72, np.uint8)
+    start = 8 - buffer.ctypes.data % 64 % 8 + 8  # 8-byte but not vector alignment
+    start += 8 if (buffer.ctypes.data + start) % 64 == 0 else 0
+    copy = buffer[start : start + words.nbytes].view(np.uint64).reshape(words.shape)
+    copy[:] = words
+    assert copy.ctypes.data % 64
+    return copy
+
+
+def strided(words: np.ndarray) -> np.ndarray:
+    wide = np.full((2 * len(words), words.shape[1] + 1, 3 * words.shape[2]), 7, np.uint64)
+    view = wide[::2, : words.shape[1], ::3]
+    view[:] = words
+    return view
+
+
+def fortran(words: np.ndarray) -> np.ndarray:
+    return np.asfortranarray(words)
+
+
+@pytest.mark.parametrize("arrange", [misaligned, strided, fortran])
+@pytest.mark.parametrize("terms", TERMS)
+def test_layouts_in_memory(backend, terms, arrange):
+    genotypes = draw_genotypes(np.random.default_rng(7), 11, 1000, 0.1)
+    planes = planes_of(genotypes, n_words=24)
+    other = Planes(arrange(planes.words), planes.n_sites)
+    np.testing.assert_array_equal(
+        backend.bitgemm(other, None, TERMS[terms]), backend.bitgemm(planes, None, TERMS[terms])
+    )
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_memory_map(backend, terms, masked, tmp_path):
+    genotypes = draw_genotypes(np.random.default_rng(8), 11, 500, 0.1 if masked else 0)
+    planes = planes_of(genotypes, n_words=8, masked=masked)
+    np.save(tmp_path / "planes.npy", planes.words)
+    mapped = Planes(np.load(tmp_path / "planes.npy", mmap_mode="r"), 500)
+    np.testing.assert_array_equal(
+        backend.bitgemm(mapped, None, TERMS[terms]),
+        evaluate_terms(genotypes, genotypes, TERMS[terms]),
+    )
+
+
+def test_different_numbers_of_sites_are_refused(backend):
+    a, b = (planes_of(np.zeros((2, n), np.int8)) for n in (64, 65))
+    with pytest.raises(ValueError, match="64 and 65 sites"):
+        backend.bitgemm(a, b, SQUARED)
+
+
+def test_difference_coefficients():
+    np.testing.assert_array_equal(difference_coefficients(SQUARED), [[1, 4, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(
+        difference_coefficients(SQUARED_IBS0), [[1, 4, 0], [0, 0, 1], [0, 1, 0]]
+    )
+    manhattan = [(2, "z", "v"), (2, "v", "z"), (1, "e", "c"), (1, "c", "e"), (-2, "e", "e")]
+    terms = Terms(("manhattan",), tuple(Product(0, *product) for product in manhattan))
+    np.testing.assert_array_equal(difference_coefficients(terms), [[1, 2, 0]])
+    for terms in (KING, MIXED):
+        assert difference_coefficients(terms) is None
+    # |a - b| alone is not enough: ibs0 of one orientation only
+    assert difference_coefficients(Terms(("half",), (Product(0, 1, "z", "v"),))) is None
+
+
+def test_letters_are_those_of_the_design():
+    for letter, bits in PLANE_BITS.items():
+        assert bits == tuple(int(g in LETTERS[letter]) for g in (0, 1, 2, -1)), letter
+
+
+def test_backend_says_what_it_is():
+    backend = select_backend("cpu", 10_000)
+    assert backend.name == "cpu"
+    assert backend.threads == numba.config.NUMBA_NUM_THREADS
+    assert backend.describe().startswith("cpu: ")
+
+
+def test_gpu_is_never_replaced_silently():
+    try:
+        backend = select_backend("gpu")
+    except UserError as error:
+        assert "device is 'gpu'" in str(error)
+        assert "\n" not in str(error)
+        assert select_backend("auto").name == "cpu"
+    else:
+        assert backend.name == "gpu"

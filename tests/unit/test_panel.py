@@ -1,0 +1,209 @@
+"""The panel: every filter, founders only, swapped founders, and what took the last sites."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from popdesic.errors import UserError
+from popdesic.panel import build_panel, contig_order, is_ambiguous, load_panel
+
+#: Filters that take nothing.
+OPEN = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
+#: chrom, pos, id, ref, alt, n_ref, n_het, n_alt, n_missing, hwe_p_min
+SITES = [
+    ("10", 100, "rs1", "A", "C", 5, 10, 5, 0, 1.0),
+    ("2", 300, "rs2", "G", "A", 1, 2, 17, 0, 0.5),
+    ("2", 200, "rs3", "T", "C", 12, 4, 0, 4, 1.0),
+    ("X", 50, "rs4", "G", "T", 4, 8, 8, 0, 1.0),
+    ("2", 400, "rs5", "A", "T", 10, 0, 10, 0, 1e-8),
+    ("2", 500, "rs6", "C", "T", 20, 0, 0, 0, 1.0),
+]
+COLUMNS = "chrom pos id ref alt n_ref n_het n_alt n_missing hwe_p_min".split()
+
+
+def write_sites(path: Path, sites: list[tuple]) -> Path:
+    lines = ["\t".join(COLUMNS), *("\t".join(map(str, site)) for site in sites)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(tmp_path, founders: dict[str, list[tuple]], **filters):
+    tables = {name: write_sites(tmp_path / f"{name}.tsv", rows) for name, rows in founders.items()}
+    steps = build_panel(
+        tables, tmp_path / "sites.tsv", tmp_path / "counts.json", **(OPEN | filters)
+    )
+    panel, digest = load_panel(tmp_path / "sites.tsv")
+    return panel, digest, steps
+
+
+def swap(site: tuple) -> tuple:
+    chrom, pos, name, ref, alt, n_ref, n_het, n_alt, n_missing, p = site
+    return (chrom, pos, name, alt, ref, n_alt, n_het, n_ref, n_missing, p)
+
+
+def test_columns_and_order(tmp_path):
+    panel, digest, steps = run(tmp_path, {"a": SITES})
+    assert list(panel.columns) == ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
+    assert panel.id.tolist() == ["rs3", "rs2", "rs5", "rs6", "rs1", "rs4"]
+    assert panel.pos.tolist() == [200, 300, 400, 500, 100, 50]
+    by_id = panel.set_index("id")
+    assert by_id.af["rs3"] == 4 / 32
+    assert by_id.af["rs2"] == 36 / 40
+    assert by_id["mode"].to_dict() == {"rs1": 1, "rs2": 2, "rs3": 0, "rs4": 1, "rs5": 0, "rs6": 0}
+    assert by_id.n_called["rs3"] == 16
+    counts = json.loads((tmp_path / "counts.json").read_text())
+    assert counts == {"digest": digest, "n_sites": 6, "steps": steps}
+    first = (tmp_path / "sites.tsv").read_text().split("\n")[0]
+    assert first == f"# panel {digest}, 6 sites"
+
+
+@pytest.mark.parametrize(
+    ("filters", "gone"),
+    [
+        ({"exclude_contigs": ["X", "10"]}, {"rs1", "rs4"}),
+        ({"min_call_rate": 0.81}, {"rs3"}),
+        ({"min_call_rate": 0.8}, set()),
+        ({"min_maf": 0.11}, {"rs2", "rs6"}),
+        ({"min_maf": 0.1}, {"rs6"}),
+        ({"min_hwe_p": 1e-6}, {"rs5"}),
+        ({"min_hwe_p": 0.5}, {"rs5"}),
+    ],
+    ids=str,
+)
+def test_each_filter(tmp_path, filters, gone):
+    panel, _, steps = run(tmp_path, {"a": SITES}, **filters)
+    assert set(panel.id) == {site[2] for site in SITES} - gone
+    if gone:
+        name = next(iter(filters))
+        step = next(step for step in steps if step.startswith(f"after panel.{name}"))
+        assert steps[step] == len(SITES) - len(gone)
+
+
+def test_a_site_without_calls_is_never_kept(tmp_path):
+    empty = ("1", 1, "rs0", "A", "C", 0, 0, 0, 20, 1.0)
+    panel, _, _ = run(tmp_path, {"a": [empty, *SITES]})
+    assert "rs0" not in set(panel.id)
+
+
+def test_two_founders_share_and_add_up(tmp_path):
+    extra = ("5", 1, "own", "A", "C", 1, 1, 1, 0, 1.0)
+    b = [(*site[:2], "other", *site[3:9], 0.25) for site in SITES[:4]]
+    panel, _, steps = run(tmp_path, {"b": [extra, *b], "a": [*SITES]})
+    assert panel.id.tolist() == ["rs3", "rs2", "rs1", "rs4"]
+    assert panel.n_called.tolist() == [32, 40, 40, 40]
+    assert panel.af.tolist() == [8 / 64, 72 / 80, 0.5, 48 / 80]
+    assert steps["sites of founder a"] == 6
+    assert steps["sites of founder b"] == 5
+    assert steps["sites shared with founder b"] == 4
+
+
+def test_smallest_p_of_any_founder_counts(tmp_path):
+    b = [(*site[:9], 1e-9 if site[2] == "rs1" else 1.0) for site in SITES]
+    panel, _, _ = run(tmp_path, {"a": SITES, "b": b}, min_hwe_p=1e-6)
+    assert set(panel.id) == {"rs2", "rs3", "rs4", "rs6"}
+
+
+def test_swapped_founder_is_turned(tmp_path):
+    plain, digest, _ = run(tmp_path, {"a": SITES, "b": SITES})
+    b = [swap(site) for site in SITES]
+    panel, other, steps = run(tmp_path, {"a": SITES, "b": b})
+    assert steps["swapped REF/ALT turned in founder b"] == 5
+    assert steps["swapped and strand-ambiguous (A/T, C/G) dropped, founder b"] == 1
+    assert set(panel.id) == {site[2] for site in SITES} - {"rs5"}
+    expected = plain[plain.id != "rs5"].reset_index(drop=True)
+    assert panel.equals(expected)
+    assert other != digest
+
+
+def test_case_of_alleles_does_not_matter(tmp_path):
+    b = [(*site[:3], site[3].lower(), site[4].lower(), *site[5:]) for site in SITES]
+    _, digest, steps = run(tmp_path, {"a": SITES, "b": b})
+    assert steps["swapped REF/ALT turned in founder b"] == 0
+    assert digest == run(tmp_path, {"a": SITES, "b": SITES})[1]
+
+
+def test_first_of_repeated_sites_counts(tmp_path):
+    again = (*SITES[0][:5], 20, 0, 0, 0, 1.0)
+    for founders in ({"a": [*SITES, again]}, {"a": [*SITES, swap(again)]}):
+        panel, _, _ = run(tmp_path, founders)
+        assert panel.set_index("id").af["rs1"] == 0.5
+        assert len(panel) == 6
+
+
+def test_digest_follows_content_alone(tmp_path):
+    _, digest, _ = run(tmp_path, {"a": SITES, "b": SITES[:5]})
+    assert digest == run(tmp_path, {"b": SITES[:5], "a": SITES})[1], "not the order of founders"
+    assert digest == run(tmp_path, {"a": SITES, "b": SITES[:5]}, min_maf=0.01)[1]
+    changed = [*SITES[:4], (*SITES[4][:5], 11, 0, 9, 0, 1e-8)]
+    assert digest != run(tmp_path, {"a": SITES, "b": changed})[1]
+
+
+def test_same_bytes_twice(tmp_path):
+    contents = []
+    for _ in range(2):
+        run(tmp_path, {"a": SITES})
+        contents.append([(tmp_path / f).read_bytes() for f in ("sites.tsv", "counts.json")])
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("filters", "founders", "step", "before"),
+    [
+        ({"exclude_contigs": ["2", "X", "10"]}, {"a": SITES}, "panel.exclude_contigs", 6),
+        ({"min_call_rate": 1.0}, {"a": SITES[2:3]}, "panel.min_call_rate = 1.0", 1),
+        ({"min_maf": 0.5}, {"a": SITES[1:3]}, "panel.min_maf = 0.5", 2),
+        ({"min_hwe_p": 0.1}, {"a": SITES[4:5]}, "panel.min_hwe_p = 0.1", 1),
+        ({}, {"a": SITES[:2], "b": SITES[2:]}, "sites shared with founder b", 2),
+        (
+            {},
+            {"a": SITES[4:5], "b": [swap(SITES[4])]},
+            "swapped and strand-ambiguous (A/T, C/G) dropped, founder b",
+            1,
+        ),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, str) else "",
+)
+def test_what_took_the_last_sites(tmp_path, filters, founders, step, before):
+    with pytest.raises(UserError) as error:
+        run(tmp_path, founders, **filters)
+    sentence = str(error.value)
+    assert "\n" not in sentence
+    assert f"({before} before the step '{step}', 0 after it)" in sentence
+    assert not (tmp_path / "sites.tsv").exists()
+    assert not (tmp_path / "counts.json").exists()
+
+
+def test_all_filters_in_a_row(tmp_path):
+    """Counts of the steps never rise, and each is what its filter leaves."""
+    _, _, steps = run(
+        tmp_path,
+        {"a": SITES},
+        exclude_contigs=["X"],
+        min_call_rate=0.9,
+        min_maf=0.05,
+        min_hwe_p=1e-6,
+    )
+    after = [n for step, n in steps.items() if step.startswith("after")]
+    assert after == [5, 4, 3, 2]
+
+
+def test_file_that_is_no_panel(tmp_path):
+    path = tmp_path / "sites.tsv"
+    path.write_text("chrom\tpos\n")
+    with pytest.raises(UserError, match=re.escape(f"{path}, row 1")):
+        load_panel(path)
+
+
+def test_genome_order():
+    names = ["X", "chr10", "2", "chr2", "1", "22", "scaffold_1", "MT"]
+    assert sorted(names, key=contig_order) == [
+        "1", "2", "chr2", "chr10", "22", "MT", "X", "scaffold_1",
+    ]  # fmt: skip
+
+
+def test_ambiguous_pairs():
+    pairs = [(x, y) for x in "ACGT" for y in "ACGT" if x != y]
+    found = is_ambiguous(*zip(*pairs, strict=True))
+    np.testing.assert_array_equal(found, [{x, y} in ({"A", "T"}, {"C", "G"}) for x, y in pairs])

@@ -1,0 +1,101 @@
+"""All figures of a study, each as SVG and PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ..outcome import Distances, Outcome
+from ..panel import load_panel
+from .maps import draw_components, draw_scree, draw_umap
+from .quality import draw_filters, draw_samples, draw_sites
+from .structure import draw_alpha, draw_distances
+from .style import Colouring, save_figure, styled
+
+
+def draw_figures(
+    outcome: Outcome,
+    distances: Distances,
+    out: Path,
+    *,
+    color_by: str,
+    min_sample_call_rate: float,
+    min_maf: float,
+) -> list[str]:
+    """Draw every figure of a study and write {out}/{name}.svg and .png.
+
+    Parameters
+    ----------
+    color_by : str
+        Column of the sample sheet that colours the figures; cohorts do where the sheet lacks it.
+    min_sample_call_rate, min_maf : float
+        Limits that are drawn as lines.
+
+    Returns
+    -------
+    list of str
+        Names of the figures.
+    """
+    names = []
+    with styled():
+        figures = iterate_figures(
+            outcome,
+            distances,
+            color_by=color_by,
+            min_sample_call_rate=min_sample_call_rate,
+            min_maf=min_maf,
+        )
+        for name, figure in figures:
+            save_figure(figure, out / name)
+            names.append(name)
+    return names
+
+
+def iterate_figures(
+    outcome: Outcome,
+    distances: Distances,
+    *,
+    color_by: str,
+    min_sample_call_rate: float,
+    min_maf: float,
+) -> Iterator[tuple[str, Figure]]:
+    """Name and figure, one after the other; to be drawn inside `styled`."""
+    column = color_by if color_by in outcome.qc else "cohort"
+    # All samples that were read decide the colours, so that no figure changes them.
+    colouring = Colouring(outcome.qc[column], outcome.cohorts, outcome.founders, column)
+    yield "filters", draw_filters(outcome)
+    yield (
+        "samples",
+        draw_samples(outcome, outcome.qc[column], colouring, min_sample_call_rate),
+    )
+    yield "sites", draw_sites(load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf)
+    samples = outcome.samples
+    yield "distances", draw_distances(distances, samples.cohort, samples[column], colouring)
+    yield "alpha", draw_alpha(outcome)
+    pca = outcome.embedding("pca")
+    variance = outcome.variance["pca"]
+    yield "pca", draw_components(pca, "PC", variance, _column(pca, column), colouring)
+    yield "scree", draw_scree(outcome)
+    for space, alpha in outcome.maps():
+        name = f"pcoa.{space}.alpha{alpha}"
+        table = outcome.embedding(name)
+        yield (
+            name,
+            draw_components(
+                table, "PCo", outcome.variance[name], _column(table, column), colouring
+            ),
+        )
+    for space, alpha in outcome.maps():
+        table = outcome.embedding(f"umap.{space}.alpha{alpha}")
+        title = f"UMAP, {space}, α = {outcome.geodesics[space, alpha]['value']:g}"
+        yield (
+            f"umap.{space}.alpha{alpha}",
+            draw_umap(pca, table, variance, _column(table, column), colouring, title),
+        )
+
+
+def _column(table: pd.DataFrame, column: str) -> pd.Series:
+    return table[column]

@@ -1,0 +1,111 @@
+"""Maps of the samples and what their axes explain."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ..outcome import Outcome
+from ..words import percent
+from .style import ACCENT, MARKERS, PALETTE, Colouring, add_scale, draw_points, new_figure
+
+#: Components that a scree shows at most.
+SCREE_COMPONENTS = 20
+
+
+def draw_components(
+    table: pd.DataFrame, stem: str, variance: list[float], values: pd.Series, colouring: Colouring
+) -> Figure:
+    """Components 1 and 2, and 3 and 4 where there are as many.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `cohort` and coordinates `{stem}1`, `{stem}2`, …
+    stem : str
+        ``PC`` or ``PCo``.
+    variance : list of float
+        Share of the variance of each component, 0 to 1.
+    values : Series
+        What colours the points.
+    """
+    pairs = [(a, b) for a, b in ((1, 2), (3, 4)) if f"{stem}{b}" in table] or [(1, 1)]
+    entries = colouring.entries(values, table.cohort)
+    figure, panels = new_figure(len(pairs), entries)
+    for axes, (a, b) in zip(panels, pairs, strict=True):
+        x = table[f"{stem}{a}"].to_numpy(np.float64)
+        y = table[f"{stem}{b}"].to_numpy(np.float64) if b != a else np.zeros(len(x))
+        draw_points(axes, x, y, values, table.cohort, colouring)
+        axes.set_xlabel(_axis(stem, a, variance))
+        axes.set_ylabel(_axis(stem, b, variance) if b != a else "")
+        _few_ticks(axes)
+    add_scale(figure, panels, colouring)
+    return figure
+
+
+def draw_umap(
+    pca: pd.DataFrame,
+    umap: pd.DataFrame,
+    variance: list[float],
+    values: pd.Series,
+    colouring: Colouring,
+    title: str,
+) -> Figure:
+    """UMAP of a geodesic with the PCA of the same samples beside it."""
+    figure, (left, right) = new_figure(2, colouring.entries(values, umap.cohort))
+    second = "PC2" if "PC2" in pca else "PC1"
+    for axes, table, x, y in ((left, pca, "PC1", second), (right, umap, "UMAP1", "UMAP2")):
+        draw_points(
+            axes, table[x].to_numpy(), table[y].to_numpy(), values, table.cohort, colouring
+        )
+    left.set(title="PCA", xlabel=_axis("PC", 1, variance), ylabel=_axis("PC", 2, variance))
+    _few_ticks(left)
+    right.set(title=title, xlabel="UMAP 1 (no unit)", ylabel="UMAP 2 (no unit)")
+    right.set(xticks=[], yticks=[])
+    add_scale(figure, (left, right), colouring)
+    return figure
+
+
+def draw_scree(outcome: Outcome) -> Figure:
+    """Variance explained by the components of the PCA and of each PCoA."""
+    figure, (left, right) = new_figure(2)
+    shares = 100 * np.array(outcome.variance["pca"][:SCREE_COMPONENTS])
+    numbers = np.arange(1, len(shares) + 1)
+    left.bar(numbers, shares, color=ACCENT, width=0.75)
+    for number, share in zip(numbers[:4], shares[:4], strict=True):
+        left.annotate(f"{share:.1f}", (number, share), ha="center", va="bottom", fontsize=7)
+    left.set(title="PCA of the genotypes", xlabel="component", ylabel="variance explained (%)")
+    for index, (space, alpha) in enumerate(outcome.maps()):
+        about = outcome.geodesics[space, alpha]
+        if alpha == "auto" and f"{about['value']:g}" in outcome.alphas:
+            continue
+        shares = 100 * np.array(outcome.variance[f"pcoa.{space}.alpha{alpha}"][:SCREE_COMPONENTS])
+        right.plot(
+            np.arange(1, len(shares) + 1),
+            shares,
+            color=PALETTE[index % len(PALETTE)],
+            marker=MARKERS[index % len(MARKERS)],
+            markersize=4,
+            linewidth=0.9,
+            label=f"{space}, α = {about['value']:g}",
+        )
+    right.set(title="PCoA of the geodesics", xlabel="coordinate", ylabel="variance explained (%)")
+    right.set_ylim(bottom=0)
+    right.legend(loc="upper right")
+    for axes in (left, right):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    return figure
+
+
+def _axis(stem: str, number: int, variance: list[float]) -> str:
+    share = f" ({percent(variance[number - 1])})" if number <= len(variance) else ""
+    return f"{stem}{number}{share}"
+
+
+def _few_ticks(axes: mpl.axes.Axes) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.ticklabel_format(scilimits=(-3, 4), useOffset=False)

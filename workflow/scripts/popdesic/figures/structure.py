@@ -1,0 +1,184 @@
+"""Figures of the distances and of what alpha does to the geodesics."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ..geodesic import AUTO_SHARE
+from ..outcome import Distances, Outcome
+from .style import ACCENT, ALARM, MARKERS, PALETTE, UNKNOWN, Colouring, new_figure, shorten
+
+#: Rows of the heatmap at most; larger matrices are averaged over runs of samples.
+HEATMAP_CELLS = 600
+HISTOGRAM_BARS = 60
+#: Share of the pairs at either end that may lie outside the range shown.
+OUTSIDE = 5e-4
+#: Groups thinner than this share of the heatmap are not named beside it.
+SMALLEST_NAMED = 0.035
+
+UNITS = {
+    "euclidean": "Euclidean distance",
+    "manhattan": "Manhattan distance (alleles)",
+    "ibs": "IBS distance (1 - share identical)",
+}
+
+
+def draw_distances(
+    distances: Distances, cohorts: pd.Series, values: pd.Series, colouring: Colouring
+) -> Figure:
+    """Heatmap of all distances, ordered by label and cohort, and their histograms.
+
+    Parameters
+    ----------
+    cohorts, values : Series, (n,)
+        Of the samples in the matrix's order.
+    colouring : Colouring
+        Its labels make the groups; a numeric column makes none, and cohorts take their place.
+    """
+    n = len(distances)
+    label = cohorts if colouring.scale else values.where(~values.isin(UNKNOWN), "not known")
+    group = label.astype("category").cat.codes.to_numpy()
+    order = np.lexsort((np.arange(n), cohorts.astype("category").cat.codes.to_numpy(), group))
+    probed = distances.probe()
+    limits = _limits(probed)
+    edges = np.linspace(*limits, HISTOGRAM_BARS + 1)
+    picture, within, between = _summarize(distances, order, group, edges)
+
+    figure, (left, right) = new_figure(2, height=3.3)
+    image = left.imshow(
+        picture,
+        cmap="viridis_r",
+        vmin=limits[0],
+        vmax=limits[1],
+        interpolation="nearest",
+        extent=(0, n, n, 0),
+    )
+    _mark_groups(left, label.to_numpy()[order], None if colouring.scale else colouring)
+    title = "cohort" if colouring.scale else colouring.title
+    left.set_title(f"All pairs, by {shorten(title, 20)} and cohort", pad=12)
+    bar = figure.colorbar(image, ax=left, fraction=0.045, pad=0.02, extend="both")
+    bar.set_label(UNITS[distances.metric])
+    bar.outline.set_linewidth(0.4)
+
+    for counts, colour, text, style in (
+        (within, ALARM, "same", "--"),
+        (between, ACCENT, "different", "-"),
+    ):
+        if counts.sum():
+            share = 100 * counts / counts.sum()
+            label = f"{text} {shorten(title, 14)}"
+            right.stairs(share, edges, color=colour, linewidth=1.2, linestyle=style, label=label)
+    right.set(xlabel=UNITS[distances.metric], ylabel="pairs of a kind (%)")
+    right.set_title("Pairs of samples", pad=12)
+    if within.sum() or between.sum():
+        right.set_ylim(0, 1.2 * right.get_ylim()[1])
+        right.legend(loc="upper left", ncols=2, columnspacing=1.2, borderaxespad=0.0)
+    return figure
+
+
+def _limits(probed: np.ndarray) -> tuple[float, float]:
+    """Range of colours and bars: nearly all pairs, so that a few relatives do not squeeze them."""
+    if not probed.size:
+        return 0.0, 1.0
+    low, high = np.quantile(probed, [OUTSIDE, 1 - OUTSIDE])
+    room = 0.05 * (high - low) or 0.5
+    return max(0.0, float(low) - room), float(high) + room
+
+
+def _summarize(distances, order, group, edges):
+    """One pass: the heatmap in cells, histograms of pairs of one group and of two groups."""
+    n = len(distances)
+    cells = min(n, HEATMAP_CELLS)
+    cell = np.empty(n, np.int64)
+    cell[order] = np.arange(n) * cells // n
+    total, count = np.zeros((cells, cells)), np.zeros((cells, cells))
+    within, between = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for which, block in distances.blocks():
+        other = np.arange(n)[None, :] != which[:, None]
+        good = other & np.isfinite(block)
+        values = np.where(good, block, 0.0)
+        # Columns first: one addition a column and row instead of one a pair of indices.
+        by_column = np.zeros((cells, len(which)))
+        np.add.at(by_column, cell, values.T)
+        np.add.at(total, cell[which], by_column.T)
+        by_column[:] = 0
+        np.add.at(by_column, cell, good.T.astype(np.float64))
+        np.add.at(count, cell[which], by_column.T)
+        upper = good & (np.arange(n)[None, :] > which[:, None])
+        same = group[which][:, None] == group[None, :]
+        clipped = np.clip(block, edges[0], edges[-1])
+        within += np.histogram(clipped[upper & same], edges)[0]
+        between += np.histogram(clipped[upper & ~same], edges)[0]
+    with np.errstate(invalid="ignore"):
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan), within, between
+
+
+def _mark_groups(axes, ordered: np.ndarray, colouring: Colouring | None) -> None:
+    """Names and colours of the groups along the left and upper edge of the heatmap."""
+    n = len(ordered)
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if n else np.array([], int)
+    ends = np.r_[starts[1:], n]
+    strip = 0.025 * n
+    ticks, names = [], []
+    for first, last in zip(starts, ends, strict=True):
+        name = str(ordered[first])
+        colour = "#909090" if colouring is None else colouring.colours(pd.Series([name]))[0]
+        box = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.3, "clip_on": False}
+        axes.add_patch(Rectangle((-strip * 1.3, first), strip, last - first, **box))
+        axes.add_patch(Rectangle((first, -strip * 1.3), last - first, strip, **box))
+        if last - first >= SMALLEST_NAMED * n:
+            ticks.append((first + last) / 2)
+            names.append(shorten(name, 16))
+    axes.set_yticks(ticks, names)
+    axes.set_xticks([])
+    axes.tick_params(axis="y", length=0, pad=8)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def draw_alpha(outcome: Outcome) -> Figure:
+    """Share of the pairs with an indirect geodesic by alpha, one line a space."""
+    figure, (axes,) = new_figure(1, width=5.0)
+    for index, space in enumerate(outcome.spaces):
+        colour, marker = PALETTE[index], MARKERS[index]
+        found = [outcome.geodesics[space, alpha] for alpha in outcome.alphas]
+        tried = next((f["tried"] for f in found if "tried" in f), {})
+        if tried:
+            axes.plot(
+                [float(alpha) for alpha in tried],
+                [100 * share for share in tried.values()],
+                color=colour,
+                marker=".",
+                linewidth=0.9,
+                label=f"{space}: founder pairs, tried by auto",
+            )
+        points = sorted({(f["value"], 100 * f["indirect_share"]) for f in found})
+        axes.plot(
+            *zip(*points, strict=True),
+            color=colour,
+            marker=marker,
+            markersize=6.5,
+            markerfacecolor="none",
+            linestyle="none",
+            label=f"{space}: all pairs",
+        )
+        for about in found:
+            if about["alpha"] == "auto":
+                axes.plot(
+                    about["value"],
+                    100 * about["indirect_share"],
+                    marker=marker,
+                    markersize=6.5,
+                    color=colour,
+                    linestyle="none",
+                    label=f"{space}: auto took α = {about['value']:g}",
+                )
+    axes.axhline(100 * AUTO_SHARE, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
+    axes.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
+    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure

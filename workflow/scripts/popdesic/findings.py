@@ -1,0 +1,306 @@
+"""What a reader must know before trusting the figures, as plain sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .figures.style import UNKNOWN
+from .geodesic import AUTO_SHARE
+from .outcome import Outcome
+from .words import SPACES, join, number, percent, plural
+
+#: A newcomer with a smaller share of the panel's sites is reported.
+MIN_PRESENT = 0.95
+#: So is one whose frequencies differ this many times more than sampling explains, and more than
+#: those of any founder.
+DRIFT_FACTOR = 2.0
+#: Pairs closer than this share of the median distance are as alike as duplicates: parent and
+#: child differ by about 0.7 of it, and genotyping errors leave duplicates below a fifth.
+DUPLICATE_SHARE = 0.3
+#: One duplicate can be a bridge between its twin and every other sample: fewer indirect pairs than
+#: this many times the samples can come from a handful of such pairs.
+FEW_BRIDGES = 5
+#: A map whose first coordinate has more of the variance is decided by few distant samples.
+DOMINANT = 0.9
+#: Fewer founders than this give unsteady axes.
+FEW_FOUNDERS = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence or two.
+
+    Attributes
+    ----------
+    level : {'warning', 'note'}
+        Whether it changes how results should be read, or merely explains them.
+    topic : str
+        What it is about, in a word or two.
+    text : str
+        Plain text, not HTML.
+    """
+
+    level: str
+    topic: str
+    text: str
+
+
+def find_problems(
+    outcome: Outcome,
+    close: pd.DataFrame,
+    *,
+    color_by: str,
+    number_type: str,
+    min_sample_call_rate: float,
+    min_call_rate: float,
+) -> list[Finding]:
+    """Everything that the report says before its figures, warnings first.
+
+    Parameters
+    ----------
+    close : DataFrame
+        `outcome.closest_pairs`.
+    color_by : str
+        `report.color_by`.
+    number_type : str
+        `geodesic.number` as it was asked for.
+    min_sample_call_rate, min_call_rate : float
+        Limits on samples and on the panel's sites.
+    """
+    found = [
+        *_samples(outcome, color_by, min_sample_call_rate),
+        *_duplicates(close),
+        *_cohorts(outcome, min_call_rate),
+        *_swaps(outcome),
+        *_geodesics(outcome, number_type),
+        *_maps(outcome),
+    ]
+    return sorted(found, key=lambda finding: finding.level != "warning")
+
+
+def _samples(outcome: Outcome, color_by: str, least: float) -> list[Finding]:
+    found = []
+    lost = outcome.qc[outcome.qc.keep == "no"].sort_values("call_rate")
+    if len(lost):
+        names = [
+            f"{row.sample} ({row.cohort}, {percent(row.call_rate)})" for row in lost.itertuples()
+        ]
+        were = "was" if len(lost) == 1 else "were"
+        found.append(
+            Finding(
+                "warning",
+                "Samples left out",
+                f"{plural(len(lost), 'sample')} with a call rate below {percent(least)} {were} "
+                f"left out of everything after quality control: {join(names)}.",
+            )
+        )
+    kept = outcome.qc[outcome.qc.keep == "yes"]
+    dropped = kept[~kept["sample"].isin(outcome.samples["sample"])]
+    if len(dropped):
+        were = "was" if len(dropped) == 1 else "were"
+        found.append(
+            Finding(
+                "warning",
+                "Samples left out",
+                f"{plural(len(dropped), 'sample')} {were} dropped from the distances because too "
+                f"few sites are called in both samples of a pair (distance.on_uncomparable = drop): "
+                f"{join(list(dropped['sample']))}.",
+            )
+        )
+    if color_by in outcome.qc:
+        unknown = int(outcome.samples[color_by].isin(UNKNOWN).sum())
+        if unknown:
+            found.append(
+                Finding(
+                    "note",
+                    "Labels",
+                    f"{plural(unknown, 'sample')} of {number(len(outcome.samples))} without a "
+                    f"value in column '{color_by}': grey in the figures.",
+                )
+            )
+    else:
+        found.append(
+            Finding(
+                "note",
+                "Labels",
+                f"The sample sheet has no column '{color_by}', so cohorts colour the figures.",
+            )
+        )
+    founders = int(outcome.samples.cohort.isin(outcome.founders).sum())
+    if founders < FEW_FOUNDERS:
+        found.append(
+            Finding(
+                "warning",
+                "Few founders",
+                f"The panel and the axes of the PCA come from {plural(founders, 'sample')} only: "
+                "allele frequencies and maps are unsteady.",
+            )
+        )
+    return found
+
+
+def _duplicates(close: pd.DataFrame) -> list[Finding]:
+    alike = close[close.of_median < DUPLICATE_SHARE]
+    if not len(alike):
+        return []
+    pairs = [f"{row.sample_a} and {row.sample_b}" for row in alike.itertuples()]
+    listed = "; ".join(pairs[:10]) + (" and more" if len(pairs) > 10 else "")
+    one = len(alike) == 1
+    return [
+        Finding(
+            "warning",
+            "Duplicates",
+            f"{'A pair of samples is' if one else 'Pairs of samples are'} as alike as duplicates "
+            f"or identical twins: {listed}. Keep one of each unless twins are expected; duplicates "
+            "count twice in frequencies and serve as bridges in the geodesics.",
+        )
+    ]
+
+
+def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
+    found = []
+    drift = outcome.drift
+    usual = drift.mean_af_difference[drift.founder == "yes"].max()
+    for cohort in outcome.newcomers:
+        row = drift.loc[cohort]
+        if row.share_present < MIN_PRESENT:
+            found.append(
+                Finding(
+                    "warning",
+                    "Sites absent",
+                    f"Cohort {cohort} has only {percent(row.share_present)} of the panel's sites; "
+                    "the rest is missing there, and its distances rest on fewer sites.",
+                )
+            )
+        if row.call_rate < min_call_rate:
+            found.append(
+                Finding(
+                    "warning",
+                    "Call rate",
+                    f"Cohort {cohort} has a call rate of {percent(row.call_rate)} at the panel's "
+                    f"sites, below the {percent(min_call_rate)} that the panel asks of the "
+                    "founders.",
+                )
+            )
+        if (
+            row.mean_af_difference > DRIFT_FACTOR * row.expected_af_difference
+            and row.mean_af_difference > usual
+        ):
+            found.append(
+                Finding(
+                    "warning",
+                    "Allele frequencies",
+                    f"Allele frequencies of cohort {cohort} differ from the panel's by "
+                    f"{row.mean_af_difference:.3f} on average, where its size alone would give "
+                    f"{row.expected_af_difference:.3f} and the founders differ by at most "
+                    f"{usual:.3f}. Its ancestry may differ from theirs, or its genotyping.",
+                )
+            )
+    return found
+
+
+def _swaps(outcome: Outcome) -> list[Finding]:
+    steps = outcome.summary[outcome.summary.stage == "encode"].set_index(["cohort", "step"])
+    counts = steps["count"]
+    found = []
+    for cohort in outcome.cohorts:
+        turned = int(counts.get((cohort, "swapped_turned"), 0))
+        lost = int(counts.get((cohort, "swapped_ambiguous_dropped"), 0))
+        if not turned and not lost:
+            continue
+        text = f"Cohort {cohort} has REF and ALT swapped at {plural(turned + lost, 'panel site')}: "
+        text += f"{number(turned)} turned"
+        if lost:
+            text += (
+                f", {number(lost)} set to missing because the alleles (A/T or C/G) cannot tell a "
+                "swap from the other strand"
+            )
+        found.append(Finding("note", "Swapped alleles", text + "."))
+    return found
+
+
+def _geodesics(outcome: Outcome, number_type: str) -> list[Finding]:
+    found = []
+    n = len(outcome.samples)
+    floats: list[str] = []
+    for space, alpha in outcome.maps():
+        about = outcome.geodesics[space, alpha]
+        name = f"{SPACES[space]}, α = {about['value']:g}"
+        if about["unreachable_pairs"]:
+            found.append(
+                Finding(
+                    "warning",
+                    "Unreachable pairs",
+                    f"{plural(about['unreachable_pairs'], 'pair')} of samples have no finite "
+                    f"geodesic ({name}).",
+                )
+            )
+        if number_type == "auto" and about["number"]["dtype"] == "float64":
+            floats.append(name)
+        if alpha == "auto":
+            best = max(about["tried"].values(), default=0.0)
+            if best < AUTO_SHARE:
+                found.append(
+                    Finding(
+                        "warning",
+                        "Choice of α",
+                        f"At no α that auto tried are {percent(AUTO_SHARE, 0)} of the founder pairs "
+                        f"indirect ({SPACES[space]}; at most {percent(best)}): it took the largest, "
+                        f"{about['value']:g}.",
+                    )
+                )
+            if f"{about['value']:g}" in outcome.alphas:
+                continue  # the same geodesics are listed under their number
+        if about["indirect_pairs"] == 0:
+            found.append(
+                Finding(
+                    "note",
+                    "Plain distances",
+                    f"No pair is indirect ({name}): the geodesics are the plain distances to the "
+                    "power of α.",
+                )
+            )
+        elif about["indirect_pairs"] < FEW_BRIDGES * n:
+            found.append(
+                Finding(
+                    "note",
+                    "Few bridges",
+                    f"Only {plural(about['indirect_pairs'], 'pair')} "
+                    f"({percent(about['indirect_share'], 2)}) are indirect ({name}), about as many "
+                    "as a few duplicates or close relatives make by themselves: each joins its "
+                    f"twin to up to {number(max(n - 2, 0))} others. Read these geodesics as plain "
+                    "distances.",
+                )
+            )
+    if floats:
+        found.append(
+            Finding(
+                "note",
+                "Number type",
+                "Fixed-point numbers would have been too coarse, so 64-bit floating point was used: "
+                f"{'; '.join(dict.fromkeys(floats))}.",
+            )
+        )
+    return found
+
+
+def _maps(outcome: Outcome) -> list[Finding]:
+    found = []
+    for space, alpha in outcome.maps():
+        variance = outcome.variance[f"pcoa.{space}.alpha{alpha}"]
+        value = f"{outcome.geodesics[space, alpha]['value']:g}"
+        if alpha == "auto" and value in outcome.alphas:
+            continue
+        if variance and variance[0] > DOMINANT:
+            found.append(
+                Finding(
+                    "warning",
+                    "One-sided map",
+                    f"One coordinate carries {percent(variance[0])} of the PCoA of the "
+                    f"{SPACES[space]} at α = {value}: few distant samples decide that map, and all "
+                    "others fall together on it.",
+                )
+            )
+    return found

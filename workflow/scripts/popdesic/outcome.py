@@ -1,0 +1,219 @@
+"""What a finished run left in `results/`, read once for the figures and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .distance import metric_distances, tile_outputs
+from .qc import chunks
+from .results import read_table
+from .sheets import describe_samples, read_sheet
+from .store import read_json
+
+#: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
+DISTANCE_BLOCK = 1 << 22
+#: Rows that stand for all of them where a typical distance is looked for.
+PROBE_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Tables and counts of one run.
+
+    Attributes
+    ----------
+    folder : Path
+        `results/`.
+    cohorts, founders : list of str
+        All cohorts in sample order, and those that define the panel.
+    spaces, alphas : list of str
+        Of the geodesics, as in file names.
+    samples : DataFrame
+        The samples of the matrices and maps, in their order: `sample`, `cohort`, the sheet's
+        further columns.
+    qc : DataFrame
+        All samples that were read: `sample`, `cohort`, numeric `call_rate` and `heterozygosity`,
+        `keep`, the sheet's further columns.
+    summary : DataFrame
+        `stage`, `cohort`, `step`, integer `count`.
+    drift : DataFrame, one row a cohort
+        `qc/drift.tsv`, numeric.
+    panel : dict
+        `panel/counts.json`.
+    geodesics : dict
+        Statistics by (space, alpha).
+    variance : dict
+        Variance explained by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
+    """
+
+    folder: Path
+    cohorts: list[str]
+    founders: list[str]
+    spaces: list[str]
+    alphas: list[str]
+    samples: pd.DataFrame
+    qc: pd.DataFrame
+    summary: pd.DataFrame
+    drift: pd.DataFrame
+    panel: dict
+    geodesics: dict[tuple[str, str], dict]
+    variance: dict[str, list[float]]
+
+    @property
+    def newcomers(self) -> list[str]:
+        return [cohort for cohort in self.cohorts if cohort not in self.founders]
+
+    def maps(self) -> list[tuple[str, str]]:
+        """(space, alpha) of every geodesic, in the order of the configuration."""
+        return [(space, alpha) for space in self.spaces for alpha in self.alphas]
+
+    def embedding(self, name: str) -> pd.DataFrame:
+        """`embedding/{name}.tsv` with its coordinates as numbers, all else as strings."""
+        table = read_table(self.folder / "embedding" / f"{name}.tsv")
+        stem = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP"}[name.split(".")[0]]
+        for column in table.columns:
+            if column.removeprefix(stem).isdigit():
+                table[column] = pd.to_numeric(table[column])
+        return table
+
+
+def load_outcome(
+    folder: Path,
+    sheet: Path,
+    *,
+    cohorts: list[str],
+    founders: list[str],
+    spaces: list[str],
+    alphas: list[str],
+) -> Outcome:
+    """Read the tables of a run below `folder`; matrices and maps stay on disk."""
+    keys = [(space, alpha) for space in spaces for alpha in alphas]
+    variance = {"pca": read_json(folder / "embedding/pca.json")["variance_explained"]}
+    for space, alpha in keys:
+        name = f"pcoa.{space}.alpha{alpha}"
+        about = read_json(folder / "embedding" / f"{name}.json")
+        variance[name] = about["variance_explained"]
+    summary = read_table(folder / "qc/summary.tsv")
+    drift = read_table(folder / "qc/drift.tsv").set_index("cohort")
+    numbers = [column for column in drift.columns if column != "founder"]
+    drift[numbers] = drift[numbers].apply(pd.to_numeric, errors="coerce")
+    return Outcome(
+        folder=folder,
+        cohorts=cohorts,
+        founders=founders,
+        spaces=spaces,
+        alphas=alphas,
+        samples=describe_samples(folder / "distance/samples.tsv", sheet),
+        qc=_quality(folder, sheet, cohorts),
+        summary=summary.assign(count=summary["count"].astype(np.int64)),
+        drift=drift,
+        panel=read_json(folder / "panel/counts.json"),
+        geodesics={
+            (s, a): read_json(folder / "geodesic" / s / f"alpha{a}.json") for s, a in keys
+        },
+        variance=variance,
+    )
+
+
+def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:
+    measured = ["sample", "cohort", "call_rate", "heterozygosity", "keep"]
+    tables = [
+        read_table(folder / "qc" / f"{cohort}.samples.tsv").assign(cohort=cohort)[measured]
+        for cohort in cohorts
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    for column in ("call_rate", "heterozygosity"):
+        table[column] = pd.to_numeric(table[column], errors="coerce")
+    described = read_sheet(sheet, str(sheet))
+    further = [c for c in described.columns if c not in ("row", *measured[1:])]
+    return table.merge(described[further], on="sample", how="left", validate="one_to_one")
+
+
+@dataclass(frozen=True)
+class Distances:
+    """The distance matrix of a run, computed by blocks of rows so that it is never whole.
+
+    Attributes
+    ----------
+    folder : Path
+        `results/distance`.
+    metric : {'euclidean', 'manhattan', 'ibs'}
+    n_sites : int
+        Sites of the panel.
+    min_called : int
+        Pairs with fewer jointly called sites are infinitely far.
+    """
+
+    folder: Path
+    metric: str
+    n_sites: int
+    min_called: int
+
+    def _matrices(self) -> dict[str, np.ndarray]:
+        names = tile_outputs(self.metric)
+        return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
+
+    def __len__(self) -> int:
+        return len(self._matrices()["called"])
+
+    def rows(self, which: np.ndarray) -> np.ndarray:
+        """float64 (len(which), n) distances of these samples to all, zero to themselves."""
+        matrices = {name: matrix[which] for name, matrix in self._matrices().items()}
+        block = metric_distances(
+            matrices["squared"],
+            matrices["called"],
+            matrices.get("ibs0"),
+            metric=self.metric,
+            n_sites=self.n_sites,
+            min_called=self.min_called,
+        )
+        block[np.arange(len(which)), which] = 0.0
+        return block
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Row numbers and distances of consecutive runs of rows."""
+        n = len(self)
+        for first, last in chunks(n, max(1, DISTANCE_BLOCK // max(n, 1))):
+            which = np.arange(first, last)
+            yield which, self.rows(which)
+
+    def probe(self) -> np.ndarray:
+        """Finite distances of different samples, from at most PROBE_ROWS rows spread evenly."""
+        n = len(self)
+        which = np.unique(np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64))
+        block = self.rows(which)
+        other = np.arange(n)[None, :] != which[:, None]
+        return block[other & np.isfinite(block)]
+
+
+def closest_pairs(distances: Distances, names: list[str], n_pairs: int) -> pd.DataFrame:
+    """The pairs of samples with the smallest distances.
+
+    Returns
+    -------
+    DataFrame
+        `sample_a`, `sample_b`, `distance` and `of_median` (distance over the median of all
+        pairs), at most `n_pairs` rows, closest first.
+    """
+    best: list[tuple[float, int, int]] = []
+    for which, block in distances.blocks():
+        upper = np.arange(len(names))[None, :] > which[:, None]
+        values = np.where(upper & np.isfinite(block), block, np.inf).ravel()
+        chosen = np.argpartition(values, min(n_pairs, len(values)) - 1)[:n_pairs]
+        best += [
+            (float(values[k]), int(which[k // len(names)]), int(k % len(names)))
+            for k in chosen
+            if np.isfinite(values[k])
+        ]
+        best = sorted(best)[:n_pairs]
+    probed = distances.probe()
+    median = float(np.median(probed)) if probed.size else np.nan
+    return pd.DataFrame(
+        [(names[i], names[j], d, d / median if median > 0 else np.nan) for d, i, j in best],
+        columns=["sample_a", "sample_b", "distance", "of_median"],
+    )

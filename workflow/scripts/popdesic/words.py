@@ -1,0 +1,118 @@
+"""Human words for the names that steps and counts have in the result files."""
+
+from __future__ import annotations
+
+import re
+
+#: What each count of `qc/summary.tsv` is, with its unit, by stage and step.
+COUNTS: dict[tuple[str, str], tuple[str, str]] = {
+    ("ingest", "records"): ("Rows of the genotype file", "rows"),
+    ("ingest", "multiallelic"): ("dropped: more than one ALT allele", "rows"),
+    ("ingest", "indel"): ("dropped: insertion or deletion", "rows"),
+    ("ingest", "symbolic"): ("dropped: symbolic allele such as <DEL>", "rows"),
+    ("ingest", "star"): ("dropped: spanning deletion (*)", "rows"),
+    ("ingest", "no_alt"): ("dropped: no ALT allele", "rows"),
+    ("ingest", "non_acgt"): ("dropped: letters other than A, C, G, T", "rows"),
+    ("ingest", "unplaced"): ("dropped: no chromosome or position", "rows"),
+    ("ingest", "snps"): ("Biallelic SNPs", "rows"),
+    ("ingest", "duplicates"): ("dropped: the same SNP again", "rows"),
+    ("ingest", "sites"): ("Sites taken from the file", "sites"),
+    ("ingest", "samples"): ("Samples in the file", "samples"),
+    ("ingest", "missing"): ("Genotypes not called", "genotypes"),
+    ("ingest", "half_calls"): ("Half calls such as ./1, taken as not called", "genotypes"),
+    ("ingest", "haploid_calls"): ("Haploid calls", "genotypes"),
+    ("ingest", "phased"): ("Phased genotypes (phase is not used)", "genotypes"),
+    ("ingest", "unphased"): ("Unphased genotypes", "genotypes"),
+    ("qc", "samples"): ("Samples checked", "samples"),
+    ("qc", "samples below qc.min_sample_call_rate"): ("left out: call rate too low", "samples"),
+    ("encode", "samples"): ("Samples on the panel", "samples"),
+    ("encode", "panel_sites_found"): ("Panel sites found in the cohort", "sites"),
+    ("encode", "panel_sites_absent"): ("Panel sites absent, missing there", "sites"),
+    ("encode", "swapped_turned"): ("Panel sites with REF and ALT swapped, turned", "sites"),
+    ("encode", "swapped_ambiguous_dropped"): (
+        "Panel sites swapped and strand-ambiguous (A/T, C/G), missing there",
+        "sites",
+    ),
+    ("encode", "sites_not_on_panel"): ("Sites of the cohort that the panel has not", "sites"),
+    ("encode", "missing_genotypes"): ("Genotypes missing on the panel", "genotypes"),
+}
+
+STAGES = {
+    "ingest": "Reading the files",
+    "qc": "Checking the samples",
+    "encode": "Placing each cohort on the panel",
+}
+
+METRICS = {
+    "euclidean": "Euclidean (root of the summed squared genotype differences)",
+    "manhattan": "Manhattan (summed absolute genotype differences)",
+    "ibs": "IBS (one minus the share of alleles identical by state)",
+}
+
+MISSING = {
+    "pairwise": "two samples are compared over the sites called in both, scaled to all sites",
+    "imputed": "filled-in genotypes count as if they had been called",
+}
+
+SPACES = {"genotypes": "genotype distances", "pcs": "distances of the first principal components"}
+
+_FILTERS = {
+    "panel.exclude_contigs": "on a contig in use",
+    "panel.min_call_rate": "call rate at least",
+    "panel.min_maf": "minor allele frequency at least",
+    "panel.min_hwe_p": "Hardy-Weinberg p at least",
+}
+
+
+def describe_count(stage: str, step: str) -> tuple[str, str]:
+    """Words and unit of a count; the step's own name where it is a new one."""
+    return COUNTS.get((stage, step), (step.replace("_", " "), ""))
+
+
+def describe_filter(step: str) -> tuple[str, str]:
+    """Words for a step of the panel, and what its number is.
+
+    Returns
+    -------
+    words : str
+    kind : {'source', 'left', 'count'}
+        Sites of one founder, sites left after the step, or a mere count.
+    """
+    if match := re.fullmatch(r"sites of founder (.+)", step):
+        return f"sites of founder {match[1]}", "source"
+    if match := re.fullmatch(r"sites shared with founder (.+)", step):
+        return f"also in founder {match[1]}", "left"
+    if match := re.fullmatch(r"after ([\w.]+)(?: = (.+))?", step):
+        words = _FILTERS.get(match[1], match[1])
+        return (f"{words} {match[2]}" if match[2] else words), "left"
+    return step, "count"
+
+
+def number(value: float) -> str:
+    """A count with its thousands set apart by thin spaces, as in 18 989."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as a percentage; a share that is not zero or one never reads as 0 % or 100 %."""
+    if share != share:
+        return "NA"
+    least = 10**-digits
+    value = 100 * share
+    if 0 < value < least:
+        return f"< {least:g} %"
+    if 100 - least < value < 100:
+        return f"> {100 - least:g} %"
+    return f"{value:.{digits}f} %"
+
+
+def join(words: list[str], longest: int = 20) -> str:
+    """Words as a list in a sentence, cut after `longest` of them."""
+    if len(words) > longest:
+        return f"{', '.join(words[:longest])} and {number(len(words) - longest)} more"
+    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + "".join(words[-1:])
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 sample`, `2 samples`."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
