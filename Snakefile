@@ -13,6 +13,9 @@ min_version("9.0")
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"
@@ -21,6 +24,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/report.smk"
 
 
 localrules:
@@ -32,6 +36,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    report,
 
 
 rule all:
@@ -41,3 +46,4 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.report.input,

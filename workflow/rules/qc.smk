@@ -19,22 +19,22 @@ rule summarize_cohort:
     output:
         sites="results/qc/{cohort}.sites.tsv",
         samples="results/qc/{cohort}.samples.tsv",
-    params:
-        sheet=CONFIG["samples"],
-        rows=lambda wildcards: STUDY.digest_of(wildcards.cohort, "population"),
-        min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
-        code=code_of("qc"),
     log:
         "logs/summarize_cohort/{cohort}.log",
     benchmark:
         "benchmarks/summarize_cohort/{cohort}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 2
     resources:
         # One pass holds counts of a chunk of sites; the .bim is read whole.
         mem_mb=lambda wildcards, input, attempt: memory(200 + 2 * input_mb(input), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        sheet=CONFIG["samples"],
+        rows=lambda wildcards: STUDY.digest_of(wildcards.cohort, "population"),
+        min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
+        code=code_of("qc"),
     message:
         "Quality control of cohort {wildcards.cohort}"
     script:
@@ -49,19 +49,19 @@ rule summarize_filters:
         panel="results/panel/counts.json",
     output:
         "results/qc/summary.tsv",
-    params:
-        cohorts=COHORTS,
-        code=code_of("summary"),
     log:
         "logs/summarize_filters.log",
     benchmark:
         "benchmarks/summarize_filters.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: memory(100, attempt),
         runtime=lambda wildcards, attempt: minutes(1, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        cohorts=COHORTS,
+        code=code_of("summary"),
     message:
         "Table of what every filter took"
     script:
@@ -74,20 +74,20 @@ rule measure_drift:
         panel="results/panel/sites.tsv",
     output:
         "results/qc/drift.tsv",
-    params:
-        cohorts=COHORTS,
-        founders=STUDY.founders,
-        code=code_of("drift"),
     log:
         "logs/measure_drift.log",
     benchmark:
         "benchmarks/measure_drift.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, input, attempt: memory(300 + 6 * input_mb(input), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        cohorts=COHORTS,
+        founders=STUDY.founders,
+        code=code_of("drift"),
     message:
         "Drift of the cohorts from the panel"
     script:

@@ -1,15 +1,130 @@
 # Figures and the page that biologists read.
 #
-# needs   the tables of qc, panel, distance, geodesic, embedding
+# needs   results/qc/*, results/panel/*, results/distance/*.npy samples.tsv,
+#         results/geodesic/{space}/alpha{alpha}.json, results/embedding/*
 # gives   results/figures/*.svg *.png
 #         results/report/report.html   one self-contained page
 
+#: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
 FIGURES = [
-    "filters",
-    "samples",
-    "distances",
-    "alpha",
-    "pca",
-    "scree",
-    *[f"{m}.{s}.alpha{a}" for m in ("pcoa", "umap") for s in SPACES for a in ALPHAS],
+    ("filters", "filters", "Quality", {"figure": "Filters"}),
+    ("samples", "samples", "Quality", {"figure": "Samples"}),
+    ("sites", "sites", "Quality", {"figure": "Sites of the panel"}),
+    ("distances", "distances", "Distances", {"figure": "Distances"}),
+    ("alpha", "alpha", "Distances", {"figure": "Choice of alpha"}),
+    ("pca", "pca", "Maps", {"figure": "PCA", "space": "genotypes", "alpha": "-"}),
+    ("scree", "scree", "Maps", {"figure": "Scree", "space": "all", "alpha": "-"}),
+    *[
+        (f"{method}.{s}.alpha{a}", method, "Maps", {"figure": title, "space": s, "alpha": a})
+        for method, title in (("pcoa", "PCoA"), ("umap", "UMAP"))
+        for s in SPACES
+        for a in ALPHAS
+    ],
 ]
+#: Tables that the figures and the page are made of.
+OUTCOME = [
+    *expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
+    "results/qc/summary.tsv",
+    "results/qc/drift.tsv",
+    "results/panel/sites.tsv",
+    "results/panel/counts.json",
+    *expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
+    "results/distance/samples.tsv",
+    *expand("results/geodesic/{space}/alpha{alpha}.json", space=SPACES, alpha=ALPHAS),
+    "results/embedding/pca.tsv",
+    "results/embedding/pca.json",
+    *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),
+    *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
+]
+#: What tells a job which of these files there are.
+OUTCOME_OF = dict(cohorts=COHORTS, founders=STUDY.founders, spaces=SPACES, alphas=ALPHAS)
+#: Captions and template are read by the page itself: they are code to it.
+PAGE = digest(
+    "".join(
+        path.read_text("utf-8") for path in sorted((WORKFLOW / "workflow" / "report").iterdir())
+    )
+)
+
+
+rule report:
+    input:
+        "results/report/report.html",
+        expand("results/figures/{figure}.{end}", figure=[f[0] for f in FIGURES], end=["svg", "png"]),
+
+
+rule draw_figures:
+    input:
+        OUTCOME,
+    output:
+        svg=[
+            report(
+                f"results/figures/{name}.svg",
+                caption=f"../report/{caption}.rst",
+                category=category,
+                labels=labels,
+            )
+            for name, caption, category, labels in FIGURES
+        ],
+        png=expand("results/figures/{figure}.png", figure=[f[0] for f in FIGURES]),
+    log:
+        "logs/draw_figures.log",
+    benchmark:
+        "benchmarks/draw_figures.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # The matrices are mapped and read in blocks; the panel's table is read whole.
+        mem_mb=lambda wildcards, input, attempt: memory(
+            800 + 3 * input_mb(["results/panel/sites.tsv"]) + 16e-6 * n_samples(*COHORTS) ** 2,
+            attempt,
+        ),
+        runtime=lambda wildcards, attempt: minutes(
+            0.05 * len(FIGURES) + 2e-8 * n_samples(*COHORTS) ** 2, attempt
+        ),
+    params:
+        study=OUTCOME_OF,
+        distance=DISTANCE_RULE,
+        drawn=dict(
+            color_by=CONFIG["report"]["color_by"],
+            min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
+            min_maf=CONFIG["panel"]["min_maf"],
+        ),
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("figures/__init__", "outcome"),
+    message:
+        "Figures"
+    script:
+        "../scripts/draw_figures.py"
+
+
+rule write_report:
+    input:
+        OUTCOME,
+        figures=rules.draw_figures.output,
+    output:
+        "results/report/report.html",
+    log:
+        "logs/write_report.log",
+    benchmark:
+        "benchmarks/write_report.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # Closest pairs are looked for in blocks of the mapped matrices.
+        mem_mb=lambda wildcards, attempt: memory(700 + 16e-6 * n_samples(*COHORTS) ** 2, attempt),
+        runtime=lambda wildcards, attempt: minutes(0.2 + 1e-8 * n_samples(*COHORTS) ** 2, attempt),
+    params:
+        study=OUTCOME_OF,
+        distance=DISTANCE_RULE,
+        configuration=CONFIG,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        page=PAGE,
+        code=code_of("report", "outcome"),
+    message:
+        "Report"
+    script:
+        "../scripts/write_report.py"

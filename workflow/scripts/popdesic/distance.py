@@ -108,7 +108,7 @@ def assemble_tiles(
     Raises
     ------
     UserError
-        Tiles of different panels, or a pair below `min_called` with ``error``.
+        Tiles of different panels, a pair below `min_called` with ``error``, or no comparable pair.
     """
     names, cohorts, start, panels = [], [], {}, {}
     for cohort in order:
@@ -168,6 +168,12 @@ def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -
     while few[np.ix_(kept, kept)].any():
         involved = kept[few[np.ix_(kept, kept)].any(axis=1)]
         kept = kept[kept != involved[np.argmin(own[involved])]]
+    if len(kept) < 2:
+        raise UserError(
+            f"results/distance: no two samples have distance.min_called = {least} jointly called "
+            f"sites (most: {np.where(few, called, 0).max()}); lower it or loosen the filters of "
+            "the panel."
+        )
     return kept
 
 

@@ -163,7 +163,7 @@ def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _nothing_left(steps: dict[str, int], founders) -> str:
+def _nothing_left(steps: dict[str, int], founders: dict[str, Path]) -> str:
     left, before, took = 0, 0, ""
     for step, count in steps.items():
         if step.startswith("swapped REF/ALT") or (left and step.startswith("sites of founder")):

@@ -35,6 +35,8 @@ from .words import (
 
 #: Figures whose SVG is larger than this enter the page as PNG.
 MAX_INLINE_BYTES = 400_000
+#: Width of a figure on the page for each inch on paper.
+REM_PER_INCH = 8.3
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
 PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "umap-learn", "matplotlib")
@@ -224,7 +226,8 @@ def count_tables(outcome: Outcome) -> list[dict[str, Any]]:
             if any(counts):
                 rows.append({"words": words, "unit": unit, "counts": counts})
             else:
-                empty.append(words.removeprefix("dropped: "))
+                words = words.removeprefix("dropped: ")
+                empty.append(words[0].lower() + words[1:])
         tables.append({"stage": stage, "title": title, "rows": rows, "empty": empty})
     return tables
 
@@ -240,6 +243,8 @@ def filter_rows(outcome: Outcome) -> list[dict[str, Any]]:
             before = count
         elif kind == "source" and before is None:
             before = count
+        elif kind == "count" and not count:
+            continue
         rows.append({"words": words, "kind": kind, "count": count, "taken": taken})
     return rows
 
@@ -285,10 +290,15 @@ def parameter_rows(configuration: dict, schema: dict | None = None, prefix: str 
                 "value": _value(value),
                 "default": _value(about.get("default")),
                 "changed": value != about.get("default"),
-                "description": about.get("description", "").replace("`", ""),
+                "description": _code(about.get("description", "")),
             }
         )
     return rows
+
+
+def _code(text: str) -> Markup:
+    """Text with what stands between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text)))
 
 
 def _value(value: Any) -> str:
@@ -353,9 +363,17 @@ def embed_figure(stem: Path, alt: str) -> Markup:
     if svg.stat().st_size <= MAX_INLINE_BYTES:
         return Markup(inline_svg(svg.read_text("utf-8"), stem.name, alt))
     data = base64.b64encode(Path(f"{stem}.png").read_bytes()).decode()
+    with open(svg, encoding="utf-8") as file:
+        width = ElementTree.fromstring(file.read()).get("width")
     return Markup(
-        f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data}">'
+        f'<img alt="{html.escape(alt)}" style="{_width(width)}" '
+        f'src="data:image/png;base64,{data}">'
     )
+
+
+def _width(points: str) -> str:
+    """Style that gives all figures letters of the same size; `points` as in 518.4pt."""
+    return f"max-width:{float(points.removesuffix('pt')) / 72 * REM_PER_INCH:.1f}rem"
 
 
 def inline_svg(text: str, name: str, alt: str) -> str:
@@ -384,6 +402,9 @@ def inline_svg(text: str, name: str, alt: str) -> str:
         # Line breaks between elements, not within text, only make the page larger.
         if element.tail and not element.tail.strip():
             element.tail = "\n"
+    root.set("style", _width(root.get("width")))
+    for key in ("width", "height"):  # the page decides; viewBox keeps the proportions
+        del root.attrib[key]
     root.set("role", "img")
     root.set("aria-label", alt)
     return ElementTree.tostring(root, encoding="unicode")

@@ -54,7 +54,7 @@ MISSING = {
     "imputed": "filled-in genotypes count as if they had been called",
 }
 
-SPACES = {"genotypes": "genotype distances", "pcs": "distances of the first principal components"}
+SPACES = {"genotypes": "genotype distances", "pcs": "principal-component distances"}
 
 _FILTERS = {
     "panel.exclude_contigs": "on a contig in use",

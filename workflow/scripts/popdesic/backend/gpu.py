@@ -41,7 +41,7 @@ from .kernels import (
 )
 
 #: Pinned host memory of one stream of planes, unless the caller says otherwise.
-HOST_BYTES = 2 << 30
+HOST_BYTES = 1 << 30
 #: Share of the free device memory that a product may take.
 DEVICE_SHARE = 0.9
 #: Device memory for the rows of a result on their way to the host.
@@ -203,7 +203,11 @@ class BitgemmStream:
     def _add(self, words: list, n_sites: int) -> None:
         total_words = divide_up(n_sites, 64)
         on_device = [isinstance(array, cupy.ndarray) for array in words]
-        self._make_buffers(total_words, not all(on_device))
+        to_pin = [
+            not there and not _is_pinned(array)
+            for array, there in zip(words, on_device, strict=True)
+        ]
+        self._make_buffers(total_words, not all(on_device), any(to_pin))
         if any(on_device):
             self._compute.wait_event(cupy.cuda.get_current_stream().record())
         for first in range(0, total_words, self._range_words):
@@ -279,27 +283,30 @@ class BitgemmStream:
             )
         )
 
-    def _make_buffers(self, total_words: int, staged: bool) -> None:
-        """Buffers for ranges as long as memory allows, at most `total_words`."""
+    def _make_buffers(self, total_words: int, staged: bool, pinned: bool) -> None:
+        """Buffers for ranges as long as memory allows, at most `total_words`.
+
+        `staged`: some planes come from the host; `pinned`: some of them are not in pinned memory.
+        Pinned memory is slow to get, and asking for free memory waits for the device: both are
+        left alone where the buffers at hand will do.
+        """
         letters = max(1, len(self.plan.letters))
         packed = divide_up(
             sum(packed_bytes(side.n_samples, letters, 1) for side in self._sides), STAGE_WORDS
         )
         stored = sum(side.word_bytes for side in self._sides)
-        have_staged = bool(self._a.raw) or not staged
-        budget = self.backend.free_bytes()
-        if self._range_words:
-            if self._range_words >= total_words and have_staged:
-                return
-            budget += packed * self._range_words
-            budget += 2 * stored * self._range_words if self._a.raw else 0
+        ready = (bool(self._a.raw) or not staged) and (bool(self._a.pinned) or not pinned)
+        needed = divide_up(total_words, STAGE_WORDS) * STAGE_WORDS
+        if ready and self._range_words >= needed:
+            return
+        budget = self.backend.free_bytes() + packed * self._range_words
+        budget += 2 * stored * self._range_words if self._a.raw else 0
         per_word = packed + (2 * stored if staged else 0)
         longest = min(budget // per_word, PACKED_BYTES // packed, self.plan.site_limit // 64)
         if staged:
             longest = min(longest, self.backend.host_bytes // (2 * stored))
-        longest = max(STAGE_WORDS, longest // STAGE_WORDS * STAGE_WORDS)
-        longest = min(longest, divide_up(total_words, STAGE_WORDS) * STAGE_WORDS)
-        if longest <= self._range_words and have_staged:
+        longest = min(needed, max(STAGE_WORDS, longest // STAGE_WORDS * STAGE_WORDS))
+        if ready and longest <= self._range_words:
             return
         self._compute.synchronize()
         self._copy.synchronize()
@@ -307,11 +314,12 @@ class BitgemmStream:
         for side in self._sides:
             side.packed, side.raw, side.pinned = None, [], []
         for side in self._sides:
-            n_stages = longest // STAGE_WORDS
-            side.packed = cupy.empty(packed_bytes(side.n_samples, letters, n_stages), np.uint8)
+            n_bytes = packed_bytes(side.n_samples, letters, longest // STAGE_WORDS)
+            side.packed = cupy.empty(n_bytes, np.uint8)
+            words = side.word_bytes // 8 * longest
             if staged:
-                words = side.word_bytes // 8 * longest
                 side.raw = [cupy.empty(words, np.uint64) for _ in range(2)]
+            if pinned:
                 side.pinned = [cupyx.empty_pinned(words, np.uint64) for _ in range(2)]
         # buffers came from the current stream's pool; both streams may use them from here on
         cupy.cuda.get_current_stream().synchronize()

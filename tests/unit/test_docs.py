@@ -1,0 +1,77 @@
+"""Documentation and lock files that must not drift from what they describe."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from popdesic.sheets import load_config, load_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def key_table() -> str:
+    """The table of all configuration keys, from the schema."""
+    lines = ["| key | default | meaning |", "|---|---|---|"]
+
+    def add(properties: dict, prefix: str) -> None:
+        for key, schema in properties.items():
+            if "properties" in schema:
+                add(schema["properties"], f"{prefix}{key}.")
+            else:
+                default = yaml.safe_dump(schema["default"], default_flow_style=True, width=1000)
+                default = default.splitlines()[0].replace("|", "\\|")
+                lines.append(f"| `{prefix}{key}` | `{default}` | {schema['description']} |")
+
+    add(load_schema("config")["properties"], "")
+    return "\n".join(lines)
+
+
+def test_config_readme_lists_every_key():
+    text = (ROOT / "config" / "README.md").read_text()
+    found = re.search(r"<!-- keys: .*? -->\n(.*)\n<!-- end of keys -->", text, re.S).group(1)
+    assert found == key_table()
+
+
+def test_example_config_spells_out_the_defaults():
+    written = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    defaults = load_config({})
+    for block in written.keys() - {"report"}:
+        assert written[block] == defaults[block], block
+
+
+def test_conda_environment_follows_the_pins():
+    pins = dict(
+        re.findall(r"^([a-z0-9-]+)==([^ ;]+)", (ROOT / "requirements.txt").read_text(), re.M)
+    )
+    names = {"python-isal": "isal"}
+    wanted = yaml.safe_load((ROOT / "envs" / "popdesic.yaml").read_text())["dependencies"]
+    for entry in wanted:
+        name, _, version = entry.partition("=")
+        if "=" in entry and ">" not in entry:
+            pinned = re.findall(
+                rf"^{names.get(name, name)}==([^ ;]+)",
+                (ROOT / "requirements.txt").read_text(),
+                re.M,
+            )
+            assert version in pinned, entry
+    assert pins
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", "requirements-gpu.txt"]
+)
+def test_lock_files_name_no_index(name):
+    text = (ROOT / name).read_text()
+    assert "://" not in text
+    assert text.count("--hash=sha256:") > 50
+
+
+def test_version_is_one():
+    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.M).group(1)
+    import popdesic
+
+    assert popdesic.__version__ == version
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()

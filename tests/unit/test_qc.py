@@ -1,0 +1,190 @@
+"""Quality control: Hardy-Weinberg in exact fractions, counts and call rates by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+import scipy.stats
+from popdesic import qc
+from popdesic.backend.genotype_cpu import add_by_sample, count_by_group
+from popdesic.errors import UserError
+from popdesic.qc import chunks, hwe_exact, summarize_cohort
+from study import make_cohorts, write_raw
+
+
+def run(tmp_path: Path, cohort, min_call_rate: float = 0.9, populations: dict | None = None):
+    """Summarise a cohort; return counts and both tables."""
+    if populations is None:
+        populations = dict(zip(cohort.samples, cohort.populations, strict=True))
+    counts = summarize_cohort(
+        write_raw(tmp_path / "raw", cohort),
+        populations,
+        tmp_path / "sites.tsv",
+        tmp_path / "samples.tsv",
+        min_sample_call_rate=min_call_rate,
+    )
+    read = {"sep": "\t", "keep_default_na": False, "na_values": {"af": ["NA"]}}
+    return counts, *(pd.read_csv(tmp_path / f"{n}.tsv", **read) for n in ("sites", "samples"))
+
+
+# --- Hardy-Weinberg -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("midp", [True, False])
+def test_hwe_of_all_small_samples(midp):
+    counts = [(r, h, a) for r in range(9) for h in range(9) for a in range(9) if r + h + a <= 16]
+    found = hwe_exact(*np.array(counts).T, midp=midp)
+    for (n_ref, n_het, n_alt), p in zip(counts, found, strict=True):
+        if n_het + 2 * min(n_ref, n_alt) == 0:
+            assert p == 1.0
+        else:
+            # sums of a few dozen doubles, each off by some units of the last place
+            exact = float(reference.hwe_exact(n_ref, n_het, n_alt, midp))
+            assert p == pytest.approx(exact, rel=1e-11), (n_ref, n_het, n_alt)
+
+
+@pytest.mark.parametrize("counts", [(57, 14, 50), (1469, 138, 5), (0, 500, 0), (300, 0, 300)])
+def test_hwe_of_large_samples(counts):
+    found = hwe_exact(*(np.array([n]) for n in counts))[0]
+    # log-gamma of thousands loses up to four digits of sixteen
+    assert found == pytest.approx(float(reference.hwe_exact(*counts)), rel=1e-9)
+
+
+def test_hwe_published_value():
+    # Wigginton, Cutler and Abecasis 2005: n = 100, 21 copies of the rare allele, 17 or more
+    # heterozygotes are as they should be; 5 are not.
+    assert hwe_exact(np.array([87]), np.array([5]), np.array([8]), midp=False)[0] < 1e-6
+
+
+def test_hwe_is_close_to_chi_square_where_that_holds():
+    n_ref, n_het, n_alt = 2500 - 30, 5000 + 60, 2500 - 30
+    n = n_ref + n_het + n_alt
+    p = (2 * n_ref + n_het) / (2 * n)
+    expected = np.array([n * p * p, 2 * n * p * (1 - p), n * (1 - p) ** 2])
+    chi = scipy.stats.chisquare([n_ref, n_het, n_alt], expected, ddof=1).pvalue
+    found = hwe_exact(*(np.array([x]) for x in (n_ref, n_het, n_alt)))[0]
+    # both approximate the same tail; with 10 000 samples they differ in the third digit
+    assert found == pytest.approx(chi, rel=5e-3)
+
+
+def test_hwe_is_symmetric_and_independent_of_order():
+    rng = np.random.default_rng(1)
+    r, h, a = rng.integers(0, 60, (3, 200))
+    found = hwe_exact(r, h, a)
+    np.testing.assert_allclose(hwe_exact(a, h, r), found, rtol=1e-12)  # other order of sums
+    order = rng.permutation(200)
+    np.testing.assert_array_equal(hwe_exact(r[order], h[order], a[order]), found[order])
+    assert ((found > 0) & (found <= 1)).all()
+
+
+# --- counting kernels ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 63, 64, 65])
+def test_counts_by_group_and_by_sample(n_samples):
+    rng = np.random.default_rng(n_samples)
+    genotypes = rng.integers(-1, 3, (37, n_samples)).astype(np.int8)
+    rows = np.frombuffer(reference.bed_bytes(genotypes)[3:], np.uint8).reshape(37, -1)
+    group = rng.integers(-1, 3, n_samples)
+    by_group = np.empty((37, 3, 4), np.int64)
+    count_by_group(rows, group, 3, by_group)
+    by_sample = np.zeros((n_samples, 4), np.int64)
+    add_by_sample(rows, by_sample)
+    for state, genotype in enumerate((0, 1, 2, -1)):
+        hits = genotypes == genotype
+        np.testing.assert_array_equal(by_sample[:, state], hits.sum(axis=0))
+        for g in range(3):
+            np.testing.assert_array_equal(by_group[:, g, state], hits[:, group == g].sum(axis=1))
+
+
+def test_chunks():
+    assert list(chunks(10, 4)) == [(0, 4), (4, 8), (8, 10)]
+    assert list(chunks(0, 4)) == []
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [7, 16_384])
+def test_tables(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(qc, "CHUNK_SITES", chunk)
+    monkeypatch.setattr(qc.chunks, "__defaults__", (chunk,))
+    cohort = make_cohorts((11,), n_sites=50, missing=0.05)[0]
+    cohort.genotypes[:20, 3] = -1  # N03: below 0.8
+    genotypes = cohort.genotypes
+    counts, sites, samples = run(tmp_path, cohort, 0.8)
+    assert counts == {"samples": 11, "samples_left_out": 1, "sites": 50}
+
+    called = (genotypes >= 0).sum(axis=0)
+    assert samples["sample"].tolist() == cohort.samples
+    assert samples.population.tolist() == cohort.populations
+    assert samples.n_called.tolist() == called.tolist()
+    assert samples.n_missing.tolist() == (50 - called).tolist()
+    # tables hold six significant digits
+    np.testing.assert_allclose(samples.call_rate, called / 50, rtol=1e-5)
+    np.testing.assert_allclose(
+        samples.heterozygosity, (genotypes == 1).sum(axis=0) / called, rtol=1e-5
+    )
+    assert samples["sample"][samples.keep == "no"].tolist() == ["N03"]
+
+    kept = np.array([name != "N03" for name in cohort.samples])
+    among = genotypes[:, kept]
+    for column, genotype in (("n_ref", 0), ("n_het", 1), ("n_alt", 2), ("n_missing", -1)):
+        assert sites[column].tolist() == (among == genotype).sum(axis=1).tolist(), column
+    there = list(sites[["chrom", "pos", "id", "ref", "alt"]].itertuples(index=False, name=None))
+    assert there == [(int(chrom), *rest) for chrom, *rest in cohort.sites]
+    af = np.where(among >= 0, among, 0).sum(axis=1) / (2 * (among >= 0).sum(axis=1))
+    np.testing.assert_allclose(sites.af, af, rtol=1e-5)
+    p_values = {}
+    for population in ("P", "Q"):
+        chosen = genotypes[:, kept & (np.array(cohort.populations) == population)]
+        p_values[population] = [
+            float(reference.hwe_exact(*((row == g).sum() for g in (0, 1, 2))))
+            if len(set(row[row >= 0])) > 1 or (row == 1).any()
+            else 1.0
+            for row in chosen
+        ]
+        np.testing.assert_allclose(sites[f"hwe_p_{population}"], p_values[population], rtol=1e-5)
+    np.testing.assert_allclose(sites.hwe_p_min, np.min([*p_values.values()], axis=0), rtol=1e-5)
+
+
+def test_call_rate_at_the_limit_is_kept(tmp_path):
+    cohort = make_cohorts((4,), n_sites=20, missing=0)[0]
+    cohort.genotypes[:2, 0] = -1
+    cohort.genotypes[:3, 1] = -1
+    _, _, samples = run(tmp_path, cohort, 0.9)
+    assert samples.keep.tolist() == ["no" if k == 1 else "yes" for k in range(4)]
+
+
+def test_sites_without_calls(tmp_path):
+    cohort = make_cohorts((4,), n_sites=20, missing=0)[0]
+    cohort.genotypes[5] = -1
+    _, sites, _ = run(tmp_path, cohort, 0.5)
+    assert np.isnan(sites.af[5])
+    assert sites.hwe_p_min[5] == 1
+    assert sites.n_missing[5] == 4
+
+
+def test_samples_without_population(tmp_path):
+    cohort = make_cohorts((4,), n_sites=20)[0]
+    _, sites, samples = run(tmp_path, cohort, populations={})
+    assert set(samples.population) == {"NA"}
+    assert "hwe_p_NA" in sites
+
+
+def test_sample_without_a_genotype(tmp_path):
+    cohort = make_cohorts((4,), n_sites=20)[0]
+    cohort.genotypes[:, 2] = -1
+    with pytest.raises(UserError, match="sample 'N02' has no called genotype at any of 20 sites"):
+        run(tmp_path, cohort)
+    assert not list(tmp_path.glob("*.tsv"))
+
+
+def test_no_sample_passes(tmp_path):
+    cohort = make_cohorts((4,), n_sites=20, missing=0)[0]
+    cohort.genotypes[:8] = -1
+    with pytest.raises(UserError, match=r"call rate of at least 0\.9 .*best: 0\.6000"):
+        run(tmp_path, cohort)
+    assert not list(tmp_path.glob("*.tsv"))

@@ -1,0 +1,20 @@
+"""All figures of the study."""
+
+from pathlib import Path
+
+from popdesic.figures import draw_figures
+from popdesic.log import logged
+from popdesic.outcome import Distances, load_outcome
+
+with logged(snakemake.log[0]) as log:
+    results = Path(snakemake.output[0]).parents[1]
+    outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)
+    names = draw_figures(
+        outcome,
+        Distances(
+            results / "distance", n_sites=outcome.panel["n_sites"], **snakemake.params.distance
+        ),
+        results / "figures",
+        **snakemake.params.drawn,
+    )
+    log.info("drawn: %s", ", ".join(names))

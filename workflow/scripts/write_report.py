@@ -1,0 +1,22 @@
+"""The page that biologists read."""
+
+from pathlib import Path
+
+from popdesic.log import log_counts, logged
+from popdesic.outcome import Distances, load_outcome
+from popdesic.report import write_report
+
+with logged(snakemake.log[0]) as log:
+    out = Path(snakemake.output[0])
+    results = out.parents[1]
+    outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)
+    counts = write_report(
+        outcome,
+        Distances(
+            results / "distance", n_sites=outcome.panel["n_sites"], **snakemake.params.distance
+        ),
+        Path(snakemake.input.figures[0]).parent,
+        snakemake.params.configuration,
+        out,
+    )
+    log_counts(log, counts)
