@@ -6,6 +6,7 @@ numpy. Nothing of the planes, their packing or the plans is in it.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 
 import numpy as np
@@ -328,6 +329,68 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
             ]
             assert all(np.array_equal(found[0], other) for other in found[1:])
             assert (found[0][0].diagonal() == 0).all()
+
+
+@pytest.mark.gpu
+def test_equals_the_cpu_backend(gpu_device):
+    """Both backends, the same integers, for every term list."""
+    pytest.importorskip("numba")
+    from popdesic.backend.cpu import CpuBackend
+
+    rng = np.random.default_rng(11)
+    a, b = draw_genotypes(rng, 260, 5003, 0.1), draw_genotypes(rng, 131, 5003, 0)
+    pa, pb = make_planes(a, True, rng), make_planes(b, False, rng)
+    cpu, gpu = CpuBackend(2), GpuBackend()
+    for terms in TERMS.values():
+        for left, right in ((pa, pb), (pb, pa), (pa, pa), (pb, pb)):
+            assert np.array_equal(gpu.bitgemm(left, right, terms), cpu.bitgemm(left, right, terms))
+    for planes in (pa, pb):
+        for terms in (SQUARED, SQUARED_IBS0, IBS):
+            assert np.array_equal(
+                gpu.bitgemm(planes, None, terms), cpu.bitgemm(planes, None, terms)
+            )
+
+
+def read_genotypes(path) -> np.ndarray:
+    """Genotypes (n_samples, n_sites) of a biallelic VCF, read without any of the package."""
+    codes = {"0/0": 0, "0/1": 1, "1/0": 1, "1/1": 2}
+    with gzip.open(path, "rt") as lines:
+        columns = [
+            [codes.get(cell[:3].replace("|", "/"), MISSING) for cell in line.split("\t")[9:]]
+            for line in lines
+            if not line.startswith("#")
+        ]
+    return np.array(columns, np.uint8).T
+
+
+@pytest.mark.gpu
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ("hapmap3_957/hapmap3_957", "kg1_chr22_564/kg1_chr22_dev564"))
+def test_real_genotypes(gpu_device, shared_data, name):
+    """Real genotypes: all micro-kernels and the CPU against float64 matrix products.
+
+    Sums of products of small integers stay below 2**53, where float64 is exact.
+    """
+    pytest.importorskip("numba")
+    from popdesic.backend.cpu import CpuBackend
+
+    genotypes = read_genotypes(shared_data / f"{name}.vcf.gz")
+    rng = np.random.default_rng(12)
+    called = (genotypes != MISSING).astype(np.float64)
+    dosage = np.where(genotypes == MISSING, 0, genotypes).astype(np.float64)
+    squared = (dosage**2) @ called.T
+    squared = squared + squared.T - 2 * dosage @ dosage.T
+    expected = np.stack([squared, called @ called.T]).astype(np.int64)
+    planes = make_planes(genotypes, True, rng)
+    kernel_names = kernels.supported_kernels(gpu_device)
+    for backend in (CpuBackend(2), *(GpuBackend(kernel=kernel) for kernel in kernel_names)):
+        assert np.array_equal(backend.bitgemm(planes, None, SQUARED), expected)
+    filled = planes.without_mask()
+    found = [
+        backend.bitgemm(filled, None, SQUARED_IBS0)
+        for backend in (CpuBackend(2), *(GpuBackend(kernel=kernel) for kernel in kernel_names))
+    ]
+    assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
 @pytest.mark.gpu

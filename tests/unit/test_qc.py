@@ -65,8 +65,8 @@ def test_hwe_is_close_to_chi_square_where_that_holds():
     expected = np.array([n * p * p, 2 * n * p * (1 - p), n * (1 - p) ** 2])
     chi = scipy.stats.chisquare([n_ref, n_het, n_alt], expected, ddof=1).pvalue
     found = hwe_exact(*(np.array([x]) for x in (n_ref, n_het, n_alt)))[0]
-    # both approximate the same tail; with 10 000 samples they differ in the third digit
-    assert found == pytest.approx(chi, rel=5e-3)
+    # one outcome more or less in a tail of discrete steps: 0.004 of p = 0.23 here
+    assert found == pytest.approx(chi, rel=2e-2)
 
 
 def test_hwe_is_symmetric_and_independent_of_order():

@@ -83,6 +83,11 @@ def principal_components(
         The sign makes the component's largest absolute founder score positive.
     explained : float64 array, (n_components,)
         Share of the founders' total variance.
+
+    Raises
+    ------
+    UserError
+        The founders do not differ at any site.
     """
     relationship = products / np.maximum(called, 1)
     among = relationship[np.ix_(founders, founders)]
@@ -90,13 +95,26 @@ def principal_components(
     k = min(n_components, size - 1)
     values, vectors = eigh(among, subset_by_index=[size - k, size - 1])
     values, vectors = values[::-1], vectors[:, ::-1]
-    positive = values > 1e-9 * values[0]
+    positive = values > 1e-9 * values[:1]
+    if not positive.any():
+        raise UserError(
+            f"results/panel/sites.tsv: the {size} founder samples have no component of variation "
+            "(PCA needs two that differ); add samples or sites."
+        )
     values, vectors = values[positive], vectors[:, positive]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     vectors = vectors * np.sign(largest)
     scores = relationship[:, founders] @ (vectors / np.sqrt(values))
     scores[founders] = vectors * np.sqrt(values)
     return scores, values / np.trace(among)
+
+
+def _require_finite(distances: np.ndarray) -> None:
+    if not np.isfinite(distances).all():
+        raise UserError(
+            "results/geodesic: some pairs have no finite geodesic, so they have no common map; "
+            "set distance.on_uncomparable to drop."
+        )
 
 
 def principal_coordinates(distances: np.ndarray, n_components: int):
@@ -113,11 +131,7 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     UserError
         A distance is infinite.
     """
-    if not np.isfinite(distances).all():
-        raise UserError(
-            "results/geodesic: some pairs have no finite geodesic, so they have no common map; "
-            "set distance.on_uncomparable to drop."
-        )
+    _require_finite(distances)
     centred = distances**2
     centred -= centred.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
@@ -129,7 +143,7 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     values = np.maximum(values, 0.0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
-    return vectors * np.sign(largest) * np.sqrt(values), values / total
+    return vectors * np.sign(largest) * np.sqrt(values), values / (total or 1.0)
 
 
 def umap_coordinates(
@@ -137,22 +151,30 @@ def umap_coordinates(
 ) -> np.ndarray:
     """A UMAP map (McInnes et al. 2018) from precomputed distances, by umap-learn.
 
-    Distances are divided by their median, which changes no neighbourhood but keeps float32 inside
-    umap-learn from underflow at large alpha. One thread, seeded, so that a rerun gives the same.
+    Distances are divided by the median of those above zero, which changes no neighbourhood but
+    keeps float32 inside umap-learn from underflow at large alpha. One thread, seeded, so that a
+    rerun gives the same.
 
     Returns
     -------
     float64 array, (n, 2)
-    """
-    import umap  # its own compilation takes seconds: only who needs it pays
 
+    Raises
+    ------
+    UserError
+        A distance is infinite, or there are fewer than five samples.
+    """
+    _require_finite(distances)
     if len(distances) < 5:
         raise UserError(
             f"embedding: UMAP needs at least 5 samples, this study has {len(distances)}; "
             "add samples or read the PCA instead."
         )
+    import umap  # its own compilation takes seconds: only who needs it pays
+
     n_neighbors = min(neighbors, len(distances) - 1)
-    scaled = distances / np.median(distances[np.triu_indices(len(distances), 1)])
+    positive = distances[distances > 0]
+    scaled = distances / (np.median(positive) if positive.size else 1.0)
     model = umap.UMAP(
         n_neighbors=n_neighbors,
         min_dist=min_dist,

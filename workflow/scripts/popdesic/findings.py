@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .figures.style import UNKNOWN
 from .geodesic import AUTO_SHARE
-from .outcome import Outcome
+from .outcome import UNKNOWN, Outcome
 from .words import SPACES, join, number, percent, plural
 
 #: A newcomer with a smaller share of the panel's sites is reported.
@@ -105,7 +104,7 @@ def _samples(outcome: Outcome, color_by: str, least: float) -> list[Finding]:
                 "warning",
                 "Samples left out",
                 f"{plural(len(dropped), 'sample')} {were} dropped from the distances because too "
-                f"few sites are called in both samples of a pair (distance.on_uncomparable = drop): "
+                "few sites are called in both samples of a pair (distance.on_uncomparable = drop): "
                 f"{join(list(dropped['sample']))}.",
             )
         )
@@ -246,9 +245,9 @@ def _geodesics(outcome: Outcome, number_type: str) -> list[Finding]:
                     Finding(
                         "warning",
                         "Choice of α",
-                        f"At no α that auto tried are {percent(AUTO_SHARE, 0)} of the founder pairs "
-                        f"indirect ({SPACES[space]}; at most {percent(best)}): it took the largest, "
-                        f"{about['value']:g}.",
+                        f"At no α that auto tried are {percent(AUTO_SHARE, 0)} of the founder "
+                        f"pairs indirect ({SPACES[space]}; at most {percent(best)}): it took the "
+                        f"largest, {about['value']:g}.",
                     )
                 )
             if f"{about['value']:g}" in outcome.alphas:
@@ -279,8 +278,8 @@ def _geodesics(outcome: Outcome, number_type: str) -> list[Finding]:
             Finding(
                 "note",
                 "Number type",
-                "Fixed-point numbers would have been too coarse, so 64-bit floating point was used: "
-                f"{'; '.join(dict.fromkeys(floats))}.",
+                "Fixed-point numbers would have been too coarse, so 64-bit floating point was "
+                f"used: {'; '.join(dict.fromkeys(floats))}.",
             )
         )
     return found

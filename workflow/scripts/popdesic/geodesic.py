@@ -56,7 +56,8 @@ class Number:
     def store(self, weights: np.ndarray) -> np.ndarray:
         """float64 weights in this type; infinite ones become its infinity."""
         if self.dtype != "int32":
-            return weights.astype(self.dtype)
+            with np.errstate(over="ignore"):
+                return weights.astype(self.dtype)
         with np.errstate(invalid="ignore"):
             scaled = np.rint(weights * self.scale)
         return np.where(np.isfinite(scaled), scaled, INFINITY_INT32).astype(np.int32)
@@ -81,8 +82,22 @@ class Statistics:
 
 
 def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
-    """``d**alpha`` in float64, (n, n); zero stays zero, infinity stays infinite."""
-    return distances**alpha
+    """``d**alpha`` in float64, (n, n); zero stays zero, infinity stays infinite.
+
+    Raises
+    ------
+    UserError
+        A finite distance has no finite weight.
+    """
+    with np.errstate(over="ignore"):
+        weights = distances**alpha
+    overflown = np.isinf(weights) & np.isfinite(distances)
+    if overflown.any():
+        raise UserError(
+            f"config/config.yaml: geodesic.alpha = {alpha:g} makes a weight too large for a "
+            f"number of the distance {distances[overflown].max():.6g}; lower it."
+        )
+    return weights
 
 
 def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Number:
@@ -91,12 +106,8 @@ def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Num
     Fixed-point int32 is associative, so its results depend on no order; its scale is the power of
     two that gives the founders' largest weight HEADROOM below overflow. ``auto`` takes it where
     half a unit on each of BOUND_HOPS hops is at most FIXED_TOLERANCE of the smallest weight above
-    a thousandth of the median, or where all weights are integers that fit; else float64.
-
-    Raises
-    ------
-    UserError
-        ``int32`` was asked for and no pair has a finite positive weight.
+    a thousandth of the median, or where all weights are integers that fit; else float64. So is
+    float64 where no weight is finite and positive, whatever is wanted.
     """
     if wanted in ("float32", "float64"):
         return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
@@ -185,11 +196,16 @@ def close_weights(
     Raises
     ------
     UserError
-        A sample has no finite geodesic to any other.
+        A sample has no finite geodesic to any other, or a weight leaves the range of its type.
     """
     weights = fermat_weights(distances, alpha)
     chosen = choose_number(weights, founders, number)
     direct = chosen.store(weights)
+    if chosen.dtype == "float32" and not _fits_float32(weights):
+        raise UserError(
+            f"config/config.yaml: geodesic.number is float32, which cannot hold the weights at "
+            f"alpha = {alpha:g}; set it to auto or float64."
+        )
     del weights
     closure = direct.copy()
     close_paths(closure, backend)
@@ -201,6 +217,13 @@ def close_weights(
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
         )
     return closure, chosen, _statistics(closure, direct, founders, chosen)
+
+
+def _fits_float32(values: np.ndarray) -> bool:
+    """False when a positive finite value would become infinite or lose digits near zero."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    limits = np.finfo(np.float32)
+    return not positive.size or bool(positive.max() <= limits.max and positive.min() >= limits.tiny)
 
 
 def _statistics(closure, direct, founders, number: Number) -> Statistics:
@@ -274,7 +297,8 @@ def measure_geodesics(
     alpha : str
         A number, or ``auto``.
     lengths_out, closure_out : Path
-        float32 (n, n) Fermat distances, and the closure in its native type.
+        Fermat distances (n, n), float32 unless that cannot hold them (a large alpha), then
+        float64; and the closure in its native type.
     statistics_out : Path
         JSON: alpha, number type with its error bound, share of indirect pairs.
     """
@@ -289,7 +313,12 @@ def measure_geodesics(
         distances, among, names, backend, alpha=value, number=number
     )
     about |= {"value": value, "number": asdict(chosen), **asdict(statistics)}
-    write_npy(lengths_out, chosen.value(closure).astype(np.float32))
+    lengths = chosen.value(closure)
+    if _fits_float32(lengths):
+        lengths = lengths.astype(np.float32)
+    else:
+        log.warning("lengths at alpha %g leave the range of float32: written as float64", value)
+    write_npy(lengths_out, lengths)
     write_npy(closure_out, closure)
     write_json(statistics_out, about)
     return about

@@ -15,6 +15,8 @@ from .results import read_table
 from .sheets import describe_samples, read_sheet
 from .store import read_json
 
+#: Values that mean "not known" in a sheet.
+UNKNOWN = ("", "NA")
 #: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
 DISTANCE_BLOCK = 1 << 22
 #: Rows that stand for all of them where a typical distance is looked for.
@@ -113,9 +115,7 @@ def load_outcome(
         summary=summary.assign(count=summary["count"].astype(np.int64)),
         drift=drift,
         panel=read_json(folder / "panel/counts.json"),
-        geodesics={
-            (s, a): read_json(folder / "geodesic" / s / f"alpha{a}.json") for s, a in keys
-        },
+        geodesics={(s, a): read_json(folder / "geodesic" / s / f"alpha{a}.json") for s, a in keys},
         variance=variance,
     )
 

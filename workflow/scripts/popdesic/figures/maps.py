@@ -58,9 +58,7 @@ def draw_umap(
     figure, (left, right) = new_figure(2, colouring.entries(values, umap.cohort))
     second = "PC2" if "PC2" in pca else "PC1"
     for axes, table, x, y in ((left, pca, "PC1", second), (right, umap, "UMAP1", "UMAP2")):
-        draw_points(
-            axes, table[x].to_numpy(), table[y].to_numpy(), values, table.cohort, colouring
-        )
+        draw_points(axes, table[x].to_numpy(), table[y].to_numpy(), values, table.cohort, colouring)
     left.set(title="PCA", xlabel=_axis("PC", 1, variance), ylabel=_axis("PC", 2, variance))
     _few_ticks(left)
     right.set(title=title, xlabel="UMAP 1 (no unit)", ylabel="UMAP 2 (no unit)")

@@ -26,6 +26,8 @@ from .style import (
 MAX_CONTIGS = 40
 #: Samples that are named beside their point at most.
 MAX_NAMES = 8
+#: Height of such a name as a share of the axis.
+NAME_ROW = 0.055
 #: Bars of the frequency spectrum.
 SPECTRUM_BARS = 25
 
@@ -104,8 +106,6 @@ def draw_samples(outcome: Outcome, values: pd.Series, colouring: Colouring, leas
         colouring,
     )
     axes.scatter(lost.heterozygosity, 100 * lost.call_rate, s=30, c="black", marker="x", zorder=3)
-    if len(lost) <= MAX_NAMES:
-        _name_points(axes, lost)
     axes.axhline(100 * least, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
     axes.annotate(
         f"qc.min_sample_call_rate = {least:g}",
@@ -118,7 +118,11 @@ def draw_samples(outcome: Outcome, values: pd.Series, colouring: Colouring, leas
         color="#404040",
     )
     lowest = float(np.nanmin([*table.call_rate, least]))
-    axes.set_ylim(100 * lowest - 1.5 - 0.05 * (100 - 100 * lowest), 100.4)
+    bottom = 100 * lowest - 1.5 - 0.05 * (100 - 100 * lowest)
+    named = lost if len(lost) <= MAX_NAMES else lost.iloc[:0]
+    gap = NAME_ROW * (100 - bottom)
+    axes.set_ylim(bottom - gap * len(named), 100.4)
+    _name_points(axes, named, NAME_ROW * (100.4 - bottom + gap * len(named)))
     axes.set(
         xlabel="heterozygosity (share of called genotypes)", ylabel="call rate (% of the sites)"
     )
@@ -126,13 +130,13 @@ def draw_samples(outcome: Outcome, values: pd.Series, colouring: Colouring, leas
     return figure
 
 
-def _name_points(axes, table: pd.DataFrame) -> None:
-    """Names right of their points, each below the one before it where they would touch."""
+def _name_points(axes, table: pd.DataFrame, gap: float) -> None:
+    """Names beside their points, each `gap` below the one before it where they would touch."""
     low, high = axes.get_xlim()
     middle = (low + high) / 2
     taken = np.inf
     for row in table.sort_values("call_rate", ascending=False).itertuples():
-        height = min(100 * row.call_rate, taken - 0.9)
+        height = min(100 * row.call_rate, taken - gap)
         taken = height
         right = row.heterozygosity > middle
         axes.annotate(

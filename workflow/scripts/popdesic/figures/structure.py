@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ..geodesic import AUTO_SHARE
-from ..outcome import Distances, Outcome
-from .style import ACCENT, ALARM, MARKERS, PALETTE, UNKNOWN, Colouring, new_figure, shorten
+from ..outcome import UNKNOWN, Distances, Outcome
+from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
 
 #: Rows of the heatmap at most; larger matrices are averaged over runs of samples.
 HEATMAP_CELLS = 600

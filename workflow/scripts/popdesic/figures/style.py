@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from ..outcome import UNKNOWN
 from ..store import atomic_path
 from ..words import number
 
@@ -34,8 +35,6 @@ ALARM = PALETTE[3]
 MAX_LABELS = len(PALETTE)
 #: A numeric column with more values than this is a scale, not a set of labels.
 MAX_VALUES = 12
-#: Values that mean "not known" in a sheet.
-UNKNOWN = ("", "NA")
 #: Inches of a whole-width figure, of one row of its legend, and dots an inch of the PNG.
 WIDTH, HEIGHT, LEGEND_ROW, DPI = 7.2, 3.1, 0.155, 200
 #: More points than this go into the SVG as one picture instead of one mark each.
@@ -82,6 +81,7 @@ def save_figure(figure: Figure, stem: Path) -> None:
             format="svg",
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
+    figure.set_layout_engine("none")  # the layout stands: no need to find it again
     with atomic_path(Path(f"{stem}.png")) as temporary:
         figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
 

@@ -1,0 +1,160 @@
+"""Result files of a made-up run, small and as awkward as a test wants them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from popdesic.outcome import Distances, Outcome, load_outcome
+from popdesic.results import write_npy, write_table
+from popdesic.sheets import load_config
+from popdesic.store import write_json
+
+SPACES = ["genotypes", "pcs"]
+ALPHAS = ["2", "auto"]
+N_SITES = 40
+
+
+def make_results(
+    folder: Path,
+    cohorts: dict[str, list[str]],
+    founders: list[str],
+    columns: dict[str, list[str]] | None = None,
+    *,
+    left_out: tuple[str, ...] = (),
+    drift: dict[str, dict[str, float]] | None = None,
+    geodesic: dict | None = None,
+    encode: dict[str, dict[str, int]] | None = None,
+) -> tuple[Outcome, Distances]:
+    """Write a run's results below `folder` and read them.
+
+    Parameters
+    ----------
+    cohorts : dict
+        Samples of each cohort, in sample order.
+    columns : dict
+        Further columns of the sample sheet, values for all samples in that order.
+    left_out : tuple of str
+        Samples below the call rate.
+    drift, encode : dict
+        What differs from a cohort that agrees with the panel.
+    geodesic : dict
+        What differs from a closure with a fifth of the pairs indirect.
+    """
+    rng = np.random.default_rng(7)
+    rows = [(sample, cohort) for cohort, samples in cohorts.items() for sample in samples]
+    sheet = pd.DataFrame(rows, columns=["sample", "cohort"]).assign(**(columns or {}))
+    results = folder / "results"
+    path = folder / "samples.tsv"
+    sheet.to_csv(path, sep="\t", index=False)
+    kept = sheet[~sheet["sample"].isin(left_out)].reset_index(drop=True)
+    n = len(kept)
+
+    summary = []
+    drifts = []
+    for cohort, samples in cohorts.items():
+        out = [sample in left_out for sample in samples]
+        table = pd.DataFrame({"sample": samples, "population": "NA"})
+        table["n_called"], table["n_missing"] = N_SITES, 0
+        table["call_rate"] = np.where(out, 0.5, 0.99)
+        table["heterozygosity"] = rng.uniform(0.2, 0.3, len(samples))
+        table["keep"] = np.where(out, "no", "yes")
+        write_table(results / f"qc/{cohort}.samples.tsv", table)
+        summary += [
+            ("ingest", cohort, "records", N_SITES + 2),
+            ("ingest", cohort, "indel", 2),
+            ("ingest", cohort, "star", 0),
+            ("qc", cohort, "samples", len(samples)),
+        ]
+        counts = {"panel_sites_found": N_SITES, "swapped_turned": 0}
+        counts |= (encode or {}).get(cohort, {})
+        summary += [("encode", cohort, step, count) for step, count in counts.items()]
+        drifts.append(
+            {
+                "cohort": cohort,
+                "founder": "yes" if cohort in founders else "no",
+                "panel_sites_present": N_SITES,
+                "share_present": 1.0,
+                "call_rate": 0.99,
+                "mean_af_difference": 0.01,
+                "expected_af_difference": 0.01,
+                "af_correlation": 0.99,
+                **(drift or {}).get(cohort, {}),
+            }
+        )
+    write_table(
+        results / "qc/summary.tsv",
+        pd.DataFrame(summary, columns=["stage", "cohort", "step", "count"]),
+    )
+    write_table(results / "qc/drift.tsv", pd.DataFrame(drifts))
+
+    steps = {f"sites of founder {founders[0]}": N_SITES + 10, "after panel.min_maf = 0.01": N_SITES}
+    write_json(
+        results / "panel/counts.json",
+        {"digest": "0123456789ab", "n_sites": N_SITES, "steps": steps},
+    )
+    panel = pd.DataFrame(
+        {
+            "chrom": np.repeat(["1", "2"], N_SITES // 2),
+            "pos": np.arange(N_SITES) + 1,
+            "id": ".",
+            "ref": "A",
+            "alt": "G",
+            "af": rng.uniform(0.05, 0.95, N_SITES),
+            "mode": 0,
+            "n_called": n,
+        }
+    )
+    (results / "panel/sites.tsv").write_text(
+        f"# panel 0123456789ab, {N_SITES} sites\n" + panel.to_csv(sep="\t", index=False)
+    )
+
+    genotypes = rng.integers(0, 3, (n, N_SITES))
+    squared = ((genotypes[:, None] - genotypes[None]) ** 2).sum(axis=2).astype(np.int64)
+    write_npy(results / "distance/squared.npy", squared)
+    write_npy(results / "distance/called.npy", np.full((n, n), N_SITES, np.int64))
+    write_table(results / "distance/samples.tsv", kept[["sample", "cohort"]])
+
+    scores = pd.DataFrame(rng.normal(size=(n, 4)), columns=[f"PC{i}" for i in range(1, 5)])
+    maps = {"pca": scores}
+    for space in SPACES:
+        for alpha in ALPHAS:
+            maps[f"pcoa.{space}.alpha{alpha}"] = scores.rename(
+                columns=lambda name: name.replace("PC", "PCo")
+            )
+            maps[f"umap.{space}.alpha{alpha}"] = scores[["PC1", "PC2"]].set_axis(
+                ["UMAP1", "UMAP2"], axis=1
+            )
+            about = {
+                "alpha": alpha,
+                "value": 2.0 if alpha == "2" else 4.0,
+                "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0},
+                "pairs": n * (n - 1) // 2,
+                "indirect_pairs": n * (n - 1) // 10,
+                "indirect_share": 0.2,
+                "founder_indirect_share": 0.2,
+                "median_stretch_of_indirect": 1.1,
+                "unreachable_pairs": 0,
+            }
+            if alpha == "auto":
+                about["tried"] = {"1": 0.0, "2": 0.1, "4": 0.25}
+            about |= geodesic or {}
+            write_json(results / f"geodesic/{space}/alpha{alpha}.json", about)
+    for name, table in maps.items():
+        written = pd.concat([kept[["sample"]], table, kept.drop(columns="sample")], axis=1)
+        write_table(results / f"embedding/{name}.tsv", written)
+        if not name.startswith("umap"):
+            write_json(
+                results / f"embedding/{name}.json",
+                {"samples": n, "variance_explained": [0.4, 0.2, 0.1, 0.0001]},
+            )
+    outcome = load_outcome(
+        results, path, cohorts=list(cohorts), founders=founders, spaces=SPACES, alphas=ALPHAS
+    )
+    return outcome, Distances(results / "distance", "euclidean", N_SITES, 1)
+
+
+def configuration(**report: str) -> dict:
+    """The default configuration with another `report` block."""
+    return load_config({"report": report})

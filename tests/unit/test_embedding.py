@@ -1,0 +1,286 @@
+"""PCA, PCoA and UMAP against dense matrices."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from popdesic import embedding
+from popdesic.embedding import (
+    compute_pca,
+    compute_pcoa,
+    principal_components,
+    principal_coordinates,
+    standardized_products,
+    umap_coordinates,
+    write_embedding,
+)
+from popdesic.errors import UserError
+from study import make_cohorts, write_raw
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Three cohorts on disk: prefixes, genotypes (n, n_sites), founders' frequency and mask."""
+
+    def build(missing: float, n_sites: int = 300):
+        cohorts = make_cohorts((14, 11, 9), n_sites=n_sites, missing=missing)
+        prefixes = [write_raw(tmp_path / c.name / "genotypes", c) for c in cohorts]
+        genotypes = np.concatenate([c.genotypes.T for c in cohorts])
+        genotypes[:, 5] = 0  # monomorphic
+        founders = np.repeat([c.founder for c in cohorts], [len(c.samples) for c in cohorts])
+        for cohort, prefix in zip(cohorts, prefixes, strict=True):
+            cohort.genotypes[5] = 0
+            write_raw(prefix, cohort)
+        called = np.maximum((genotypes[founders] >= 0).sum(axis=0), 1)
+        af = np.where(genotypes[founders] >= 0, genotypes[founders], 0).sum(axis=0) / (2 * called)
+        return cohorts, prefixes, genotypes, founders, af
+
+    return build
+
+
+def same_up_to_sign(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found, expected * signs, atol=tolerance)
+
+
+# --- PCA ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [64, 2048])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_products(study, monkeypatch, missing, chunk):
+    monkeypatch.setattr(embedding, "CHUNK_SITES", chunk)
+    _, prefixes, genotypes, _, af = study(missing)
+    products, called = standardized_products(prefixes, af)
+    there = (genotypes[:, (af > 0) & (af < 1)] >= 0).astype(int)
+    np.testing.assert_array_equal(called, there @ there.T)
+    # sums of 300 terms in another order
+    np.testing.assert_allclose(
+        products / called, reference.relationship(genotypes, af), rtol=1e-11, atol=1e-12
+    )
+
+
+def test_pca_of_complete_genotypes_is_the_svd(study):
+    _, prefixes, genotypes, founders, af = study(0.0)
+    scores, explained = principal_components(*standardized_products(prefixes, af), founders, 6)
+    expected, shares = reference.pca_scores(genotypes, af, founders, 6)
+    # eigenvectors of products instead of the SVD: half the digits in the worst case
+    same_up_to_sign(scores, expected, 1e-9)
+    np.testing.assert_allclose(explained, shares, rtol=1e-10)
+    largest = np.abs(scores[founders]).argmax(axis=0)
+    assert (scores[founders][largest, np.arange(6)] > 0).all(), "the sign is fixed"
+
+
+def test_pca_with_missing_genotypes(study):
+    _, prefixes, genotypes, founders, af = study(0.1)
+    scores, explained = principal_components(*standardized_products(prefixes, af), founders, 5)
+    related = reference.relationship(genotypes, af)
+    among = related[np.ix_(founders, founders)]
+    values, vectors = np.linalg.eigh(among)
+    values, vectors = values[::-1][:5], vectors[:, ::-1][:, :5]
+    same_up_to_sign(scores, related[:, founders] @ vectors / np.sqrt(values), 1e-10)
+    np.testing.assert_allclose(explained, values / np.trace(among), rtol=1e-10)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_a_copy_of_a_founder_gets_its_scores(study, missing):
+    """Projection: a newcomer with a founder's genotypes lies where the founder lies."""
+    _, _, genotypes, founders, af = study(missing)
+    complete = np.where(genotypes < 0, 0, genotypes)
+    everyone = np.concatenate([complete, complete[founders]])
+    z = reference.standardized(everyone, af)
+    called = np.full((len(z), len(z)), float(z.shape[1]))
+    mask = np.concatenate([founders, np.zeros(founders.sum(), bool)])
+    scores, _ = principal_components(z @ z.T, called, mask, 8)
+    # a product with the eigenvectors over their values' roots: 1e-16 over the smallest of them
+    np.testing.assert_allclose(scores[len(genotypes) :], scores[mask], atol=1e-10)
+
+
+def test_newcomers_do_not_move_the_axes(study):
+    _, prefixes, _, founders, af = study(0.05)
+    products, called = standardized_products(prefixes, af)
+    scores, explained = principal_components(products, called, founders, 4)
+    among = np.ix_(founders, founders)
+    alone, shares = principal_components(
+        products[among], called[among], np.ones(founders.sum(), bool), 4
+    )
+    np.testing.assert_array_equal(scores[founders], alone)
+    np.testing.assert_array_equal(explained, shares)
+
+
+def test_no_more_components_than_there_are(study):
+    _, prefixes, _, founders, af = study(0.0)
+    products, called = standardized_products(prefixes, af)
+    scores, explained = principal_components(products, called, founders, 100)
+    assert scores.shape == (34, len(explained))
+    assert len(explained) <= founders.sum() - 1
+    assert explained.sum() <= 1 + 1e-12
+    two = np.zeros(34, bool)
+    two[:2] = True
+    assert principal_components(products, called, two, 5)[0].shape == (34, 1)
+
+
+def test_monomorphic_panel_has_no_components():
+    zeros = np.zeros((6, 6))
+    with pytest.raises(UserError, match="no component"):
+        principal_components(zeros, zeros, np.ones(6, bool), 3)
+
+
+@pytest.fixture
+def pca(study, tmp_path):
+    """Run `compute_pca` with one sample dropped from the distances."""
+    cohorts, prefixes, genotypes, founders, af = study(0.02)
+    rows = "".join(f"1\t{k}\trs{k}\tA\tC\t{p:.17g}\t0\t10\n" for k, p in enumerate(af.tolist()))
+    header = "# panel x, 300 sites\nchrom\tpos\tid\tref\talt\taf\tmode\tn_called\n"
+    (tmp_path / "sites.tsv").write_text(header + rows)
+    names = [(name, c.name) for c in cohorts for name in c.samples]
+    kept = [k for k, (name, _) in enumerate(names) if name != "S03"]
+    lines = [f"{names[k][0]}\t{names[k][1]}\n" for k in kept]
+    (tmp_path / "order.tsv").write_text("sample\tcohort\n" + "".join(lines))
+    sheet = [f"{name}\t{cohort}\tpop{name}\n" for name, cohort in reversed(names)]
+    (tmp_path / "samples.tsv").write_text("sample\tcohort\tpopulation\n" + "".join(sheet))
+    statistics = compute_pca(
+        prefixes,
+        tmp_path / "sites.tsv",
+        tmp_path / "order.tsv",
+        tmp_path / "samples.tsv",
+        founders={"north", "south"},
+        components=4,
+        table_out=tmp_path / "pca.tsv",
+        scores_out=tmp_path / "pca.npy",
+        statistics_out=tmp_path / "pca.json",
+    )
+    return tmp_path, statistics, [names[k] for k in kept], (genotypes[kept], af, founders[kept])
+
+
+def test_pca_files(pca):
+    folder, statistics, names, (genotypes, af, founders) = pca
+    scores = np.load(folder / "pca.npy")
+    table = pd.read_csv(folder / "pca.tsv", sep="\t")
+    assert list(table.columns) == [
+        "sample", "PC1", "PC2", "PC3", "PC4", "cohort", "population",
+    ]  # fmt: skip
+    assert table["sample"].tolist() == [name for name, _ in names]
+    assert table.cohort.tolist() == [cohort for _, cohort in names]
+    assert table.population.tolist() == [f"pop{name}" for name, _ in names]
+    np.testing.assert_allclose(table.filter(like="PC"), scores, rtol=1e-5)  # six digits are written
+    related = reference.relationship(genotypes, af)
+    values, vectors = np.linalg.eigh(related[np.ix_(founders, founders)])
+    expected = related[:, founders] @ vectors[:, ::-1][:, :4] / np.sqrt(values[::-1][:4])
+    same_up_to_sign(scores, expected, 1e-9)
+    assert json.loads((folder / "pca.json").read_text()) == statistics
+    assert statistics["samples"] == 33
+    assert len(statistics["variance_explained"]) == 4
+
+
+# --- PCoA ---------------------------------------------------------------------------------------
+
+
+def euclidean(points: np.ndarray) -> np.ndarray:
+    return np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+
+
+def test_pcoa_recovers_euclidean_distances():
+    points = np.random.default_rng(1).normal(size=(20, 4)) * [8, 4, 2, 1]
+    coordinates, explained = principal_coordinates(euclidean(points), 4)
+    np.testing.assert_allclose(euclidean(coordinates), euclidean(points), atol=1e-9)
+    variances = np.linalg.svd(points - points.mean(axis=0))[1] ** 2
+    np.testing.assert_allclose(explained, variances / variances.sum(), rtol=1e-9)
+    np.testing.assert_allclose(coordinates.mean(axis=0), 0, atol=1e-9)
+
+
+def test_pcoa_of_distances_that_are_not_euclidean():
+    rng = np.random.default_rng(2)
+    distances = rng.uniform(1, 2, (12, 12))
+    distances = np.tril(distances, -1) + np.tril(distances, -1).T
+    before = distances.copy()
+    coordinates, explained = principal_coordinates(distances, 11)
+    np.testing.assert_array_equal(distances, before)
+    assert np.isfinite(coordinates).all()
+    centring = np.eye(12) - 1 / 12
+    values = np.linalg.eigvalsh(-0.5 * centring @ distances**2 @ centring)[::-1]
+    np.testing.assert_allclose((coordinates**2).sum(axis=0), np.maximum(values[:11], 0), atol=1e-10)
+    positive = values[values > 1e-12].sum()
+    np.testing.assert_allclose(explained, np.maximum(values[:11], 0) / positive, atol=1e-10)
+
+
+def test_pcoa_needs_finite_distances():
+    distances = np.ones((5, 5)) - np.eye(5)
+    distances[0, 1] = distances[1, 0] = np.inf
+    with pytest.raises(UserError, match="no finite geodesic"):
+        principal_coordinates(distances, 2)
+
+
+def test_pcoa_of_identical_samples():
+    coordinates, explained = principal_coordinates(np.zeros((4, 4)), 2)
+    assert (coordinates == 0).all()
+    assert (explained == 0).all()
+
+
+def test_pcoa_files(tmp_path):
+    points = np.random.default_rng(3).normal(size=(8, 3))
+    np.save(tmp_path / "lengths.npy", euclidean(points).astype(np.float32))
+    rows = "".join(f"S{k}\ta\n" for k in range(8))
+    (tmp_path / "order.tsv").write_text("sample\tcohort\n" + rows)
+    statistics = compute_pcoa(
+        tmp_path / "lengths.npy",
+        tmp_path / "order.tsv",
+        tmp_path / "order.tsv",
+        components=3,
+        table_out=tmp_path / "pcoa.tsv",
+        statistics_out=tmp_path / "pcoa.json",
+    )
+    table = pd.read_csv(tmp_path / "pcoa.tsv", sep="\t")
+    assert list(table.columns) == ["sample", "PCo1", "PCo2", "PCo3", "cohort"]
+    found = euclidean(table.filter(like="PCo").to_numpy())
+    np.testing.assert_allclose(found, euclidean(points), atol=1e-4)  # float32, six digits written
+    assert (
+        statistics["variance_explained"]
+        == json.loads((tmp_path / "pcoa.json").read_text())["variance_explained"]
+    )
+
+
+# --- UMAP ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_umap_needs_finite_distances(value):
+    distances = np.ones((8, 8)) - np.eye(8)
+    distances[0, 1] = distances[1, 0] = value
+    with pytest.raises(UserError, match="no finite geodesic"):
+        umap_coordinates(distances, neighbors=3, min_dist=0.3, seed=1)
+
+
+def test_umap_needs_five_samples():
+    with pytest.raises(UserError, match="UMAP needs at least 5 samples, this study has 4"):
+        umap_coordinates(np.ones((4, 4)), neighbors=3, min_dist=0.3, seed=1)
+
+
+def test_umap_is_the_same_every_time():
+    """Two clusters far apart, most pairs of one at distance zero; the unit does not matter."""
+    points = np.concatenate([np.zeros((22, 2)), np.random.default_rng(4).normal(40, 1, (8, 2))])
+    distances = euclidean(points)
+    assert np.median(distances[np.triu_indices(30, 1)]) == 0
+    maps = [
+        umap_coordinates(scale * distances, neighbors=5, min_dist=0.3, seed=seed)
+        for scale, seed in ((1, 1), (1, 1), (2.0**100, 1), (1, 2))
+    ]
+    assert maps[0].shape == (30, 2)
+    assert np.isfinite(maps[0]).all()
+    assert maps[0].tobytes() == maps[1].tobytes() == maps[2].tobytes()
+    assert maps[0].tobytes() != maps[3].tobytes()
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_table_keeps_names_and_columns(tmp_path):
+    samples = pd.DataFrame(
+        {"sample": ["001", "NA", "x y"], "cohort": ["a", "a", "b"], "site": ["", "NA", "é"]}
+    )
+    write_embedding(tmp_path / "t.tsv", samples, np.array([[1.5, -2], [0, 1e-9], [3, 4]]), "PC")
+    assert (tmp_path / "t.tsv").read_text() == (
+        "sample\tPC1\tPC2\tcohort\tsite\n001\t1.5\t-2\ta\t\nNA\t0\t1e-09\ta\tNA\nx y\t3\t4\tb\té\n"
+    )

@@ -1,0 +1,412 @@
+"""Fermat geodesics against Floyd-Warshall: exact in integers, bounded in floats."""
+
+import json
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from popdesic import geodesic
+from popdesic.backend.cpu import INFINITY_INT32, CpuBackend, infinity
+from popdesic.errors import UserError
+from popdesic.geodesic import (
+    AUTO_ALPHAS,
+    BASE_SIZE,
+    choose_number,
+    close_paths,
+    close_weights,
+    find_alpha,
+    insert_paths,
+    measure_geodesics,
+)
+from scipy.sparse.csgraph import floyd_warshall
+
+DTYPES = ("int32", "float32", "float64")
+#: Around the base case and the first levels of the recursion.
+SIZES = (1, 2, 3, 63, 64, 65, 127, 128, 129, 200, 257)
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return CpuBackend(2)
+
+
+def draw_weights(rng, n: int, dtype: str, holes: float = 0.0) -> np.ndarray:
+    """Symmetric integer weights of many sizes, some infinite, so that long paths pay."""
+    weights = np.exp(rng.uniform(0, 12, (n, n))).astype(dtype)
+    weights[rng.random((n, n)) < holes] = infinity(np.dtype(dtype))
+    weights = np.minimum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    return np.rint(weights) if dtype != "int32" else weights
+
+
+def wide(w: np.ndarray) -> np.ndarray:
+    """Weights in float64 with a true infinity."""
+    return np.where(w == infinity(w.dtype), np.inf, w.astype(np.float64))
+
+
+def shortest(weights: np.ndarray) -> np.ndarray:
+    """SciPy's float64 Floyd-Warshall; zero off the diagonal is an edge, infinity is none."""
+    n = len(weights)
+    dense = np.ma.masked_array(weights, mask=np.isinf(weights) | np.eye(n, dtype=bool))
+    return floyd_warshall(dense)
+
+
+def draw_distances(rng, n: int, n_dimensions: int = 3) -> np.ndarray:
+    """Euclidean distances of points with two near-duplicates."""
+    points = rng.normal(size=(n, n_dimensions))
+    points[-1] = points[0] + 1e-3
+    difference = points[:, None, :] - points[None, :, :]
+    return np.sqrt((difference**2).sum(axis=2))
+
+
+def close(distances, backend, *, alpha=2.0, number="float64", founders=None, names=None):
+    n = len(distances)
+    founders = np.ones(n, bool) if founders is None else founders
+    names = [f"S{k}" for k in range(n)] if names is None else names
+    return close_weights(distances, founders, names, backend, alpha=alpha, number=number)
+
+
+# --- the recursion ------------------------------------------------------------------------------
+
+
+def test_worked_example(backend):
+    """Three individuals at distances 1, 2 and sqrt 2: at alpha 2 the middle one is a bridge."""
+    distances = np.array([[0, 1, 2], [1, 0, np.sqrt(2)], [2, np.sqrt(2), 0]])
+    for number in DTYPES:
+        closure, chosen, statistics = close(distances, backend, alpha=2, number=number)
+        # sqrt(2)**2 is off by one unit of float64; float32 and fixed point round it to 2
+        np.testing.assert_allclose(
+            chosen.value(closure), [[0, 1, 3], [1, 0, 2], [3, 2, 0]], rtol=1e-15
+        )
+        assert (statistics.indirect_pairs, statistics.pairs) == (1, 3)
+        assert statistics.median_stretch_of_indirect == pytest.approx(4 / 3)
+    closure, chosen, statistics = close(distances, backend, alpha=1)
+    np.testing.assert_array_equal(closure, distances)
+    assert statistics.indirect_pairs == 0
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.9])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_closure_against_scipy(backend, dtype, n, holes):
+    weights = draw_weights(np.random.default_rng(n), n, dtype, holes)
+    w = weights.copy()
+    close_paths(w, backend)
+    # integers below 2**24: every sum is exact in every type
+    np.testing.assert_array_equal(wide(w), shortest(wide(weights)))
+
+
+@pytest.mark.parametrize("n", [3, 30, 70])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_closure_against_the_triple_loop(backend, dtype, n):
+    weights = draw_weights(np.random.default_rng(n), n, dtype, 0.5)
+    w = weights.copy()
+    close_paths(w, backend)
+    np.testing.assert_array_equal(wide(w), reference.floyd_warshall(wide(weights)))
+
+
+@pytest.mark.parametrize("n", [65, 150])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_laws(backend, dtype, n):
+    weights = draw_weights(np.random.default_rng(n), n, dtype, 0.3)
+    w = weights.copy()
+    close_paths(w, backend)
+    np.testing.assert_array_equal(w, w.T)
+    assert (np.diagonal(w) == 0).all()
+    assert (w <= weights).all()
+    lengths = wide(w)
+    for k in range(n):
+        assert (lengths <= lengths[:, k, None] + lengths[None, k, :]).all()
+    again = w.copy()
+    close_paths(again, backend)
+    np.testing.assert_array_equal(again, w)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_permutation(backend, dtype):
+    rng = np.random.default_rng(1)
+    weights = draw_weights(rng, 140, dtype, 0.3)
+    order = rng.permutation(140)
+    w, permuted = weights.copy(), np.ascontiguousarray(weights[np.ix_(order, order)])
+    close_paths(w, backend)
+    close_paths(permuted, backend)
+    np.testing.assert_array_equal(permuted, w[np.ix_(order, order)])
+
+
+@pytest.mark.parametrize("new", [1, 2, 63, 65, 130, 199])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_insertion_equals_from_scratch(backend, dtype, new):
+    n = 200
+    weights = draw_weights(np.random.default_rng(new), n, dtype, 0.2)
+    scratch = weights.copy()
+    close_paths(scratch, backend)
+    inserted, old = weights.copy(), n - new
+    close_paths(inserted[:old, :old], backend)
+    inserted[:old, old:] = -1  # the upper right block is neither read nor written
+    insert_paths(inserted, old, backend)
+    assert (inserted[:old, old:] == -1).all()
+    inserted[:old, old:] = inserted[old:, :old].T
+    np.testing.assert_array_equal(inserted, scratch)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threads_agree_in_floats(dtype):
+    distances = draw_distances(np.random.default_rng(2), 200)
+    results = []
+    for threads in (1, 2):
+        closure, _, _ = close(distances, CpuBackend(threads), alpha=8, number=dtype)
+        results.append(closure.tobytes())
+    assert results[0] == results[1]
+
+
+def test_float64_on_real_valued_weights(backend):
+    distances = draw_distances(np.random.default_rng(3), 150)
+    for alpha in (1, 2, 4, 8):
+        closure, _, _ = close(distances, backend, alpha=alpha)
+        # sums of a path's edges in another order: a few units of the last place
+        np.testing.assert_allclose(closure, shortest(distances**alpha), rtol=1e-14)
+
+
+def test_alpha_one_is_the_distance_itself(backend):
+    distances = draw_distances(np.random.default_rng(4), 100)
+    closure, _, statistics = close(distances, backend, alpha=1)
+    # nothing is missing, so the triangle inequality holds up to rounding
+    np.testing.assert_allclose(closure, distances, rtol=1e-14)
+
+
+# --- number types -------------------------------------------------------------------------------
+
+
+def everyone(n: int) -> np.ndarray:
+    return np.ones(n, bool)
+
+
+def test_integer_weights_are_exact(backend):
+    genotypes = reference.draw_genotypes(np.random.default_rng(5), 80, 300)
+    squared = reference.pair_counts(genotypes, genotypes)["squared"]
+    chosen = choose_number(squared.astype(float), everyone(80), "auto")
+    assert (chosen.dtype, chosen.scale, chosen.error_bound) == ("int32", 1.0, 0.0)
+    closure, chosen, _ = close(np.sqrt(squared), backend, alpha=2, number="auto")
+    # roots squared are off by a unit of float64, which fixed point rounds away
+    np.testing.assert_array_equal(
+        chosen.value(closure), reference.floyd_warshall(squared.astype(float))
+    )
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 4, 8])
+@pytest.mark.parametrize("number", ["auto", "int32", "float32", "float64"])
+def test_error_bound_holds(backend, number, alpha):
+    """Against float64 SciPy, on every pair whose weight is at least a thousandth of the median."""
+    distances = draw_distances(np.random.default_rng(6), 150, 12)
+    weights = distances**alpha
+    closure, chosen, _ = close(distances, backend, alpha=alpha, number=number)
+    exact = shortest(weights)
+    upper = np.triu_indices(150, 1)
+    matters = exact[upper] >= geodesic.MEDIAN_FRACTION * np.median(weights[upper])
+    error = np.abs(chosen.value(closure)[upper] / exact[upper] - 1)[matters]
+    assert error.max() <= chosen.error_bound + 1e-15  # what float64 itself is off by
+    if number == "auto":
+        assert chosen.dtype in ("int32", "float64")
+        assert chosen.error_bound <= geodesic.FIXED_TOLERANCE
+    else:
+        assert chosen.dtype == number
+
+
+def test_auto_leaves_fixed_point_where_it_is_too_coarse():
+    weights = draw_distances(np.random.default_rng(7), 60)
+    assert choose_number(weights, everyone(60), "auto").dtype == "int32"
+    assert choose_number(weights**12, everyone(60), "auto").dtype == "float64"
+    assert choose_number(weights**12, everyone(60), "int32").error_bound > 1e-6
+
+
+def test_scale_comes_from_the_founders(caplog):
+    weights = draw_distances(np.random.default_rng(8), 60) * 1.37
+    founders = np.arange(60) < 30
+    scale = choose_number(weights, founders, "int32").scale
+    assert np.log2(scale) % 1 == 0
+    largest = weights[:30, :30].max()
+    assert largest * scale * geodesic.HEADROOM <= INFINITY_INT32
+    assert 2 * largest * scale * geodesic.HEADROOM > INFINITY_INT32
+    newcomers = weights.copy()
+    newcomers[30:, :] *= 1.5
+    newcomers = np.maximum(newcomers, newcomers.T)
+    assert choose_number(newcomers, founders, "int32").scale == scale
+    newcomers[40, 41] = newcomers[41, 40] = 40 * largest
+    with caplog.at_level(logging.WARNING):
+        chosen = choose_number(newcomers, founders, "int32")
+    assert "exceeds the founders' scale" in caplog.text
+    assert chosen.scale < scale
+    assert (chosen.store(newcomers)[np.isfinite(newcomers)] < INFINITY_INT32).all()
+
+
+@pytest.mark.parametrize("number", ["auto", "int32"])
+def test_weights_without_a_positive_one(backend, number):
+    closure, chosen, statistics = close(np.zeros((4, 4)), backend, number=number)
+    assert (chosen.value(closure) == 0).all()
+    assert statistics.indirect_pairs == 0
+
+
+def test_number_keeps_infinity():
+    weights = np.array([[0, np.inf], [np.inf, 0]])
+    for number in DTYPES:
+        chosen = geodesic.Number(number, 2.0 if number == "int32" else 1.0, 0.0)
+        np.testing.assert_array_equal(chosen.value(chosen.store(weights)), weights)
+
+
+# --- whole studies ------------------------------------------------------------------------------
+
+
+def with_hole(distances: np.ndarray, *pairs) -> np.ndarray:
+    distances = distances.copy()
+    for i, j in pairs:
+        distances[i, j] = distances[j, i] = np.inf
+    return distances
+
+
+def test_infinite_pairs_are_bridged(backend):
+    distances = with_hole(draw_distances(np.random.default_rng(9), 70), (3, 5))
+    closure, chosen, statistics = close(distances, backend, number="auto")
+    assert statistics.unreachable_pairs == 0
+    found = chosen.value(closure)
+    # the fixed-point tolerance of the design
+    np.testing.assert_allclose(found, shortest(distances**2), rtol=1e-6, atol=1e-9)
+    assert np.isfinite(found[3, 5])
+
+
+@pytest.mark.parametrize("number", [*DTYPES, "auto"])
+def test_isolated_sample_is_named(backend, number):
+    distances = draw_distances(np.random.default_rng(10), 5)
+    distances = with_hole(distances, *((2, k) for k in (0, 1, 3, 4)))
+    with pytest.raises(UserError, match="sample 'eva' has no comparable other sample") as error:
+        close(distances, backend, number=number, names=["a", "b", "eva", "d", "e"])
+    assert "\n" not in str(error.value)
+
+
+def test_two_islands_are_counted(backend):
+    distances = draw_distances(np.random.default_rng(11), 6)
+    distances = with_hole(distances, *((i, j) for i in (0, 1) for j in (2, 3, 4, 5)))
+    closure, chosen, statistics = close(distances, backend, number="auto")
+    assert statistics.unreachable_pairs == 8
+    assert np.isinf(chosen.value(closure)).sum() == 16
+
+
+@pytest.mark.parametrize("number", ["auto", "int32"])
+def test_alpha_beyond_floats(backend, number):
+    distances = 100 * draw_distances(np.random.default_rng(12), 10)
+    with pytest.raises(UserError, match=r"geodesic\.alpha = 200 .*lower it") as error:
+        close(distances, backend, alpha=200.0, number=number)
+    assert "\n" not in str(error.value)
+
+
+def test_statistics(backend):
+    distances = draw_distances(np.random.default_rng(13), 90)
+    founders = np.arange(90) % 3 > 0
+    closure, chosen, statistics = close(distances, backend, alpha=4, founders=founders)
+    weights = distances**4
+    upper = np.triu(np.ones((90, 90), bool), 1)
+    indirect = upper & (closure < weights)
+    among = upper & founders[:, None] & founders[None, :]
+    assert statistics.pairs == 90 * 89 // 2
+    assert statistics.indirect_pairs == indirect.sum()
+    assert statistics.indirect_share == indirect.sum() / upper.sum()
+    assert statistics.founder_indirect_share == (indirect & among).sum() / among.sum()
+    stretch = np.median(weights[indirect] / closure[indirect])
+    assert statistics.median_stretch_of_indirect == pytest.approx(stretch, rel=1e-12)
+    assert statistics.unreachable_pairs == 0
+
+
+def test_auto_alpha_is_the_smallest_that_bends_a_fifth(backend):
+    distances = draw_distances(np.random.default_rng(14), 60, 20)
+    founders = np.arange(60) < 40
+    alpha, tried = find_alpha(
+        distances, founders, [str(k) for k in range(60)], backend, number="auto"
+    )
+    among = distances[:40, :40]
+    shares = {}
+    for candidate in AUTO_ALPHAS:
+        weights = among**candidate
+        upper = np.triu_indices(40, 1)
+        # a path counts as shorter when it is so beyond the tolerance of fixed point
+        shares[candidate] = (shortest(weights)[upper] < weights[upper] * (1 - 1e-9)).mean()
+    expected = next((a for a in AUTO_ALPHAS if shares[a] >= 0.2), AUTO_ALPHAS[-1])
+    assert alpha == expected
+    assert 1 < alpha < 16, "the data of this test must lie in between"
+    assert list(tried) == [f"{a:g}" for a in AUTO_ALPHAS if a <= alpha]
+    for text, share in tried.items():
+        assert share == pytest.approx(shares[float(text)], abs=2 / 780)  # two pairs of 780
+
+
+def test_newcomers_do_not_change_auto(backend):
+    rng = np.random.default_rng(15)
+    distances = draw_distances(rng, 50, 20)
+    founders = np.arange(50) < 40
+    names = [str(k) for k in range(50)]
+    alone = find_alpha(distances[:40, :40], founders[:40], names[:40], backend, number="auto")
+    assert find_alpha(distances, founders, names, backend, number="auto") == alone
+
+
+def write(tmp_path, distances, backend, *, alpha="2", number="auto"):
+    n = len(distances)
+    samples = pd.DataFrame({"sample": [f"S{k}" for k in range(n)], "cohort": "a"})
+    samples.loc[n // 2 :, "cohort"] = "b"
+    about = measure_geodesics(
+        distances,
+        samples,
+        {"a"},
+        backend,
+        alpha=alpha,
+        number=number,
+        lengths_out=tmp_path / "alpha.npy",
+        statistics_out=tmp_path / "alpha.json",
+        closure_out=tmp_path / "closure.npy",
+    )
+    return about, np.load(tmp_path / "alpha.npy"), np.load(tmp_path / "closure.npy")
+
+
+@pytest.mark.parametrize("alpha", ["2", "2.5", "auto"])
+def test_files(tmp_path, backend, alpha):
+    distances = draw_distances(np.random.default_rng(16), 80, 20)
+    about, lengths, closure = write(tmp_path, distances, backend, alpha=alpha)
+    assert json.loads((tmp_path / "alpha.json").read_text()) == about
+    assert about["alpha"] == alpha
+    assert about["value"] == (float(alpha) if alpha != "auto" else about["value"])
+    assert ("tried" in about) == (alpha == "auto")
+    assert lengths.dtype == np.float32
+    assert closure.dtype == about["number"]["dtype"]
+    exact = shortest(distances ** about["value"])
+    # float32 keeps 24 bits; below a thousandth of the median only the absolute error counts
+    np.testing.assert_allclose(lengths, exact, rtol=1.1e-6, atol=1e-6 * np.median(exact))
+    np.testing.assert_array_equal(lengths, (closure / about["number"]["scale"]).astype(np.float32))
+
+
+@pytest.mark.parametrize("factor", [1000.0, 1e-6])
+def test_lengths_beyond_float32_are_kept(tmp_path, backend, factor):
+    """A Manhattan distance of 20 000 alleles to the 16th power is no float32."""
+    distances = factor * draw_distances(np.random.default_rng(17), 40)
+    _, lengths, _ = write(tmp_path, distances, backend, alpha="16")
+    assert lengths.dtype == np.float64
+    exact = shortest(distances**16)
+    np.testing.assert_allclose(lengths, exact, rtol=1e-14)  # a path's edges in another order
+
+
+@pytest.mark.parametrize("factor", [1000.0, 1e-6])
+def test_weights_beyond_float32_are_refused(backend, factor):
+    distances = factor * draw_distances(np.random.default_rng(17), 40)
+    with pytest.raises(UserError, match=r"geodesic\.number is float32, .* alpha = 16;"):
+        close(distances, backend, alpha=16.0, number="float32")
+
+
+def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
+    """No block above BASE_SIZE goes to the cubic base case."""
+    sizes = []
+
+    class Counting(CpuBackend):
+        def close_block(self, w):
+            sizes.append(len(w))
+            super().close_block(w)
+
+    close_paths(draw_weights(np.random.default_rng(18), 300, "int32"), Counting(1))
+    assert sum(sizes) == 300
+    assert max(sizes) <= BASE_SIZE

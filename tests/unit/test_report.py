@@ -1,0 +1,441 @@
+"""The report: well-formed, self-contained, escaped, and saying what a reader must know."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from outcomes import configuration, make_results
+from popdesic import embed
+from popdesic.drift import expected_difference, measure_drift
+from popdesic.embed import inline_svg, read_caption
+from popdesic.figures import draw_figures
+from popdesic.findings import find_problems
+from popdesic.outcome import closest_pairs
+from popdesic.report import filter_rows, parameter_rows, write_report
+from popdesic.words import describe_filter, join, number, percent, plural
+
+VOID = {"meta", "img", "br", "hr", "link", "input"}
+HOSTILE = "<script>alert('&')</script>\"Ωé"
+CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "pcoa", "umap"]
+
+
+class Page(HTMLParser):
+    """Checks nesting, and gathers identifiers, links, resources and visible text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.resources: list[str] = []
+        self.headers_without_scope = 0
+        self.pictures: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        self._element(tag, dict(attributes))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list) -> None:
+        self._element(tag, dict(attributes))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open[-1] == tag, f"</{tag}> closes <{self.open[-1]}>"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def _element(self, tag: str, attributes: dict) -> None:
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if tag == "a":
+            self.links.append(attributes["href"])
+        elif tag in ("script", "link", "iframe", "object", "embed"):
+            self.resources.append(tag)
+        for key in ("src", "srcset", "href", "xlink:href", "data", "poster"):
+            if key in attributes and tag != "a":
+                self.resources.append(attributes[key])
+        if tag == "th" and "scope" not in attributes:
+            self.headers_without_scope += 1
+        if tag == "img":
+            self.pictures.append(attributes["alt"])
+        if tag == "svg":
+            assert attributes["role"] == "img"
+            self.pictures.append(attributes["aria-label"])
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def build(folder: Path, cohorts, founders, columns=None, title="A study", **further):
+    outcome, distances = make_results(folder, cohorts, founders, columns, **further)
+    figures = folder / "results/figures"
+    limits = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
+    draw_figures(outcome, distances, figures, color_by="population", **limits)
+    out = folder / "results/report/report.html"
+    write_report(outcome, distances, figures, configuration(title=title), out)
+    return outcome, distances, out
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Two founders and a newcomer, every name of which needs escaping somewhere."""
+    cohorts = {
+        "one": [f"{HOSTILE}{i}" for i in range(5)],
+        "two": [f"t{i}" for i in range(4)],
+        "ne<w>": [f"n{i}" for i in range(3)],
+    }
+    columns = {"population": [HOSTILE, "B", "NA", "http://example.org/x"] * 3}
+    return build(
+        tmp_path_factory.mktemp("study"),
+        cohorts,
+        ["one", "two"],
+        columns,
+        title=HOSTILE,
+        left_out=(f"{HOSTILE}4",),
+    )
+
+
+@pytest.fixture(scope="module")
+def page(study) -> Page:
+    return Page(study[2].read_text("utf-8"))
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def test_page_is_well_formed_and_accessible(study, page):
+    text = study[2].read_text("utf-8")
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert page.headers_without_scope == 0
+    assert len(page.ids) == len(set(page.ids))
+    assert all(alt.strip() for alt in page.pictures)
+
+
+def test_page_shows_every_figure(study, page):
+    outcome = study[0]
+    stems = {path.stem for path in (outcome.folder / "figures").glob("*.svg")}
+    assert len(stems) == 15
+    assert {f"fig-{stem}" for stem in stems} <= set(page.ids)
+    assert len(page.pictures) == len(stems)
+
+
+def test_page_fetches_nothing(study, page):
+    assert all(r.startswith(("#", "data:")) for r in page.resources)
+    text = study[2].read_text("utf-8")
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+
+
+def test_links_lead_to_files_or_to_the_page_itself(study, page):
+    folder = study[2].parent
+    for link in page.links:
+        if link.startswith("#"):
+            assert link[1:] in page.ids
+        else:
+            assert (folder / link).is_file(), link
+
+
+def test_names_are_escaped_and_come_out_as_they_are(study, page):
+    text = study[2].read_text("utf-8")
+    assert "<script" not in text
+    assert "<w>" not in text
+    assert f"{HOSTILE}4 (one, 50.0 %)" in page.text
+    assert HOSTILE in page.text
+    assert "Cohort ne<w>" in page.text or "ne<w>" in page.text
+
+
+def test_page_is_the_same_bytes_twice(study):
+    outcome, distances, out = study
+    again = out.with_name("again.html")
+    write_report(
+        outcome, distances, outcome.folder / "figures", configuration(title=HOSTILE), again
+    )
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_page_tells_counts_digest_parameters_and_versions(page):
+    for words in (
+        "11 analysed, 1 left out of 12",
+        "0123456789ab",
+        "2 founders, 1 newcomer",
+        "popdesic 0.",
+        "numpy ",
+        "umap-learn ",
+        "geodesic.alpha",
+        "Smallest minor allele frequency over all founder samples.",
+        "minor allele frequency at least 0.01",
+        "dropped: insertion or deletion",
+        "None in any cohort: spanning deletion (*).",
+    ):
+        assert words in page.text, words
+
+
+def test_large_figures_enter_as_png(study, monkeypatch):
+    outcome, distances, out = study
+    monkeypatch.setattr(embed, "MAX_INLINE_BYTES", 0)
+    large = out.with_name("large.html")
+    write_report(outcome, distances, outcome.folder / "figures", configuration(), large)
+    found = Page(large.read_text("utf-8"))
+    assert sum(r.startswith("data:image/png;base64,") for r in found.resources) == 15
+    assert len(found.pictures) == 15
+
+
+@pytest.mark.parametrize(
+    "columns", [None, {"population": ["NA"]}], ids=["no population", "all unknown"]
+)
+def test_one_sample_gives_a_page(tmp_path, columns):
+    _, _, out = build(tmp_path, {"only": ["s"]}, ["only"], columns)
+    text = Page(out.read_text("utf-8")).text
+    assert "1 analysed, 0 left out of 1" in text
+    assert "come from 1 sample only" in text
+
+
+def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
+    _, _, out = build(
+        tmp_path, {"only": [f"s{i}" for i in range(6)]}, ["only"], geodesic={"value": 2.0}
+    )
+    found = Page(out.read_text("utf-8"))
+    assert found.text.count("The same geodesics as") == 4
+    assert len(found.pictures) == 11
+
+
+def test_inline_svg_has_identifiers_of_its_own():
+    text = (
+        '<?xml version="1.0"?><!DOCTYPE svg PUBLIC "x" "y.dtd">'
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        'width="72pt" height="36pt" viewBox="0 0 72 36"><metadata>date</metadata>'
+        '<defs><style type="text/css">*{}</style><path id="m"/></defs>'
+        '<use xlink:href="#m" clip-path="url(#c)"/><text>id="m" &lt;b&gt;</text></svg>'
+    )
+    found = inline_svg(text, "pcoa.pcs.alpha2", 'a "b"')
+    assert 'id="pcoa-pcs-alpha2-m"' in found
+    assert 'xlink:href="#pcoa-pcs-alpha2-m"' in found
+    assert "url(#pcoa-pcs-alpha2-c)" in found
+    assert '>id="m" &lt;b&gt;</text>' in found
+    assert "metadata" not in found
+    assert "style type" not in found
+    assert 'aria-label="a &quot;b&quot;"' in found
+    assert found.startswith("<svg ")
+
+
+@pytest.mark.parametrize("name", CAPTIONS)
+def test_captions_say_what_how_and_what_not(name):
+    shows, read, limits = read_caption(name)
+    assert min(map(len, (shows, read, limits))) > 60
+    assert " not " in limits
+    # The page prints them as they are, Snakemake as reStructuredText: only plain text is both.
+    assert not re.search(r"[*`|<>{}]|::", shows + read + limits)
+
+
+# --- findings ---------------------------------------------------------------------------------
+
+
+def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="auto", **further):
+    cohorts = cohorts or {"one": [f"a{i}" for i in range(25)], "new": [f"b{i}" for i in range(3)]}
+    outcome, distances = make_results(tmp_path, cohorts, founders or ["one"], columns, **further)
+    close = closest_pairs(distances, list(outcome.samples["sample"]), 10)
+    return {
+        finding.topic: finding
+        for finding in find_problems(
+            outcome,
+            close,
+            color_by="population",
+            number_type=number_type,
+            min_sample_call_rate=0.9,
+            min_call_rate=0.95,
+        )
+    }
+
+
+def test_a_clean_run_has_no_warning(tmp_path):
+    columns = {"population": ["P"] * 28}
+    assert findings(tmp_path, columns=columns) == {}
+
+
+def test_samples_left_out_are_named(tmp_path):
+    found = findings(tmp_path, left_out=("a3", "b1"))["Samples left out"]
+    assert found.level == "warning"
+    assert "2 samples with a call rate below 90.0 % were left out" in found.text
+    assert "a3 (one, 50.0 %) and b1 (new, 50.0 %)" in found.text
+
+
+@pytest.mark.parametrize(
+    ("topic", "values", "words"),
+    [
+        ("Sites absent", {"share_present": 0.9}, "only 90.0 % of the panel's sites"),
+        ("Call rate", {"call_rate": 0.8}, "call rate of 80.0 %"),
+        ("Allele frequencies", {"mean_af_difference": 0.2}, "by 0.200 on average"),
+    ],
+)
+def test_a_newcomer_that_differs_is_reported_and_a_founder_is_not(tmp_path, topic, values, words):
+    found = findings(tmp_path / "new", drift={"new": values})
+    assert found[topic].level == "warning"
+    assert words in found[topic].text
+    assert topic not in findings(tmp_path / "founder", drift={"one": values})
+
+
+def test_a_drift_that_founders_have_too_is_none(tmp_path):
+    drift = {"one": {"mean_af_difference": 0.3}, "new": {"mean_af_difference": 0.2}}
+    assert "Allele frequencies" not in findings(tmp_path, drift=drift)
+
+
+def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
+    encode = {"new": {"swapped_turned": 24, "swapped_ambiguous_dropped": 6}}
+    text = findings(tmp_path, encode=encode)["Swapped alleles"].text
+    assert "swapped at 30 panel sites: 24 turned, 6 set to missing" in text
+
+
+@pytest.mark.parametrize(
+    ("topic", "geodesic"),
+    [
+        ("Unreachable pairs", {"unreachable_pairs": 3}),
+        ("Few bridges", {"indirect_pairs": 26, "indirect_share": 0.07}),
+        ("Plain distances", {"indirect_pairs": 0, "indirect_share": 0.0}),
+        ("Choice of α", {"tried": {"1": 0.0, "16": 0.1}}),
+        ("Number type", {"number": {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15}}),
+    ],
+)
+def test_geodesics_are_explained(tmp_path, topic, geodesic):
+    assert topic in findings(tmp_path, geodesic=geodesic)
+
+
+def test_a_number_type_that_was_asked_for_is_no_fallback(tmp_path):
+    number = {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15}
+    found = findings(tmp_path, geodesic={"number": number}, number_type="float64")
+    assert "Number type" not in found
+
+
+def test_duplicates_are_named(tmp_path):
+    outcome, distances = make_results(tmp_path, {"one": ["a", "b", "c"]}, ["one"])
+    close = pd.DataFrame(
+        [("a", "b", 0.1, 0.01), ("a", "c", 9.0, 0.9)],
+        columns=["sample_a", "sample_b", "distance", "of_median"],
+    )
+    found = find_problems(
+        outcome,
+        close,
+        color_by="cohort",
+        number_type="auto",
+        min_sample_call_rate=0.9,
+        min_call_rate=0.95,
+    )
+    texts = [finding.text for finding in found if finding.topic == "Duplicates"]
+    assert len(texts) == 1
+    assert "a and b." in texts[0]
+    assert "c" not in texts[0].split(":")[1].split(".")[0]
+
+
+# --- words and rows ---------------------------------------------------------------------------
+
+
+def test_numbers_and_shares_in_words():
+    assert number(1234567) == "1\u202f234\u202f567"
+    assert percent(0.0) == "0.0 %"
+    assert percent(1.0) == "100.0 %"
+    assert percent(0.0003) == "< 0.1 %"
+    assert percent(0.9999) == "> 99.9 %"
+    assert percent(float("nan")) == "NA"
+    assert plural(1, "sample") == "1 sample"
+    assert plural(2, "sample") == "2 samples"
+    assert join([]) == ""
+    assert join(["a"]) == "a"
+    assert join(["a", "b", "c"]) == "a, b and c"
+    assert join(list("abcde"), 2) == "a, b and 3 more"
+
+
+def test_filters_in_words():
+    assert describe_filter("after panel.min_maf = 0.01") == (
+        "minor allele frequency at least 0.01",
+        "left",
+    )
+    assert describe_filter("after panel.something = 3")[0] == "panel.something 3"
+    assert describe_filter("swapped REF/ALT turned in founder x")[1] == "count"
+
+
+def test_filter_rows_count_what_each_step_took(tmp_path):
+    outcome, _ = make_results(tmp_path, {"one": ["a", "b"]}, ["one"])
+    assert [row["taken"] for row in filter_rows(outcome)] == [None, 10]
+
+
+def test_parameters_mark_what_was_changed():
+    rows = {row["key"]: row for row in parameter_rows(configuration(title="Mine"))}
+    assert rows["report.title"]["changed"]
+    assert rows["report.title"]["value"] == "Mine"
+    assert not rows["panel.min_maf"]["changed"]
+    assert rows["geodesic.alpha"]["value"] == "[2, 8, auto]"
+    assert all(row["description"] for row in rows.values())
+
+
+# --- drift ------------------------------------------------------------------------------------
+
+
+def write_sites(path: Path, rows: list[tuple]) -> Path:
+    columns = ["chrom", "pos", "id", "ref", "alt", "n_ref", "n_het", "n_alt", "n_missing"]
+    pd.DataFrame([(c, p, ".", *rest) for c, p, *rest in rows], columns=columns).to_csv(
+        path, sep="\t", index=False
+    )
+    return path
+
+
+@pytest.fixture
+def panel(tmp_path) -> Path:
+    rows = [("1", p, ".", "A", "G", af, 0, 50) for p, af in ((1, 0.5), (2, 0.2), (3, 0.1))]
+    columns = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
+    table = pd.DataFrame(rows, columns=columns).to_csv(sep="\t", index=False)
+    path = tmp_path / "panel.tsv"
+    path.write_text(f"# panel 0123456789ab, 3 sites\n{table}")
+    return path
+
+
+def test_drift_counts_sites_calls_and_frequencies(tmp_path, panel):
+    same = write_sites(
+        tmp_path / "same.tsv", [("1", 1, "A", "G", 2, 6, 2, 0), ("1", 2, "A", "G", 6, 4, 0, 10)]
+    )
+    turned = write_sites(tmp_path / "turned.tsv", [("1", 2, "G", "A", 0, 4, 6, 0)])
+    drift = measure_drift(
+        {"same": same, "turned": turned}, panel, {"same"}, tmp_path / "drift.tsv"
+    ).set_index("cohort")
+    assert drift.founder.to_dict() == {"same": "yes", "turned": "no"}
+    assert drift.panel_sites_present.to_dict() == {"same": 2, "turned": 1}
+    assert drift.share_present["same"] == pytest.approx(2 / 3)
+    assert drift.call_rate["same"] == pytest.approx(20 / 30)
+    assert drift.mean_af_difference["same"] == pytest.approx(0.0)
+    assert drift.mean_af_difference["turned"] == pytest.approx(0.0)
+    assert drift.af_correlation["same"] == pytest.approx(1.0)
+    assert (tmp_path / "drift.tsv").read_text().splitlines()[0].startswith("cohort\tfounder\t")
+
+
+def test_drift_of_a_cohort_without_calls_is_not_known(tmp_path, panel):
+    empty = write_sites(tmp_path / "empty.tsv", [("1", 1, "A", "G", 0, 0, 0, 5)])
+    drift = measure_drift({"empty": empty}, panel, set(), tmp_path / "drift.tsv").iloc[0]
+    assert drift.call_rate == 0
+    assert pd.isna(drift.mean_af_difference)
+    assert "\tNA" in (tmp_path / "drift.tsv").read_text()
+
+
+def test_expected_difference_is_that_of_a_simulation():
+    rng = np.random.default_rng(3)
+    p, cohort, others = 0.3, 40, 160
+    drawn = rng.binomial(2, p, (20_000, cohort + others))
+    own = drawn[:, :cohort].mean(axis=1) / 2
+    whole = drawn.mean(axis=1) / 2
+    rest = drawn[:, cohort:].mean(axis=1) / 2
+    af, ones = np.array([p]), np.ones(1)
+    founder = expected_difference(af, cohort * ones, (cohort + others) * ones, founder=True)
+    newcomer = expected_difference(af, cohort * ones, others * ones, founder=False)
+    # The mean of 20 000 absolute values has a standard error of about 0.5 %.
+    assert np.abs(own - whole).mean() == pytest.approx(founder[0], rel=0.02)
+    assert np.abs(own - rest).mean() == pytest.approx(newcomer[0], rel=0.02)

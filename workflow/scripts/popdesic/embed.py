@@ -1,0 +1,156 @@
+"""Figures on the report's page: caption and picture, with nothing left outside the page."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from .outcome import Outcome
+from .words import SPACES, number
+
+#: Figures whose SVG is larger than this enter the page as PNG.
+MAX_INLINE_BYTES = 400_000
+#: Width of a figure on the page for each inch on paper.
+REM_PER_INCH = 8.3
+#: Folder of the page's template and the captions.
+TEXTS = Path(__file__).parents[2] / "report"
+#: The default one has no prefix, so that the elements read as they do in HTML.
+_NAMESPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
+
+
+@dataclass(frozen=True)
+class FigureText:
+    """A figure on the page.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its files.
+    title : str
+    shows, read, limits : str
+        Paragraphs of the caption, plain text.
+    sizes : str
+        Numbers of samples and sites behind it.
+    body : str
+        SVG or IMG element; empty where `same_as` is set.
+    same_as : str
+        Name of the figure that shows the same.
+    """
+
+    name: str
+    title: str
+    shows: str
+    read: str
+    limits: str
+    sizes: str
+    body: str
+    same_as: str = ""
+
+
+def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
+    """Title, caption and picture of every figure, in the page's order."""
+    n_read, n = number(len(outcome.qc)), number(len(outcome.samples))
+    n_sites = number(outcome.panel["n_sites"])
+    n_pairs = len(outcome.samples) * (len(outcome.samples) - 1) // 2
+    n_founders = number(int(outcome.samples.cohort.isin(outcome.founders).sum()))
+    maps = f"{n} samples; axes of the PCA from {n_founders} founders and {n_sites} sites."
+    plain = [
+        ("filters", "Filters", f"{len(outcome.cohorts)} cohorts, {n_read} samples read."),
+        ("samples", "Quality of the samples", f"{n_read} samples read, {n} analysed."),
+        ("sites", "Sites of the panel", f"{n_sites} sites, {n_founders} founder samples."),
+        ("distances", "Distances", f"{n} samples, {number(n_pairs)} pairs, {n_sites} sites."),
+        ("alpha", "Choice of alpha", f"{n} samples, {number(n_pairs)} pairs."),
+        ("pca", "PCA of the genotypes", maps),
+        ("scree", "Variance explained", maps),
+    ]
+    texts = [_figure(folder, name, name, title, sizes) for name, title, sizes in plain]
+    for method, title in (("pcoa", "PCoA"), ("umap", "UMAP")):
+        for space, alpha in outcome.maps():
+            value = f"{outcome.geodesics[space, alpha]['value']:g}"
+            chosen = alpha == "auto"
+            twin = f"{method}.{space}.alpha{value}" if chosen and value in outcome.alphas else ""
+            heading = f"{title} of geodesics: {SPACES[space]}, α = {value}"
+            if chosen:
+                heading += " (chosen by auto)"
+            name = f"{method}.{space}.alpha{alpha}"
+            sizes = maps if method == "umap" else f"{n} samples, {number(n_pairs)} pairs."
+            texts.append(_figure(folder, name, method, heading, sizes, twin))
+    return texts
+
+
+def _figure(
+    folder: Path, name: str, caption: str, title: str, sizes: str, twin: str = ""
+) -> FigureText:
+    shows, read, limits = read_caption(caption)
+    body = "" if twin else embed_figure(folder / name, f"{title}. {shows}")
+    return FigureText(name, title, shows, read, limits, sizes, body, twin)
+
+
+def read_caption(name: str) -> tuple[str, str, str]:
+    """The three paragraphs of `workflow/report/{name}.rst`: what it shows, how to read it, limits.
+
+    The same files are the captions of Snakemake's own report, so they hold plain text only.
+    """
+    text = (TEXTS / f"{name}.rst").read_text("utf-8")
+    paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    if len(paragraphs) != 3:
+        raise ValueError(f"{name}.rst: three paragraphs are expected, found {len(paragraphs)}")
+    return paragraphs[0], paragraphs[1], paragraphs[2]
+
+
+def embed_figure(stem: Path, alt: str) -> Markup:
+    """The figure as an element that needs no other file: SVG, or PNG where the SVG is large."""
+    svg = Path(f"{stem}.svg")
+    if svg.stat().st_size <= MAX_INLINE_BYTES:
+        return Markup(inline_svg(svg.read_text("utf-8"), stem.name, alt))
+    data = base64.b64encode(Path(f"{stem}.png").read_bytes()).decode()
+    with open(svg, encoding="utf-8") as file:
+        width = ElementTree.fromstring(file.read()).get("width")
+    return Markup(
+        f'<img alt="{html.escape(alt)}" style="{_width(width)}" src="data:image/png;base64,{data}">'
+    )
+
+
+def _width(points: str) -> str:
+    """Style that gives all figures letters of the same size; `points` as in 518.4pt."""
+    return f"max-width:{float(points.removesuffix('pt')) / 72 * REM_PER_INCH:.1f}rem"
+
+
+def inline_svg(text: str, name: str, alt: str) -> str:
+    """An SVG file as an element of a page.
+
+    Its identifiers get a prefix of their own, since those of two figures would clash on one page;
+    metadata and the style sheet, which would leak into the page, are left out.
+    """
+    for prefix, space in _NAMESPACES.items():
+        ElementTree.register_namespace(prefix, space)
+    root = ElementTree.fromstring(text)
+    own = re.sub(r"[^A-Za-z0-9]", "-", name) + "-"
+    svg, link = (f"{{{space}}}" for space in _NAMESPACES.values())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{svg}metadata", f"{svg}style"):
+                parent.remove(child)
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.set(key, own + value)
+            elif key in ("href", f"{link}href") and value.startswith("#"):
+                element.set(key, f"#{own}{value[1:]}")
+            elif "url(#" in value:
+                element.set(key, value.replace("url(#", f"url(#{own}"))
+        # Line breaks between elements, not within text, only make the page larger.
+        if element.tail and not element.tail.strip():
+            element.tail = "\n"
+    root.set("style", _width(root.get("width")))
+    for key in ("width", "height"):  # the page decides; viewBox keeps the proportions
+        del root.attrib[key]
+    root.set("role", "img")
+    root.set("aria-label", alt)
+    return ElementTree.tostring(root, encoding="unicode")
