@@ -17,7 +17,8 @@
 // Portable  nothing here exists on NVIDIA alone: no inline assembly, no warp shuffles, no
 //           asynchronous copies. Written so that it can compile under HIP; it was not run on AMD.
 //
-// Compile with -DFORM_XOR=0|1, -DMASKED=0|1, -DW0=.. -DW1=.. -DW2=.., -DKC=4|8|16.
+// Compile with -DFORM_XOR=0|1, -DMASKED=0|1, -DW0=.. -DW1=.. -DW2=.., -DKC=4|8 and
+// -DBLOCKS_PER_SM=1|2 (thread blocks that the registers must leave room for).
 
 constexpr int SIDE = 16;                        // threads along each side
 constexpr int THREADS = SIDE * SIDE;

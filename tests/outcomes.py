@@ -47,7 +47,10 @@ def make_results(
     sheet = pd.DataFrame(rows, columns=["sample", "cohort"]).assign(**(columns or {}))
     results = folder / "results"
     path = folder / "samples.tsv"
-    sheet.to_csv(path, sep="\t", index=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Sheets know no quotes: a quotation mark is part of the name.
+    lines = ["\t".join(map(str, row)) for row in [sheet.columns, *sheet.itertuples(index=False)]]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
     kept = sheet[~sheet["sample"].isin(left_out)].reset_index(drop=True)
     n = len(kept)
 

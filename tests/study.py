@@ -143,7 +143,9 @@ def write_raw(prefix: Path, cohort: Cohort) -> Path:
     """Write the .bed, .bim and .fam that ingest makes of a cohort; return the prefix."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{prefix}.bed").write_bytes(bed_bytes(cohort.genotypes))
-    bim = [f"{chrom}\t{name}\t0\t{pos}\t{alt}\t{ref}\n" for chrom, pos, name, ref, alt in cohort.sites]
+    bim = [
+        f"{chrom}\t{name}\t0\t{pos}\t{alt}\t{ref}\n" for chrom, pos, name, ref, alt in cohort.sites
+    ]
     Path(f"{prefix}.bim").write_text("".join(bim))
     Path(f"{prefix}.fam").write_text("".join(f"0\t{s}\t0\t0\t0\t-9\n" for s in cohort.samples))
     return prefix

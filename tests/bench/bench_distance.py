@@ -1,7 +1,7 @@
 """Distances on the CPU beside their peers, measured in the same run.
 
-    python tests/bench/bench_distance.py             kernels, threads, PLINK 1.9 in process
-    python tests/bench/bench_distance.py --whole     whole processes at 8 000 x 100 000 too
+python tests/bench/bench_distance.py             kernels, threads, PLINK 1.9 in process
+python tests/bench/bench_distance.py --whole     whole processes at 8 000 x 100 000 too
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CPUS = os.cpu_count() or 1
 def bed_to_matrix(prefix: Path, threads: int) -> np.ndarray:
     """Squared distances, int64 (n, n), straight from a .bed file."""
     n_samples = sum(1 for _ in open(prefix.with_suffix(".fam")))
-    planes = planes_in_memory(open_bed(prefix), n_samples)
+    planes = planes_in_memory(open_bed(prefix), n_samples, threads)
     return CpuBackend(threads).bitgemm(planes, None, SQUARED)[0]
 
 

@@ -48,7 +48,9 @@ def tile(folder: Path, metric: str) -> dict[str, np.ndarray]:
 def genotypes_of(prefix: Path) -> np.ndarray:
     """int8 (n_sites, n_samples), read from the .bed byte by byte without the package's kernels."""
     n = len(prefix.with_suffix(".fam").read_text().splitlines())
-    raw = np.fromfile(prefix.with_suffix(".bed"), np.uint8)[len(BED_MAGIC) :].reshape(-1, -(-n // 4))
+    raw = np.fromfile(prefix.with_suffix(".bed"), np.uint8)[len(BED_MAGIC) :].reshape(
+        -1, -(-n // 4)
+    )
     codes = np.stack([(raw >> shift) & 3 for shift in (0, 2, 4, 6)], axis=2).reshape(len(raw), -1)
     return np.array([2, MISSING, 1, 0], np.int8)[codes[:, :n]]
 

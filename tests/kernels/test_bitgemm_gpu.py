@@ -415,3 +415,25 @@ def test_choice_is_kept(gpu_device, monkeypatch, tmp_path):
     assert tune.cache_file().is_file()
     monkeypatch.setattr(tune, "measure", None)
     assert tune.choose(gpu_device, SQUARED, shape) == first
+
+
+@pytest.mark.gpu
+def test_usual_classes_are_measured(gpu_device):
+    lines = tune.tune_usual(gpu_device, (256,))
+    assert len(lines) == 4
+    assert all(line.startswith("256 x 256") for line in lines)
+
+
+@pytest.mark.gpu
+def test_a_lost_device_is_one_sentence(gpu_device, monkeypatch):
+    import cupy
+    from popdesic.backend import gpu
+
+    def fail(*_):
+        raise cupy.cuda.runtime.CUDARuntimeError(719)
+
+    rng = np.random.default_rng(13)
+    planes = make_planes(draw_genotypes(rng, 3, 70, 0), False, rng)
+    monkeypatch.setattr(gpu, "launch", fail)
+    with pytest.raises(UserError, match="the GPU failed during the products of 3 and 3 samples"):
+        GpuBackend(kernel="popc").bitgemm(planes, None, SQUARED)

@@ -88,8 +88,7 @@ def test_counts_by_group_and_by_sample(n_samples):
     genotypes = rng.integers(-1, 3, (37, n_samples)).astype(np.int8)
     rows = np.frombuffer(reference.bed_bytes(genotypes)[3:], np.uint8).reshape(37, -1)
     group = rng.integers(-1, 3, n_samples)
-    by_group = np.empty((37, 3, 4), np.int64)
-    count_by_group(rows, group, 3, by_group)
+    by_group = count_by_group(rows, group, 3, threads=2)
     by_sample = np.zeros((n_samples, 4), np.int64)
     add_by_sample(rows, by_sample)
     for state, genotype in enumerate((0, 1, 2, -1)):

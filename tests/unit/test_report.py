@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import configuration, make_results
+from outcomes import ALPHAS, SPACES, configuration, make_results
 from popdesic import embed
 from popdesic.drift import expected_difference, measure_drift
 from popdesic.embed import inline_svg, read_caption
@@ -22,6 +22,9 @@ from popdesic.words import describe_filter, join, number, percent, plural
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 HOSTILE = "<script>alert('&')</script>\"Ωé"
 CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "pcoa", "umap"]
+
+
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 
 
 class Page(HTMLParser):
@@ -79,11 +82,19 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def build(folder: Path, cohorts, founders, columns=None, title="A study", **further):
+def build(folder: Path, cohorts, founders, columns=None, title="A study", drawn=False, **further):
     outcome, distances = make_results(folder, cohorts, founders, columns, **further)
     figures = folder / "results/figures"
-    limits = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
-    draw_figures(outcome, distances, figures, color_by="population", **limits)
+    if drawn:
+        limits = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
+        draw_figures(outcome, distances, figures, color_by="population", **limits)
+    else:  # drawing takes seconds, and most tests do not look at the figures
+        figures.mkdir()
+        for name in [
+            *CAPTIONS[:-2],
+            *(f"{m}.{s}.alpha{a}" for m in CAPTIONS[-2:] for s in SPACES for a in ALPHAS),
+        ]:
+            (figures / f"{name}.svg").write_text(EMPTY)
     out = folder / "results/report/report.html"
     write_report(outcome, distances, figures, configuration(title=title), out)
     return outcome, distances, out
@@ -104,6 +115,7 @@ def study(tmp_path_factory):
         ["one", "two"],
         columns,
         title=HOSTILE,
+        drawn=True,
         left_out=(f"{HOSTILE}4",),
     )
 
@@ -154,7 +166,7 @@ def test_names_are_escaped_and_come_out_as_they_are(study, page):
     assert "<w>" not in text
     assert f"{HOSTILE}4 (one, 50.0 %)" in page.text
     assert HOSTILE in page.text
-    assert "Cohort ne<w>" in page.text or "ne<w>" in page.text
+    assert "ne<w>" in page.text
 
 
 def test_page_is_the_same_bytes_twice(study):
@@ -302,7 +314,7 @@ def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
     ("topic", "geodesic"),
     [
         ("Unreachable pairs", {"unreachable_pairs": 3}),
-        ("Few bridges", {"indirect_pairs": 26, "indirect_share": 0.07}),
+        ("Few bridges", {"indirect_pairs": 26, "indirect_share": 0.03}),
         ("Plain distances", {"indirect_pairs": 0, "indirect_share": 0.0}),
         ("Choice of α", {"tried": {"1": 0.0, "16": 0.1}}),
         ("Number type", {"number": {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15}}),
@@ -319,7 +331,7 @@ def test_a_number_type_that_was_asked_for_is_no_fallback(tmp_path):
 
 
 def test_duplicates_are_named(tmp_path):
-    outcome, distances = make_results(tmp_path, {"one": ["a", "b", "c"]}, ["one"])
+    outcome, _ = make_results(tmp_path, {"one": ["a", "b", "c"]}, ["one"])
     close = pd.DataFrame(
         [("a", "b", 0.1, 0.01), ("a", "c", 9.0, 0.9)],
         columns=["sample_a", "sample_b", "distance", "of_median"],

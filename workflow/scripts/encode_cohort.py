@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import numba
 from popdesic.encode import encode_cohort
 from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
-    numba.set_num_threads(min(snakemake.threads, numba.config.NUMBA_NUM_THREADS))
     counts = encode_cohort(
         Path(snakemake.input.raw[0]).with_suffix(""),
         Path(snakemake.input.samples),
@@ -15,5 +13,6 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.output.planes[0]).parent,
         impute=snakemake.params.impute,
         cohort=snakemake.wildcards.cohort,
+        threads=snakemake.threads,
     )
     log_counts(log, counts)

@@ -13,5 +13,6 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.output.sites),
         Path(snakemake.output.samples),
         min_sample_call_rate=snakemake.params.min_sample_call_rate,
+        threads=snakemake.threads,
     )
     log_counts(log, counts)

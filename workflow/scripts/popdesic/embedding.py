@@ -93,7 +93,10 @@ def principal_components(
     among = relationship[np.ix_(founders, founders)]
     size = len(among)
     k = min(n_components, size - 1)
-    values, vectors = eigh(among, subset_by_index=[size - k, size - 1])
+    if k > 0:
+        values, vectors = eigh(among, subset_by_index=[size - k, size - 1])
+    else:
+        values, vectors = np.zeros(0), among[:, :0]
     values, vectors = values[::-1], vectors[:, ::-1]
     positive = values > 1e-9 * values[:1]
     if not positive.any():

@@ -40,7 +40,14 @@ _SWAPPED = np.array(
 
 
 def encode_cohort(
-    raw: Path, qc_samples: Path, panel_path: Path, out: Path, *, impute: str, cohort: str
+    raw: Path,
+    qc_samples: Path,
+    panel_path: Path,
+    out: Path,
+    *,
+    impute: str,
+    cohort: str,
+    threads: int = 1,
 ) -> dict[str, int]:
     """Place a cohort on the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
 
@@ -80,7 +87,8 @@ def encode_cohort(
             temporary, sep="\t", header=False, index=False
         )
     write_fam(out / "genotypes", fam.iloc[kept])
-    missing = write_planes(bed, len(kept), panel["mode"].to_numpy(), impute, out / "planes.npy")
+    mode = panel["mode"].to_numpy()
+    missing = write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads)
     names = fam["sample"].iloc[kept].tolist()
     for name, n_missing in zip(names, missing, strict=True):
         if n_missing == len(panel):
@@ -178,7 +186,9 @@ def _write_genotypes(rows, n_samples, kept, row_of_site, swapped, out: Path) -> 
     )
 
 
-def write_planes(bed: np.ndarray, n_samples: int, mode: np.ndarray, impute: str, out: Path):
+def write_planes(
+    bed: np.ndarray, n_samples: int, mode: np.ndarray, impute: str, out: Path, threads: int = 1
+) -> np.ndarray:
     """Write `planes.npy` from .bed rows in panel order; the called plane only where it has a zero.
 
     Returns
@@ -189,16 +199,16 @@ def write_planes(bed: np.ndarray, n_samples: int, mode: np.ndarray, impute: str,
     with atomic_path(out) as temporary:
         shape = _planes_shape(bed, n_samples)
         words = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
-        missing = _fill_planes(bed, *fill_words(mode, impute), words)
+        missing = _fill_planes(bed, *fill_words(mode, impute), words, threads)
         words.flush()
         del words
     return missing
 
 
-def planes_in_memory(bed: np.ndarray, n_samples: int) -> Planes:
+def planes_in_memory(bed: np.ndarray, n_samples: int, threads: int = 1) -> Planes:
     """Planes of .bed rows (n_sites, row_bytes) without imputation, not written anywhere."""
     words = aligned_zeros(_planes_shape(bed, n_samples))
-    _fill_planes(bed, *fill_words(np.zeros(len(bed), np.int64), "none"), words)
+    _fill_planes(bed, *fill_words(np.zeros(len(bed), np.int64), "none"), words, threads)
     return Planes(words, len(bed))
 
 
@@ -207,7 +217,7 @@ def _planes_shape(bed: np.ndarray, n_samples: int) -> tuple[int, int, int]:
     return n_samples, 3 if _any_missing(bed) else 2, n_words
 
 
-def _fill_planes(bed, fill_carrier, fill_hom, words: np.ndarray) -> np.ndarray:
+def _fill_planes(bed, fill_carrier, fill_hom, words: np.ndarray, threads: int) -> np.ndarray:
     """Pack .bed rows into zeroed `words`, run by run; int64 (n_samples,) missing genotypes."""
     n_samples, n_planes, _ = words.shape
     missing = np.zeros(n_samples, np.int64)
@@ -215,7 +225,7 @@ def _fill_planes(bed, fill_carrier, fill_hom, words: np.ndarray) -> np.ndarray:
         chunk = np.ascontiguousarray(bed[first : first + CHUNK_SITES])
         word0, word1 = first // 64, -(-(first + len(chunk)) // 64)
         run = words[:, :, word0:word1]
-        pack_planes(chunk, fill_carrier[word0:word1], fill_hom[word0:word1], run)
+        pack_planes(chunk, fill_carrier[word0:word1], fill_hom[word0:word1], run, threads)
         if n_planes == 3:
             missing += len(chunk) - np.bitwise_count(run[:, 2]).sum(axis=1, dtype=np.int64)
     return missing

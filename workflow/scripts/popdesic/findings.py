@@ -19,8 +19,9 @@ DRIFT_FACTOR = 2.0
 #: child differ by about 0.7 of it, and genotyping errors leave duplicates below a fifth.
 DUPLICATE_SHARE = 0.3
 #: One duplicate can be a bridge between its twin and every other sample: fewer indirect pairs than
-#: this many times the samples can come from a handful of such pairs.
+#: this many times the samples, and a smaller share than this, can come from a handful of them.
 FEW_BRIDGES = 5
+FEW_SHARE = 0.05
 #: A map whose first coordinate has more of the variance is decided by few distant samples.
 DOMINANT = 0.9
 #: Fewer founders than this give unsteady axes.
@@ -261,7 +262,7 @@ def _geodesics(outcome: Outcome, number_type: str) -> list[Finding]:
                     "power of α.",
                 )
             )
-        elif about["indirect_pairs"] < FEW_BRIDGES * n:
+        elif about["indirect_pairs"] < FEW_BRIDGES * n and about["indirect_share"] < FEW_SHARE:
             found.append(
                 Finding(
                     "note",

@@ -31,6 +31,7 @@ def summarize_cohort(
     samples_out: Path,
     *,
     min_sample_call_rate: float,
+    threads: int = 1,
 ) -> dict[str, int]:
     """Statistics of the samples, then of the sites over the samples that pass.
 
@@ -79,8 +80,7 @@ def summarize_cohort(
     with atomic_path(sites_out) as temporary:
         bim = read_bim(prefix)
         for first, last in chunks(len(rows)):
-            counts = np.empty((last - first, len(labels), 4), np.int64)
-            count_by_group(rows[first:last], group.astype(np.int64), len(labels), counts)
+            counts = count_by_group(rows[first:last], group.astype(np.int64), len(labels), threads)
             table = _site_table(bim.iloc[first:last], counts, labels)
             table.to_csv(
                 temporary,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,13 +80,26 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
     Raises
     ------
     UserError
-        A key that the schema does not know (with the nearest one that it does) or a value out of
-        range.
+        A key that the schema does not know (with the nearest one that it does), a value out of
+        range, or two values that contradict each other.
     """
     schema = load_schema("config")
     filled = _with_defaults(config or {}, schema)
     for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
         raise UserError(_config_sentence(error, source))
+    for index, alpha in enumerate(filled["geodesic"]["alpha"]):
+        # File names carry alpha with six digits, and the number is read back from them.
+        if alpha != "auto" and not (math.isfinite(alpha) and float(f"{alpha:g}") == alpha):
+            raise UserError(
+                f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
+                "most six digits."
+            )
+    if filled["distance"]["missing"] == "imputed" and filled["impute"]["method"] == "none":
+        raise UserError(
+            f"{source}: distance.missing is 'imputed', but impute.method is 'none', so missing "
+            "genotypes would count as homozygous REF; set impute.method to 'mode' or "
+            "distance.missing to 'pairwise'."
+        )
     return filled
 
 
@@ -116,8 +130,11 @@ def _dotted(path) -> str:
 
 
 def _suggestion(word: str, known) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else f"; known are: {', '.join(known)}."
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return f"; known are: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}."
 
 
 def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
@@ -179,6 +196,13 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     if check_files:
         for cohort in study.order:
             _check_sample_names(folder, cohort, cohorts, samples, config)
+    n_founders = int(samples.cohort.isin(study.founders).sum())
+    if n_founders < 2:
+        raise UserError(
+            f"{config['samples']}: the founders ({', '.join(study.founders)}) have {n_founders} "
+            "sample in all, but the panel and its PCA axes need at least two; add samples or set "
+            f"founder = yes for more cohorts in {config['cohorts']}."
+        )
     return study
 
 
@@ -196,9 +220,18 @@ def read_sheet(path: Path, shown: str) -> pd.DataFrame:
     if not lines:
         raise UserError(f"{shown} is empty; it needs a header row and at least one row.")
     header = [name.strip() for name in lines[0][1].split("\t")]
-    repeated = [name for name in header if header.count(name) > 1]
+    repeated = [name for name in header if name and header.count(name) > 1]
     if repeated:
         raise UserError(f"{shown}, row 1: column '{repeated[0]}' appears twice; rename one.")
+    if "" in header:
+        raise UserError(f"{shown}, row 1: column {header.index('') + 1} has no name; name it.")
+    if "row" in header:
+        raise UserError(f"{shown}, row 1: the column name 'row' is reserved; rename it.")
+    if len(header) == 1:
+        raise UserError(
+            f"{shown}, row 1: only one column, '{header[0]}'; columns are separated by tabs, not "
+            "by spaces or commas."
+        )
     rows = []
     for number, line in lines[1:]:
         values = [value.strip() for value in line.split("\t")]
@@ -234,7 +267,11 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
         row = record.pop("row")
         for error in validator.iter_errors(record):
             column = error.absolute_path[0]
-            rule = schema["properties"][column]["description"].rstrip(".")
+            if error.validator == "enum":
+                choices = ", ".join(value for value in error.validator_value if value)
+                rule = f"one of {choices}"
+            else:
+                rule = schema["properties"][column]["description"].rstrip(".")
             raise UserError(
                 f"{shown}, row {row}: {column} is '{error.instance}'; expected: {rule}."
             )
@@ -308,12 +345,13 @@ def _check_sample_names(folder, cohort, cohorts, samples, config) -> None:
                 f"{config['samples']}, row {sample_row}: sample '{name}' is not in "
                 f"{row.genotypes}{_suggestion(name, names[:2000])}"
             )
-    missing = sorted(present - set(listed["sample"]), key=names.index)
+    known = set(listed["sample"])
+    missing = [name for name in names if name not in known]
     if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise UserError(
-            f"{row.genotypes}: sample '{missing[0]}'"
-            f"{f' and {len(missing) - 1} more' if len(missing) > 1 else ''} of cohort '{cohort}' "
-            f"not listed in {config['samples']}; add a row for each."
+            f"{row.genotypes}: sample '{missing[0]}'{more} of cohort '{cohort}' "
+            f"{'are' if more else 'is'} not listed in {config['samples']}; add a row for each."
         )
 
 

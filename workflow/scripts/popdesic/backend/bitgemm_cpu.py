@@ -18,12 +18,14 @@ Most CPUs have no vector popcount, so a stream is first reduced by carry-save ad
 only that one is counted. The body is written as LLVM IR because neither the three-input logic
 (VPTERNLOG) nor keeping LEVELS counters a stream in registers can be left to the auto-vectoriser.
 
-Loops: pairs of sample tiles are shared among threads; within one, TILE rows of B times BLOCK_WORDS
+Loops: pairs of sample tiles are shared among threads (`backend.threads`); within one, TILE rows of B times BLOCK_WORDS
 stay in the second-level cache and ROWS_IN_L1 rows of A in the first. All counts are exact; a
 lane's counter is 64 bits wide, so no length overflows.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numba
 import numpy as np
@@ -206,33 +208,42 @@ def _count_pair(typing_context, a, i, b, j, planes, first, last):
     return signature, codegen
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
-def accumulate(a, b, planes, tiles, coefficients, same, out):
-    """out[o, i, j] += sum_s coefficients[o, s] * count_s(a[i], b[j]) for all `tiles`.
+def _accumulate_tile(a, b, planes, coefficients, same, out, tile_row, tile_column):
+    """out[o, i, j] += sum_s coefficients[o, s] * count_s(a[i], b[j]) over one tile of pairs.
 
-    tiles: int64 (n, 2), indices of tiles of TILE samples; same: a is b, so that only pairs i <= j
-    are counted and then mirrored. Each entry of `out` belongs to one tile, so threads never meet.
+    tile_row, tile_column: indices of blocks of TILE samples of a and b. same: a is b, so that only
+    pairs i <= j are counted and then mirrored. Each entry of `out` belongs to one tile, so threads
+    never meet.
     """
     n_words = a.shape[2]
     n_outputs, n_counts = coefficients.shape
-    for index in numba.prange(tiles.shape[0]):
-        row0, column0 = tiles[index, 0] * TILE, tiles[index, 1] * TILE
-        row1, column1 = min(a.shape[0], row0 + TILE), min(b.shape[0], column0 + TILE)
-        counts = np.zeros((n_counts, TILE, TILE), np.int64)
-        for first in range(0, n_words, BLOCK_WORDS):
-            last = min(n_words, first + BLOCK_WORDS)
-            for rows in range(row0, row1, ROWS_IN_L1):
-                for j in range(rows if same and rows > column0 else column0, column1):
-                    for i in range(rows, min(rows + ROWS_IN_L1, row1, j + 1 if same else row1)):
-                        found = _count_pair(a, i, b, j, planes, first, last)
-                        for s in range(n_counts):
-                            counts[s, i - row0, j - column0] += found[s]
-        for o in range(n_outputs):
-            for i in range(row0, row1):
-                for j in range(i if same and i > column0 else column0, column1):
-                    total = 0
+    row0, column0 = tile_row * TILE, tile_column * TILE
+    row1, column1 = min(a.shape[0], row0 + TILE), min(b.shape[0], column0 + TILE)
+    counts = np.zeros((n_counts, TILE, TILE), np.int64)
+    for first in range(0, n_words, BLOCK_WORDS):
+        last = min(n_words, first + BLOCK_WORDS)
+        for rows in range(row0, row1, ROWS_IN_L1):
+            for j in range(rows if same and rows > column0 else column0, column1):
+                for i in range(rows, min(rows + ROWS_IN_L1, row1, j + 1 if same else row1)):
+                    found = _count_pair(a, i, b, j, planes, first, last)
                     for s in range(n_counts):
-                        total += coefficients[o, s] * counts[s, i - row0, j - column0]
-                    out[o, i, j] += total
-                    if same and i != j:
-                        out[o, j, i] += total
+                        counts[s, i - row0, j - column0] += found[s]
+    for o in range(n_outputs):
+        for i in range(row0, row1):
+            for j in range(i if same and i > column0 else column0, column1):
+                total = 0
+                for s in range(n_counts):
+                    total += coefficients[o, s] * counts[s, i - row0, j - column0]
+                out[o, i, j] += total
+                if same and i != j:
+                    out[o, j, i] += total
+
+
+@functools.cache
+def tile_kernel(n_planes: int):
+    """`_accumulate_tile` compiled for arrays of any layout: one compilation serves all callers."""
+    words = types.Array(types.uint64, 3, "A", readonly=True)
+    integer, planes = types.int64, types.UniTuple(types.int64, n_planes)
+    counts, matrices = types.Array(integer, 2, "C"), types.Array(integer, 3, "A")
+    signature = types.void(words, words, planes, counts, types.boolean, matrices, integer, integer)
+    return numba.njit([signature], nogil=True, cache=True)(_accumulate_tile)

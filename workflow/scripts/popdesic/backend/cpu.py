@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-import numba
 import numpy as np
 from llvmlite import binding
 
 from . import bitgemm_cpu, minplus_cpu
 from .base import PLANE_BITS, Planes, Terms, aligned_zeros
+from .threads import run_tasks, usable_cpus
 
 #: Largest int32 weight, standing for infinity: the sum of two still fits.
 INFINITY_INT32 = np.int32(2**30 - 1)
@@ -21,11 +19,11 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, threads: int = 1):
-        self.threads = max(1, min(threads, numba.config.NUMBA_NUM_THREADS))
+        self.threads = max(1, min(threads, usable_cpus()))
 
     def describe(self) -> str:
         return (
-            f"cpu: {binding.get_host_cpu_name()}, {self.threads} of {os.cpu_count()} threads, "
+            f"cpu: {binding.get_host_cpu_name()}, {self.threads} of {usable_cpus()} threads, "
             f"{bitgemm_cpu.LANES * 64}-bit vectors, {bitgemm_cpu.LEVELS} carry-save levels"
         )
 
@@ -35,44 +33,37 @@ class CpuBackend:
         if a.n_sites != b.n_sites:
             raise ValueError(f"planes over {a.n_sites} and {b.n_sites} sites cannot be multiplied")
         out = np.zeros((len(terms.outputs), a.n_samples, b.n_samples), np.int64)
-        tiles = _tile_pairs(a.n_samples, b.n_samples, bitgemm_cpu.TILE, same)
-        numba.set_num_threads(self.threads)
         coefficients = difference_coefficients(terms)
-        with numba.parallel_chunksize(1):
-            if coefficients is None:
-                for product in terms.products:
-                    bitgemm_cpu.accumulate(
-                        _letter(a, product.plane_a),
-                        _letter(b, product.plane_b),
-                        (0,),
-                        # A single product need not be symmetric: no half of it may be mirrored.
-                        _tile_pairs(a.n_samples, b.n_samples, bitgemm_cpu.TILE, False),
-                        np.array([[product.weight]]),
-                        False,
-                        out[product.output : product.output + 1],
-                    )
-            elif a.complete and b.complete:
-                bitgemm_cpu.accumulate(
-                    _vector_ready(a.words),
-                    _vector_ready(b.words),
-                    (0, 1),
-                    tiles,
-                    np.ascontiguousarray(coefficients[:, :2]),
-                    same,
-                    out,
+        if coefficients is None:
+            for product in terms.products:
+                # A single product need not be symmetric, so no half of it may be mirrored.
+                self._accumulate(
+                    _letter(a, product.plane_a),
+                    _letter(b, product.plane_b),
+                    np.array([[product.weight]]),
+                    False,
+                    out[product.output : product.output + 1],
                 )
-                out += coefficients[:, 2, None, None] * a.n_sites
-            else:
-                bitgemm_cpu.accumulate(
-                    _vector_ready(_with_called(a)),
-                    _vector_ready(_with_called(b)),
-                    (0, 1, 2),
-                    tiles,
-                    coefficients,
-                    same,
-                    out,
-                )
+        elif a.complete and b.complete:
+            self._accumulate(a.words, b.words, coefficients[:, :2], same, out)
+            out += coefficients[:, 2, None, None] * a.n_sites
+        else:
+            self._accumulate(_with_called(a), _with_called(b), coefficients, same, out)
         return out
+
+    def _accumulate(self, a, b, coefficients, same: bool, out: np.ndarray) -> None:
+        """Share the tiles of one pass over as many planes as `coefficients` has columns."""
+        a, b = _vector_ready(a), _vector_ready(b)
+        planes = tuple(range(coefficients.shape[1]))
+        coefficients = np.ascontiguousarray(coefficients)
+
+        kernel = bitgemm_cpu.tile_kernel(len(planes))
+
+        def work(row: int, column: int) -> None:
+            kernel(a, b, planes, coefficients, same, out, row, column)
+
+        tiles = _tile_pairs(len(a), len(b), bitgemm_cpu.TILE, same)
+        run_tasks(work, tiles, self.threads)
 
     def minplus(self, c: np.ndarray, a: np.ndarray, b: np.ndarray, *, symmetric: bool = False):
         if not (c.dtype == a.dtype == b.dtype):
@@ -81,17 +72,20 @@ class CpuBackend:
             return
         columns = minplus_cpu.tile_columns(c.dtype)
         height, width = minplus_cpu.BLOCK_ROWS, columns * minplus_cpu.BLOCK_TILES
-        tasks = [
+        limit = infinity(c.dtype)
+
+        kernel = minplus_cpu.block_kernel(c.dtype)
+
+        def work(row: int, column: int) -> None:
+            kernel(c, a, b, limit, columns, symmetric, row, column)
+
+        blocks = [
             (row, column)
             for row in range(-(-c.shape[0] // height))
             for column in range(-(-c.shape[1] // width))
             if not symmetric or row * height < (column + 1) * width
         ]
-        numba.set_num_threads(self.threads)
-        with numba.parallel_chunksize(1):
-            minplus_cpu.minplus_blocks(
-                c, a, b, infinity(c.dtype), columns, np.array(tasks), symmetric
-            )
+        run_tasks(work, blocks, self.threads)
         if symmetric:
             minplus_cpu.mirror_upper(c)
 
@@ -127,12 +121,9 @@ def difference_coefficients(terms: Terms) -> np.ndarray | None:
     return found
 
 
-def _tile_pairs(m: int, n: int, tile: int, same: bool) -> np.ndarray:
-    """int64 (n_tiles, 2): indices of the tiles to compute, the upper triangle when `same`."""
-    return np.array(
-        [(i, j) for i in range(-(-m // tile)) for j in range(i if same else 0, -(-n // tile))],
-        np.int64,
-    ).reshape(-1, 2)
+def _tile_pairs(m: int, n: int, tile: int, same: bool) -> list[tuple[int, int]]:
+    """Indices of the tiles to compute, the upper triangle when `same`."""
+    return [(i, j) for i in range(-(-m // tile)) for j in range(i if same else 0, -(-n // tile))]
 
 
 def _called_words(planes: Planes) -> np.ndarray:

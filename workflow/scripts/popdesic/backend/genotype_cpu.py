@@ -10,18 +10,44 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from .threads import run_tasks
+
 #: ALT count by 2-bit code, with 3 for missing.
 STATE_OF_CODE = np.array([2, 3, 1, 0], np.uint8)
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
-def count_by_group(rows, group, n_groups, out):
-    """out[site, group, state] = number of samples; group -1 is not counted.
+#: Sites of one task of `count_by_group`.
+SITES_A_TASK = 1024
 
-    rows: uint8 (n_sites, row_bytes); group: int64 (n_samples,); out: int64 (n_sites, n_groups, 4).
+
+def count_by_group(rows, group, n_groups, threads=1):
+    """Samples by genotype at every site, within groups of samples.
+
+    Parameters
+    ----------
+    rows : uint8 array, (n_sites, row_bytes)
+    group : int64 array, (n_samples,)
+        Group of each sample; -1 is not counted.
+
+    Returns
+    -------
+    int64 array, (n_sites, n_groups, 4)
+        Last axis: 0, 1, 2 ALT alleles, missing.
     """
+    out = np.empty((len(rows), n_groups, 4), np.int64)
+
+    def work(first):
+        last = first + SITES_A_TASK
+        _count_by_group(rows[first:last], group, n_groups, out[first:last])
+
+    run_tasks(work, [(first,) for first in range(0, len(rows), SITES_A_TASK)], threads)
+    return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_by_group(rows, group, n_groups, out):
     n_samples = group.shape[0]
-    for site in numba.prange(rows.shape[0]):
+    for site in range(rows.shape[0]):
         for g in range(n_groups):
             for state in range(4):
                 out[site, g, state] = 0
@@ -55,22 +81,38 @@ def _transpose_8x8(x):
 
 #: Words a pass of `pack_planes` writes for one sample: one cache line.
 WORDS_A_PASS = 8
+#: Words of one task; a multiple of WORDS_A_PASS.
+WORDS_A_TASK = 32
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
-def pack_planes(rows, fill_carrier, fill_hom, out):
+def pack_planes(rows, fill_carrier, fill_hom, out, threads=1):
     """Sample-major bit-planes of a run of sites.
 
-    rows: uint8 (n_sites, row_bytes), padding bits of the last byte are ignored.
-    fill_carrier, fill_hom: uint64 (n_words,), sites whose missing genotypes become >= 1, = 2.
-    out: uint64 (n_samples, 2 or 3, n_words), every word is written.
+    Parameters
+    ----------
+    rows : uint8 array, (n_sites, row_bytes)
+        Padding bits of the last byte are ignored.
+    fill_carrier, fill_hom : uint64 arrays, (n_words,)
+        Sites whose missing genotypes become >= 1, = 2; zero beyond the last site.
+    out : uint64 array, (n_samples, 2 or 3, n_words)
+        Every word is written.
     """
+
+    def work(first):
+        part = slice(first, first + WORDS_A_TASK)
+        sites = slice(first * 64, (first + WORDS_A_TASK) * 64)
+        _pack_planes(rows[sites], fill_carrier[part], fill_hom[part], out[:, :, part])
+
+    run_tasks(work, [(first,) for first in range(0, out.shape[2], WORDS_A_TASK)], threads)
+
+
+@numba.njit(nogil=True, cache=True)
+def _pack_planes(rows, fill_carrier, fill_hom, out):
     n_sites = rows.shape[0]
     n_samples, n_planes, n_words = out.shape
-    for block in numba.prange((n_words + WORDS_A_PASS - 1) // WORDS_A_PASS):
-        low = np.empty((4, WORDS_A_PASS), np.uint64)
-        high = np.empty((4, WORDS_A_PASS), np.uint64)
-        word0 = block * WORDS_A_PASS
+    low = np.empty((4, WORDS_A_PASS), np.uint64)
+    high = np.empty((4, WORDS_A_PASS), np.uint64)
+    for word0 in range(0, n_words, WORDS_A_PASS):
         n_block_words = min(WORDS_A_PASS, n_words - word0)
         for byte in range((n_samples + 3) // 4):
             for w in range(n_block_words):

@@ -11,6 +11,8 @@ depend on order, so results are identical for every thread count, floats include
 
 from __future__ import annotations
 
+import functools
+
 import numba
 import numpy as np
 from llvmlite import binding, ir
@@ -160,51 +162,60 @@ def _pack_columns(b, k0, k1, column0, infinity, packed):
             target[j] = infinity
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
-def minplus_blocks(c, a, b, infinity, columns, tasks, symmetric):
-    """c = min(c, a * b) over `tasks`: int64 (n, 2), blocks of BLOCK_ROWS x (BLOCK_TILES tiles).
+def _minplus_block(c, a, b, infinity, columns, symmetric, block_row, block_column):
+    """c = min(c, a * b) in one block of BLOCK_ROWS x (BLOCK_TILES tiles of `columns`) of C.
 
-    One task owns its block of C, so that no entry has two writers. With `symmetric`, tiles that
-    lie wholly below the diagonal are left to the caller's mirroring.
+    No entry has two writers. With `symmetric`, tiles that lie wholly below the diagonal are left
+    to the caller's mirroring.
     """
     m, n = c.shape
     depth = a.shape[1]
-    for index in numba.prange(tasks.shape[0]):
-        row0, column0 = tasks[index, 0] * BLOCK_ROWS, tasks[index, 1] * columns * BLOCK_TILES
-        row1, column1 = min(m, row0 + BLOCK_ROWS), min(n, column0 + columns * BLOCK_TILES)
-        row_tiles = (row1 - row0 + ROWS - 1) // ROWS
-        column_tiles = (column1 - column0 + columns - 1) // columns
-        packed_a = np.empty((row_tiles, DEPTH, ROWS), c.dtype)
-        packed_b = np.empty((DEPTH, columns), c.dtype)
-        block = np.full((column_tiles, row_tiles, ROWS, columns), infinity, c.dtype)
-        for k0 in range(0, depth, DEPTH):
-            k1 = min(depth, k0 + DEPTH)
-            _pack_rows(a, row0, row1, k0, k1, infinity, packed_a)
-            for s in range(column_tiles):
-                _pack_columns(b, k0, k1, column0 + s * columns, infinity, packed_b)
-                for t in range(row_tiles):
-                    if symmetric and row0 + t * ROWS >= column0 + (s + 1) * columns:
-                        break
-                    _update_tile(block[s, t], packed_a[t], packed_b, k1 - k0)
-        for i in range(row0, row1):
-            t, r = (i - row0) // ROWS, (i - row0) % ROWS
-            for s in range(column_tiles):
-                first = column0 + s * columns
-                target, found = c[i, first : min(n, first + columns)], block[s, t, r]
-                for j in range(target.shape[0]):
-                    target[j] = min(target[j], found[j])
+    row0, column0 = block_row * BLOCK_ROWS, block_column * columns * BLOCK_TILES
+    row1, column1 = min(m, row0 + BLOCK_ROWS), min(n, column0 + columns * BLOCK_TILES)
+    row_tiles = (row1 - row0 + ROWS - 1) // ROWS
+    column_tiles = (column1 - column0 + columns - 1) // columns
+    packed_a = np.empty((row_tiles, DEPTH, ROWS), c.dtype)
+    packed_b = np.empty((DEPTH, columns), c.dtype)
+    block = np.full((column_tiles, row_tiles, ROWS, columns), infinity, c.dtype)
+    for k0 in range(0, depth, DEPTH):
+        k1 = min(depth, k0 + DEPTH)
+        _pack_rows(a, row0, row1, k0, k1, infinity, packed_a)
+        for s in range(column_tiles):
+            _pack_columns(b, k0, k1, column0 + s * columns, infinity, packed_b)
+            for t in range(row_tiles):
+                if symmetric and row0 + t * ROWS >= column0 + (s + 1) * columns:
+                    break
+                _update_tile(block[s, t], packed_a[t], packed_b, k1 - k0)
+    for i in range(row0, row1):
+        t, r = (i - row0) // ROWS, (i - row0) % ROWS
+        for s in range(column_tiles):
+            first = column0 + s * columns
+            target, found = c[i, first : min(n, first + columns)], block[s, t, r]
+            for j in range(target.shape[0]):
+                target[j] = min(target[j], found[j])
+
+
+@functools.cache
+def block_kernel(dtype: np.dtype):
+    """`_minplus_block` compiled for matrices of any strides: one compilation serves all callers."""
+    scalar = numba.from_dtype(dtype)
+    matrix, readable = types.Array(scalar, 2, "A"), types.Array(scalar, 2, "A", readonly=True)
+    integer = types.int64
+    signature = types.void(
+        matrix, readable, readable, scalar, integer, types.boolean, integer, integer
+    )
+    return numba.njit([signature], nogil=True, cache=True)(_minplus_block)
 
 
 #: Side of the blocks that mirroring works on: two of them fit the first-level cache.
 MIRROR_BLOCK = 32
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def mirror_upper(c):
     """Copy the upper triangle of a square matrix onto the lower, block by block."""
     n = c.shape[0]
-    for block in numba.prange((n + MIRROR_BLOCK - 1) // MIRROR_BLOCK):
-        row0 = block * MIRROR_BLOCK
+    for row0 in range(0, n, MIRROR_BLOCK):
         row1 = min(n, row0 + MIRROR_BLOCK)
         for column0 in range(0, row1, MIRROR_BLOCK):
             for i in range(row0, row1):

@@ -3,7 +3,7 @@
 Every variant gives the same integers, so the choice is one of time alone. The first problem of
 a class on a device measures the candidates on random planes of that class and keeps the winner
 in ``tune.json`` in the user's cache folder, under the device, its driver and a digest of the
-kernel sources. ``popdesic tune`` calls `measure` for the usual classes in advance.
+kernel sources. `tune_usual` does so for the usual classes in advance.
 
 Candidates for the ordinary cores come from the device's own figures, after Binder, Low and
 Popovici, "A Portable GPU Framework for SNP Comparisons", section V, in whose words a thread
@@ -28,7 +28,7 @@ from pathlib import Path
 import cupy
 import numpy as np
 
-from .base import Terms
+from .base import SQUARED, Terms
 from .kernels import (
     BLOCK_ROWS,
     SLOT_BYTES,
@@ -57,6 +57,9 @@ MOST_SAMPLES, MOST_STAGES = 16384, 1024
 LONG_ENOUGH = 0.03
 #: Timed launches of each candidate then; the first is not counted.
 REPEATS = 3
+
+#: Tiles and sites that `tune_usual` measures.
+USUAL_SAMPLES, USUAL_SITES = (256, 2048, 16384), 1 << 20
 
 
 @dataclass(frozen=True)
@@ -226,3 +229,29 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
     )
     _write_cache(key, name, {"variant": best.label, "seconds_per_stage": seconds})
     return best
+
+
+def tune_usual(device: Device, samples: tuple[int, ...] = USUAL_SAMPLES) -> list[str]:
+    """Measure the usual classes of distance tiles in advance, for ``popdesic tune``.
+
+    Parameters
+    ----------
+    device : Device
+        The current device.
+    samples : sizes of square tiles.
+
+    Returns
+    -------
+    list of str : one line a class, with the variant chosen.
+    """
+    lines = []
+    for n in samples:
+        for complete in (True, False):
+            for symmetric in (True, False):
+                shape = ShapeClass.of(n, n, USUAL_SITES, symmetric, complete)
+                variant = choose(device, SQUARED, shape)
+                lines.append(
+                    f"{n} x {n} samples{' (one cohort)' if symmetric else ''}"
+                    f"{'' if complete else ', with missing'}: {variant.label}"
+                )
+    return lines

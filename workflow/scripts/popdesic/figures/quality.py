@@ -28,6 +28,8 @@ MAX_CONTIGS = 40
 MAX_NAMES = 8
 #: Height of such a name as a share of the axis.
 NAME_ROW = 0.055
+#: Rows that bars leave room for, so that two bars do not fill the figure.
+LEAST_ROWS = 6
 #: Bars of the frequency spectrum.
 SPECTRUM_BARS = 25
 
@@ -58,7 +60,7 @@ def draw_filters(outcome: Outcome) -> Figure:
     _label_bars(right, totals, texts)
     right.set(title="Samples", xlabel="samples")
     for axes in (left, right):  # the same thickness of bars on both sides
-        axes.set_ylim(longest - 0.4, -0.6)
+        axes.set_ylim(max(longest, LEAST_ROWS) - 0.4, -0.6)
     return figure
 
 

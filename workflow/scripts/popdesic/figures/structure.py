@@ -59,7 +59,8 @@ def draw_distances(
     )
     _mark_groups(left, label.to_numpy()[order], None if colouring.scale else colouring)
     title = "cohort" if colouring.scale else colouring.title
-    left.set_title(f"All pairs, by {shorten(title, 20)} and cohort", pad=12)
+    order_words = "cohort" if title == "cohort" else f"{shorten(title, 20)} and cohort"
+    left.set_title(f"All pairs, by {order_words}", pad=12)
     bar = figure.colorbar(image, ax=left, fraction=0.045, pad=0.02, extend="both")
     bar.set_label(UNITS[distances.metric])
     bar.outline.set_linewidth(0.4)
@@ -75,8 +76,8 @@ def draw_distances(
     right.set(xlabel=UNITS[distances.metric], ylabel="pairs of a kind (%)")
     right.set_title("Pairs of samples", pad=12)
     if within.sum() or between.sum():
-        right.set_ylim(0, 1.2 * right.get_ylim()[1])
-        right.legend(loc="upper left", ncols=2, columnspacing=1.2, borderaxespad=0.0)
+        right.set_ylim(0, 1.3 * right.get_ylim()[1])
+        right.legend(loc="upper left", borderaxespad=0.0)
     return figure
 
 

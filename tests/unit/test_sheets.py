@@ -1,0 +1,219 @@
+"""Configuration and sheets: schemas, defaults, and the one sample order."""
+
+import itertools
+
+import pandas as pd
+import pytest
+import yaml
+from popdesic.errors import UserError
+from popdesic.sheets import (
+    cohort_files,
+    describe_samples,
+    load_config,
+    load_schema,
+    load_study,
+    populations,
+    read_sheet,
+)
+from study import make_cohorts, read_config, write_raw, write_study
+
+COHORTS = "cohort\tgenotypes\tfounder\n"
+
+
+def sheets(folder, cohorts: str, samples: str) -> dict:
+    """Write both sheets; return the default configuration."""
+    (folder / "config").mkdir(exist_ok=True)
+    (folder / "config/cohorts.tsv").write_text(cohorts)
+    (folder / "config/samples.tsv").write_text(samples)
+    return load_config({})
+
+
+# --- configuration ------------------------------------------------------------------------------
+
+
+def every_key(schema: dict, path: tuple = ()):
+    """All leaves of the schema: path and their own schema."""
+    for key, child in schema["properties"].items():
+        if child.get("type") == "object":
+            yield from every_key(child, (*path, key))
+        else:
+            yield (*path, key), child
+
+
+def test_every_key_is_described_and_has_a_default():
+    schema = load_schema("config")
+    blocks = [schema, *(b for b in schema["properties"].values() if b.get("type") == "object")]
+    assert all(block["additionalProperties"] is False for block in blocks)
+    filled = load_config({})
+    for path, child in every_key(schema):
+        assert child["description"], path
+        value = filled
+        for key in path:
+            value = value[key]
+        assert value == child["default"], path
+
+
+def test_given_values_stay_and_the_rest_is_filled():
+    given = {"distance": {"metric": "ibs"}, "geodesic": None, "device": None}
+    filled = load_config(given)
+    assert filled["distance"] == load_config({})["distance"] | {"metric": "ibs"}
+    assert filled["geodesic"] == load_config({})["geodesic"]
+    assert filled["device"] == "auto"
+    assert given == {"distance": {"metric": "ibs"}, "geodesic": None, "device": None}
+
+
+def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
+    text = (pytestconfig.rootpath / "config/config.yaml").read_text()
+    config = load_config(yaml.safe_load(text))
+    defaults = load_config({})
+    for block in ("qc", "panel", "impute", "encode", "distance", "geodesic", "embedding"):
+        assert config[block] == defaults[block], block
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"distence": {}}, "'distence' is not a configuration key; did you mean 'distance'?"),
+        (
+            {"distance": {"metrics": "ibs"}},
+            "'distance.metrics' is not a configuration key; did you mean 'metric'?",
+        ),
+        ({"qc": {"zzz": 1}}, "'qc.zzz' is not a configuration key; known are: min_sample_call"),
+        ({"geodesic": {"alpha": [2, 0.5]}}, "geodesic.alpha[1] is 0.5, but must be a number of"),
+        ({"geodesic": {"alpha": []}}, "geodesic.alpha is [], but must have at least 1 entry."),
+        ({"geodesic": {"alpha": [2, 2.0]}}, "but must not repeat an entry."),
+        ({"geodesic": {"alpha": ["two"]}}, "must be a number of at least 1 or 'auto'."),
+        ({"geodesic": {"alpha": [float("inf")]}}, "geodesic.alpha[0] is inf, but must be a fini"),
+        ({"geodesic": {"alpha": [float("nan")]}}, "geodesic.alpha[0] is nan, but must be a fini"),
+        ({"geodesic": {"alpha": [2.1234567]}}, "is 2.1234567, but must be a finite number of at"),
+        ({"geodesic": {"alpha": 2}}, "geodesic.alpha is 2, but must be of type array."),
+        ({"distance": {"metric": "cosine"}}, "must be one of ['euclidean', 'manhattan', 'ibs']."),
+        ({"panel": {"min_maf": 0.7}}, "panel.min_maf is 0.7, but must be at most 0.5."),
+        ({"panel": {"min_maf": "0.1"}}, "panel.min_maf is '0.1', but must be of type number."),
+        ({"distance": {"min_called": 0}}, "distance.min_called is 0, but must be at least 1."),
+        ({"distance": 3}, "distance is 3, but must be of type object."),
+        ({"device": "tpu"}, "device is 'tpu', but must be one of ['auto', 'cpu', 'gpu']."),
+        (
+            {"distance": {"missing": "imputed"}, "impute": {"method": "none"}},
+            "distance.missing is 'imputed', but impute.method is 'none'",
+        ),
+    ],
+    ids=lambda value: str(value)[:45] if isinstance(value, dict) else "",
+)
+def test_config_errors(given, sentence):
+    with pytest.raises(UserError) as error:
+        load_config(given)
+    text = str(error.value)
+    assert text.startswith("config/config.yaml: ")
+    assert sentence in text
+    assert "\n" not in text
+    assert len(text) < 250
+
+
+def test_an_unknown_key_is_told_first():
+    with pytest.raises(UserError, match="'distance.metrik' is not"):
+        load_config({"distance": {"metrik": "x", "metric": "cosine"}, "panel": {"min_maf": 3}})
+
+
+# --- sheets -------------------------------------------------------------------------------------
+
+
+def test_sheet_keeps_strings_and_line_numbers(tmp_path):
+    path = tmp_path / "s.tsv"
+    path.write_bytes("\ufeffsample\tcohort\tage\r\n\r\n007\tNA\t1e3\r\n x y \t\ttrue\r\n".encode())
+    sheet = read_sheet(path, "s.tsv")
+    assert sheet.to_dict("list") == {
+        "row": [3, 4],
+        "sample": ["007", "x y"],
+        "cohort": ["NA", ""],
+        "age": ["1e3", "true"],
+    }
+
+
+def test_sample_order_is_independent_of_the_sheets_order(tmp_path):
+    rows = ["zeta\tz.vcf\tyes", "new2\tn2.vcf\tno", "alfa\ta.vcf\tyes", "new1\tn1.vcf\tno"]
+    samples = [f"{c}{k}\t{c}" for c in ("zeta", "new1", "alfa", "new2") for k in (2, 10, 1)]
+    found = set()
+    for order in itertools.permutations(range(4)):
+        config = sheets(
+            tmp_path,
+            COHORTS + "\n".join(rows[k] for k in order),
+            "sample\tcohort\n" + "\n".join(samples[:: 1 - 2 * (order[0] % 2)]),
+        )
+        study = load_study(config, tmp_path, check_files=False)
+        found.add((*study.order, study.digest_of(), study.digest_of("zeta")))
+    assert len(found) == 1
+    assert study.order == ["alfa", "zeta", "new1", "new2"]
+    assert (study.founders, study.newcomers) == (["alfa", "zeta"], ["new1", "new2"])
+    assert study.pairs()[:5] == [
+        ("alfa", "alfa"), ("alfa", "zeta"), ("alfa", "new1"), ("alfa", "new2"), ("zeta", "zeta"),
+    ]  # fmt: skip
+    assert len(study.pairs()) == 10
+
+
+def test_pairs_of_old_cohorts_stay_when_one_arrives(tmp_path):
+    def pairs(cohorts):
+        rows = "".join(f"{c}\t{c}.vcf\t{'no' if c[0] == 'n' else 'yes'}\n" for c in cohorts)
+        samples = "".join(f"{c}{k}\t{c}\n" for c in cohorts for k in range(2))
+        config = sheets(tmp_path, COHORTS + rows, "sample\tcohort\n" + samples)
+        return set(load_study(config, tmp_path, check_files=False).pairs())
+
+    before, after = pairs(["b", "n5"]), pairs(["b", "n5", "n1"])
+    assert before < after
+    assert after - before == {("b", "n1"), ("n1", "n1"), ("n1", "n5")}
+
+
+def test_digest_follows_the_columns_asked_for(tmp_path):
+    def digests(population: str, age: str):
+        config = sheets(
+            tmp_path,
+            COHORTS + "a\ta.vcf\tyes\nb\tb.vcf\tno\n",
+            f"sample\tcohort\tpopulation\tage\nx\ta\t{population}\t{age}\nz\ta\tP\t3\ny\tb\tP\t1\n",
+        )
+        study = load_study(config, tmp_path, check_files=False)
+        return study.digest_of(), study.digest_of("a", "population"), study.digest_of("b")
+
+    base, population, age = digests("P", "1"), digests("Q", "1"), digests("P", "2")
+    assert base[0] != population[0] != age[0] != base[0]
+    assert base[1] == age[1] != population[1]
+    assert base[2] == age[2] == population[2]
+
+
+def test_sex_codes_and_extra_columns(tmp_path):
+    config = sheets(
+        tmp_path,
+        COHORTS + "a\ta.vcf\tyes\n",
+        "sample\tcohort\tsex\tphenotype\tvillage\n"
+        "r\ta\t1\t1.5\tx\ns\ta\t2\t-3e-2\t\nt\ta\t0\tNA\tx\nu\ta\tM\t.5\tx\nv\ta\t\t\tx\n",
+    )
+    study = load_study(config, tmp_path, check_files=False)
+    assert study.samples.sex.tolist() == ["M", "F", "NA", "M", "NA"]
+    assert list(study.samples.columns) == ["sample", "cohort", "sex", "phenotype", "village"]
+
+
+def test_study_with_files(tmp_path):
+    cohorts = make_cohorts((4, 3, 3), n_sites=10)
+    write_study(tmp_path, cohorts)
+    prefix = write_raw(tmp_path / "data/south", cohorts[1])
+    sheet = tmp_path / "config/cohorts.tsv"
+    sheet.write_text(sheet.read_text().replace("data/south.vcf.gz", "data/south.bed"))
+    study = load_study(read_config(tmp_path), tmp_path)
+    assert study.order == ["north", "south", "west"]
+    assert len(study.samples_of("south")) == 3
+    assert cohort_files(study, "north") == ["data/north.vcf"]
+    assert cohort_files(study, "south") == [f"data/south.{end}" for end in ("bed", "bim", "fam")]
+    assert prefix.name == "south"
+
+
+def test_populations_and_descriptions(tmp_path):
+    sheet = tmp_path / "samples.tsv"
+    sheet.write_text("sample\tcohort\tpopulation\tsite\nx\ta\tP\t1\ny\ta\t\t2\nz\tb\tQ\t3\n")
+    assert populations(sheet) == {"x": "P", "y": "NA", "z": "Q"}
+    order = tmp_path / "order.tsv"
+    order.write_text("sample\tcohort\nz\tb\nx\ta\n")
+    expected = pd.DataFrame(
+        {"sample": ["z", "x"], "cohort": ["b", "a"], "population": ["Q", "P"], "site": ["3", "1"]}
+    )
+    pd.testing.assert_frame_equal(describe_samples(order, sheet), expected)
+    sheet.write_text("sample\tcohort\nx\ta\n")
+    assert populations(sheet) == {"x": "NA"}
