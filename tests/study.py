@@ -113,9 +113,9 @@ def write_sheets(folder: Path, cohorts: list[Cohort], config: dict | None = None
     (folder / "config/cohorts.tsv").write_text("\n".join(lines) + "\n")
     lines = ["sample\tcohort\tpopulation\tphenotype"]
     for cohort in cohorts:
-        populations = cohort.populations or ["NA"] * len(cohort.samples)
+        populations = (cohort.populations or ["NA"] * len(cohort.samples))[: len(cohort.samples)]
         lines += [
-            f"{name}\t{cohort.name}\t{population}\t{k % 2}"
+            f"{name}\t{cohort.name}\t{population}\t{k % 2 if len(cohort.samples) > 1 else 'NA'}"
             for k, (name, population) in enumerate(zip(cohort.samples, populations, strict=True))
         ]
     (folder / "config/samples.tsv").write_text("\n".join(lines) + "\n")

@@ -71,6 +71,21 @@ IBS = Terms(
 TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "ld": LD, "ibs": IBS}
 
 
+@pytest.fixture(autouse=True)
+def first_candidate(request, monkeypatch):
+    """No measurement (and compilation) of the other candidates, but where a test is about that."""
+    if "measured" not in request.fixturenames:
+        candidates = tune.candidates
+        monkeypatch.setattr(
+            tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+        )
+
+
+@pytest.fixture
+def measured():
+    """Asked for by the tests that need every candidate."""
+
+
 def draw_genotypes(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
     """Genotypes (n_samples, n_sites) uint8 in Hardy-Weinberg proportions, some missing."""
     frequency = rng.uniform(0, 1, n_sites)
@@ -276,7 +291,7 @@ def test_blocks_of_samples(gpu_device, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_every_variant_and_split_gives_the_same_integers(gpu_device):
+def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
     """Tile parameters and the split of the site axis change time, never the result."""
     import cupy
 
@@ -407,7 +422,7 @@ def test_errors_are_one_sentence(gpu_device):
 
 
 @pytest.mark.gpu
-def test_choice_is_kept(gpu_device, monkeypatch, tmp_path):
+def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
     """The first use measures; the second reads the user's cache and measures nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shape = tune.ShapeClass.of(500, 500, 50_000, True, True)
@@ -418,7 +433,7 @@ def test_choice_is_kept(gpu_device, monkeypatch, tmp_path):
 
 
 @pytest.mark.gpu
-def test_usual_classes_are_measured(gpu_device):
+def test_usual_classes_are_measured(gpu_device, measured):
     lines = tune.tune_usual(gpu_device, (256,))
     assert len(lines) == 4
     assert all(line.startswith("256 x 256") for line in lines)

@@ -190,7 +190,7 @@ def test_dropping_goes_on_until_all_pairs_are_comparable(tmp_path, sparse):
 
 
 def test_dropping_everyone_is_an_error(tmp_path, sparse):
-    with pytest.raises(UserError, match="distance.min_called = 151") as error:
+    with pytest.raises(UserError, match=r"distance\.min_called = 151") as error:
         assemble(sparse[1], ["a", "b"], tmp_path / "out", min_called=151, on_uncomparable="drop")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()

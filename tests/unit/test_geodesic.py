@@ -171,7 +171,7 @@ def test_float64_on_real_valued_weights(backend):
 
 def test_alpha_one_is_the_distance_itself(backend):
     distances = draw_distances(np.random.default_rng(4), 100)
-    closure, _, statistics = close(distances, backend, alpha=1)
+    closure, _, _ = close(distances, backend, alpha=1)
     # nothing is missing, so the triangle inequality holds up to rounding
     np.testing.assert_allclose(closure, distances, rtol=1e-14)
 
@@ -303,7 +303,7 @@ def test_alpha_beyond_floats(backend, number):
 def test_statistics(backend):
     distances = draw_distances(np.random.default_rng(13), 90)
     founders = np.arange(90) % 3 > 0
-    closure, chosen, statistics = close(distances, backend, alpha=4, founders=founders)
+    closure, _, statistics = close(distances, backend, alpha=4, founders=founders)
     weights = distances**4
     upper = np.triu(np.ones((90, 90), bool), 1)
     indirect = upper & (closure < weights)

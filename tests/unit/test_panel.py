@@ -20,7 +20,7 @@ SITES = [
     ("2", 400, "rs5", "A", "T", 10, 0, 10, 0, 1e-8),
     ("2", 500, "rs6", "C", "T", 20, 0, 0, 0, 1.0),
 ]
-COLUMNS = "chrom pos id ref alt n_ref n_het n_alt n_missing hwe_p_min".split()
+COLUMNS = ["chrom", "pos", "id", "ref", "alt", "n_ref", "n_het", "n_alt", "n_missing", "hwe_p_min"]
 
 
 def write_sites(path: Path, sites: list[tuple]) -> Path:

@@ -111,7 +111,7 @@ def test_config_errors(given, sentence):
 
 
 def test_an_unknown_key_is_told_first():
-    with pytest.raises(UserError, match="'distance.metrik' is not"):
+    with pytest.raises(UserError, match=r"'distance\.metrik' is not"):
         load_config({"distance": {"metrik": "x", "metric": "cosine"}, "panel": {"min_maf": 3}})
 
 

@@ -29,28 +29,29 @@ rule measure_distance_tile:
         b=multiext("results/cohorts/{b}/planes", ".npy", ".json"),
     output:
         "results/distance/tiles/{a}__{b}.npz",
+    log:
+        "logs/measure_distance_tile/{a}__{b}.log",
+    benchmark:
+        "benchmarks/measure_distance_tile/{a}__{b}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # Three int64 matrices of the pair; the planes are mapped, not read whole.
+        mem_mb=lambda wildcards, input, attempt: memory(
+            200 + input_mb(input) + 24e-6 * n_samples(wildcards.a) * n_samples(wildcards.b),
+            attempt,
+        ),
+        runtime=lambda wildcards, input, attempt: minutes(
+            input_mb(input.a[:1]) * n_samples(wildcards.b) / 1e5, attempt
+        ),
+        gpu=GPUS,
     params:
         # Tiles differ only by whether they hold ibs0: euclidean needs no more than the squares.
         metric=CONFIG["distance"]["metric"],
         missing=CONFIG["distance"]["missing"],
         device=CONFIG["device"],
         code=code_of("distance"),
-    log:
-        "logs/measure_distance_tile/{a}__{b}.log",
-    benchmark:
-        "benchmarks/measure_distance_tile/{a}__{b}.tsv"
-    threads: 8
-    resources:
-        # Three int64 matrices of the pair; the planes are mapped, not read whole.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            200 + input_mb(input) + 24e-6 * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
-        ),
-        runtime=lambda wildcards, input, attempt: minutes(
-            input_mb(input.a[:1]) * n_samples(wildcards.b) / 1e5, attempt
-        ),
-        gpu=GPUS,
-    conda:
-        "../../envs/popdesic.yaml"
     message:
         "Distances {wildcards.a} x {wildcards.b}"
     script:
@@ -63,22 +64,22 @@ rule assemble_distance:
     output:
         matrices=expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
         samples="results/distance/samples.tsv",
-    params:
-        pairs=STUDY.pairs(),
-        cohorts=COHORTS,
-        on_uncomparable=CONFIG["distance"]["on_uncomparable"],
-        **DISTANCE_RULE,
-        code=code_of("distance"),
     log:
         "logs/assemble_distance.log",
     benchmark:
         "benchmarks/assemble_distance.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: memory(40e-6 * n_samples(*COHORTS) ** 2, attempt),
         runtime=lambda wildcards, attempt: minutes(1e-8 * n_samples(*COHORTS) ** 2, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        **DISTANCE_RULE,
+        pairs=STUDY.pairs(),
+        cohorts=COHORTS,
+        on_uncomparable=CONFIG["distance"]["on_uncomparable"],
+        code=code_of("distance"),
     message:
         "Distance matrices from all tiles"
     script:
@@ -94,19 +95,19 @@ rule export_distance:
         "results/distance/distance.mdist",
         "results/distance/distance.mdist.id",
         "results/distance/distance.tsv.gz",
-    params:
-        **DISTANCE_RULE,
-        code=code_of("distance"),
     log:
         "logs/export_distance.log",
     benchmark:
         "benchmarks/export_distance.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: memory(24e-6 * n_samples(*COHORTS) ** 2, attempt),
         runtime=lambda wildcards, attempt: minutes(5e-8 * n_samples(*COHORTS) ** 2, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        **DISTANCE_RULE,
+        code=code_of("distance"),
     message:
         "Distances as text for other tools"
     script:

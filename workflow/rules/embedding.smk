@@ -25,16 +25,12 @@ rule compute_pca:
         table="results/embedding/pca.tsv",
         scores="results/embedding/pca.npy",
         statistics="results/embedding/pca.json",
-    params:
-        founders=STUDY.founders,
-        components=max(CONFIG["embedding"]["components"], CONFIG["geodesic"]["pcs"]),
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
-        code=code_of("embedding"),
     log:
         "logs/compute_pca.log",
     benchmark:
         "benchmarks/compute_pca.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 8
     resources:
         mem_mb=lambda wildcards, attempt: memory(
@@ -43,8 +39,12 @@ rule compute_pca:
         runtime=lambda wildcards, input, attempt: minutes(
             4e-6 * input_mb(input) * n_samples(*COHORTS), attempt
         ),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        founders=STUDY.founders,
+        components=max(CONFIG["embedding"]["components"], CONFIG["geodesic"]["pcs"]),
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("embedding"),
     message:
         "PCA of the genotypes, axes from the founders"
     script:
@@ -59,23 +59,23 @@ rule compute_pcoa:
     output:
         tables=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
         statistics=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS),
-    params:
-        components=CONFIG["embedding"]["components"],
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
-        code=code_of("embedding"),
     log:
         "logs/compute_pcoa/{space}.log",
     benchmark:
         "benchmarks/compute_pcoa/{space}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 8
     resources:
         mem_mb=lambda wildcards, attempt: memory(32e-6 * n_samples(*COHORTS) ** 2, attempt),
         runtime=lambda wildcards, attempt: minutes(
             len(ALPHAS) * 1e-11 * n_samples(*COHORTS) ** 3, attempt
         ),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        components=CONFIG["embedding"]["components"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("embedding"),
     message:
         "PCoA of the geodesics in the space of {wildcards.space}"
     script:
@@ -88,6 +88,18 @@ rule compute_umap:
         samples="results/distance/samples.tsv",
     output:
         expand("results/embedding/umap.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
+    log:
+        "logs/compute_umap/{space}.log",
+    benchmark:
+        "benchmarks/compute_umap/{space}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(500 + 24e-6 * n_samples(*COHORTS) ** 2, attempt),
+        runtime=lambda wildcards, attempt: minutes(
+            2 + len(ALPHAS) * 1e-3 * n_samples(*COHORTS), attempt
+        ),
     params:
         neighbors=CONFIG["embedding"]["umap_neighbors"],
         min_dist=CONFIG["embedding"]["umap_min_dist"],
@@ -95,18 +107,6 @@ rule compute_umap:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("embedding"),
-    log:
-        "logs/compute_umap/{space}.log",
-    benchmark:
-        "benchmarks/compute_umap/{space}.tsv"
-    threads: 1
-    resources:
-        mem_mb=lambda wildcards, attempt: memory(500 + 24e-6 * n_samples(*COHORTS) ** 2, attempt),
-        runtime=lambda wildcards, attempt: minutes(
-            2 + len(ALPHAS) * 1e-3 * n_samples(*COHORTS), attempt
-        ),
-    conda:
-        "../../envs/popdesic.yaml"
     message:
         "UMAP of the geodesics in the space of {wildcards.space}"
     script:

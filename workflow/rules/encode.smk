@@ -18,20 +18,20 @@ rule encode_cohort:
     output:
         genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
         planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
-    params:
-        impute=CONFIG["impute"]["method"],
-        code=code_of("encode"),
     log:
         "logs/encode_cohort/{cohort}.log",
     benchmark:
         "benchmarks/encode_cohort/{cohort}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 2
     resources:
         # Planes are written through a memory map; the panel and the .bim are read whole.
         mem_mb=lambda wildcards, input, attempt: memory(300 + 2 * input_mb(input), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        impute=CONFIG["impute"]["method"],
+        code=code_of("encode"),
     message:
         "Bit-planes of cohort {wildcards.cohort} on the panel"
     script:

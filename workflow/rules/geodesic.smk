@@ -11,39 +11,36 @@ rule geodesic:
         expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
 
 
-def geodesic_source(wildcards):
-    if wildcards.space == "pcs":
-        return ["results/embedding/pca.npy"]
-    return rules.assemble_distance.output.matrices
-
-
 rule close_paths:
     input:
-        source=geodesic_source,
+        source=lambda wildcards: (
+            ["results/embedding/pca.npy"]
+            if wildcards.space == "pcs"
+            else rules.assemble_distance.output.matrices
+        ),
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
     output:
         lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
         closure=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.npy",
-    params:
-        founders=STUDY.founders,
-        number=CONFIG["geodesic"]["number"],
-        pcs=CONFIG["geodesic"]["pcs"],
-        device=CONFIG["device"],
-        **DISTANCE_RULE,
-        code=code_of("geodesic", "distance"),
     log:
         "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:
         "benchmarks/close_paths/{space}.alpha{alpha}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 8
     resources:
         mem_mb=lambda wildcards, attempt: memory(48e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # n**3 / 2 operations at 10 G/s; there is no GPU kernel for the min-plus product yet.
         runtime=lambda wildcards, attempt: minutes(1e-12 * n_samples(*COHORTS) ** 3, attempt),
-        gpu=GPUS,
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        **DISTANCE_RULE,
+        founders=STUDY.founders,
+        number=CONFIG["geodesic"]["number"],
+        pcs=CONFIG["geodesic"]["pcs"],
+        code=code_of("geodesic", "distance"),
     message:
         "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:

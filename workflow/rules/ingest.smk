@@ -15,23 +15,21 @@ rule ingest_cohort:
         lambda wildcards: cohort_files(STUDY, wildcards.cohort),
     output:
         multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
-    params:
-        source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
-        haploid=CONFIG["encode"]["haploid"],
-        code=code_of("ingest"),
     log:
         "logs/ingest_cohort/{cohort}.log",
     benchmark:
         "benchmarks/ingest_cohort/{cohort}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 2
     resources:
         # Decoding streams: its memory does not grow with the number of sites.
-        mem_mb=lambda wildcards, attempt: memory(
-            600 + 0.05 * n_samples(wildcards.cohort), attempt
-        ),
+        mem_mb=lambda wildcards, attempt: memory(600 + 0.05 * n_samples(wildcards.cohort), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 500, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
+        haploid=CONFIG["encode"]["haploid"],
+        code=code_of("ingest"),
     message:
         "Decode cohort {wildcards.cohort} from {params.source}"
     script:

@@ -16,20 +16,20 @@ rule build_panel:
     output:
         sites="results/panel/sites.tsv",
         counts="results/panel/counts.json",
-    params:
-        founders=STUDY.founders,
-        filters=CONFIG["panel"],
-        code=code_of("panel"),
     log:
         "logs/build_panel.log",
     benchmark:
         "benchmarks/build_panel.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, input, attempt: memory(6 * input_mb(input), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
-    conda:
-        "../../envs/popdesic.yaml"
+    params:
+        founders=STUDY.founders,
+        filters=CONFIG["panel"],
+        code=code_of("panel"),
     message:
         "Panel of sites from the founders: {params.founders}"
     script:

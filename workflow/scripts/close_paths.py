@@ -10,7 +10,7 @@ from popdesic.results import read_table
 from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = select_backend("cpu", snakemake.threads)
     log.info("device: %s", backend.describe())
     source = Path(snakemake.input.source[0])
     if snakemake.wildcards.space == "pcs":

@@ -149,10 +149,9 @@ def close_paths(w: np.ndarray, backend: MinplusBackend) -> None:
         backend.close_block(w)
         return
     half = n // 2
-    a, b, d = w[:half, :half], w[half:, :half], w[half:, half:]
-    close_paths(a, backend)
+    close_paths(w[:half, :half], backend)
     insert_paths(w, half, backend)
-    w[:half, half:] = b.T
+    w[:half, half:] = w[half:, :half].T
 
 
 def insert_paths(w: np.ndarray, closed: int, backend: MinplusBackend) -> None:

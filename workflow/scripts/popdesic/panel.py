@@ -108,7 +108,7 @@ def is_ambiguous(ref, alt) -> np.ndarray:
 
 
 def site_keys(table: pd.DataFrame) -> pd.DataFrame:
-    """Columns that identify a site whichever of its alleles is called REF: chrom, pos, low, high."""
+    """What identifies a site whichever of its alleles is called REF: chrom, pos, low, high."""
     ref, alt = table.ref.str.upper(), table.alt.str.upper()
     return pd.DataFrame(
         {

@@ -57,7 +57,7 @@ class Study:
         return self.samples[self.samples.cohort == cohort]
 
     def digest_of(self, cohort: str | None = None, *columns: str) -> str:
-        """Changes exactly when these columns (all by default) of a cohort's rows (or any) change."""
+        """Changes exactly when these columns (or any) of a cohort's rows (or of all) change."""
         rows = self.samples if cohort is None else self.samples_of(cohort)
         chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
         return digest(rows[chosen].to_csv(index=False))
@@ -283,8 +283,8 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
     for name, rows in sheet.groupby("cohort").row:
         if len(rows) > 1:
             raise UserError(
-                f"{shown}, row {rows.iloc[1]}: cohort '{name}' already stands in row {rows.iloc[0]}; "
-                "names must be unique."
+                f"{shown}, row {rows.iloc[1]}: cohort '{name}' already stands in row "
+                f"{rows.iloc[0]}; names must be unique."
             )
     if not (sheet.founder == "yes").any():
         raise UserError(
@@ -312,8 +312,8 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
             else f"in cohort '{first.cohort}', now in '{second.cohort}'"
         )
         raise UserError(
-            f"{shown}, row {second.row}: sample '{name}' already stands in row {first.row} {where}; "
-            "sample names must be unique across cohorts."
+            f"{shown}, row {second.row}: sample '{name}' already stands in row {first.row} "
+            f"{where}; sample names must be unique across cohorts."
         )
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)

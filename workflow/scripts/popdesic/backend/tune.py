@@ -105,12 +105,10 @@ def candidates(device: Device, kernel: str | None = None) -> list[Variant]:
             if slots >= 2:
                 found += [
                     Variant("mma", (("B_TILES", width), ("LOCKSTEP", e), ("STAGES", min(slots, 4))))
-                    for e in (4, 0)
+                    for e in (16, 0)
                 ]
     if "popc" in kernels:
-        found += [
-            Variant("popc", (("BLOCKS_PER_SM", b), ("KC", k))) for b in (2, 1) for k in (8, 4)
-        ]
+        found += [Variant("popc", (("BLOCKS_PER_SM", b), ("KC", k))) for b, k in ((2, 4), (1, 8))]
     return found
 
 

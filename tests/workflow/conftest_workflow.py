@@ -1,0 +1,78 @@
+"""Running Snakemake on a study folder, and reading what it did."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    """The command line that runs the workflow on a study; one thread a job, two jobs at once."""
+    workflow = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
+    cores = ["--cores", "2", "--max-threads", "1"]
+    return [sys.executable, "-m", "snakemake", *workflow, *cores, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, in which Python keeps what it compiled: jobs start faster."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
+def snakemake(folder: Path, *arguments: str, fails: bool = False) -> str:
+    """Run the workflow on a study; return its output. `fails` says what is expected."""
+    done = subprocess.run(
+        command(folder, *arguments),
+        env=environment(),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    print(done.stdout)
+    assert (done.returncode != 0) == fails, done.stdout[-3000:]
+    return done.stdout
+
+
+def finished(output: str) -> Counter[str]:
+    """Jobs that ran, by rule; targets are no jobs."""
+    rules = re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", output, re.MULTILINE)
+    return Counter(rule for rule in rules if "_" in rule)
+
+
+def planned(output: str) -> Counter[str]:
+    """Jobs of a dry run, by rule, from the table at its head."""
+    table = re.findall(r"^(\w+_\w+) +(\d+)$", output, re.MULTILINE)
+    return Counter({rule: int(count) for rule, count in table})
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
+    """Time of last change and content digest of every result file, by its path."""
+    results = folder / "results"
+    return {
+        str(path.relative_to(results)): (
+            path.stat().st_mtime_ns,
+            hashlib.blake2b(path.read_bytes()).hexdigest(),
+        )
+        for path in sorted(results.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Content digest of every result file, by its path."""
+    return {name: digest for name, (_, digest) in snapshot(folder).items()}
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT

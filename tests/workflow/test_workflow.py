@@ -1,0 +1,388 @@
+"""The workflow itself: plans, reruns, arrivals, kills, on a tiny study run by Snakemake.
+
+Founders `north` and `south` are run once; copies of that study receive `west` and `east` in either
+order. All tests of this module read these few runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest_workflow import (
+    ROOT,
+    command,
+    contents,
+    environment,
+    finished,
+    planned,
+    snakemake,
+    snapshot,
+)
+from reference import fermat_geodesics, pair_counts
+from study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_study
+
+#: Jobs that one cohort needs by itself.
+OWN = ("ingest_cohort", "summarize_cohort", "encode_cohort")
+
+
+def all_cohorts() -> list[Cohort]:
+    north, south, west, east = make_cohorts((16, 14, 12, 13), n_sites=400)
+    return [north, south, swap_alleles(west, range(0, 40)), east]
+
+
+def add_cohort(folder: Path, cohorts: list[Cohort]) -> None:
+    """Write the last cohort's file and the sheets; no other file is touched."""
+    data = folder / cohorts[-1].path
+    write_study(folder / "new", cohorts[-1:])
+    shutil.move(folder / "new" / cohorts[-1].path, data)
+    shutil.rmtree(folder / "new")
+    write_sheets(folder, cohorts)
+
+
+def copy_study(source: Path, target: Path) -> Path:
+    """A copy with all times of change and Snakemake's records."""
+    return Path(shutil.copytree(source, target, copy_function=shutil.copy2))
+
+
+@pytest.fixture(scope="module")
+def founders(tmp_path_factory) -> Path:
+    """The founders' study, run up to the distances."""
+    folder = write_study(tmp_path_factory.mktemp("founders"), all_cohorts()[:2])
+    ran = finished(snakemake(folder, "distance"))
+    assert ran == dict.fromkeys(OWN, 2) | {
+        "build_panel": 1,
+        "measure_distance_tile": 3,
+        "assemble_distance": 1,
+    }
+    return folder
+
+
+@pytest.fixture(scope="module")
+def west_then_east(founders, tmp_path_factory) -> dict:
+    """`west`, then `east` arrive: the study, outputs and snapshots of both runs."""
+    folder = copy_study(founders, tmp_path_factory.mktemp("west") / "study")
+    north, south, west, east = all_cohorts()
+    states, outputs = [snapshot(folder)], []
+    for cohorts in ([north, south, west], [north, south, west, east]):
+        add_cohort(folder, cohorts)
+        outputs.append(snakemake(folder, "geodesic"))
+        states.append(snapshot(folder))
+    return {"folder": folder, "outputs": outputs, "states": states}
+
+
+@pytest.fixture(scope="module")
+def east_then_west(founders, tmp_path_factory) -> Path:
+    folder = copy_study(founders, tmp_path_factory.mktemp("east") / "study")
+    north, south, west, east = all_cohorts()
+    for cohorts in ([north, south, east], [north, south, east, west]):
+        add_cohort(folder, cohorts)
+        snakemake(folder, "distance")
+    snakemake(folder, "geodesic")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed_and_resumed(tmp_path_factory) -> dict:
+    """All four cohorts from scratch; everything is killed in the middle, then resumed."""
+    folder = write_study(tmp_path_factory.mktemp("killed"), all_cohorts()[::-1])
+    process = subprocess.Popen(
+        command(folder, "geodesic"),
+        env=environment(),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    tiles, deadline = folder / "results/distance/tiles", time.monotonic() + 300
+    while not list(tiles.glob("*.npz")):
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    state = snapshot(folder)
+    snakemake(folder, "--unlock")
+    output = snakemake(folder, "geodesic", "--rerun-incomplete")
+    return {"folder": folder, "state": state, "output": output}
+
+
+@pytest.fixture(scope="module")
+def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
+    """A copy of the study of all cohorts, run to the end."""
+    folder = copy_study(west_then_east["folder"], tmp_path_factory.mktemp("complete") / "study")
+    write_sheets(folder, all_cohorts(), FAST | {"distance": {"metric": "euclidean"}})
+    snakemake(folder)
+    return folder
+
+
+# --- plans --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "jobs"),
+    [
+        ({}, {"close_paths": 6, "export_distance": 1, "compute_umap": 2}),
+        ({"device": "gpu", "geodesic": {"alpha": [2]}}, {"close_paths": 2}),
+        (
+            {
+                "distance": {"metric": "manhattan", "export": False},
+                "geodesic": {"alpha": [1, 2.5, "auto"], "space": ["pcs"]},
+            },
+            {"close_paths": 3, "export_distance": 0, "compute_pcoa": 1},
+        ),
+        (
+            {
+                "device": "cpu",
+                "distance": {"metric": "ibs", "missing": "imputed"},
+                "geodesic": {"alpha": [1.5], "space": ["genotypes"]},
+            },
+            {"close_paths": 1, "compute_pca": 1},
+        ),
+    ],
+    ids=["defaults", "gpu", "manhattan", "ibs"],
+)
+def test_plan(tmp_path, config, jobs):
+    write_study(tmp_path, all_cohorts()[:3], config)
+    plan = planned(snakemake(tmp_path, "-n"))
+    expected = dict.fromkeys(OWN, 3) | {"measure_distance_tile": 6, "build_panel": 1} | jobs
+    assert {rule: plan[rule] for rule in expected} == expected
+    assert not (tmp_path / "results").exists()
+
+
+def test_lint(root):
+    done = subprocess.run(
+        [*command(root)[:5], "--lint"],
+        cwd=root,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- stages -------------------------------------------------------------------------------------
+
+
+def test_a_stage_runs_no_further(founders):
+    written = set(contents(founders))
+    assert {"distance/squared.npy", "distance/called.npy", "distance/samples.tsv"} <= written
+    assert not [name for name in written if name.startswith(("geodesic", "embedding", "report"))]
+
+
+def test_results_are_those_of_the_oracle(west_then_east):
+    """Distances and geodesics of the whole study, straight from the drawn genotypes."""
+    folder = west_then_east["folder"] / "results"
+    rows = (folder / "panel/sites.tsv").read_text().split("\n")[2:-1]
+    north, south, west, east = all_cohorts()
+    index = {site[2]: k for k, site in enumerate(north.sites)}
+    on_panel = [index[row.split("\t")[2]] for row in rows]
+    assert 200 < len(on_panel) < 400
+    genotypes = []
+    for cohort in (north, south, east, west):
+        drawn = cohort.genotypes[on_panel].T.copy()
+        if cohort is west:  # the first 40 sites are swapped in its file
+            swapped = np.array(on_panel) < 40
+            drawn[:, swapped] = np.where(drawn[:, swapped] < 0, -1, 2 - drawn[:, swapped])
+            lost = [k for k, site in enumerate(on_panel) if site < 40 and site % 10 == 9]
+            drawn[:, lost] = -1  # A/T
+        genotypes.append(drawn)
+    names = [line.split("\t")[0] for line in (folder / "distance/samples.tsv").read_text().split()]
+    names = (folder / "distance/samples.tsv").read_text().split("\n")[1:-1]
+    order = [f"{s}\t{c.name}" for c in (north, south, east, west) for s in c.samples]
+    assert names == order
+    everyone = np.concatenate(genotypes)
+    expected = pair_counts(everyone, everyone)
+    for name in ("squared", "called"):
+        np.testing.assert_array_equal(np.load(folder / f"distance/{name}.npy"), expected[name])
+    lengths = np.load(folder / "geodesic/genotypes/alpha2.npy")
+    distances = np.sqrt(expected["squared"] * len(on_panel) / expected["called"])
+    # float32 and fixed point, DESIGN section 7
+    np.testing.assert_allclose(lengths, fermat_geodesics(distances, 2), rtol=1e-6)
+
+
+# --- arrivals -----------------------------------------------------------------------------------
+
+
+def test_a_new_cohort_computes_only_what_is_its_own(west_then_east):
+    first, second = (finished(output) for output in west_then_east["outputs"])
+    rest = {"assemble_distance": 1, "close_paths": 1}
+    assert first == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 3} | rest
+    assert second == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 4} | rest
+
+
+def test_a_new_cohort_leaves_every_old_file(west_then_east):
+    """Per-cohort files, panel and tiles keep their bytes and their times of change."""
+    for before, after in zip(
+        west_then_east["states"], west_then_east["states"][1:], strict=False
+    ):
+        old = [
+            name
+            for name in before
+            if name.startswith(("cohorts/", "panel/", "distance/tiles/"))
+            or (name.startswith("qc/") and name.endswith(("samples.tsv", "sites.tsv")))
+        ]
+        assert len(old) > 20
+        for name in old:
+            assert after[name] == before[name], name
+        closures = [name for name in before if "/closure/" in name]
+        for name in closures:
+            assert after[name] == before[name], f"{name}: an earlier closure is a later start"
+
+
+def test_order_of_arrival_does_not_matter(west_then_east, east_then_west, killed_and_resumed):
+    """Byte for byte what a run from scratch gives."""
+    scratch = contents(killed_and_resumed["folder"])
+    assert len([name for name in scratch if name.startswith("distance/tiles/")]) == 10
+    for folder in (west_then_east["folder"], east_then_west):
+        found = contents(folder)
+        assert set(scratch) <= set(found)
+        for name, digest in scratch.items():
+            assert found[name] == digest, name
+        extra = set(found) - set(scratch)
+        assert all("/closure/" in name for name in extra), extra
+
+
+# --- kills --------------------------------------------------------------------------------------
+
+
+def test_a_killed_run_resumes(killed_and_resumed):
+    """Whole files of before the kill stay, jobs that were done are not done again."""
+    state, after = killed_and_resumed["state"], snapshot(killed_and_resumed["folder"])
+    assert "geodesic/genotypes/alpha2.npy" not in state
+    assert "geodesic/genotypes/alpha2.npy" in after
+    ran = finished(killed_and_resumed["output"])
+    assert ran["build_panel"] == 0
+    assert ran["ingest_cohort"] <= 1  # one may have been on its way
+    assert 0 < ran["measure_distance_tile"] < 10
+    assert after["panel/sites.tsv"] == state["panel/sites.tsv"]
+
+
+# --- to the end ---------------------------------------------------------------------------------
+
+CONTRACT = [
+    *(f"cohorts/{{cohort}}/raw.{end}" for end in ("bed", "bim", "fam", "json")),
+    *(f"cohorts/{{cohort}}/genotypes.{end}" for end in ("bed", "bim", "fam")),
+    "cohorts/{cohort}/planes.npy",
+    "cohorts/{cohort}/planes.json",
+    "qc/{cohort}.sites.tsv",
+    "qc/{cohort}.samples.tsv",
+    "qc/summary.tsv",
+    "panel/sites.tsv",
+    "distance/tiles/{cohort}__{cohort}.npz",
+    "distance/squared.npy",
+    "distance/called.npy",
+    "distance/samples.tsv",
+    "distance/distance.mdist",
+    "distance/distance.mdist.id",
+    "distance/distance.tsv.gz",
+    "geodesic/{space}/alpha{alpha}.npy",
+    "geodesic/{space}/alpha{alpha}.json",
+    "embedding/pca.tsv",
+    "embedding/pcoa.{space}.alpha{alpha}.tsv",
+    "embedding/umap.{space}.alpha{alpha}.tsv",
+    "report/report.html",
+]
+
+
+def test_every_contract_file_is_there(complete):
+    cohorts = [c.name for c in all_cohorts()]
+    written = set(contents(complete))
+    for pattern in CONTRACT:
+        for cohort in cohorts:
+            name = pattern.format(cohort=cohort, space="genotypes", alpha="2")
+            assert name in written, name
+    for ending in ("svg", "png"):
+        assert [name for name in written if name.startswith("figures/") and name.endswith(ending)]
+    assert len([name for name in written if "/closure/alpha2." in name]) >= 1
+    statistics = json.loads((complete / "results/geodesic/genotypes/alpha2.json").read_text())
+    assert statistics["pairs"] == 55 * 54 // 2
+    for kind in ("logs", "benchmarks"):
+        assert len(list((complete / kind).rglob("*.*"))) > 20
+    assert not list((complete / "results").rglob(".*.tmp"))
+
+
+def test_a_second_run_has_nothing_to_do(complete):
+    before = snapshot(complete)
+    assert "Nothing to be done" in snakemake(complete)
+    assert snapshot(complete) == before
+
+
+#: What a changed parameter reruns, and what it must leave alone.
+INGEST, COHORT, PANEL, TILES = (
+    {"ingest_cohort"},
+    {"summarize_cohort"},
+    {"build_panel", "encode_cohort"},
+    {"measure_distance_tile", "assemble_distance", "export_distance"},
+)
+GEODESIC, PCA, MAPS = {"close_paths"}, {"compute_pca"}, {"compute_pcoa", "compute_umap"}
+CHANGES = {
+    "embedding.seed": ({"embedding": {"seed": 2}}, {"compute_umap"}, MAPS | GEODESIC | PCA | TILES),
+    "embedding.components": (
+        {"embedding": {"components": 5}},
+        {"compute_pca", "compute_pcoa"},
+        GEODESIC | TILES | PANEL,
+    ),
+    "geodesic.number": (
+        {"geodesic": FAST["geodesic"] | {"number": "float64"}},
+        GEODESIC | MAPS,
+        PCA | TILES | PANEL,
+    ),
+    "distance.min_called": (
+        {"distance": {"min_called": 50}},
+        {"assemble_distance", "export_distance"} | GEODESIC | PCA | MAPS,
+        {"measure_distance_tile"} | PANEL | COHORT,
+    ),
+    "distance.metric": (
+        {"distance": {"metric": "ibs"}},
+        TILES | GEODESIC | PCA | MAPS,
+        PANEL | COHORT | INGEST,
+    ),
+    "panel.min_maf": (
+        {"panel": {"min_maf": 0.1}},
+        PANEL | TILES | GEODESIC | PCA | MAPS,
+        COHORT | INGEST,
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_parameter_reruns_its_rule_and_what_depends_on_it(complete, change):
+    blocks, reruns, stays = CHANGES[change]
+    path = complete / "config/config.yaml"
+    before = path.read_text()
+    try:
+        path.write_text(yaml.safe_dump(yaml.safe_load(before) | blocks))
+        plan = planned(snakemake(complete, "-n"))
+    finally:
+        path.write_text(before)
+    assert reruns <= set(plan)
+    assert not (stays - reruns) & set(plan)
+
+
+def test_a_changed_row_of_a_newcomer_leaves_the_panel(complete):
+    """Its population enters its own Hardy-Weinberg tests and the maps' labels, nothing else."""
+    path = complete / "config/samples.tsv"
+    before = path.read_text()
+    try:
+        path.write_text(before.replace("W00\twest\tP", "W00\twest\tQ"))
+        plan = planned(snakemake(complete, "-n"))
+    finally:
+        path.write_text(before)
+    assert plan["summarize_cohort"] == 1
+    assert not set(plan) & (INGEST | {"build_panel"})
+
+
+def test_the_root_of_the_repository_is_a_study():
+    """The embedded example is planned from its own folder."""
+    output = snakemake(ROOT, "-n", "--quiet", "all")
+    assert "Error" not in output
