@@ -66,11 +66,11 @@ __device__ __forceinline__ const u8* packed_tile(const u8* packed, int plane, in
 
 // Thread blocks that run together read the same tiles. While they are in step a tile comes from
 // HBM once and from L2 for all others; without a rein some run ahead until L2 has forgotten what
-// the others still need, and the power spent on HBM lowers the clock (H200, 16 384 x 2^20, wgmma:
-// 159 GB read and 72 to 80 ms without, 74 GB with a rein of 16 stages, 64 to 67 ms with 2 to 8). Every EVERY stages one thread of
-// a thread block reports to `progress` and waits for the others to come within one such run;
-// never longer than PATIENCE looks, so that thread blocks that are not resident together cost
-// time, not a deadlock. EVERY = 0: no rein.
+// the others still need (H200, 16 384 x 2^20, wgmma: 159 GB read and 72 to 80 ms without, 74 GB
+// with a rein of 16 stages, 64 to 67 ms with 2 to 8). Every EVERY stages one thread of a thread
+// block reports to `progress` and waits for the others to come within one such run; never longer
+// than PATIENCE looks, so that thread blocks that are not resident together cost time, not a
+// deadlock. EVERY = 0: no rein.
 template <int EVERY>
 struct Lockstep {
     static constexpr u32 PATIENCE = 1u << 14;

@@ -8,9 +8,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "shared: needs the real data named by POPDESIC_SHARED")
-    config.addinivalue_line("markers", "gpu: needs a GPU")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-gpu", action="store_true", help="fail instead of skip where no GPU is usable"
+    )
 
 
 @pytest.fixture(scope="session")

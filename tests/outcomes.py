@@ -132,7 +132,7 @@ def make_results(
             about = {
                 "alpha": alpha,
                 "value": 2.0 if alpha == "2" else 4.0,
-                "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0},
+                "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
                 "pairs": n * (n - 1) // 2,
                 "indirect_pairs": n * (n - 1) // 10,
                 "indirect_share": 0.2,

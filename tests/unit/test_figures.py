@@ -23,7 +23,7 @@ from popdesic.figures.style import (
     shorten,
     styled,
 )
-from popdesic.outcome import closest_pairs
+from popdesic.outcome import Distances, closest_pairs
 
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
 NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"] + [
@@ -240,3 +240,20 @@ def test_closest_pairs_are_those_of_the_whole_matrix(tmp_path, monkeypatch):
 def test_closest_pairs_of_one_sample_are_none(tmp_path):
     outcome, distances = make_results(tmp_path, {"one": ["s"]}, ["one"])
     assert closest_pairs(distances, list(outcome.samples["sample"]), 5).empty
+
+
+def test_distances_of_the_other_metrics_use_ibs0(tmp_path):
+    make_results(tmp_path, {"one": ["a", "b", "c"]}, ["one"])
+    folder = tmp_path / "results/distance"
+    squared = np.load(folder / "squared.npy")
+    np.save(folder / "ibs0.npy", squared // 8)
+    n_sites = 40
+    alleles = (squared - 2 * (squared // 8)).astype(float)
+    manhattan = Distances(folder, "manhattan", n_sites, 1).rows(np.arange(3))
+    np.testing.assert_allclose(manhattan, alleles)
+    ibs = Distances(folder, "ibs", n_sites, 1).rows(np.array([2]))
+    np.testing.assert_allclose(ibs, alleles[[2]] / (2 * n_sites))
+    far = Distances(folder, "euclidean", n_sites, n_sites + 1)
+    assert np.isinf(far.rows(np.array([0]))[0, 1:]).all()
+    assert far.probe().size == 0
+    assert closest_pairs(far, ["a", "b", "c"], 2).empty

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
-from popdesic import embed
+from popdesic import inline
 from popdesic.drift import expected_difference, measure_drift
-from popdesic.embed import inline_svg, read_caption
+from popdesic.inline import inline_svg, read_caption
 from popdesic.figures import draw_figures
 from popdesic.findings import find_problems
 from popdesic.outcome import closest_pairs
@@ -197,7 +197,7 @@ def test_page_tells_counts_digest_parameters_and_versions(page):
 
 def test_large_figures_enter_as_png(study, monkeypatch):
     outcome, distances, out = study
-    monkeypatch.setattr(embed, "MAX_INLINE_BYTES", 0)
+    monkeypatch.setattr(inline, "MAX_INLINE_BYTES", 0)
     large = out.with_name("large.html")
     write_report(outcome, distances, outcome.folder / "figures", configuration(), large)
     found = Page(large.read_text("utf-8"))
@@ -317,7 +317,10 @@ def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
         ("Few bridges", {"indirect_pairs": 26, "indirect_share": 0.03}),
         ("Plain distances", {"indirect_pairs": 0, "indirect_share": 0.0}),
         ("Choice of α", {"tried": {"1": 0.0, "16": 0.1}}),
-        ("Number type", {"number": {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15}}),
+        (
+            "Number type",
+            {"number": {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15, "rescaled": False}},
+        ),
     ],
 )
 def test_geodesics_are_explained(tmp_path, topic, geodesic):
@@ -325,7 +328,7 @@ def test_geodesics_are_explained(tmp_path, topic, geodesic):
 
 
 def test_a_number_type_that_was_asked_for_is_no_fallback(tmp_path):
-    number = {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15}
+    number = {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15, "rescaled": False}
     found = findings(tmp_path, geodesic={"number": number}, number_type="float64")
     assert "Number type" not in found
 

@@ -4,6 +4,7 @@
 # gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
 
 import ast
+import functools
 import hashlib
 import sys
 from pathlib import Path
@@ -43,28 +44,35 @@ wildcard_constraints:
     alpha=_either(ALPHAS),
 
 
+@functools.cache
+def _module(path):
+    """Content of a module, and the package's modules that it imports."""
+    content, imported = path.read_bytes(), []
+    for node in ast.walk(ast.parse(content)):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        name = node.module or ""
+        if node.level:
+            base = path.parents[node.level - 1]
+        elif name.split(".")[0] == "popdesic":
+            base, name = PACKAGE, name.partition(".")[2]
+        else:
+            continue
+        target = base.joinpath(*filter(None, name.split(".")))
+        candidates = [target.with_suffix(".py"), target / "__init__.py"]
+        candidates += [target / f"{alias.name}.py" for alias in node.names]
+        imported += [candidate for candidate in candidates if candidate.is_file()]
+    return content, imported
+
+
 def code_of(*modules):
     """Digest of the package's modules that these import: Snakemake itself sees only the script."""
     waiting, seen = [PACKAGE / f"{module}.py" for module in modules], {}
     while waiting:
         path = waiting.pop()
-        if path in seen:
-            continue
-        seen[path] = path.read_bytes()
-        for node in ast.walk(ast.parse(seen[path])):
-            if not isinstance(node, ast.ImportFrom):
-                continue
-            name = node.module or ""
-            if node.level:
-                base = path.parents[node.level - 1]
-            elif name.split(".")[0] == "popdesic":
-                base, name = PACKAGE, name.partition(".")[2]
-            else:
-                continue
-            target = base.joinpath(*filter(None, name.split(".")))
-            candidates = [target.with_suffix(".py"), target / "__init__.py"]
-            candidates += [target / f"{alias.name}.py" for alias in node.names]
-            waiting += [candidate for candidate in candidates if candidate.is_file()]
+        if path not in seen:
+            seen[path], imported = _module(path)
+            waiting += imported
     text = b"".join(path.name.encode() + seen[path] for path in sorted(seen))
     return hashlib.blake2b(text, digest_size=6).hexdigest()
 

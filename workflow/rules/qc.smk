@@ -11,6 +11,7 @@ rule qc:
     input:
         expand("results/qc/{cohort}.{table}.tsv", cohort=COHORTS, table=["sites", "samples"]),
         "results/qc/summary.tsv",
+        "results/qc/drift.tsv",
 
 
 rule summarize_cohort:

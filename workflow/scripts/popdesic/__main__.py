@@ -1,4 +1,4 @@
-"""Command line: `popdesic check [STUDY]`."""
+"""Command line: `popdesic check [STUDY]`, `popdesic tune`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,23 @@ def check(folder: Path) -> None:
     print(f"{len(study.samples)} samples in {len(study.order)} cohorts: no problem found.")
 
 
+def tune() -> None:
+    """Measure the GPU's kernels for the usual sizes of tiles, so that no job has to.
+
+    Raises
+    ------
+    UserError
+        No GPU can be used here.
+    """
+    from .backend import select_backend  # the other commands start without it
+
+    backend = select_backend("gpu")
+    from .backend.tune import tune_usual
+
+    print(backend.describe())
+    print("\n".join(tune_usual(backend.device)))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line; a user's error is one sentence and exit status 1."""
     parser = argparse.ArgumentParser(prog="popdesic", description=__doc__)
@@ -42,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     command = commands.add_parser("check", help="check a study's sheets and files, run nothing")
     command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
     command.set_defaults(run=lambda options: check(options.study))
+    command = commands.add_parser("tune", help="measure this machine's GPU and keep the choices")
+    command.set_defaults(run=lambda options: tune())
     options = parser.parse_args(arguments)
     try:
         options.run(options)

@@ -237,6 +237,15 @@ def _geodesics(outcome: Outcome, number_type: str) -> list[Finding]:
                     f"geodesic ({name}).",
                 )
             )
+        if about["number"]["rescaled"]:
+            found.append(
+                Finding(
+                    "note",
+                    "Scale",
+                    "A later sample lies farther out than the founders' weights allow for, so the "
+                    f"fixed-point scale was set from all samples ({name}).",
+                )
+            )
         if number_type == "auto" and about["number"]["dtype"] == "float64":
             floats.append(name)
         if alpha == "auto":

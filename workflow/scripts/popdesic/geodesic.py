@@ -47,11 +47,15 @@ class MinplusBackend(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """Number type of a closure: ``value = stored / scale``."""
+    """Number type of a closure: ``value = stored / scale``.
+
+    `rescaled` says that a later sample exceeded the founders' scale, so that all samples set it.
+    """
 
     dtype: str
     scale: float
     error_bound: float
+    rescaled: bool = False
 
     def store(self, weights: np.ndarray) -> np.ndarray:
         """float64 weights in this type; infinite ones become its infinity."""
@@ -118,15 +122,15 @@ def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Num
     among = weights[np.ix_(founders, founders)]
     largest = among[np.isfinite(among)].max(initial=0.0) or finite.max()
     scale = 2.0 ** np.floor(np.log2(float(INFINITY_INT32) / (HEADROOM * largest)))
-    if finite.max() * scale >= INFINITY_INT32:
-        log.warning("a later sample exceeds the founders' scale: scale set anew from all samples")
+    rescaled = bool(finite.max() * scale >= INFINITY_INT32)
+    if rescaled:
         scale = 2.0 ** np.floor(np.log2(float(INFINITY_INT32) / (2 * finite.max())))
     if finite.max() < 2**30 - 1 and (finite == np.rint(finite)).all():
         return Number("int32", 1.0, 0.0)
     matters = finite[finite >= MEDIAN_FRACTION * np.median(finite)]
     bound = BOUND_HOPS * 0.5 / (scale * matters.min())
     if wanted == "int32" or bound <= FIXED_TOLERANCE:
-        return Number("int32", float(scale), float(bound))
+        return Number("int32", float(scale), float(bound), rescaled)
     log.info("fixed point could be off by %.1e of a weight: float64 instead", bound)
     return Number("float64", 1.0, float(np.finfo(np.float64).eps) * BOUND_HOPS)
 

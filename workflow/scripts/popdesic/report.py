@@ -14,7 +14,7 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
-from .embed import TEXTS, describe_figures
+from .inline import TEXTS, describe_figures
 from .findings import find_problems
 from .outcome import Distances, Outcome, closest_pairs
 from .sheets import load_schema
@@ -75,6 +75,7 @@ def write_report(
         counts=count_tables(outcome),
         filters=filter_rows(outcome),
         geodesics=geodesic_rows(outcome),
+        spaces=SPACES,
         close=close.to_dict("records"),
         parameters=parameter_rows(configuration),
         figures={text.name: text for text in texts},
@@ -217,7 +218,7 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
         about = outcome.geodesics[space, alpha]
         rows.append(
             {
-                "space": SPACES[space],
+                "space": space,
                 "alpha": alpha,
                 "value": f"{about['value']:g}",
                 "indirect_pairs": about["indirect_pairs"],

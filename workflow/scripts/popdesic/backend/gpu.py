@@ -60,7 +60,7 @@ def _device_errors(task: str) -> Iterator[None]:
     except cupy.cuda.memory.OutOfMemoryError as reason:
         raise UserError(
             f"the GPU has too little free memory for {task} ({reason}); use a GPU with more "
-            f"memory, or smaller tiles (config.yaml: distance.tile_samples)."
+            "memory, or split the cohort into smaller ones."
         ) from None
     except (
         cupy.cuda.runtime.CUDARuntimeError,
@@ -149,10 +149,10 @@ class BitgemmStream:
         self._a = _Side(m, planes_a)
         self._b = self._a if n is None else _Side(n, planes_b)
         self._sides = [self._a] if n is None else [self._a, self._b]
+        self._acc = cupy.zeros((self.plan.n_slots, self._a.padded, self._b.padded), np.int32)
         self._blocks = cupy.asarray(
             block_order(self._a.padded // BLOCK_ROWS, self._b.padded // BLOCK_ROWS, self.symmetric)
         )
-        self._acc = cupy.zeros((self.plan.n_slots, self._a.padded, self._b.padded), np.int32)
         self._total: cupy.ndarray | None = None
         self._sites_in_acc = 0
         self._range_words = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
 from matplotlib.figure import Figure
 
 from ..outcome import Distances, Outcome
@@ -73,29 +72,34 @@ def iterate_figures(
     )
     yield "sites", draw_sites(load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf)
     samples = outcome.samples
-    yield "distances", draw_distances(distances, samples.cohort, samples[column], colouring)
+    grouping = _grouping(outcome, colouring)
+    yield "distances", draw_distances(distances, samples.cohort, samples[grouping.title], grouping)
     yield "alpha", draw_alpha(outcome)
     pca = outcome.embedding("pca")
     variance = outcome.variance["pca"]
-    yield "pca", draw_components(pca, "PC", variance, _column(pca, column), colouring)
+    yield "pca", draw_components(pca, "PC", variance, pca[column], colouring)
     yield "scree", draw_scree(outcome)
     for space, alpha in outcome.maps():
         name = f"pcoa.{space}.alpha{alpha}"
         table = outcome.embedding(name)
         yield (
             name,
-            draw_components(
-                table, "PCo", outcome.variance[name], _column(table, column), colouring
-            ),
+            draw_components(table, "PCo", outcome.variance[name], table[column], colouring),
         )
     for space, alpha in outcome.maps():
         table = outcome.embedding(f"umap.{space}.alpha{alpha}")
         title = f"UMAP, {space}, α = {outcome.geodesics[space, alpha]['value']:g}"
         yield (
             f"umap.{space}.alpha{alpha}",
-            draw_umap(pca, table, variance, _column(table, column), colouring, title),
+            draw_umap(pca, table, variance, table[column], colouring, title),
         )
 
 
-def _column(table: pd.DataFrame, column: str) -> pd.Series:
-    return table[column]
+def _grouping(outcome: Outcome, colouring: Colouring) -> Colouring:
+    """Labels for groups of samples: a numeric column makes none, so others take its place."""
+    for column in (colouring.title, "population", "cohort"):
+        if column in outcome.qc:
+            grouping = Colouring(outcome.qc[column], outcome.cohorts, outcome.founders, column)
+            if not grouping.scale:
+                return grouping
+    return colouring

@@ -37,10 +37,10 @@ def draw_distances(
     cohorts, values : Series, (n,)
         Of the samples in the matrix's order.
     colouring : Colouring
-        Its labels make the groups; a numeric column makes none, and cohorts take their place.
+        Of labels, which make the groups.
     """
     n = len(distances)
-    label = cohorts if colouring.scale else values.where(~values.isin(UNKNOWN), "not known")
+    label = values.where(~values.isin(UNKNOWN), "not known")
     group = label.astype("category").cat.codes.to_numpy()
     order = np.lexsort((np.arange(n), cohorts.astype("category").cat.codes.to_numpy(), group))
     probed = distances.probe()
@@ -57,8 +57,8 @@ def draw_distances(
         interpolation="nearest",
         extent=(0, n, n, 0),
     )
-    _mark_groups(left, label.to_numpy()[order], None if colouring.scale else colouring)
-    title = "cohort" if colouring.scale else colouring.title
+    _mark_groups(left, label.to_numpy()[order], colouring)
+    title = colouring.title
     order_words = "cohort" if title == "cohort" else f"{shorten(title, 20)} and cohort"
     left.set_title(f"All pairs, by {order_words}", pad=12)
     bar = figure.colorbar(image, ax=left, fraction=0.045, pad=0.02, extend="both")
@@ -118,7 +118,7 @@ def _summarize(distances, order, group, edges):
         return np.where(count > 0, total / np.maximum(count, 1), np.nan), within, between
 
 
-def _mark_groups(axes, ordered: np.ndarray, colouring: Colouring | None) -> None:
+def _mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
     """Names and colours of the groups along the left and upper edge of the heatmap."""
     n = len(ordered)
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if n else np.array([], int)
@@ -127,7 +127,7 @@ def _mark_groups(axes, ordered: np.ndarray, colouring: Colouring | None) -> None
     ticks, names = [], []
     for first, last in zip(starts, ends, strict=True):
         name = str(ordered[first])
-        colour = "#909090" if colouring is None else colouring.colours(pd.Series([name]))[0]
+        colour = colouring.colours(pd.Series([name]))[0]
         box = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.3, "clip_on": False}
         axes.add_patch(Rectangle((-strip * 1.3, first), strip, last - first, **box))
         axes.add_patch(Rectangle((first, -strip * 1.3), last - first, strip, **box))

@@ -114,6 +114,9 @@ class Entry:
 class Colouring:
     """Colours by one column of the sample sheet and markers by cohort, the same in all figures.
 
+    A study of one cohort has shapes to spare: there they repeat what the colours say, so that
+    figures can be read in grey.
+
     Parameters
     ----------
     values : Series of str
@@ -170,20 +173,31 @@ class Colouring:
             return MARKERS[0] if cohort in self.founders else MARKERS[1]
         return MARKERS[self.cohorts.index(cohort)]
 
+    def label_marker(self, label: str) -> str:
+        """Shape of a label's points in a study of one cohort."""
+        known = label in self.labels
+        return MARKERS[self.labels.index(label) % len(MARKERS)] if known else MARKERS[0]
+
+    def markers(self, values: pd.Series, cohorts: pd.Series) -> np.ndarray:
+        """Shape of each sample, (n,)."""
+        if len(self.cohorts) == 1:
+            return np.array([self.label_marker(value) for value in values], object)
+        return np.array([self.marker(cohort) for cohort in cohorts], object)
+
     def entries(self, values: pd.Series, cohorts: pd.Series) -> list[Entry]:
         """Rows of the legend for these samples, with how many of them each stands for."""
         rows: list[Entry] = []
         if not self.scale:
             rows.append(Entry(self.title))
-            # One cohort has one shape: then the legend can show it.
-            shape = "" if len(self.cohorts) > 1 else MARKERS[0]
+            one = len(self.cohorts) == 1
             for label in self.labels:
                 count = int((values == label).sum())
+                shape = self.label_marker(label) if one else ""
                 rows.append(Entry(f"{shorten(label)} ({count})", self._colour[label], shape))
             if self.folded:
                 count = int(values.isin(self.folded).sum())
                 text = f"other: {len(self.folded)} labels ({count})"
-                rows.append(Entry(text, OTHER_COLOUR, shape))
+                rows.append(Entry(text, OTHER_COLOUR, MARKERS[0] if one else ""))
         missing = int(values.isin(UNKNOWN).sum())
         if missing:
             rows.append(Entry(f"not known ({missing})", MISSING_COLOUR))
@@ -208,12 +222,12 @@ def draw_points(
     cohorts: pd.Series,
     colouring: Colouring,
 ) -> list[PathCollection]:
-    """One point a sample. Large cohorts come first, so that they do not hide the small ones."""
+    """One point a sample. Shapes of many come first, so that they do not hide those of few."""
     size = float(np.clip(6_000 / max(len(x), 1), 1.5, 18))
-    colours = colouring.colours(values)
+    colours, markers = colouring.colours(values), colouring.markers(values, cohorts)
     drawn = []
-    for cohort in sorted(cohorts.unique(), key=lambda name: (-(cohorts == name).sum(), name)):
-        rows = np.flatnonzero((cohorts == cohort).to_numpy())
+    for marker in sorted(set(markers), key=lambda shape: (-(markers == shape).sum(), shape)):
+        rows = np.flatnonzero(markers == marker)
         # Labels come in runs in a sheet: a fixed shuffle keeps the last one from covering all.
         rows = np.random.default_rng(0).permutation(rows)
         drawn.append(
@@ -222,7 +236,7 @@ def draw_points(
                 y[rows],
                 s=size,
                 c=colours[rows],
-                marker=colouring.marker(cohort),
+                marker=marker,
                 linewidths=0.2,
                 edgecolors="white",
                 alpha=0.85,

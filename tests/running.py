@@ -10,9 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
@@ -71,8 +69,3 @@ def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
 def contents(folder: Path) -> dict[str, str]:
     """Content digest of every result file, by its path."""
     return {name: digest for name, (_, digest) in snapshot(folder).items()}
-
-
-@pytest.fixture(scope="session")
-def root() -> Path:
-    return ROOT

@@ -1,0 +1,102 @@
+"""Errors of users through Snakemake itself: exit code, sentence, nothing half-written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from running import finished, snakemake
+from study import FAST, make_cohorts, write_sheets, write_study
+
+
+@pytest.fixture
+def cohorts():
+    return make_cohorts((6, 5), n_sites=60)
+
+
+@pytest.fixture
+def study(tmp_path, cohorts) -> Path:
+    return write_study(tmp_path, cohorts)
+
+
+def replaced(path: Path, old: str, new: str) -> None:
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new, 1))
+
+
+#: name: (what the user did, the whole sentence)
+BEFORE_ANY_JOB: dict[str, tuple[Callable, str]] = {
+    "missing file": (
+        lambda study: (study / "data/north.vcf").unlink(),
+        "config/cohorts.tsv, row 2: data/north.vcf does not exist; correct its path in the sheet",
+    ),
+    "misspelt key": (
+        lambda study: replaced(study / "config/config.yaml", "geodesic:", "geodesics:"),
+        "config/config.yaml: 'geodesics' is not a configuration key; did you mean 'geodesic'?",
+    ),
+    "alpha below 1": (
+        lambda study: replaced(study / "config/config.yaml", "- 2", "- 0.5"),
+        "config/config.yaml: geodesic.alpha[0] is 0.5, but must be a number of at least 1",
+    ),
+    "sample not in the VCF": (
+        lambda study: replaced(study / "config/samples.tsv", "N03\t", "N33\t"),
+        "config/samples.tsv, row 5: sample 'N33' is not in data/north.vcf; did you mean 'N03'?",
+    ),
+    "no VCF": (
+        lambda study: (study / "data/north.vcf").write_text("sample\tgenotype\n"),
+        "config/cohorts.tsv, row 2: data/north.vcf is not a VCF or BCF file",
+    ),
+    "wrong column": (
+        lambda study: replaced(study / "config/cohorts.tsv", "founder", "Founders"),
+        "config/cohorts.tsv, row 1: column 'founder' is missing (is 'Founders' meant?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEFORE_ANY_JOB)
+def test_error_before_any_job(study, case):
+    spoil, sentence = BEFORE_ANY_JOB[case]
+    spoil(study)
+    output = snakemake(study, fails=True)
+    lines = [line for line in output.splitlines() if sentence in line]
+    assert len(lines) == 1, "the sentence stands once"
+    assert "Traceback" not in output
+    assert not finished(output)
+    assert not any((study / name).exists() for name in ("results", "logs", "benchmarks"))
+
+
+def test_error_inside_a_job(study, cohorts):
+    """A haploid call is found while decoding: the log has the sentence, no file of it is left."""
+    text = re.sub(r"\t[01.]/[01.]\n", "\t1\n", cohorts[0].vcf(), count=1)
+    (study / "data/north.vcf").write_text(text)
+    output = snakemake(study, "ingest", fails=True)
+    sentence = "data/north.vcf, line 3: genotype '1' of sample 'N05' is haploid; set encode.haploid"
+    assert f"Error: {sentence}" in output
+    assert "Traceback" not in output
+    assert sentence in (study / "logs/ingest_cohort/north.log").read_text()
+    folder = study / "results/cohorts/north"
+    assert not folder.exists() or not list(folder.iterdir())
+    write_sheets(study, cohorts, FAST | {"encode": {"haploid": "missing"}})
+    ran = finished(snakemake(study, "ingest"))
+    assert ran["ingest_cohort"] >= 1, "the way out that the sentence names works"
+    assert (folder / "raw.bed").exists()
+
+
+def test_error_after_the_first_outputs_of_a_job(tmp_path, cohorts):
+    """Found when the .bed of the panel's sites is there already: all of the job goes."""
+    cohort = cohorts[0]
+    sites = [("X", *site[1:]) if k % 2 else site for k, site in enumerate(cohort.sites)]
+    cohort = replace(cohort, sites=sites)
+    cohort.genotypes[::2, 2] = -1  # N02 is called on X alone, which is no part of the panel
+    config = FAST | {"qc": {"min_sample_call_rate": 0.1}, "panel": {"min_call_rate": 0.5}}
+    study = write_study(tmp_path, [cohort], config)
+    output = snakemake(study, "encode", fails=True)
+    assert "sample 'N02' of cohort 'north' has no called genotype at any of the panel's" in output
+    assert "Traceback" not in output
+    assert finished(output) == {"ingest_cohort": 1, "summarize_cohort": 1, "build_panel": 1}
+    written = {path.name for path in (study / "results/cohorts/north").iterdir()}
+    assert written == {"raw.bed", "raw.bim", "raw.fam", "raw.json"}
