@@ -19,7 +19,7 @@ import numpy as np
 from popdesic.backend import SQUARED, SQUARED_IBS0, Planes
 from popdesic.backend.cpu import CpuBackend
 from popdesic.encode import planes_in_memory
-from popdesic.store import open_bed
+from popdesic.store import open_bed, read_fam
 from scipy.linalg.blas import ssyrk
 from timing import best_of, print_table, write_random_plink
 
@@ -28,8 +28,7 @@ CPUS = os.cpu_count() or 1
 
 def bed_to_matrix(prefix: Path, threads: int) -> np.ndarray:
     """Squared distances, int64 (n, n), straight from a .bed file."""
-    n_samples = sum(1 for _ in open(prefix.with_suffix(".fam")))
-    planes = planes_in_memory(open_bed(prefix), n_samples, threads)
+    planes = planes_in_memory(open_bed(prefix), len(read_fam(prefix)), threads)
     return CpuBackend(threads).bitgemm(planes, None, SQUARED)[0]
 
 

@@ -12,9 +12,9 @@ import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
 from popdesic import inline
 from popdesic.drift import expected_difference, measure_drift
-from popdesic.inline import inline_svg, read_caption
 from popdesic.figures import draw_figures
 from popdesic.findings import find_problems
+from popdesic.inline import inline_svg, read_caption
 from popdesic.outcome import closest_pairs
 from popdesic.report import filter_rows, parameter_rows, write_report
 from popdesic.words import describe_filter, join, number, percent, plural

@@ -14,8 +14,8 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
-from .inline import TEXTS, describe_figures
 from .findings import find_problems
+from .inline import TEXTS, describe_figures
 from .outcome import Distances, Outcome, closest_pairs
 from .sheets import load_schema
 from .store import atomic_path

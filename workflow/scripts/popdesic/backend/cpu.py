@@ -100,7 +100,7 @@ def infinity(dtype: np.dtype) -> np.generic:
 
 
 def difference_coefficients(terms: Terms) -> np.ndarray | None:
-    """`terms` as a sum over (|a-b| = 1, |a-b| = 2, jointly called), or None if they are no such sum.
+    """`terms` as a sum over (|a-b| = 1, |a-b| = 2, jointly called), or None if they are none.
 
     Returns
     -------
