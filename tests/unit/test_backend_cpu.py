@@ -1,5 +1,9 @@
 """The CPU's bit-GEMM against looking every genotype up: all shapes, exactly."""
 
+import os
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
@@ -215,6 +219,50 @@ def test_difference_coefficients():
 def test_letters_are_those_of_the_design():
     for letter, bits in PLANE_BITS.items():
         assert bits == tuple(int(g in LETTERS[letter]) for g in (0, 1, 2, -1)), letter
+
+
+#: Kernels as a CPU without the newest instructions compiles them, against the oracle.
+OTHER_CPU = """
+from llvmlite import binding
+features = binding.get_host_cpu_features()
+for name in features:
+    if name.startswith("avx512"):
+        features[name] = False
+binding.get_host_cpu_features = lambda: features
+
+import numpy as np
+import reference
+from popdesic.backend import SQUARED_IBS0, Planes, Product, Terms, bitgemm_cpu
+from popdesic.backend.cpu import CpuBackend
+
+assert bitgemm_cpu.LEVELS > 0 and bitgemm_cpu.LANES < 8
+backend = CpuBackend(2)
+rng = np.random.default_rng(1)
+for missing in (0.0, 0.1):
+    genotypes = reference.draw_genotypes(rng, 5, 64 * 8 * 17 + 5, missing)
+    planes = Planes(reference.make_planes(genotypes), genotypes.shape[1])
+    for terms in (SQUARED_IBS0, Terms(("x",), (Product(0, 3, "e", "c"),))):
+        found = backend.bitgemm(planes, None, terms)
+        assert (found == reference.evaluate_terms(genotypes, genotypes, terms)).all()
+for dtype in ("int32", "float64"):
+    a, b = (rng.integers(0, 1000, shape).astype(dtype) for shape in ((20, 33), (33, 70)))
+    c = np.full((20, 70), 1100, dtype)
+    expected = np.minimum(c, reference.minplus(a, b))
+    backend.minplus(c, a, b)
+    assert (c == expected).all()
+"""
+
+
+def test_kernels_of_other_cpus(tmp_path, pytestconfig):
+    """Narrow vectors, no vector popcount, no three-input logic: what laptops have."""
+    root = pytestconfig.rootpath
+    path = os.pathsep.join(map(str, (root / "workflow/scripts", root / "tests")))
+    subprocess.run(
+        [sys.executable, "-c", OTHER_CPU],
+        env=os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path)},
+        check=True,
+        timeout=300,
+    )
 
 
 def test_backend_says_what_it_is():

@@ -36,11 +36,11 @@ from numba.extending import intrinsic
 _FEATURES = binding.get_host_cpu_features()
 #: 64-bit lanes of one vector register.
 LANES = 8 if _FEATURES.get("avx512f") else 4 if _FEATURES.get("avx2") else 2
-#: Carry-save levels; none where the CPU counts a whole vector in one instruction (bench_bitgemm).
-LEVELS = 0 if _FEATURES.get("avx512vpopcntdq") else 3
+#: Carry-save levels; none where the CPU counts a whole vector in one instruction (tests/bench/bench_distance.py).
+LEVELS = 0 if _FEATURES.get("avx512vpopcntdq") else 2
 #: Samples a side of one tile, words of one pass, rows of A that share the first-level cache.
 TILE = 64
-BLOCK_WORDS = 256
+BLOCK_WORDS = 512
 ROWS_IN_L1 = 4
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
