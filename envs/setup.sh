@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 find_python() {
     for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3; do
         if [ -n "$candidate" ] && command -v "$candidate" >/dev/null &&
-            "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; then
+            "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
