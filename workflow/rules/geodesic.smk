@@ -2,7 +2,8 @@
 #
 # needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs)
 # gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type
-#         results/geodesic/{space}/alpha{alpha}.npy                     float32 (n, n)
+#         results/geodesic/{space}/alpha{alpha}.npy                     float32 (n, n), float64
+#                                                                       where float32 overflows
 #         results/geodesic/{space}/alpha{alpha}.json                    alpha, type, share indirect
 
 

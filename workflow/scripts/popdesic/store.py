@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,9 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    _remove_orphans(path)
+    unique = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"
+    temporary = path.with_name(f".{path.name}.{unique}.tmp")
     try:
         yield temporary
         with open(temporary, "rb") as file:
@@ -39,6 +42,26 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _remove_orphans(path: Path) -> None:
+    """Remove temporaries of `path` that a killed process of this machine has left."""
+    prefix = f".{path.name}.{socket.gethostname()}."
+    for left in path.parent.iterdir():
+        if left.name.startswith(prefix) and left.name.endswith(".tmp"):
+            pid = left.name.removeprefix(prefix).split(".")[0]
+            if pid.isdigit() and not _is_alive(int(pid)):
+                left.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # signal 0 only asks
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_json(path: Path | str, content: Any) -> None:

@@ -7,9 +7,9 @@ from .errors import UserError
 COLUMN_NAMES = ["CHROM", "POS", "ID", "REF", "ALT"]
 
 
-def show(value: bytes | str) -> str:
+def show(value: bytes | bytearray | str) -> str:
     """Return `value` in quotes, readable and not too long."""
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
