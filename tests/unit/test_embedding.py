@@ -18,6 +18,7 @@ from popdesic.embedding import (
 )
 from popdesic.errors import UserError
 from study import make_cohorts, write_raw
+from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture
@@ -60,6 +61,18 @@ def test_products(study, monkeypatch, missing, chunk):
     np.testing.assert_allclose(
         products / called, reference.relationship(genotypes, af), rtol=1e-11, atol=1e-12
     )
+
+
+def test_pca_is_the_same_for_any_number_of_threads(study, monkeypatch):
+    monkeypatch.setattr(embedding, "BLOCK_SAMPLES", 7)
+    _, prefixes, _, founders, af = study(0.1)
+    results = []
+    for threads in (1, 2, 5):
+        with threadpool_limits(threads, "blas"):
+            products, called = standardized_products(prefixes, af, threads)
+            scores, explained = principal_components(products, called, founders, 5)
+        results.append([array.tobytes() for array in (products, called, scores, explained)])
+    assert results[0] == results[1] == results[2]
 
 
 def test_pca_of_complete_genotypes_is_the_svd(study):

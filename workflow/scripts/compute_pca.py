@@ -16,5 +16,6 @@ with logged(snakemake.log[0]) as log:
         table_out=Path(snakemake.output.table),
         scores_out=Path(snakemake.output.scores),
         statistics_out=Path(snakemake.output.statistics),
+        threads=snakemake.threads,
     )
     log_counts(log, statistics)

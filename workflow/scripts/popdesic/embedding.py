@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits
 
+from .backend.threads import run_tasks
 from .errors import UserError
 from .genotypes import MISSING, unpack_bed
 from .panel import load_panel
@@ -18,9 +20,13 @@ from .store import open_bed, read_fam, write_json
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048
+#: Samples a side of one block of the products.
+BLOCK_SAMPLES = 512
 
 
-def standardized_products(prefixes: list[Path], af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def standardized_products(
+    prefixes: list[Path], af: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """Sums of products of standardised genotypes over all cohorts' samples.
 
     A genotype g at a site of ALT frequency p counts (g - 2p) / sqrt(2p (1 - p)) (Patterson, Price
@@ -32,6 +38,8 @@ def standardized_products(prefixes: list[Path], af: np.ndarray) -> tuple[np.ndar
         Stems of the cohorts' .bed files on the panel, in sample order.
     af : float64 array, (n_sites,)
         ALT frequency in the founders.
+    threads : int
+        Threads to use; the sums are the same to the last bit for any number.
 
     Returns
     -------
@@ -60,14 +68,36 @@ def standardized_products(prefixes: list[Path], af: np.ndarray) -> tuple[np.ndar
         genotypes -= 2 * af[first:last][use, None]
         genotypes /= scale[first:last][use, None]
         genotypes[~there] = 0.0
-        products += genotypes.T @ genotypes
+        _add_products(products, genotypes, threads)
         incomplete = ~there.all(axis=1)
         complete_sites += len(there) - incomplete.sum()
         mask = there[incomplete].astype(np.float32)  # counts below 2**24 are exact
-        called += mask.T @ mask
-    return products, called + complete_sites
+        _add_products(called, mask, threads)
+    return _mirrored(products), _mirrored(called) + complete_sites
 
 
+def _add_products(total: np.ndarray, columns: np.ndarray, threads: int) -> None:
+    """Add columns' * columns to the upper triangle of `total`, block by block.
+
+    Each block is one product on one BLAS thread: BLAS itself would sum in another order for
+    another number of threads.
+    """
+
+    def work(i: int, j: int) -> None:
+        left, right = columns[:, i : i + BLOCK_SAMPLES], columns[:, j : j + BLOCK_SAMPLES]
+        total[i : i + BLOCK_SAMPLES, j : j + BLOCK_SAMPLES] += left.T @ right
+
+    starts = range(0, columns.shape[1], BLOCK_SAMPLES)
+    with threadpool_limits(1, "blas"):
+        run_tasks(work, [(i, j) for i in starts for j in starts if i <= j], threads)
+
+
+def _mirrored(upper: np.ndarray) -> np.ndarray:
+    """The symmetric matrix of which `upper` holds the upper triangle."""
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")  # as in _add_products
 def principal_components(
     products: np.ndarray, called: np.ndarray, founders: np.ndarray, n_components: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -120,6 +150,7 @@ def _require_finite(distances: np.ndarray) -> None:
         )
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # as in _add_products
 def principal_coordinates(distances: np.ndarray, n_components: int):
     """Classical scaling (PCoA) of a distance matrix.
 
@@ -201,6 +232,7 @@ def compute_pca(
     table_out: Path,
     scores_out: Path,
     statistics_out: Path,
+    threads: int = 1,
 ) -> dict:
     """PCA of a study: table, scores in full precision (float64 (n, k)), variance explained.
 
@@ -214,7 +246,7 @@ def compute_pca(
         Names of the cohorts that define the axes.
     """
     sites, _ = load_panel(panel)
-    products, called = standardized_products(prefixes, sites.af.to_numpy())
+    products, called = standardized_products(prefixes, sites.af.to_numpy(), threads)
     everyone = [name for p in prefixes for name in read_fam(p)["sample"]]
     samples = describe_samples(order, sheet)
     row = {name: i for i, name in enumerate(everyone)}
