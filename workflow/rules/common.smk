@@ -15,7 +15,8 @@ WORKFLOW = Path(workflow.basedir)
 sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
 
 from popdesic.errors import UserError
-from popdesic.sheets import cohort_files, digest, load_config, load_study
+from popdesic.sheets import cohort_files, load_config, load_study
+from popdesic.store import digest
 
 try:
     CONFIG = load_config(config)

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import UserError
-from .sheets import digest
-from .store import atomic_path, write_json
+from .store import atomic_path, digest, write_json
 
 COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
 _AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}

@@ -6,7 +6,6 @@ Every problem is one sentence that names the file, the row and the value (`UserE
 from __future__ import annotations
 
 import difflib
-import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import yaml
 
 from .errors import UserError
 from .results import read_table
+from .store import digest
 
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
 
@@ -61,11 +61,6 @@ class Study:
         rows = self.samples if cohort is None else self.samples_of(cohort)
         chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
         return digest(rows[chosen].to_csv(index=False))
-
-
-def digest(text: str) -> str:
-    """A short content key for file names and metadata."""
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def load_schema(name: str) -> dict:

@@ -1,6 +1,7 @@
 """Files on disk: atomic writing, and the PLINK 1 files that hold genotypes."""
 
 import csv
+import hashlib
 import json
 import os
 import secrets
@@ -62,6 +63,11 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def digest(text: str) -> str:
+    """A short content key for file names and metadata."""
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def write_json(path: Path | str, content: Any) -> None:

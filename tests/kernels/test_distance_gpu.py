@@ -1,0 +1,60 @@
+"""The distance stage on a GPU writes the same bytes as on the CPU.
+
+POPDESIC_PLANES may name a folder of encoded cohorts of a real study (`results/cohorts`).
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from popdesic.backend import select_backend
+from popdesic.distance import measure_tile
+from popdesic.encode import write_planes
+from popdesic.genotypes import pack_bed
+from popdesic.store import write_json
+
+pytestmark = pytest.mark.gpu
+
+
+def make_cohort(folder: Path, n_samples: int, n_sites: int, missing: float) -> Path:
+    """Planes of random genotypes."""
+    rng = np.random.default_rng(n_samples)
+    genotypes = rng.integers(0, 3, (n_sites, n_samples)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    folder.mkdir(parents=True)
+    mode = rng.integers(0, 3, n_sites)
+    write_planes(pack_bed(genotypes), n_samples, mode, "mode", folder / "planes.npy")
+    names = [f"{folder.name}{i}" for i in range(n_samples)]
+    write_json(
+        folder / "planes.json",
+        {"panel": "same", "n_sites": n_sites, "samples": names},
+    )
+    return folder
+
+
+@pytest.fixture
+def cohorts(tmp_path) -> list[Path]:
+    if real := os.environ.get("POPDESIC_PLANES"):
+        return sorted(path.parent for path in Path(real).glob("*/planes.npy"))
+    return [
+        make_cohort(tmp_path / "complete", 70, 1_300, 0.0),
+        make_cohort(tmp_path / "masked", 131, 1_300, 0.05),
+    ]
+
+
+@pytest.mark.parametrize("missing", ["pairwise", "imputed"])
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_tiles_are_the_same_bytes(gpu_device, cohorts, tmp_path, metric, missing):
+    for a, b in combinations_with_replacement(cohorts, 2):
+        for device in ("cpu", "gpu"):
+            out = tmp_path / f"{device}.npz"
+            backend = select_backend(device, 4)
+            measure_tile(a, b, out, backend, metric=metric, missing=missing)
+        assert (tmp_path / "cpu.npz").read_bytes() == (tmp_path / "gpu.npz").read_bytes(), (a, b)
