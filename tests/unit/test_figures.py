@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from outcomes import ALPHAS, SPACES, make_results
+from popdesic.distance import Distances
 from popdesic.figures import draw_figures, iterate_figures
 from popdesic.figures.style import (
     MISSING_COLOUR,
@@ -23,7 +24,7 @@ from popdesic.figures.style import (
     shorten,
     styled,
 )
-from popdesic.outcome import Distances, closest_pairs
+from popdesic.outcome import closest_pairs
 
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
 NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"] + [
@@ -225,7 +226,7 @@ def test_a_user_s_own_style_changes_nothing(tmp_path):
 
 def test_closest_pairs_are_those_of_the_whole_matrix(tmp_path, monkeypatch):
     outcome, distances = make_results(tmp_path, {"one": names("s", 12)}, ["one"])
-    monkeypatch.setattr("popdesic.outcome.DISTANCE_BLOCK", 30)  # two rows at a time
+    monkeypatch.setattr("popdesic.distance.DISTANCE_BLOCK", 30)  # two rows at a time
     whole = distances.rows(np.arange(12))
     upper = np.triu_indices(12, 1)
     found = closest_pairs(distances, list(outcome.samples["sample"]), 5)

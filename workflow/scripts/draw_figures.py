@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.distance import Distances
 from popdesic.figures import draw_figures
 from popdesic.log import logged
-from popdesic.outcome import Distances, load_outcome
+from popdesic.outcome import load_outcome
 
 with logged(snakemake.log[0]) as log:
     results = Path(snakemake.output[0]).parents[1]

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.distance import Distances
 from popdesic.log import log_counts, logged
-from popdesic.outcome import Distances, load_outcome
+from popdesic.outcome import load_outcome
 from popdesic.report import write_report
 
 with logged(snakemake.log[0]) as log:

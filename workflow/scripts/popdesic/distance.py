@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,10 @@ from .store import atomic_path
 
 #: Metrics that need the number of opposite homozygotes beside the squared distance.
 _NEEDS_IBS0 = {"manhattan", "ibs"}
+#: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
+DISTANCE_BLOCK = 1 << 22
+#: Rows that stand for all of them where a typical distance is looked for.
+PROBE_ROWS = 500
 
 
 def tile_outputs(metric: str) -> tuple[str, ...]:
@@ -215,21 +221,69 @@ def metric_distances(
     return distances
 
 
+@dataclass(frozen=True)
+class Distances:
+    """The distance matrix of a study, computed by blocks of rows so that it need not be whole.
+
+    Attributes
+    ----------
+    folder : Path
+        `results/distance`.
+    metric : {'euclidean', 'manhattan', 'ibs'}
+    n_sites : int
+        Sites of the panel.
+    min_called : int
+        Pairs with fewer jointly called sites are infinitely far.
+    """
+
+    folder: Path
+    metric: str
+    n_sites: int
+    min_called: int
+
+    def _matrices(self) -> dict[str, np.ndarray]:
+        names = tile_outputs(self.metric)
+        return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
+
+    def __len__(self) -> int:
+        return len(self._matrices()["called"])
+
+    def rows(self, which: np.ndarray) -> np.ndarray:
+        """float64 (len(which), n) distances of these samples to all, zero to themselves."""
+        matrices = {name: matrix[which] for name, matrix in self._matrices().items()}
+        block = metric_distances(
+            matrices["squared"],
+            matrices["called"],
+            matrices.get("ibs0"),
+            metric=self.metric,
+            n_sites=self.n_sites,
+            min_called=self.min_called,
+        )
+        block[np.arange(len(which)), which] = 0.0
+        return block
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Row numbers and distances of consecutive runs of rows."""
+        n = len(self)
+        for first, last in chunks(n, max(1, DISTANCE_BLOCK // max(n, 1))):
+            which = np.arange(first, last)
+            yield which, self.rows(which)
+
+    def probe(self) -> np.ndarray:
+        """Finite distances of different samples, from at most PROBE_ROWS rows spread evenly."""
+        n = len(self)
+        which = np.unique(np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64))
+        block = self.rows(which)
+        other = np.arange(n)[None, :] != which[:, None]
+        return block[other & np.isfinite(block)]
+
+
 def load_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) -> np.ndarray:
     """float64 (n, n) distances of an assembled study, with a zero diagonal."""
-    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in tile_outputs(metric)}
-    n = len(arrays["called"])
-    distances = np.empty((n, n))
-    for first, last in chunks(n, 1024):
-        distances[first:last] = metric_distances(
-            arrays["squared"][first:last],
-            arrays["called"][first:last],
-            arrays["ibs0"][first:last] if "ibs0" in arrays else None,
-            metric=metric,
-            n_sites=n_sites,
-            min_called=min_called,
-        )
-    np.fill_diagonal(distances, 0.0)
+    source = Distances(folder, metric, n_sites, min_called)
+    distances = np.empty((len(source), len(source)))
+    for which, block in source.blocks():
+        distances[which] = block
     return distances
 
 

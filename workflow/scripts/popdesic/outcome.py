@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from .distance import metric_distances, tile_outputs
-from .qc import chunks
+from .distance import Distances
 from .results import read_table
 from .sheets import describe_samples, read_sheet
 from .store import read_json
 
 #: Values that mean "not known" in a sheet.
 UNKNOWN = ("", "NA")
-#: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
-DISTANCE_BLOCK = 1 << 22
-#: Rows that stand for all of them where a typical distance is looked for.
-PROBE_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -132,63 +126,6 @@ def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:
     described = read_sheet(sheet, str(sheet))
     further = [c for c in described.columns if c not in ("row", *measured[1:])]
     return table.merge(described[further], on="sample", how="left", validate="one_to_one")
-
-
-@dataclass(frozen=True)
-class Distances:
-    """The distance matrix of a run, computed by blocks of rows so that it is never whole.
-
-    Attributes
-    ----------
-    folder : Path
-        `results/distance`.
-    metric : {'euclidean', 'manhattan', 'ibs'}
-    n_sites : int
-        Sites of the panel.
-    min_called : int
-        Pairs with fewer jointly called sites are infinitely far.
-    """
-
-    folder: Path
-    metric: str
-    n_sites: int
-    min_called: int
-
-    def _matrices(self) -> dict[str, np.ndarray]:
-        names = tile_outputs(self.metric)
-        return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
-
-    def __len__(self) -> int:
-        return len(self._matrices()["called"])
-
-    def rows(self, which: np.ndarray) -> np.ndarray:
-        """float64 (len(which), n) distances of these samples to all, zero to themselves."""
-        matrices = {name: matrix[which] for name, matrix in self._matrices().items()}
-        block = metric_distances(
-            matrices["squared"],
-            matrices["called"],
-            matrices.get("ibs0"),
-            metric=self.metric,
-            n_sites=self.n_sites,
-            min_called=self.min_called,
-        )
-        block[np.arange(len(which)), which] = 0.0
-        return block
-
-    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Row numbers and distances of consecutive runs of rows."""
-        n = len(self)
-        for first, last in chunks(n, max(1, DISTANCE_BLOCK // max(n, 1))):
-            which = np.arange(first, last)
-            yield which, self.rows(which)
-
-    def probe(self) -> np.ndarray:
-        """Finite distances of different samples, from at most PROBE_ROWS rows spread evenly."""
-        n = len(self)
-        which = np.unique(np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64))
-        block = self.rows(which)
-        other = np.arange(n)[None, :] != which[:, None]
-        return block[other & np.isfinite(block)]
 
 
 def closest_pairs(distances: Distances, names: list[str], n_pairs: int) -> pd.DataFrame:

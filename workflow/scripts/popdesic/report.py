@@ -14,9 +14,10 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
+from .distance import Distances
 from .findings import find_problems
 from .inline import TEXTS, describe_figures
-from .outcome import Distances, Outcome, closest_pairs
+from .outcome import Outcome, closest_pairs
 from .sheets import load_schema
 from .store import atomic_path
 from .words import (

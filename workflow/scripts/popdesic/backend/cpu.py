@@ -56,7 +56,6 @@ class CpuBackend:
         a, b = _vector_ready(a), _vector_ready(b)
         planes = tuple(range(coefficients.shape[1]))
         coefficients = np.ascontiguousarray(coefficients)
-
         kernel = bitgemm_cpu.tile_kernel(len(planes))
 
         def work(row: int, column: int) -> None:
@@ -73,7 +72,6 @@ class CpuBackend:
         columns = minplus_cpu.tile_columns(c.dtype)
         height, width = minplus_cpu.BLOCK_ROWS, columns * minplus_cpu.BLOCK_TILES
         limit = infinity(c.dtype)
-
         kernel = minplus_cpu.block_kernel(c.dtype)
 
         def work(row: int, column: int) -> None:
@@ -151,7 +149,7 @@ def _letter(planes: Planes, letter: str) -> np.ndarray:
     for state, plane in enumerate((c & ~u, c & u & ~v, c & v)):
         if PLANE_BITS[letter][state]:
             words |= plane
-    return _vector_ready(words[:, None, :])
+    return words[:, None, :]
 
 
 def _vector_ready(words: np.ndarray) -> np.ndarray:

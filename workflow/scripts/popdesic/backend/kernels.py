@@ -375,9 +375,6 @@ class Variant:
         """Whether it prefers the XOR form of a plan."""
         return self.kernel == "popc"
 
-    def parameter(self, name: str) -> int:
-        return dict(self.parameters)[name]
-
 
 #: The micro-kernels, fastest first; any of them gives the same integers.
 KERNELS = ("wgmma", "mma", "popc")

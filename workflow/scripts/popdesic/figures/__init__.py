@@ -7,7 +7,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..outcome import Distances, Outcome
+from ..distance import Distances
+from ..outcome import Outcome
 from ..panel import load_panel
 from .maps import draw_components, draw_scree, draw_umap
 from .quality import draw_filters, draw_samples, draw_sites

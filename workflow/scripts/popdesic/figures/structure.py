@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ..distance import Distances
 from ..geodesic import AUTO_SHARE
-from ..outcome import UNKNOWN, Distances, Outcome
+from ..outcome import UNKNOWN, Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
 
 #: Rows of the heatmap at most; larger matrices are averaged over runs of samples.
