@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 from popdesic.backend.cpu import CpuBackend
-from popdesic.geodesic import close_paths
+from popdesic.closure import close_paths
 from scipy.sparse.csgraph import floyd_warshall
 from timing import best_of, print_table
 

@@ -1,10 +1,13 @@
 # Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 #
 # needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs)
-# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type
+# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type, and what
+#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json  it was made from: a later
+#                                                                       run may continue it
 #         results/geodesic/{space}/alpha{alpha}.npy                     float32 (n, n), float64
 #                                                                       where float32 overflows
 #         results/geodesic/{space}/alpha{alpha}.json                    alpha, type, share indirect
+#         results/geodesic/{space}/alpha{alpha}.run.json                from scratch or continued
 
 
 rule geodesic:
@@ -24,7 +27,9 @@ rule close_paths:
     output:
         lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
+        record="results/geodesic/{space}/alpha{alpha}.run.json",
         closure=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.npy",
+        about=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.json",
     log:
         "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:
@@ -33,15 +38,22 @@ rule close_paths:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, attempt: memory(48e-6 * n_samples(*COHORTS) ** 2, attempt),
-        # n**3 / 2 operations at 10 G/s; there is no GPU kernel for the min-plus product yet.
-        runtime=lambda wildcards, attempt: minutes(1e-12 * n_samples(*COHORTS) ** 3, attempt),
+        mem_mb=lambda wildcards, attempt: memory(56e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # n**3 / 2 operations at 10 G/s on a CPU; a GPU is a thousand times faster.
+        runtime=lambda wildcards, attempt: minutes(
+            (1e-15 if GPUS else 1e-12) * n_samples(*COHORTS) ** 3 + 1e-8 * n_samples(*COHORTS) ** 2,
+            attempt,
+        ),
+        gpu=GPUS,
     params:
         **DISTANCE_RULE,
         founders=STUDY.founders,
         number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
+        audit=CONFIG["geodesic"]["audit"],
+        device=CONFIG["device"],
         code=code_of("geodesic", "distance"),
+        closure_code=code_of("closure", "weights"),
     message:
         "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:

@@ -10,7 +10,7 @@ from popdesic.results import read_table
 from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
-    backend = select_backend("cpu", snakemake.threads)
+    backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     source = Path(snakemake.input.source[0])
     if snakemake.wildcards.space == "pcs":
@@ -29,8 +29,12 @@ with logged(snakemake.log[0]) as log:
         backend,
         alpha=snakemake.wildcards.alpha,
         number=snakemake.params.number,
+        audit=snakemake.params.audit,
+        code=snakemake.params.closure_code,
         lengths_out=Path(snakemake.output.lengths),
         statistics_out=Path(snakemake.output.statistics),
+        record_out=Path(snakemake.output.record),
         closure_out=Path(snakemake.output.closure),
+        closure_about_out=Path(snakemake.output.about),
     )
     log_counts(log, statistics)

@@ -20,8 +20,8 @@ import cupyx
 import numpy as np
 
 from ..errors import UserError
-from . import tune
-from .base import Planes, Terms
+from . import minplus_gpu, tune
+from .base import Bounds, Planes, Terms, infinity
 from .kernels import (
     BLOCK_ROWS,
     STAGE_BITS,
@@ -381,7 +381,7 @@ class BitgemmStream:
 
 
 class GpuBackend:
-    """One CUDA device. `bitgemm` is here; the (min, +) product is not part of this class yet.
+    """One CUDA device (see `backend.base.Backend` for the contracts).
 
     Parameters
     ----------
@@ -534,6 +534,40 @@ class GpuBackend:
         )
         stream.add(a, b)
         return stream.result()
+
+    def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
+        with _device_errors("a min-plus product"):
+            minplus_gpu.multiply(c, a, b, symmetric=symmetric, bounds=bounds, device=self.device)
+
+    def close_block(self, w) -> None:
+        minplus_gpu.close_block(w, self.device)
+
+    def mirror(self, w) -> None:
+        minplus_gpu.mirror(w, self.device)
+
+    def transpose(self, source: cupy.ndarray, target: cupy.ndarray) -> None:
+        minplus_gpu.transpose(source, target, self.device)
+
+    def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
+        return minplus_gpu.TILE, minplus_gpu.TILE, minplus_gpu.RUN
+
+    def tile_minima(self, x, height: int, width: int) -> cupy.ndarray:
+        return minplus_gpu.tile_extremes(x, height, False, self.device)
+
+    def tile_maxima(self, x, height: int, width: int) -> cupy.ndarray:
+        return minplus_gpu.tile_extremes(x, height, True, self.device)
+
+    def hold(self, w: np.ndarray) -> cupy.ndarray:
+        with _device_errors(f"the distances of {len(w)} samples"):
+            side = divide_up(len(w), minplus_gpu.TILE) * minplus_gpu.TILE
+            held = cupy.full((side, side), infinity(w.dtype), w.dtype)
+            held[: len(w), : len(w)] = cupy.asarray(w)
+            cupy.fill_diagonal(held, 0)
+            return held
+
+    def fetch(self, held: cupy.ndarray, w: np.ndarray) -> None:
+        with _device_errors(f"the distances of {len(w)} samples"):
+            np.copyto(w, held[: len(w), : len(w)].get())
 
 
 # One stage of one tile is what every size here is rounded up to.
