@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.backend import select_backend
-from popdesic.distance import load_distances, point_distances
+from popdesic.distance import study_distances
 from popdesic.geodesic import measure_geodesics
 from popdesic.log import log_counts, logged
 from popdesic.results import read_table
@@ -12,16 +12,14 @@ from popdesic.store import read_json
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
-    source = Path(snakemake.input.source[0])
-    if snakemake.wildcards.space == "pcs":
-        distances = point_distances(source, snakemake.params.pcs)
-    else:
-        distances = load_distances(
-            source.parent,
-            metric=snakemake.params.metric,
-            n_sites=read_json(snakemake.input.panel)["n_sites"],
-            min_called=snakemake.params.min_called,
-        )
+    distances = study_distances(
+        Path(snakemake.input.source[0]),
+        snakemake.wildcards.space,
+        pcs=snakemake.params.pcs,
+        metric=snakemake.params.metric,
+        n_sites=read_json(snakemake.input.panel)["n_sites"],
+        min_called=snakemake.params.min_called,
+    )
     statistics = measure_geodesics(
         distances,
         read_table(snakemake.input.samples),
