@@ -123,3 +123,19 @@ def test_pruning_changes_nothing_and_skips(backend, dtype):
         results.append(out)
     assert work.skipped_share > 0.1
     assert results[0].tobytes() == results[1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_matrices_beyond_the_device(gpu_device, dtype):
+    """With little device memory the matrix stays in host memory and passes in blocks."""
+    from popdesic.backend.gpu import GpuBackend
+
+    n = 1700
+    weights = draw_weights(np.random.default_rng(8), n, dtype, 0.3)
+    mine, theirs = weights.copy(), weights.copy()
+    close_paths(mine, CPU)
+    small = GpuBackend(device_bytes=8 << 20)
+    small.host_panel = 640
+    assert small.hold(theirs) is theirs
+    close_paths(theirs, small)
+    assert theirs.tobytes() == mine.tobytes()

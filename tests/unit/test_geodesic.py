@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 import reference
 from popdesic import weights as weights_module
-from popdesic.backend.base import INFINITY_INT32, infinity
+from popdesic.backend.base import BASE, INFINITY_INT32, infinity
 from popdesic.backend.cpu import CpuBackend
-from popdesic.closure import BASE, close_paths, insert_paths
+from popdesic.closure import close_paths, insert_paths
 from popdesic.errors import UserError
 from popdesic.geodesic import (
     AUTO_ALPHAS,

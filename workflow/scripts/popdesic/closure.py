@@ -19,14 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .backend.base import Bounds, infinity
-
-#: Individuals that become intermediate nodes together. The number decides how float sums are
-#: split, so it is one for all backends; at 512 reading the matrix costs less than a tenth of the
-#: arithmetic on an H200 (tests/bench/bench_minplus.py).
-PANEL = 512
-#: Blocks up to this size are closed by Floyd-Warshall in registers or cache.
-BASE = 128
+from .backend.base import BASE, PANEL, Bounds, infinity
 
 #: A numpy array, or what the backend holds on its device.
 Array = Any
@@ -48,6 +41,12 @@ class MinplusBackend(Protocol):
     def tile_maxima(self, x, height: int, width: int): ...
 
     def bound_tiles(self, dtype) -> tuple[int, int, int]: ...
+
+    def panel(self, w) -> int: ...
+
+    def hold(self, w): ...
+
+    def fetch(self, held, w): ...
 
 
 @dataclass
@@ -124,8 +123,10 @@ def close_paths(w: Array, backend: MinplusBackend, *, prune: bool = True) -> Wor
     if n <= BASE:
         backend.close_block(w)
         return work
-    size = PANEL if n > PANEL else BASE
-    pruning = _Pruning(w, backend) if prune and n > 2 * PANEL else None
+    size = backend.panel(w)
+    if n <= size:  # a matrix in host memory whose rest fits one panel
+        size = PANEL if n > PANEL else BASE
+    pruning = _Pruning(w, backend) if prune and n > 2 * PANEL >= 2 * size else None
     for first in range(0, n, size):
         _allow(w, first, min(n, first + size), backend, pruning)
         work.possible += n * n * (min(n, first + size) - first) // 2
@@ -143,7 +144,10 @@ def _allow(w, first: int, last: int, backend: MinplusBackend, pruning: _Pruning 
         backend.mirror(block)
     elif last - first > BASE:
         backend.mirror(block)
-        close_paths(block, backend, prune=False)
+        held = backend.hold(block) if last - first > PANEL else block
+        close_paths(held, backend, prune=False)
+        if held is not block:
+            backend.fetch(held, block)
     else:
         backend.close_block(block)
     through = w[first:last].copy()

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend.base import infinity
-from .closure import BASE, MinplusBackend, insert_paths
+from .backend.base import BASE, infinity
+from .closure import MinplusBackend, insert_paths
 from .store import read_json
 from .weights import FIXED, Number
 

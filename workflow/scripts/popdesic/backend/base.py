@@ -114,6 +114,9 @@ def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
     return buffer[start : start + size].view(np.uint64).reshape(shape)
 
 
+#: Largest number of individuals that become intermediate nodes together in a closure that runs
+#: where its matrix lies, and the block that Floyd-Warshall closes.
+PANEL, BASE = 512, 128
 #: Largest weight in fixed point, standing for infinity: the sum of two still fits.
 INFINITY_INT32, INFINITY_INT64 = np.int32(2**30 - 1), np.int64(2**62 - 1)
 
@@ -124,6 +127,16 @@ def infinity(dtype) -> np.generic:
     if dtype.kind == "i":
         return INFINITY_INT32 if dtype == np.int32 else INFINITY_INT64
     return dtype.type(np.inf)
+
+
+def closure_panel(n: int) -> int:
+    """Individuals that become intermediate nodes together in a closure of n.
+
+    A panel costs its own length squared times n; a short one reads the matrix more often. It
+    decides how float sums are split, so it is the same for all backends (measured on a CPU and an
+    H200: tests/bench/bench_minplus.py, bench_minplus_gpu.py).
+    """
+    return BASE if n <= PANEL else PANEL // 2 if n <= 8 * PANEL else PANEL
 
 
 @dataclass
@@ -235,4 +248,12 @@ class Backend(Protocol):
 
     def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
         """What has become of the matrix that `hold` made of `w`, back into `w`."""
+        ...
+
+    def panel(self, w: np.ndarray) -> int:
+        """Individuals that become intermediate nodes together in the closure of `w`.
+
+        `closure_panel`, except for a matrix that exceeds the device: its floats may then differ
+        in the last places.
+        """
         ...

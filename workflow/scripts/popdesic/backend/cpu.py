@@ -6,7 +6,7 @@ import numpy as np
 from llvmlite import binding
 
 from . import bitgemm_cpu, minplus_cpu
-from .base import PLANE_BITS, Bounds, Planes, Terms, aligned_zeros, infinity
+from .base import PLANE_BITS, Bounds, Planes, Terms, aligned_zeros, closure_panel, infinity
 from .threads import run_tasks, usable_cpus
 
 
@@ -114,6 +114,9 @@ class CpuBackend:
 
     def hold(self, w: np.ndarray) -> np.ndarray:
         return w
+
+    def panel(self, w: np.ndarray) -> int:
+        return closure_panel(len(w))
 
     def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
         if held is not w:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import UserError
 from . import minplus_gpu, tune
-from .base import Bounds, Planes, Terms, infinity
+from .base import PANEL, Bounds, Planes, Terms, closure_panel, infinity
 from .kernels import (
     BLOCK_ROWS,
     STAGE_BITS,
@@ -48,6 +48,8 @@ DEVICE_SHARE = 0.9
 RESULT_BYTES = 256 << 20
 #: Most device memory for the packed planes of one range: enough for full speed.
 PACKED_BYTES = 16 << 30
+#: Panel of a closure whose matrix stays in host memory.
+HOST_PANEL = 16384
 #: Threads that copy planes into pinned memory (one cannot keep up with the bus).
 COPY_THREADS = 8
 
@@ -421,6 +423,7 @@ class GpuBackend:
                 f"{', '.join(supported_kernels(self.device))}"
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
+        self.host_panel = HOST_PANEL
         self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
 
     @functools.cached_property
@@ -537,7 +540,29 @@ class GpuBackend:
 
     def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
         with _device_errors("a min-plus product"):
-            minplus_gpu.multiply(c, a, b, symmetric=symmetric, bounds=bounds, device=self.device)
+            on_device = isinstance(c, cupy.ndarray)
+            minplus_gpu.multiply(
+                c,
+                a,
+                b,
+                symmetric=symmetric,
+                bounds=bounds,
+                device=self.device,
+                free_bytes=0 if on_device else self.free_bytes(),
+            )
+
+    def fits(self, n: int, dtype: np.dtype) -> bool:
+        """Whether the closure of n individuals runs wholly on the device."""
+        side = divide_up(n, minplus_gpu.TILE) * minplus_gpu.TILE
+        panels = 3 * PANEL * side
+        return (side * side + panels) * np.dtype(dtype).itemsize <= self.free_bytes()
+
+    def panel(self, w) -> int:
+        """Individuals that become intermediate nodes together.
+
+        A matrix in host memory passes through the device once a panel: long ones pay.
+        """
+        return closure_panel(len(w)) if isinstance(w, cupy.ndarray) else self.host_panel
 
     def close_block(self, w) -> None:
         minplus_gpu.close_block(w, self.device)
@@ -545,7 +570,7 @@ class GpuBackend:
     def mirror(self, w) -> None:
         minplus_gpu.mirror(w, self.device)
 
-    def transpose(self, source: cupy.ndarray, target: cupy.ndarray) -> None:
+    def transpose(self, source, target) -> None:
         minplus_gpu.transpose(source, target, self.device)
 
     def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
@@ -557,7 +582,9 @@ class GpuBackend:
     def tile_maxima(self, x, height: int, width: int) -> cupy.ndarray:
         return minplus_gpu.tile_extremes(x, height, True, self.device)
 
-    def hold(self, w: np.ndarray) -> cupy.ndarray:
+    def hold(self, w: np.ndarray) -> np.ndarray | cupy.ndarray:
+        if not self.fits(len(w), w.dtype):
+            return w
         with _device_errors(f"the distances of {len(w)} samples"):
             side = divide_up(len(w), minplus_gpu.TILE) * minplus_gpu.TILE
             held = cupy.full((side, side), infinity(w.dtype), w.dtype)
@@ -565,7 +592,11 @@ class GpuBackend:
             cupy.fill_diagonal(held, 0)
             return held
 
-    def fetch(self, held: cupy.ndarray, w: np.ndarray) -> None:
+    def fetch(self, held: np.ndarray | cupy.ndarray, w: np.ndarray) -> None:
+        if not isinstance(held, cupy.ndarray):
+            if held is not w:
+                np.copyto(w, held)
+            return
         with _device_errors(f"the distances of {len(w)} samples"):
             np.copyto(w, held[: len(w), : len(w)].get())
 

@@ -61,12 +61,40 @@ def _ready(x, height: int, width: int) -> cupy.ndarray:
     return padded
 
 
-def multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device) -> None:
-    """``c = min(c, a * b)`` in place; see `Backend.minplus`."""
+def multiply(
+    c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device, free_bytes: int
+) -> None:
+    """``c = min(c, a * b)`` in place; see `Backend.minplus`.
+
+    Matrices in host memory go through the device in blocks of `c` that fit `free_bytes`.
+    """
     if not (c.dtype == a.dtype == b.dtype):
         raise ValueError(f"minplus needs one dtype, got {c.dtype}, {a.dtype} and {b.dtype}")
     if 0 in (*c.shape, a.shape[1]):
         return
+    if isinstance(c, cupy.ndarray):
+        _multiply(c, a, b, symmetric=symmetric, bounds=bounds, device=device)
+        return
+    (m, n), depth = c.shape, a.shape[1]
+    # a block of c, its padded copy and both operands of its rows and columns
+    side = max(TILE, int(np.sqrt(depth**2 + free_bytes / (2 * c.itemsize)) - depth) // TILE * TILE)
+    for i in range(0, m, side):
+        rows = cupy.asarray(a[i : i + side].T) if m > side or n > side else a[i : i + side].T
+        for j in range(i if symmetric else 0, n, side):
+            block = c[i : i + side, j : j + side]
+            held = cupy.asarray(block)
+            _multiply(
+                held,
+                rows.T,
+                b[:, j : j + side],
+                symmetric=symmetric and i == j,
+                bounds=None,
+                device=device,
+            )
+            block[...] = held.get()
+
+
+def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device) -> None:
     p, q, out = _ready(a.T, RUN, TILE), _ready(b, RUN, TILE), _ready(c, TILE, TILE)
     side, depth, _ = SHAPES[c.dtype.name]
     block = 16 * side
@@ -101,8 +129,7 @@ def multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device)
         # stays on the device until somebody reads it: the host runs ahead of the products
         bounds.skipped = bounds.skipped + skipped[0] * (RUN * block * block)
     if out is not c:
-        result = out[: c.shape[0], : c.shape[1]]
-        c[...] = result if isinstance(c, cupy.ndarray) else result.get()
+        c[...] = out[: c.shape[0], : c.shape[1]]
 
 
 def close_block(w, device: Device) -> None:
@@ -117,7 +144,10 @@ def close_block(w, device: Device) -> None:
 
 def transpose(source: cupy.ndarray, target: cupy.ndarray, device: Device) -> None:
     """``target = source.T``, both with contiguous rows."""
-    _transpose(source, target, False, device)
+    if isinstance(source, cupy.ndarray):
+        _transpose(source, target, False, device)
+    else:
+        target[...] = source.T
 
 
 def mirror(w: cupy.ndarray, device: Device) -> None:
@@ -125,8 +155,9 @@ def mirror(w: cupy.ndarray, device: Device) -> None:
     if isinstance(w, cupy.ndarray):
         _transpose(w, w, True, device)
     else:
-        lower = np.tril_indices(len(w), -1)
-        w[lower] = w.T[lower]
+        from .minplus_cpu import mirror_upper  # compiled only where a matrix exceeds the device
+
+        mirror_upper(w)
 
 
 def _transpose(source, target, triangle: bool, device: Device) -> None:
