@@ -18,6 +18,7 @@ from popdesic.geodesic import (
     measure_geodesics,
 )
 from popdesic.insertion import audit_rows
+from popdesic.neighbors import neighbor_paths
 from popdesic.weights import choose_number
 from scipy.sparse.csgraph import floyd_warshall
 
@@ -358,6 +359,8 @@ def write(tmp_path, distances, backend, *, alpha="2", number="auto", key="all", 
         backend,
         alpha=alpha,
         number=number,
+        dense_limit=1000,
+        neighbors=10,
         audit=True,
         code=code,
         lengths_out=tmp_path / "alpha.npy",
@@ -465,6 +468,8 @@ def arrive(folder, distances, chosen, backend, *, alpha="2", key="all", code="1"
         backend,
         alpha=alpha,
         number="auto",
+        dense_limit=1000,
+        neighbors=10,
         audit=False,
         code=code,
         lengths_out=folder / "alpha.npy",
@@ -543,3 +548,46 @@ def test_a_wrong_closure_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"the audit found .*nothing was written"):
         write(tmp_path, distances, Broken(1))
     assert not list(tmp_path.iterdir())
+
+
+# --- very many samples --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 12, 199])
+def test_neighbour_paths_are_never_too_short(k):
+    distances = draw_distances(np.random.default_rng(24), 200, 3)
+    weights = distances**4
+    lengths, error = neighbor_paths(weights, k)
+    exact = shortest(weights)
+    assert (lengths >= exact * (1 - 1e-12)).all()
+    assert (lengths <= weights).all()
+    np.testing.assert_array_equal(lengths, lengths.T)
+    upper = np.triu_indices(200, 1)
+    excess = lengths[upper] / exact[upper] - 1
+    assert error["largest_excess"] <= excess.max() + 1e-12
+    assert error["checked_rows"] == 16
+    if k == 199:
+        assert excess.max() < 1e-12
+    elif k == 3:
+        assert error["largest_excess"] > 1e-3, "the data of this test must show an error"
+
+
+def test_above_the_limit_geodesics_are_called_approximate(backend):
+    distances = draw_distances(np.random.default_rng(25), 80, 3)
+    names = [f"S{k}" for k in range(80)]
+    found = close_weights(
+        distances,
+        everyone(80),
+        names,
+        backend,
+        alpha=4,
+        number="auto",
+        dense_limit=79,
+        neighbors=5,
+    )
+    assert found.number.dtype == "float64"
+    assert found.approximate["neighbors"] == 5
+    exact = close_weights(
+        distances, everyone(80), names, backend, alpha=4, number="auto", dense_limit=80
+    )
+    assert exact.approximate is None

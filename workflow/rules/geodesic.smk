@@ -18,13 +18,6 @@ rule geodesic:
         "results/geodesic/bridges.tsv" if CONFIG["geodesic"]["explain"] else [],
 
 
-def distance_source(wildcards):
-    """What the distances of a space are computed from."""
-    if wildcards.space == "pcs":
-        return ["results/embedding/pca.npy"]
-    return rules.assemble_distance.output.matrices
-
-
 rule close_paths:
     input:
         source=distance_source,
@@ -57,6 +50,8 @@ rule close_paths:
         founders=STUDY.founders,
         number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
+        dense_limit=CONFIG["geodesic"]["dense_limit"],
+        neighbors=CONFIG["geodesic"]["neighbors"],
         audit=CONFIG["geodesic"]["audit"],
         device=CONFIG["device"],
         code=code_of("geodesic", "distance"),
@@ -92,7 +87,7 @@ rule explain_paths:
         **DISTANCE_RULE,
         pcs=CONFIG["geodesic"]["pcs"],
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of("population"),
+        rows=STUDY.digest_of(None, "population"),
         code=code_of("explain", "distance", "sheets"),
     message:
         "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
@@ -116,7 +111,7 @@ rule rank_bridges:
         mem_mb=lambda wildcards, attempt: memory(100, attempt),
         runtime=lambda wildcards, attempt: minutes(0.1, attempt),
     params:
-        keys=[(space, alpha) for space in SPACES for alpha in ALPHAS],
+        tables=[(space, alpha) for space in SPACES for alpha in ALPHAS],
         code=code_of("explain"),
     message:
         "Individuals that bridge others"

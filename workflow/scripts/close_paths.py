@@ -27,6 +27,8 @@ with logged(snakemake.log[0]) as log:
         backend,
         alpha=snakemake.wildcards.alpha,
         number=snakemake.params.number,
+        dense_limit=snakemake.params.dense_limit,
+        neighbors=snakemake.params.neighbors,
         audit=snakemake.params.audit,
         code=snakemake.params.closure_code,
         lengths_out=Path(snakemake.output.lengths),

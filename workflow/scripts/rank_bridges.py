@@ -6,5 +6,6 @@ from popdesic.explain import rank_bridges
 from popdesic.log import logged
 
 with logged(snakemake.log[0]):
-    tables = dict(zip(snakemake.params.keys, map(Path, snakemake.input), strict=True))
+    keys = map(tuple, snakemake.params.tables)
+    tables = dict(zip(keys, map(Path, snakemake.input), strict=True))
     rank_bridges(tables, Path(snakemake.output[0]))

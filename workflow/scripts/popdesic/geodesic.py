@@ -19,6 +19,7 @@ from .backend.base import infinity
 from .closure import Work, close_paths, similar_order
 from .errors import UserError
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier
+from .neighbors import neighbor_paths
 from .results import write_npy
 from .store import write_json
 from .weights import Number, choose_number, fermat_weights, fits_float32
@@ -55,6 +56,8 @@ class Closure:
     statistics: Statistics
     #: How it was computed this time: differs between a first run and an insertion.
     record: dict
+    #: Measured error of approximate geodesics; None where they are exact.
+    approximate: dict | None = None
 
 
 def close_weights(
@@ -65,6 +68,8 @@ def close_weights(
     *,
     alpha: float,
     number: str,
+    dense_limit: int | None = None,
+    neighbors: int = 0,
     store: Path | None = None,
     code: str = "",
 ) -> Closure:
@@ -76,6 +81,8 @@ def close_weights(
         Zero diagonal; infinite for pairs that cannot be compared.
     founders : bool array, (n,)
     names : list of str
+    dense_limit, neighbors : int
+        Above so many samples, paths run through that many nearest neighbours alone.
     store : Path, optional
         Where the closure will be written: earlier ones are looked for beside it.
     code : str
@@ -87,7 +94,8 @@ def close_weights(
         A sample has no finite geodesic to any other, or a weight leaves the range of its type.
     """
     weights = fermat_weights(distances, alpha)
-    chosen = choose_number(weights, founders, number)
+    approximate = dense_limit is not None and len(names) > dense_limit
+    chosen = choose_number(weights, founders, "float64" if approximate else number)
     direct = chosen.store(weights)
     if chosen.dtype == "float32" and not fits_float32(weights):
         raise UserError(
@@ -96,7 +104,12 @@ def close_weights(
         )
     del weights
     earlier = store and find_earlier(store, direct, names, chosen, code)
-    if earlier:
+    error = None
+    if approximate:
+        closure, error = neighbor_paths(direct, neighbors)
+        record = {"continued": None}
+        log.warning("%d samples: geodesics are approximate (%s)", len(names), error)
+    elif earlier:
         log.info("continuing %s: %d samples", earlier.path, len(earlier.positions))
         closure, record = continue_closure(earlier, direct, backend)
     else:
@@ -110,7 +123,8 @@ def close_weights(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
         )
-    return Closure(closure, direct, chosen, _statistics(closure, direct, founders, chosen), record)
+    statistics = _statistics(closure, direct, founders, chosen)
+    return Closure(closure, direct, chosen, statistics, record, error)
 
 
 def _close_from_scratch(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
@@ -179,6 +193,8 @@ def measure_geodesics(
     *,
     alpha: str,
     number: str,
+    dense_limit: int,
+    neighbors: int,
     audit: bool,
     code: str,
     lengths_out: Path,
@@ -198,6 +214,8 @@ def measure_geodesics(
         Names of the founder cohorts.
     alpha : str
         A number, or ``auto``.
+    dense_limit, neighbors : int
+        See `close_weights`.
     audit : bool
         Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written.
     code : str
@@ -231,12 +249,19 @@ def measure_geodesics(
         backend,
         alpha=value,
         number=number,
+        dense_limit=dense_limit,
+        neighbors=neighbors,
         store=closure_out,
         code=code,
     )
-    about |= {"value": value, "number": asdict(found.number), **asdict(found.statistics)}
+    about |= {
+        "value": value,
+        "number": asdict(found.number),
+        **asdict(found.statistics),
+        "approximate": found.approximate,
+    }
     record = found.record | {"backend": backend.name}
-    if audit:
+    if audit and not found.approximate:
         record["audit"] = _audit(found, names)
     lengths = found.number.value(found.lengths)
     if fits_float32(lengths):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,25 +159,33 @@ def _displacement(before: np.ndarray, after: np.ndarray) -> dict:
     }
 
 
-def audit_rows(closure: np.ndarray, direct: np.ndarray, rows: np.ndarray) -> float:
-    """Largest relative difference between rows of a closure and Dijkstra's on the direct weights.
+def shortest_rows(direct: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Lengths from some individuals to all, by Dijkstra's algorithm: O(n**2) a row.
 
-    Exact in fixed point (0.0 where all is well); O(n**2) a row, apart from all kernels.
+    int64 or float64, `infinity` of the weights' own type where there is no path.
     """
     top = infinity(direct.dtype)
     wide = np.int64 if direct.dtype.kind == "i" else np.float64
-    largest = 0.0
+    beyond = np.iinfo(wide).max if wide is np.int64 else np.inf
     for row in rows:
         lengths = direct[row].astype(wide)
         settled = np.zeros(len(direct), bool)
         for _ in range(len(direct)):
-            waiting = np.where(settled, np.iinfo(wide).max if wide is np.int64 else np.inf, lengths)
-            nearest = int(waiting.argmin())
+            nearest = int(np.where(settled, beyond, lengths).argmin())
             if settled[nearest] or lengths[nearest] >= top:
                 break
             settled[nearest] = True
             np.minimum(lengths, lengths[nearest] + direct[nearest].astype(wide), out=lengths)
-        found = np.minimum(lengths, top)
+        yield np.minimum(lengths, top)
+
+
+def audit_rows(closure: np.ndarray, direct: np.ndarray, rows: np.ndarray) -> float:
+    """Largest relative difference between rows of a closure and Dijkstra's on the direct weights.
+
+    Exact in fixed point (0.0 where all is well), and apart from all kernels.
+    """
+    largest = 0.0
+    for row, found in zip(rows, shortest_rows(direct, rows), strict=True):
         difference = np.abs(found.astype(np.float64) - closure[row].astype(np.float64))
         difference[found == closure[row]] = 0  # infinities too
         scale = np.maximum(found.astype(np.float64), np.finfo(np.float64).tiny)
