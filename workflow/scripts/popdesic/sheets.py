@@ -366,6 +366,16 @@ def populations(sheet: Path) -> dict[str, str]:
     return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
 
 
+def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
+    """The sheet's rows by cohort in sample order, then by name; all strings."""
+    table = read_sheet(sheet, str(sheet)).drop(columns="row")
+    rank = {cohort: i for i, cohort in enumerate(cohorts)}
+    table = table.assign(_rank=table.cohort.map(rank)).sort_values(["_rank", "sample"])
+    if "sex" in table:
+        table["sex"] = table.sex.replace(SEX_CODES)
+    return table.drop(columns="_rank").reset_index(drop=True)
+
+
 def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
     """What the sheet says of the samples of a matrix, in the matrix's order.
 

@@ -505,6 +505,8 @@ class GpuBackend:
         """
         if b is not None and a.n_sites != b.n_sites:
             raise ValueError(f"the blocks have {a.n_sites} and {b.n_sites} sites")
+        if b is None and not terms.symmetric:
+            b = a
         m, n = a.n_samples, a.n_samples if b is None else b.n_samples
         out = np.zeros((len(terms.outputs), m, n), np.int64)
         if not m or not n or not a.n_sites:
