@@ -6,19 +6,49 @@
 #         results/compare/identity.tsv           best match of each sample in its own and all earlier
 #         results/compare/mixture.tsv            samples that hold another's alleles too
 #         results/panel/unrelated.tsv            founders that define the axes of the PCA
+#         results/compare/identity.query.tsv, mixture.query.tsv   where queries are named
+#         results/compare/ld.tsv.gz              pairs of sites in LD: r2, D, D'
+#         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
+#         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
+
+from popdesic.plink import plink_prefix
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["panel"]["max_kinship"]
-COMPARISONS = ["kinship", "identity", "mixture"]
+COMPARISONS = [name for name in COMPARE["analyses"] if name != "ld"]
+#: Files of query profiles and of mixtures, where the study names them.
+PROFILES = {
+    kind: path
+    for kind, path in [
+        ("identity", COMPARE["identity"]["query"]),
+        ("mixture", COMPARE["mixture"]["profiles"]),
+    ]
+    if path
+}
+LD_FILES = dict(
+    pairs="results/compare/ld.tsv.gz",
+    decay="results/compare/decay.tsv",
+    region="results/compare/region.npz",
+    kept="results/compare/prune.in",
+    removed="results/compare/prune.out",
+)
 
 
 def tiles_of(kind, pairs):
     return [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in pairs]
 
 
+def files_of(source):
+    """Files of a source of genotypes: one VCF or BCF, or the three of PLINK."""
+    prefix = plink_prefix(source)
+    return [source] if prefix is None else [f"{prefix}{end}" for end in (".bed", ".bim", ".fam")]
+
+
 rule compare:
     input:
         expand("results/compare/{kind}.tsv", kind=COMPARISONS),
+        LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
+        [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
 
 
 rule compare_cohorts:
@@ -122,3 +152,111 @@ rule choose_unrelated:
         "Unrelated founders, which define the axes"
     script:
         "../scripts/choose_unrelated.py"
+
+
+rule measure_ld:
+    input:
+        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        panel="results/panel/sites.tsv",
+        unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
+        # Only haplotypes need the cohorts' own files and a map.
+        phase=(
+            [cohort_files(STUDY, c) for c in STUDY.founders]
+            if COMPARE["ld"]["phase"] == "phased"
+            else []
+        ),
+        map=COMPARE["ld"]["map"] or [],
+    output:
+        **LD_FILES,
+    log:
+        "logs/measure_ld.log",
+    benchmark:
+        "benchmarks/measure_ld.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # One contig's genotypes as bytes (four times the .bed) and as planes.
+        mem_mb=lambda wildcards, input, attempt: memory(700 + 8 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 5, attempt),
+        gpu=GPUS,
+    params:
+        sources=[STUDY.cohorts.genotypes[cohort] for cohort in STUDY.founders],
+        options=COMPARE["ld"],
+        device=CONFIG["device"],
+        code=code_of("compare/scan"),
+    message:
+        "LD between the panel's sites"
+    script:
+        "../scripts/measure_ld.py"
+
+
+rule place_profiles:
+    input:
+        source=lambda wildcards: files_of(PROFILES[wildcards.kind]),
+        panel="results/panel/sites.tsv",
+    output:
+        multiext("results/compare/{kind}/planes", ".npy", ".json"),
+    log:
+        "logs/place_profiles/{kind}.log",
+    benchmark:
+        "benchmarks/place_profiles/{kind}.tsv"
+    wildcard_constraints:
+        kind="identity|mixture",
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 2
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(600 + 4 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 100, attempt),
+    params:
+        source=lambda wildcards: PROFILES[wildcards.kind],
+        haploid=CONFIG["encode"]["haploid"],
+        code=code_of("compare/queries"),
+    message:
+        "Profiles of {params.source} on the panel"
+    script:
+        "../scripts/place_profiles.py"
+
+
+rule search_profiles:
+    input:
+        profiles=multiext("results/compare/{kind}/planes", ".npy", ".json"),
+        planes=expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+        about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
+        panel="results/panel/sites.tsv",
+    output:
+        "results/compare/{kind}.query.tsv",
+    log:
+        "logs/search_profiles/{kind}.log",
+    benchmark:
+        "benchmarks/search_profiles/{kind}.tsv"
+    wildcard_constraints:
+        kind="identity|mixture",
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # The planes are mapped and read in blocks.
+        mem_mb=lambda wildcards, input, attempt: memory(1000 + input_mb(input.profiles), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 500, attempt),
+        gpu=GPUS,
+    params:
+        identity=dict(
+            top=COMPARE["identity"]["query_top"],
+            max_mismatch=COMPARE["identity"]["max_mismatch"],
+            error_rate=COMPARE["identity"]["error_rate"],
+        ),
+        mixture=dict(
+            top=COMPARE["mixture"]["top"],
+            contributors=COMPARE["mixture"]["contributors"],
+            dropout=COMPARE["mixture"]["dropout"],
+            drop_in=COMPARE["mixture"]["drop_in"],
+        ),
+        min_called=CONFIG["distance"]["min_called"],
+        device=CONFIG["device"],
+        code=code_of("compare/queries"),
+    message:
+        "Search of the profiles ({wildcards.kind}) in all cohorts"
+    script:
+        "../scripts/search_profiles.py"

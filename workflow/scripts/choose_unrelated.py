@@ -10,9 +10,7 @@ with logged(snakemake.log[0]) as log:
         list(map(Path, snakemake.input.tiles)),
         {
             cohort: Path(fam).with_suffix("")
-            for cohort, fam in zip(
-                snakemake.params.founders, snakemake.input.fams, strict=True
-            )
+            for cohort, fam in zip(snakemake.params.founders, snakemake.input.fams, strict=True)
         },
         Path(snakemake.output[0]),
         max_kinship=snakemake.params.max_kinship,

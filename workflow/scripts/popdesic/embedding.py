@@ -258,7 +258,8 @@ def compute_pca(
     axes = samples.cohort.isin(founders).to_numpy()
     if unrelated is not None:
         table = read_table(unrelated)
-        axes &= samples["sample"].isin(table["sample"][table.unrelated == "yes"]).to_numpy()
+        kept_apart = samples["sample"].isin(table["sample"][table.unrelated == "yes"])
+        axes = axes & kept_apart.to_numpy()
     scores, explained = principal_components(
         products[np.ix_(kept, kept)], called[np.ix_(kept, kept)], axes, components
     )

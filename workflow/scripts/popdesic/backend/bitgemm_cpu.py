@@ -241,8 +241,8 @@ def _accumulate_tile(a, b, planes, coefficients, mirrored, same, out, tile_row, 
     """out[o, i, j] += sum_s coefficients[o, s] * count_s(a[i], b[j]) over one tile of pairs.
 
     tile_row, tile_column: indices of blocks of TILE samples of a and b. same: a is b, so that only
-    pairs i <= j are counted, and `mirrored` holds the coefficients of the same counts for out[j, i].
-    Each entry of `out` belongs to one tile, so threads never meet.
+    pairs i <= j are counted, and `mirrored` holds the coefficients of the same counts for
+    out[j, i]. Each entry of `out` belongs to one tile, so threads never meet.
     """
     n_words = a.shape[2]
     n_outputs, n_counts = coefficients.shape

@@ -55,7 +55,9 @@ class CpuBackend:
                 out += (coefficients[:, 3:5] @ rows)[:, :, None]
                 out += (coefficients[:, 5:7] @ columns)[:, None, :]
         else:
-            self._accumulate(_with_called(a), _with_called(b), _masked_form(coefficients), same, out)
+            self._accumulate(
+                _with_called(a), _with_called(b), _masked_form(coefficients), same, out
+            )
         # exact: the coefficients are doubled so that they are whole numbers
         out >>= 1
         return out

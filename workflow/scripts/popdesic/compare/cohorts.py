@@ -108,9 +108,7 @@ def compare_cohorts(
             )
             found = np.stack([counts[name][rows, columns] for name in _KINSHIP_COUNTS], axis=1)
             pairs += zip(rows + row0, columns + column0, found, phi, strict=True)
-            mismatches = (
-                counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
-            )
+            mismatches = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
             _add_matches(best, mismatches, counts["called"], limits, row0, column0, same)
             lacks_b = counts["ibs0"] + counts["het_b"] - counts["both_het"]  # a lacks alleles of b
             lacks_a = counts["ibs0"] + counts["het_a"] - counts["both_het"]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend import Backend, Planes, Terms
-from ..backend import Product
+from ..backend import Backend, Planes, Product, Terms
 
 #: Genotype mismatches and jointly called sites, from the genotype classes (DESIGN section 5).
 MATCHES = Terms(
     ("matches", "called"),
-    (Product(0, 1, "z", "z"), Product(0, 1, "e", "e"), Product(0, 1, "v", "v"))
-    + (Product(1, 1, "c", "c"),),
+    (*(Product(0, 1, letter, letter) for letter in "zev"), Product(1, 1, "c", "c")),
 )
 #: Mismatch shares are compared as whole numbers of this fraction: no rounding decides an order.
 SHARE_UNIT = 1 << 20
@@ -43,25 +41,27 @@ class TopMatches:
     def add(self, first: int, mismatches: np.ndarray, called: np.ndarray, min_called: int) -> None:
         """Counts int64 (n_queries, n) of the profiles from number `first` on."""
         key = rank_key(mismatches, called, min_called)
+        columns = np.arange(key.shape[1])
         if key.shape[1] > self.k:
-            # All that can be among the k best: ties of the k-th keep their order by number.
-            limit = np.partition(key, self.k - 1, axis=1)[:, self.k - 1 :][:, :1]
-            columns = np.flatnonzero(
-                ((key <= np.minimum(limit, self.key[:, -1:])) & (key < NEVER)).any(axis=0)
-            )
-        else:
-            columns = np.arange(key.shape[1])
+            # Only what can be among the k best; ties of the k-th keep their order by number.
+            limit = np.partition(key, self.k - 1, axis=1)[:, self.k - 1]
+            possible = (key <= np.minimum(limit, self.key[:, -1])[:, None]) & (key < NEVER)
+            columns = np.flatnonzero(possible.any(axis=0))
         index = np.broadcast_to(first + columns, (len(key), len(columns)))
-        key = np.concatenate([self.key, key[:, columns]], axis=1)
-        order = np.argsort(key, axis=1, kind="stable")[:, : self.k]
-        rows = np.arange(len(key))[:, None]
-        for name, new in (
-            ("index", index),
-            ("mismatches", mismatches[:, columns]),
-            ("called", called[:, columns]),
-        ):
-            setattr(self, name, np.concatenate([getattr(self, name), new], axis=1)[rows, order])
-        self.key = key[rows, order]
+        self._take(key[:, columns], index, mismatches[:, columns], called[:, columns])
+
+    def merge(self, other: TopMatches, first: int) -> None:
+        """Take in the best of a further database, whose profiles are numbered from `first` on."""
+        index = np.where(other.index >= 0, other.index + first, -1)
+        self._take(other.key, index, other.mismatches, other.called)
+
+    def _take(self, key, index, mismatches, called) -> None:
+        joined = np.concatenate([self.key, key], axis=1)
+        order = np.argsort(joined, axis=1, kind="stable")[:, : self.k]
+        self.key = np.take_along_axis(joined, order, axis=1)
+        for name, new in (("index", index), ("mismatches", mismatches), ("called", called)):
+            both = np.concatenate([getattr(self, name), new], axis=1)
+            setattr(self, name, np.take_along_axis(both, order, axis=1))
         self.index[self.key == NEVER] = -1
 
 
@@ -139,7 +139,3 @@ def match_statistics(
     of_found = np.where(both, frequency[sites, np.maximum(found, 0)], 0.0)
     same = np.where(query == found, np.log10(1 - error_rate), np.log10(error_rate / 2))
     return of_query.sum(axis=1), np.where(both, same, 0.0).sum(axis=1) - of_found.sum(axis=1)
-
-
-
-

@@ -112,9 +112,7 @@ def choose_unrelated(
     pairs = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     pairs = pairs[pairs.kinship.astype(np.float64) >= max_kinship]
     index = {name: i for i, name in enumerate(samples["sample"])}
-    edges = [
-        (index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)
-    ]
+    edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]
     kept = unrelated_set(len(samples), edges)
     if len(kept) < 2:
         raise UserError(
@@ -153,8 +151,10 @@ def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
                 group.add(node)
                 frontier += neighbours[node] - group
         waiting -= group
-        kept += _largest(frozenset(group), neighbours) if len(group) <= EXACT_GROUP else _greedy(
-            group, neighbours
+        kept += (
+            _largest(frozenset(group), neighbours)
+            if len(group) <= EXACT_GROUP
+            else _greedy(group, neighbours)
         )
     return sorted(kept)
 

@@ -16,8 +16,12 @@ from ..backend import Product, Terms
 #: and jointly called sites: r & ~m (FastID mixture analysis; DESIGN section 5).
 MIXTURE = Terms(
     ("absent", "called"),
-    (Product(0, 1, "z", "u"), Product(0, 1, "v", "z"), Product(0, 1, "v", "e"))
-    + (Product(1, 1, "c", "c"),),
+    (
+        Product(0, 1, "z", "u"),
+        Product(0, 1, "v", "z"),
+        Product(0, 1, "v", "e"),
+        Product(1, 1, "c", "c"),
+    ),
 )
 #: Most contributors that are tried where their number is not given.
 MOST_CONTRIBUTORS = 6
@@ -118,10 +122,7 @@ def likelihood_ratios(
     gain = known - unknown[:, None]
     sites = np.arange(len(af))
     return np.array(
-        [
-            np.where(row >= 0, gain[sites, np.maximum(row, 0)], 0.0).sum()
-            for row in references
-        ]
+        [np.where(row >= 0, gain[sites, np.maximum(row, 0)], 0.0).sum() for row in references]
     )
 
 
