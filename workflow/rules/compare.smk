@@ -11,7 +11,7 @@
 #         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
 
-from popdesic.plink import plink_prefix
+from popdesic.sheets import source_files
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["panel"]["max_kinship"]
@@ -36,12 +36,6 @@ LD_FILES = dict(
 
 def tiles_of(kind, pairs):
     return [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in pairs]
-
-
-def files_of(source):
-    """Files of a source of genotypes: one VCF or BCF, or the three of PLINK."""
-    prefix = plink_prefix(source)
-    return [source] if prefix is None else [f"{prefix}{end}" for end in (".bed", ".bim", ".fam")]
 
 
 rule compare:
@@ -193,7 +187,7 @@ rule measure_ld:
 
 rule place_profiles:
     input:
-        source=lambda wildcards: files_of(PROFILES[wildcards.kind]),
+        source=lambda wildcards: source_files(PROFILES[wildcards.kind]),
         panel="results/panel/sites.tsv",
     output:
         multiext("results/compare/{kind}/planes", ".npy", ".json"),

@@ -15,6 +15,7 @@ from ..errors import UserError
 from ..genotypes import unpack_bed
 from ..qc import chunks
 from ..store import open_bed, read_fam
+from .options import parse_window
 
 #: Sites a side of one block of correlations.
 BLOCK_SITES = 1024
@@ -165,23 +166,6 @@ def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) 
         place = cm[here] if unit == "cM" else sites.pos.to_numpy()[here]
         ends[here] = first + np.searchsorted(place, place + amount, "right")
     return ends
-
-
-def parse_window(window: str) -> tuple[float, str]:
-    """Amount and unit (bp, sites or cM; kb becomes bp) of a window."""
-    text = str(window).strip()
-    for unit, factor in (("kb", 1000), ("bp", 1), ("sites", 1), ("cM", 1)):
-        if text.endswith(unit):
-            try:
-                amount = float(text.removesuffix(unit)) * factor
-            except ValueError:
-                break
-            if amount > 0:
-                return amount, "bp" if unit == "kb" else unit
-    raise UserError(
-        f"config/config.yaml: '{window}' is no window; write a number and bp, kb, sites or cM, for "
-        "example '250 kb'."
-    )
 
 
 def correlated_pairs(

@@ -10,37 +10,12 @@ import pandas as pd
 
 from ..backend import Backend, Planes, select_backend
 from ..backend.compare_cpu import prune
-from ..errors import UserError
 from ..genotypes import MISSING, unpack_bed
 from ..qc import chunks
 from ..results import read_table
 from ..store import atomic_path, open_bed, read_bim
-from .ld import BLOCK_SITES, parse_window, r2_block, site_planes
-
-
-def parse_pruning(values: list, key: str) -> tuple[float, str, int, float]:
-    """Window (amount, unit bp or sites), step in sites and r2 of a configuration's list.
-
-    Raises
-    ------
-    UserError
-        The three values are not what `plink2 --indep-pairwise` would take.
-    """
-    shown = f"config/config.yaml: {key} is {values}"
-    if len(values) != 3:
-        raise UserError(f"{shown}; give a window, a step in sites and an r2: [50 sites, 5, 0.2].")
-    amount, unit = parse_window(values[0])
-    step, r2 = values[1:]
-    if unit == "cM":
-        raise UserError(f"{shown}; a window of pruning is in sites, bp or kb.")
-    if not isinstance(step, int) or step < 1 or (unit == "bp" and step != 1):
-        raise UserError(
-            f"{shown}; the step is a whole number of sites of at least 1, and 1 where the window "
-            "is in bp or kb."
-        )
-    if isinstance(r2, str) or not 0 <= r2 < 1:
-        raise UserError(f"{shown}; r2 must be at least 0 and below 1.")
-    return amount, unit, step, float(r2)
+from .ld import BLOCK_SITES, r2_block, site_planes
+from .options import parse_pruning
 
 
 def prune_windows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +24,12 @@ from .ld import (
     Decay,
     correlated_pairs,
     founder_genotypes,
-    parse_window,
     r2_block,
     site_planes,
     window_ends,
 )
-from .prune import contig_runs, parse_pruning, pruned, write_lists
+from .options import parse_pruning, parse_region
+from .prune import contig_runs, pruned, write_lists
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
 #: Sites of the region that is drawn where none is named, and most sites of one that is.
@@ -88,7 +87,6 @@ def measure_ld(
     """
     sites, digest = load_panel(panel)
     pruning = parse_pruning(options.prune, "compare.ld.prune")
-    parse_window(options.window)
     cm = read_map(Path(options.map), sites) if options.map else None
     keep = None
     if unrelated is not None:
@@ -175,17 +173,11 @@ def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray
     UserError
         It cannot be read, or holds fewer than 2 or more than MOST_REGION_SITES sites.
     """
-    if region != "auto":
-        match = re.fullmatch(r"(.+):(\d+)-(\d+)", region)
-        if match is None:
-            raise UserError(
-                f"config/config.yaml: compare.ld.region is '{region}'; write chrom:from-to, for "
-                "example 2:1000000-2000000, or auto."
-            )
+    bounds = parse_region(region)
+    if bounds is not None:
+        chrom, low, high = bounds
         pos = sites.pos.to_numpy()
-        rows = np.flatnonzero(
-            (sites.chrom == match[1]).to_numpy() & (pos >= int(match[2])) & (pos <= int(match[3]))
-        )
+        rows = np.flatnonzero((sites.chrom == chrom).to_numpy() & (pos >= low) & (pos <= high))
         if not 2 <= len(rows) <= MOST_REGION_SITES:
             raise UserError(
                 f"config/config.yaml: compare.ld.region {region} holds {len(rows)} sites of the "
