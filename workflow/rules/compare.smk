@@ -9,6 +9,7 @@
 #         results/compare/identity.query.tsv, mixture.query.tsv   where queries are named
 #         results/compare/ld.tsv.gz              pairs of sites in LD: r2, D, D'
 #         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
+#         results/figures/kinship.*, ld_decay.*, ld_region.*
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
 
 from popdesic.sheets import source_files
@@ -38,11 +39,24 @@ def tiles_of(kind, pairs):
     return [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in pairs]
 
 
+#: Figures that the chosen analyses allow: their tables and titles.
+COMPARE_FIGURES = {
+    name: (table, path, title)
+    for name, table, path, title in [
+        ("kinship", "kinship", "results/compare/kinship.tsv", "Kinship"),
+        ("ld_decay", "decay", LD_FILES["decay"], "Decay of LD"),
+        ("ld_region", "region", LD_FILES["region"], "LD of a region"),
+    ]
+    if ("kinship" if name == "kinship" else "ld") in COMPARE["analyses"]
+}
+
+
 rule compare:
     input:
         expand("results/compare/{kind}.tsv", kind=COMPARISONS),
         LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
         [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
+        [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
 
 
 rule compare_cohorts:
@@ -254,3 +268,37 @@ rule search_profiles:
         "Search of the profiles ({wildcards.kind}) in all cohorts"
     script:
         "../scripts/search_profiles.py"
+
+
+if COMPARE_FIGURES:
+
+    rule draw_comparisons:
+        input:
+            **{table: path for table, path, _ in COMPARE_FIGURES.values()},
+        output:
+            svg=[
+                report(
+                    f"results/figures/{name}.svg",
+                    caption=f"../report/{name}.rst",
+                    category="Comparisons",
+                    labels={"figure": title},
+                )
+                for name, (_, _, title) in COMPARE_FIGURES.items()
+            ],
+            png=expand("results/figures/{name}.png", name=COMPARE_FIGURES),
+        log:
+            "logs/draw_comparisons.log",
+        benchmark:
+            "benchmarks/draw_comparisons.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=lambda wildcards, input, attempt: memory(500 + 20 * input_mb(input), attempt),
+            runtime=lambda wildcards, attempt: minutes(1, attempt),
+        params:
+            code=code_of("figures/compare"),
+        message:
+            "Figures of kinship and LD"
+        script:
+            "../scripts/draw_comparisons.py"

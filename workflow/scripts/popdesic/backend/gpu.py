@@ -525,6 +525,20 @@ class GpuBackend:
                     out[:, j : j + side, i : i + side] = tile.transpose(0, 2, 1)
         return out
 
+    def top_matches(self, queries: Planes, database: Planes, k: int, min_called: int):
+        """The best matches of `compare.identity.search`, chosen on the device (compare_gpu.py)."""
+        from .compare_gpu import top_matches
+
+        with _device_errors(f"the search of {queries.n_samples} profiles"):
+            return top_matches(queries, database, self.device, k, min_called)
+
+    def r2_pairs(self, planes: Planes, ends: np.ndarray, least: float):
+        """Pairs of sites that may reach an r2, chosen on the device (compare_gpu.py), or None."""
+        from .compare_gpu import r2_pairs
+
+        with _device_errors(f"the correlations of {planes.n_samples} sites"):
+            return r2_pairs(planes, ends, least, self.device)
+
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(
             a.n_samples,

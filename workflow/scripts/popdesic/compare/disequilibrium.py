@@ -10,7 +10,6 @@ import pandas as pd
 from ..backend import Planes
 from ..backend.compare_cpu import pair_tables
 from ..errors import UserError
-from ..plink import plink_prefix
 
 #: An EM step that changes no haplotype frequency by more than this is the last one.
 EM_TOLERANCE, EM_STEPS = 1e-12, 2000
@@ -127,6 +126,8 @@ def read_haplotypes(source: Path, sites: pd.DataFrame, samples: list[str]) -> np
         The file is PLINK's, or a heterozygous genotype is not phased.
     """
     from cyvcf2 import VCF
+
+    from ..plink import plink_prefix  # decoders of genotypes: only phase needs them
 
     if plink_prefix(source) is not None:
         raise UserError(
