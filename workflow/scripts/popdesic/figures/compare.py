@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from ..compare.kinship import DUPLICATE, FIRST, SECOND, THIRD
 from ..results import read_table
+from ..words import number
 from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, save_figure, styled
 
 #: Order and colour of relations in the figure of kinships.
@@ -95,10 +96,18 @@ def draw_decay(decay: pd.DataFrame) -> Figure:
     )
     counts.set_yscale("log")
     counts.set_ylabel("pairs of sites")
+    counts.yaxis.set_major_formatter(lambda value, _: number(round(value)))
     for panel in (axes, counts):
         panel.set_xscale("log")
-        panel.set_xlabel("distance, bp")
+        panel.set_xlabel("distance")
+        panel.xaxis.set_major_formatter(lambda value, _: _distance(value))
     return figure
+
+
+def _distance(bp: float) -> str:
+    """Powers of ten of base pairs as bp, kb or Mb."""
+    unit, size = next((u, s) for u, s in (("Mb", 1e6), ("kb", 1e3), ("bp", 1)) if bp >= s or s == 1)
+    return f"{bp / size:g} {unit}"
 
 
 def draw_region(chrom: str, pos: np.ndarray, r2: np.ndarray) -> Figure:
@@ -109,9 +118,9 @@ def draw_region(chrom: str, pos: np.ndarray, r2: np.ndarray) -> Figure:
     )
     ticks = np.unique(np.linspace(0, len(pos) - 1, min(len(pos), 4)).astype(int))
     label = FuncFormatter(lambda x, _: f"{pos[int(np.clip(round(x), 0, len(pos) - 1))] / 1e6:.3f}")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(ticks)
-        axis.set_major_formatter(label)
+    axes.xaxis.set_ticks(ticks)
+    axes.xaxis.set_major_formatter(label)
+    axes.yaxis.set_ticks([])  # the same sites
     axes.set_xlabel(f"contig {chrom}, Mb ({len(pos)} sites, evenly spaced)")
     bar = figure.colorbar(image, ax=axes, fraction=0.045, pad=0.02)
     bar.set_label("r²")
