@@ -24,6 +24,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/compare.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -36,6 +37,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    compare,
     report,
 
 
@@ -46,4 +48,5 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.compare.input,
         rules.report.input,
