@@ -77,6 +77,7 @@ rule explain_paths:
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
+        kinship=KINSHIP_TILES,
     output:
         parents="results/geodesic/{space}/parents.alpha{alpha}.npy",
         hops="results/geodesic/{space}/hops.alpha{alpha}.json",
@@ -97,7 +98,7 @@ rule explain_paths:
         pcs=CONFIG["geodesic"]["pcs"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
-        code=code_of("explain", "distance", "sheets"),
+        code=code_of("explain", "distance", "sheets", "compare/kinship"),
     message:
         "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:
