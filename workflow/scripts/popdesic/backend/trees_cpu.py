@@ -16,7 +16,8 @@ def _tree(direct, top, source, ends, parents, hops, settled):
     """Dijkstra from `source`: parents and hops of all, and the order in which they are settled.
 
     A path counts as shorter only if it is strictly so: direct edges win ties, then whichever
-    was settled first, lower index first. No path runs through `ends`. Returns how many were settled; the others have parent -1.
+    was settled first, lower index first. No path runs through `ends`. Returns how many were
+    settled; the others have parent -1.
     """
     n = direct.shape[0]
     lengths = direct[source].copy()
@@ -105,7 +106,7 @@ def shortest_trees(
     n = len(direct)
     parents = np.empty((n, n), np.int32)
     kernel = _kernel(direct.dtype)
-    ends = np.zeros(n, bool) if ends is None else ends
+    ends = np.zeros(n, bool) if ends is None else np.array(ends)
 
     def work(first: int, last: int):
         hops, settled = np.empty(n, np.int32), np.empty(n, np.int32)
