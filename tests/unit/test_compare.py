@@ -11,8 +11,10 @@ import pytest
 from popdesic.backend import KINSHIP, Planes, select_backend
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
+from popdesic.compare.section import comparison_section
 from popdesic.encode import encode_cohort
 from popdesic.errors import UserError
+from popdesic.figures.compare import draw_comparisons
 from popdesic.panel import build_panel
 from popdesic.qc import summarize_cohort
 from popdesic.results import read_table
@@ -424,3 +426,36 @@ def test_query_without_overlap_is_one_sentence(planted, tmp_path):
     write_raw(tmp_path / "q", Cohort("q", ["a"], sites, np.zeros((4, 1), np.int8)))
     with pytest.raises(UserError, match="shares no site with the panel"):
         queries.place_profiles(tmp_path / "q", planted["panel"], tmp_path / "p", haploid="error")
+
+
+# --- report and figures -------------------------------------------------------------------------
+
+
+def test_section_and_figures(planted, tmp_path):
+    """Figures are the same bytes twice; the page's tables hold what was planted."""
+    tiles = [compare(planted, a, b, tmp_path)[2] for a, b in ((0, 0), (0, 1), (1, 1))]
+    results, figures = tmp_path / "results", tmp_path / "figures"
+    out = results / "compare"
+    sheet = pd.DataFrame({"sample": [n for c in planted["cohorts"] for n in c.samples]})
+    kinship.join_pairs([t["kinship"] for t in tiles], out / "kinship.tsv")
+    join_identity([t["identity"] for t in tiles], sheet, out / "identity.tsv", top=1)
+    join_mixture([t["mixture"] for t in tiles], out / "mixture.tsv")
+    decay = pd.DataFrame({"from_bp": [10, 100], "to_bp": [100, 1000], "pairs": [5, 7]})
+    decay.assign(mean_r2=[0.5, 0.2]).to_csv(tmp_path / "decay.tsv", sep="\t", index=False)
+    r2 = np.array([[1, 0.5], [0.5, np.nan]], np.float32)
+    np.savez(tmp_path / "region.npz", chrom=np.array("1"), pos=np.array([5, 900]), r2=r2)
+    tables = {
+        "kinship": out / "kinship.tsv",
+        "decay": tmp_path / "decay.tsv",
+        "region": tmp_path / "region.npz",
+    }
+    for folder in (figures, tmp_path / "again"):
+        assert draw_comparisons(tables, folder) == ["kinship", "ld_decay", "ld_region"]
+    for path in figures.iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
+    section = comparison_section(results, figures, ["kinship", "identity", "mixture", "ld"])
+    assert [text.name for text in section["figures"]] == ["kinship", "ld_decay", "ld_region"]
+    assert section["identity"]["rows"][0]["match"] == "N03"
+    assert section["mixture"]["n"] == 1
+    assert comparison_section(results, figures, []) is None
+    assert comparison_section(tmp_path / "nothing", tmp_path / "none", ["kinship", "ld"]) is None

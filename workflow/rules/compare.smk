@@ -16,7 +16,7 @@ from popdesic.compare.kinship import FIRST
 from popdesic.sheets import source_files
 
 COMPARE = CONFIG["compare"]
-MAX_KINSHIP = CONFIG["panel"]["max_kinship"]
+MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
 COMPARISONS = [name for name in COMPARE["analyses"] if name != "ld"]
 #: Files of query profiles and of mixtures, where the study names them.
 PROFILES = {
@@ -36,10 +36,16 @@ LD_FILES = dict(
 )
 
 
-def tiles_of(kind, pairs):
-    return [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in pairs]
-
-
+TILES = {
+    kind: [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in STUDY.pairs()]
+    for kind in ["kinship", "identity", "mixture"]
+}
+#: Pairs of founders alone: what a newcomer must not change.
+FOUNDER_TILES = [
+    f"results/compare/tiles/{a}__{b}.kinship.tsv"
+    for a, b in STUDY.pairs()
+    if {a, b} <= set(STUDY.founders)
+]
 #: Figures that the chosen analyses allow: their tables and titles.
 COMPARE_FIGURES = {
     name: (table, path, title)
@@ -106,9 +112,7 @@ rule compare_cohorts:
 
 rule join_comparisons:
     input:
-        kinship=tiles_of("kinship", STUDY.pairs()),
-        identity=tiles_of("identity", STUDY.pairs()),
-        mixture=tiles_of("mixture", STUDY.pairs()),
+        **TILES,
     output:
         kinship="results/compare/kinship.tsv",
         identity="results/compare/identity.tsv",
@@ -138,9 +142,7 @@ rule join_comparisons:
 
 rule choose_unrelated:
     input:
-        tiles=tiles_of(
-            "kinship", [(a, b) for a, b in STUDY.pairs() if {a, b} <= set(STUDY.founders)]
-        ),
+        tiles=FOUNDER_TILES,
         fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=STUDY.founders),
     output:
         "results/panel/unrelated.tsv",

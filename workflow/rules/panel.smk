@@ -34,7 +34,7 @@ rule build_panel:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
     params:
         founders=STUDY.founders,
-        filters={key: value for key, value in CONFIG["panel"].items() if key != "max_kinship"},
+        filters=CONFIG["panel"],
         code=code_of("panel", *["compare/prune"] * bool(LD_PRUNE)),
     message:
         "Panel of sites from the founders: {params.founders}"

@@ -117,8 +117,8 @@ def choose_unrelated(
     if len(kept) < 2:
         raise UserError(
             f"results/panel/unrelated.tsv: only {len(kept)} of the {len(samples)} founder samples "
-            f"is no relative of another (kinship below panel.max_kinship = {max_kinship}), but "
-            "PCA axes need two; raise it or set it to null."
+            f"is no relative of another (kinship below embedding.max_kinship = {max_kinship}), but "
+            "PCA axes need two; raise it, or set it to 0 for axes from all founders."
         )
     degree = np.bincount(np.array(edges, np.int64).ravel(), minlength=len(samples))
     write_table(
