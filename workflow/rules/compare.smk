@@ -12,6 +12,7 @@
 #         results/figures/kinship.*, ld_decay.*, ld_region.*
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
 
+from popdesic.compare.kinship import FIRST
 from popdesic.sheets import source_files
 
 COMPARE = CONFIG["compare"]
@@ -90,8 +91,9 @@ rule compare_cohorts:
         gpu=GPUS,
     params:
         limits=dict(
-            # A tile serves the study's table and the choice of the unrelated founders.
-            min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0),
+            # A tile serves the study's table, the choice of the unrelated founders, and geodesics
+            # that no path of relatives may shorten.
+            min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST),
             top=COMPARE["identity"]["top"],
             max_mismatch=COMPARE["identity"]["max_mismatch"],
             error_rate=COMPARE["identity"]["error_rate"],

@@ -131,6 +131,23 @@ def choose_unrelated(
     return {"founders": len(samples), "unrelated": len(kept), "pairs of relatives": len(edges)}
 
 
+def relatives_but_one(tiles: list[Path]) -> set[str]:
+    """Samples to leave out so that no duplicates or first-degree relatives are left.
+
+    Of every family a largest unrelated set stays; ties go to the sample whose name comes first.
+    No tiles: nobody.
+    """
+    if not tiles:
+        return set()
+    pairs = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    pairs = pairs[pairs.kinship.astype(np.float64) >= FIRST]
+    names = sorted({*pairs.sample_a, *pairs.sample_b})
+    index = {name: i for i, name in enumerate(names)}
+    edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]
+    kept = {names[i] for i in unrelated_set(len(names), edges)}
+    return set(names) - kept
+
+
 def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
     """A maximum set of samples no two of which are joined by an edge.
 
