@@ -20,6 +20,8 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"
 include: "workflow/rules/panel.smk"
+include: "workflow/rules/windows.smk"
+include: "workflow/rules/impute.smk"
 include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
@@ -32,6 +34,7 @@ localrules:
     ingest,
     qc,
     panel,
+    impute,
     encode,
     distance,
     geodesic,
@@ -43,6 +46,7 @@ rule all:
     default_target: True
     input:
         rules.qc.input,
+        EVALUATION,
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
