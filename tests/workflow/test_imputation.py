@@ -26,7 +26,9 @@ SETTINGS = {
 @pytest.mark.skipif(shutil.which("beagle") is None, reason="beagle is not installed")
 def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
     cohorts = make_cohorts((16,), n_sites=240, missing=0.05)
-    folder = write_study(tmp_path / "study", cohorts, FAST | {"impute": SETTINGS})
+    folder = write_study(
+        tmp_path / "study", cohorts, FAST | {"impute": SETTINGS, "panel": {"min_call_rate": 0.5}}
+    )
     ran = finished(snakemake(folder, "impute", "encode"))
     results = folder / "results"
     windows = read_windows(results / "impute/windows.tsv")

@@ -161,6 +161,10 @@ def _requirement(error: jsonschema.ValidationError) -> str:
 def _alternative(choice: dict) -> str:
     if "const" in choice:
         return repr(choice["const"])
+    if "enum" in choice:
+        return f"one of {choice['enum']}"
+    if "additionalProperties" in choice:
+        return "a mapping of names to " + _alternative(choice["additionalProperties"])
     least = f" of at least {choice['minimum']}" if "minimum" in choice else ""
     return f"a {choice['type']}{least}"
 
