@@ -26,6 +26,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/export.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -39,6 +40,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    export,
     report,
 
 
@@ -50,4 +52,5 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.export.input,
         rules.report.input,

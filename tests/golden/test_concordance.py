@@ -150,7 +150,7 @@ def test_hardy_weinberg(data):
     theirs = pd.read_csv(folder / "p.hardy", sep="\t")
     sites = read_table(folder / "sites.qc")
     counts = sites[["n_ref", "n_het", "n_alt"]].to_numpy(np.int64)
-    flipped = (theirs.A1 != sites.alt).to_numpy()
+    flipped = (sites.alt != theirs.A1).to_numpy()
     homozygous = theirs[["HOM_A1_CT", "TWO_AX_CT"]].to_numpy()
     homozygous[flipped] = homozygous[flipped][:, ::-1]
     found = np.stack([homozygous[:, 1], theirs.HET_A1_CT, homozygous[:, 0]], axis=1)

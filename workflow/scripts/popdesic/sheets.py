@@ -95,6 +95,11 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "genotypes would count as homozygous REF; set impute.method to 'mode' or "
             "distance.missing to 'pairwise'."
         )
+    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] == "euclidean":
+        raise UserError(
+            f"{source}: export.formats has 'mibs', but distance.metric is 'euclidean', which does "
+            "not count shared alleles; set distance.metric to 'ibs' or 'manhattan'."
+        )
     return filled
 
 
