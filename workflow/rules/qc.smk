@@ -33,8 +33,20 @@ rule summarize_cohort:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
     params:
         sheet=CONFIG["samples"],
-        rows=lambda wildcards: STUDY.digest_of(wildcards.cohort, "population"),
-        min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
+        rows=lambda wildcards: STUDY.digest_of(
+            wildcards.cohort, "population", "sex", "father", "mother"
+        ),
+        limits={
+            name: CONFIG["qc"][name]
+            for name in (
+                "min_sample_call_rate",
+                "max_heterozygosity_sd",
+                "x_contigs",
+                "sex_mismatch",
+                "max_mendel_rate",
+            )
+        },
+        exclude_contigs=CONFIG["panel"]["exclude_contigs"],
         code=code_of("qc"),
     message:
         "Quality control of cohort {wildcards.cohort}"

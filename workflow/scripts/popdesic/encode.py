@@ -13,7 +13,7 @@ from .backend.genotype_cpu import pack_planes
 from .errors import UserError
 from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
 from .impute import fill_words
-from .panel import is_ambiguous, load_panel, site_keys
+from .panel import canonical_contig, is_ambiguous, load_panel, site_keys
 from .results import read_table
 from .store import (
     atomic_path,
@@ -136,7 +136,7 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
     first = ~keys.duplicated().to_numpy()
     found = site_keys(panel).merge(
         keys[first].assign(row=np.flatnonzero(first), ref_there=bim.ref[first].str.upper()),
-        on=["chrom", "pos", "low", "high"],
+        on=["contig", "pos", "low", "high"],
         how="left",
         sort=False,
     )
@@ -161,7 +161,7 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
 
 def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) -> str:
     here, there = list(bim.chrom.unique()), list(panel.chrom.unique())
-    shared = set(here) & set(there)
+    shared = set(map(canonical_contig, here)) & set(map(canonical_contig, there))
     if shared:
         reason = f"contigs agree ({', '.join(sorted(shared)[:3])} …) but no position and alleles do"
         advice = "check that both use the same genome build"

@@ -20,6 +20,8 @@ from .results import read_table
 from .store import digest
 
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
+#: What stands for a parent who is not known.
+NOBODY = ("", "0", "NA")
 
 
 @dataclass(frozen=True)
@@ -321,6 +323,7 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
         )
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)
+    _check_parents(sheet, shown)
     if "phenotype" in sheet:
         known = sheet.phenotype[~sheet.phenotype.isin(["NA", ""])]
         if len(known) and known.nunique() == 1:
@@ -373,6 +376,51 @@ def populations(sheet: Path) -> dict[str, str]:
     table = read_sheet(sheet, str(sheet))
     column = table.population if "population" in table else ["NA"] * len(table)
     return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
+
+
+def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
+    """(father, mother) of each sample that has one in the sheet; "" where not known."""
+    table = read_sheet(sheet, str(sheet))
+    parents = [
+        [("" if name in NOBODY else name) for name in table[column]]
+        if column in table
+        else [""] * len(table)
+        for column in ("father", "mother")
+    ]
+    rows = zip(table["sample"], *parents, strict=True)
+    return {name: (father, mother) for name, father, mother in rows if father or mother}
+
+
+def sexes(sheet: Path) -> dict[str, str]:
+    """M or F of each sample whose sex the sheet knows."""
+    table = read_sheet(sheet, str(sheet))
+    if "sex" not in table:
+        return {}
+    pairs = zip(table["sample"], table.sex.replace(SEX_CODES), strict=True)
+    return {name: sex for name, sex in pairs if sex in ("M", "F")}
+
+
+def _check_parents(sheet: pd.DataFrame, shown: str) -> None:
+    """A parent is another sample of the sheet, and of the right sex."""
+    sex = dict(zip(sheet["sample"], sheet.sex, strict=True)) if "sex" in sheet else {}
+    known = set(sheet["sample"])
+    for column, other in (("father", "F"), ("mother", "M")):
+        if column not in sheet:
+            continue
+        for row, child, name in zip(sheet.row, sheet["sample"], sheet[column], strict=True):
+            if name in NOBODY:
+                continue
+            start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
+            if name not in known:
+                raise UserError(
+                    f"{start}, which is no sample of this sheet; correct it or write NA."
+                )
+            if name == child:
+                raise UserError(f"{start}, the sample itself; correct it or write NA.")
+            if sex.get(name) == other:
+                raise UserError(
+                    f"{start}, whose sex is {other}; exchange father and mother or correct the sex."
+                )
 
 
 def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:

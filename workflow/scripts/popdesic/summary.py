@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from .results import read_table, write_table
+from .sample_checks import FILTERS
 from .store import read_json
 
 
@@ -35,9 +36,21 @@ def summarize_filters(
         counts = read_json(path)["counts"]
         rows += [("ingest", cohort, step, count) for step, count in counts.items()]
     for cohort, path in zip(cohorts, samples, strict=True):
-        keep = read_table(path).keep
-        rows.append(("qc", cohort, "samples", len(keep)))
-        rows.append(("qc", cohort, "samples below qc.min_sample_call_rate", (keep == "no").sum()))
+        left_out = read_table(path).left_out
+        rows.append(("qc", cohort, "samples", len(left_out)))
+        rows.append(
+            (
+                "qc",
+                cohort,
+                "samples below qc.min_sample_call_rate",
+                (left_out == FILTERS[0]).sum(),
+            )
+        )
+        rows += [
+            ("qc", cohort, f"samples left out by {name}", count)
+            for name in FILTERS[1:]
+            if (count := (left_out == name).sum())
+        ]
     rows += [("panel", "founders", s, n) for s, n in read_json(panel)["steps"].items()]
     for cohort, path in zip(cohorts, encode, strict=True):
         counts = read_json(path)["counts"]
