@@ -200,6 +200,11 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             f"{config['samples']}{_suggestion(color_by, columns)}"
         )
     if check_files:
+        fasta = config["qc"]["fasta"]
+        if fasta and not (folder / fasta).is_file():
+            raise UserError(
+                f"config/config.yaml: qc.fasta is '{fasta}', which is no file; correct the path."
+            )
         for cohort in study.order:
             _check_sample_names(folder, cohort, cohorts, samples, config)
     n_founders = int(samples.cohort.isin(study.founders).sum())

@@ -19,6 +19,7 @@ def summarize_filters(
     panel: Path,
     encode: list[Path],
     out: Path,
+    reference: list[Path] | None = None,
 ) -> None:
     """Gather the counts of all steps, in the order in which they happened.
 
@@ -26,6 +27,8 @@ def summarize_filters(
     ----------
     ingest, samples, encode : lists of Path
         `raw.json`, `qc/{cohort}.samples.tsv` and `planes.json` of each of `cohorts`.
+    reference : list of Path
+        `qc/{cohort}.reference.json` of each, where alleles are compared with a genome.
     panel : Path
         `panel/counts.json`.
     out : Path
@@ -51,6 +54,9 @@ def summarize_filters(
             for name in FILTERS[1:]
             if (count := (left_out == name).sum())
         ]
+    for cohort, path in zip(cohorts, reference or [], strict=bool(reference)):
+        counts = read_json(path)["counts"]
+        rows += [("qc", cohort, step, count) for step, count in counts.items()]
     rows += [("panel", "founders", s, n) for s, n in read_json(panel)["steps"].items()]
     for cohort, path in zip(cohorts, encode, strict=True):
         counts = read_json(path)["counts"]
