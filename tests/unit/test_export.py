@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 import subprocess
@@ -106,6 +107,19 @@ def test_zarr_holds_the_same(placed, tmp_path):
     assert list(root["sample_id"][:]) == placed["samples"]
     assert root["call_genotype"].attrs["_ARRAY_DIMENSIONS"] == ["variants", "samples", "ploidy"]
     assert root.attrs["vcf_zarr_version"] == "0.4"
+
+
+@pytest.mark.peer
+@needs("vcztools")
+def test_vcztools_makes_the_vcf_of_the_zarr(placed, tmp_path):
+    export_zarr(placed["prefixes"], placed["panel"], tmp_path / "panel.vcz")
+    export_vcf(placed["prefixes"], placed["panel"], tmp_path / "panel.vcf.gz")
+    view = ["vcztools", "view", tmp_path / "panel.vcz"]
+    theirs = subprocess.run(view, check=True, capture_output=True, text=True).stdout
+    ours = gzip.decompress((tmp_path / "panel.vcf.gz").read_bytes()).decode()
+    texts = [[x for x in text.splitlines() if not x.startswith("##")] for text in (theirs, ours)]
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 1 + len(placed["sites"])
 
 
 # --- trees ------------------------------------------------------------------------------------
