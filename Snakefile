@@ -26,6 +26,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/compare.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/report.smk"
 
@@ -40,6 +41,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    compare,
     export,
     report,
 
@@ -52,5 +54,6 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.compare.input,
         rules.export.input,
         rules.report.input,

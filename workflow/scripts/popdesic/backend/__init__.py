@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from ..errors import UserError
-from .base import SQUARED, SQUARED_IBS0, Backend, Planes, Product, Terms, aligned_zeros
+from .base import (
+    KINSHIP,
+    LD,
+    PRODUCT,
+    SQUARED,
+    SQUARED_IBS0,
+    Backend,
+    Planes,
+    Product,
+    Terms,
+    aligned_zeros,
+)
 
 __all__ = [
+    "KINSHIP",
+    "LD",
+    "PRODUCT",
     "SQUARED",
     "SQUARED_IBS0",
     "Backend",
