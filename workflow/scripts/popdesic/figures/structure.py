@@ -194,6 +194,9 @@ def draw_alpha(outcome: Outcome) -> Figure:
     axes.axhline(100 * AUTO_SHARE, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
     axes.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
     gain.set(xlabel="α", ylabel="direct step over geodesic, median", yscale="log")
+    # the style takes text as it is written, so powers of ten must not come as formulas
+    gain.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    gain.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     for panel in (axes, gain):
         panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
