@@ -181,7 +181,7 @@ def test_geodesics_equal_scipy(distances, scores, alpha, space):
         np.fill_diagonal(distances, 0.0)
         distances = np.maximum(distances, distances.T)
     n = len(distances)
-    closure, number, statistics = close_weights(
+    closed = close_weights(
         distances,
         np.ones(n, bool),
         [str(i) for i in range(n)],
@@ -189,13 +189,14 @@ def test_geodesics_equal_scipy(distances, scores, alpha, space):
         alpha=alpha,
         number="auto",
     )
+    number, statistics = closed.number, closed.statistics
     weights = fermat_weights(distances, alpha)
     off = ~np.eye(n, dtype=bool)
     # SciPy takes weights within 1e-8 of zero for missing edges: scale the smallest to 1.
     smallest = weights[off].min()
     expected = floyd_warshall(weights / smallest, directed=False) * smallest
     # The float32 export is what users read, so its rounding is part of the error.
-    found = number.value(closure).astype(np.float32).astype(np.float64)
+    found = number.value(closed.lengths).astype(np.float32).astype(np.float64)
     median = np.median(weights[off])
     absolute = np.abs(found - expected)[off].max() / median
     matters = off & (expected >= median / 1000)

@@ -53,7 +53,7 @@ def run_study() -> tuple[str, str]:
                 populations(Path(config["samples"])),
                 RESULTS / f"qc/{name}.sites.tsv",
                 RESULTS / f"qc/{name}.samples.tsv",
-                **config["qc"],
+                min_sample_call_rate=config["qc"]["min_sample_call_rate"],
             )
         stage = "panel"
         panel = RESULTS / "panel/sites.tsv"
@@ -98,9 +98,16 @@ def run_study() -> tuple[str, str]:
             backend,
             alpha=f"{config['geodesic']['alpha'][0]:g}",
             number=config["geodesic"]["number"],
+            ends=set(),
+            dense_limit=config["geodesic"]["dense_limit"],
+            neighbors=config["geodesic"]["neighbors"],
+            audit=config["geodesic"]["audit"],
+            code="",
             lengths_out=lengths,
             statistics_out=lengths.with_suffix(".json"),
+            record_out=RESULTS / "geodesic/alpha.run.json",
             closure_out=RESULTS / "geodesic/closure.npy",
+            closure_about_out=RESULTS / "geodesic/closure.json",
         )
         stage = "embedding"
         sheet = Path(config["samples"])
@@ -534,9 +541,9 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         ["150 before the step 'panel.exclude_contigs', 0 after"],
     ),
     "contigs that do not overlap the panel": (
-        move_sites(2, contig="chr"),
+        move_sites(2, contig="scaffold"),
         "encode",
-        ["west/raw.bim", "'west'", "chr1, chr2", "1, 2", "rename"],
+        ["west/raw.bim", "'west'", "scaffold1, scaffold2", "1, 2", "rename"],
     ),
     "positions that do not overlap the panel": (
         move_sites(2, shift=7),
