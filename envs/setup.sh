@@ -49,6 +49,8 @@ if [ "$goal" = test ]; then
     want plink2 plink2 "the tests against PLINK 2"
     want bcftools bcftools "the tests against bcftools"
     want bgzip tabix "the tests that write bgzip files"
+    PATH=$PATH:/usr/sbin want slurmctld slurm-wlm "the tests that start a Slurm"
+    PATH=$PATH:/usr/sbin want munged munge "the tests that start a Slurm"
 fi
 if [ ${#packages[@]} -gt 0 ]; then
     if may_install && install_packages "${packages[@]}"; then
