@@ -9,7 +9,7 @@ form  planes  counts
 2     u, v    sites with |a-b| = 1, with |a-b| = 2
 3     u, v, c the same over jointly called sites, and those sites
 5     u, v, c these three, then jointly called sites at which a, at which b is heterozygous
-7     u, v, c these three, then jointly called sites with a >= 1, a = 2, b >= 1, b = 2
+4     u, v, c jointly called sites with a >= 1, a = 2, b >= 1, b = 2
 1     any one popcount(a & b), for terms that none of these make up
 ===== ======= ==================================================================================
 
@@ -163,8 +163,7 @@ def _heterozygous_streams(builder, a, b):
 
 def _margin_streams(builder, a, b):
     called = builder.and_(a[2], b[2])
-    alone = [builder.and_(plane, called) for plane in (*a[:2], *b[:2])]
-    return [*_masked_streams(builder, a, b), *alone]
+    return [builder.and_(plane, called) for plane in (*a[:2], *b[:2])]
 
 
 #: By form: how many planes a pair is read from, and which streams are counted.
@@ -172,8 +171,8 @@ _STREAMS = {
     1: (1, _product_streams),
     2: (2, _difference_streams),
     3: (3, _masked_streams),
+    4: (3, _margin_streams),
     5: (3, _heterozygous_streams),
-    7: (3, _margin_streams),
 }
 
 
@@ -258,17 +257,16 @@ def _accumulate_tile(a, b, planes, coefficients, mirrored, same, out, tile_row, 
                     for s in range(n_counts):
                         counts[s, i - row0, j - column0] += found[s]
     for o in range(n_outputs):
-        for i in range(row0, row1):
-            for j in range(i if same and i > column0 else column0, column1):
-                total = 0
-                for s in range(n_counts):
-                    total += coefficients[o, s] * counts[s, i - row0, j - column0]
-                out[o, i, j] += total
-                if same and i != j:
-                    total = 0
-                    for s in range(n_counts):
-                        total += mirrored[o, s] * counts[s, i - row0, j - column0]
-                    out[o, j, i] += total
+        for s in range(n_counts):
+            factor, below = coefficients[o, s], mirrored[o, s]
+            if factor == 0 and below == 0:
+                continue
+            for i in range(row0, row1):
+                for j in range(i if same and i > column0 else column0, column1):
+                    out[o, i, j] += factor * counts[s, i - row0, j - column0]
+                if same:
+                    for j in range(max(i + 1, column0), column1):
+                        out[o, j, i] += below * counts[s, i - row0, j - column0]
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Kinship, LD and pruning on real genotypes against PLINK, SNPRelate and known families.
 
-`pytest tests/golden/test_compare.py -s` prints the measured figures.
+`pytest tests/golden/test_comparisons.py -s` prints the measured figures.
 """
 
 from __future__ import annotations
