@@ -1,4 +1,4 @@
-"""A Slurm that the tests of this folder share; skipped, or failed on request, where none can run."""
+"""A Slurm that the tests of this folder share; skipped or failed where none can run."""
 
 from collections.abc import Iterator
 
