@@ -79,6 +79,10 @@ def cancel(slurm: Sandbox, job: dict[str, str]) -> None:
 
 
 def restart(slurm: Sandbox, job: dict[str, str]) -> None:
+    # Not before the job's own step runs: a step asked for in between waits until the time limit.
+    log, end = slurm.folder / "slurmd.log", time.monotonic() + 30
+    while f"StepId={job['JobId']}.0" not in log.read_text() and time.monotonic() < end:
+        time.sleep(0.05)
     slurm.restart_controller()
 
 
@@ -106,6 +110,8 @@ def test_the_run_goes_on_by_itself(slurm: Sandbox, folder, undisturbed, fault, s
     print(f"fault {fault.__name__}: jobs {' then '.join(found)}, bytes equal {equal}")
     assert found == states
     assert equal
+    asked = [job["TimeLimit"] for job in of(folder, slurm)]
+    assert asked == sorted(set(asked))  # HH:MM:SS, more with every try
 
 
 def test_resume_after_ctrl_c(slurm: Sandbox, folder, undisturbed):

@@ -68,3 +68,8 @@ def test_gpu_rules_and_only_they_ask_for_a_gpu_on_its_partition(run):
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), rule
         assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), rule
     assert {"measure_distance_tile", "close_paths", "ingest_cohort"} <= seen
+
+
+def test_gpu_rules_say_that_they_run_on_the_cpu_where_there_is_no_gpu(run):
+    (log,) = (run["folder"] / "logs/measure_distance_tile").glob("*.log")
+    assert " device: cpu: " in log.read_text()
