@@ -20,11 +20,14 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"
 include: "workflow/rules/panel.smk"
+include: "workflow/rules/windows.smk"
+include: "workflow/rules/impute.smk"
 include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/export.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -33,11 +36,13 @@ localrules:
     ingest,
     qc,
     panel,
+    impute,
     encode,
     distance,
     geodesic,
     embedding,
     compare,
+    export,
     report,
 
 
@@ -45,8 +50,10 @@ rule all:
     default_target: True
     input:
         rules.qc.input,
+        EVALUATION,
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
         rules.compare.input,
+        rules.export.input,
         rules.report.input,

@@ -48,6 +48,8 @@ if [ "$goal" = test ]; then
     want plink1.9 plink1.9 "the tests against PLINK 1.9"
     want plink2 plink2 "the tests against PLINK 2"
     want bcftools bcftools "the tests against bcftools"
+    want beagle beagle "imputation with Beagle and its tests"
+    want phylip phylip "the tests of trees against PHYLIP"
     want bgzip tabix "the tests that write bgzip files"
     PATH=$PATH:/usr/sbin want slurmctld slurm-wlm "the tests that start a Slurm"
     PATH=$PATH:/usr/sbin want munged munge "the tests that start a Slurm"

@@ -64,6 +64,7 @@ def make_results(
         table["call_rate"] = np.where(out, 0.5, 0.99)
         table["heterozygosity"] = rng.uniform(0.2, 0.3, len(samples))
         table["keep"] = np.where(out, "no", "yes")
+        table["left_out"] = np.where(out, "qc.min_sample_call_rate", "NA")
         write_table(results / f"qc/{cohort}.samples.tsv", table)
         summary += [
             ("ingest", cohort, "records", N_SITES + 2),

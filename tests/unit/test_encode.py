@@ -201,8 +201,8 @@ def test_match_sites_keeps_rows():
 
 def test_no_overlap(tmp_path):
     cohort = make_cohorts((4,), n_sites=10)[0]
-    panel = [(f"chr{s[0]}", *s[1:]) for s in cohort.sites]
-    with pytest.raises(UserError, match="its contigs are 1, 2 …, the panel's are chr1, chr2 …"):
+    panel = [(f"Chr_{s[0]}", *s[1:]) for s in cohort.sites]
+    with pytest.raises(UserError, match="its contigs are 1, 2 …, the panel's are Chr_1, Chr_2 …"):
         run(tmp_path, cohort, panel, [0] * 10)
     elsewhere = [(s[0], s[1] + 1, *s[2:]) for s in cohort.sites]
     with pytest.raises(UserError, match="genome build"):

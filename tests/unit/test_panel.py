@@ -2,12 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from popdesic.encode import match_sites
 from popdesic.errors import UserError
 from popdesic.panel import build_panel, contig_order, is_ambiguous, load_panel
+from popdesic.qc import summarize_cohort
+from popdesic.store import read_bim
+from study import make_cohorts, write_raw
 
 #: Filters that take nothing.
 OPEN = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
@@ -207,3 +212,23 @@ def test_ambiguous_pairs():
     pairs = [(x, y) for x in "ACGT" for y in "ACGT" if x != y]
     found = is_ambiguous(*zip(*pairs, strict=True))
     np.testing.assert_array_equal(found, [{x, y} in ({"A", "T"}, {"C", "G"}) for x, y in pairs])
+
+
+@pytest.mark.parametrize("names", [("chr", ""), ("", "chr"), ("Chr", "chr")])
+def test_chr1_and_1_are_one_contig(tmp_path, names):
+    cohorts = make_cohorts((6, 7), n_sites=30, missing=0)
+    tables = {}
+    for prefix, cohort in zip(names, cohorts, strict=True):
+        sites = [(f"{prefix}{s[0]}", *s[1:]) for s in cohort.sites]
+        raw = write_raw(tmp_path / cohort.name, replace(cohort, sites=sites))
+        tables[cohort.name] = tmp_path / f"{cohort.name}.tsv"
+        out = tables[cohort.name], tmp_path / "samples"
+        summarize_cohort(raw, {}, *out, min_sample_call_rate=0)
+    build_panel(tables, tmp_path / "panel", tmp_path / "counts", **OPEN)
+    panel, _ = load_panel(tmp_path / "panel")
+    assert set(panel.chrom) == {f"{names[0]}1", f"{names[0]}2"}  # as in the first founder
+    assert len(panel) == 30
+    assert (panel.n_called == 13).all()
+    for cohort in cohorts:
+        row, _, _ = match_sites(read_bim(tmp_path / cohort.name), panel)
+        assert (np.sort(row) == np.arange(30)).all()

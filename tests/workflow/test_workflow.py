@@ -297,6 +297,7 @@ CONTRACT = [
     "distance/distance.tsv.gz",
     "geodesic/{space}/alpha{alpha}.npy",
     "geodesic/{space}/alpha{alpha}.json",
+    "embedding/quality.tsv",
     "embedding/pca.tsv",
     "embedding/pcoa.{space}.alpha{alpha}.tsv",
     "embedding/umap.{space}.alpha{alpha}.tsv",

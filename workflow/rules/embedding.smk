@@ -3,11 +3,13 @@
 # needs   results/cohorts/{cohort}/genotypes.bed, results/geodesic/{space}/alpha{alpha}.npy
 # gives   results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
+#         results/embedding/quality.tsv   how well each map keeps its distances
 
 
 rule embedding:
     input:
         "results/embedding/pca.tsv",
+        "results/embedding/quality.tsv",
         expand(
             "results/embedding/{method}.{space}.alpha{alpha}.tsv",
             method=["pcoa", "umap"],
@@ -113,3 +115,51 @@ rule compute_umap:
         "UMAP of the geodesics in the space of {wildcards.space}"
     script:
         "../scripts/compute_umap.py"
+
+
+rule measure_maps:
+    input:
+        lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+        maps=[
+            "results/embedding/pca.tsv",
+            *expand(
+                "results/embedding/{method}.{space}.alpha{alpha}.tsv",
+                method=["pcoa", "umap"],
+                space=SPACES,
+                alpha=ALPHAS,
+            ),
+        ],
+        matrices=expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+    output:
+        "results/embedding/quality.tsv",
+    log:
+        "logs/measure_maps.log",
+    benchmark:
+        "benchmarks/measure_maps.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # The plain distances are whole in memory for their UMAP; at most 2 000 rows are compared.
+        mem_mb=lambda wildcards, attempt: memory(500 + 32e-6 * n_samples(*COHORTS) ** 2, attempt),
+        runtime=lambda wildcards, attempt: minutes(
+            1 + len(SPACES) * len(ALPHAS) * 1e-3 * n_samples(*COHORTS), attempt
+        ),
+    params:
+        maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
+        distance=DISTANCE_RULE,
+        label=CONFIG["report"]["color_by"],
+        umap=dict(
+            neighbors=CONFIG["embedding"]["umap_neighbors"],
+            min_dist=CONFIG["embedding"]["umap_min_dist"],
+            seed=CONFIG["embedding"]["seed"],
+        ),
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("quality"),
+    message:
+        "Quality of the maps"
+    script:
+        "../scripts/measure_maps.py"

@@ -1,6 +1,7 @@
 # Each cohort on the panel: PLINK files of the called genotypes, bit-planes of all of them.
 #
-# needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv
+# needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
+#         results/impute/{cohort}/*.npy where a program imputes
 # gives   results/cohorts/{cohort}/genotypes.bed .bim .fam   called genotypes, variant-major
 #         results/cohorts/{cohort}/planes.npy .json          bit-planes, sample-major
 
@@ -15,6 +16,7 @@ rule encode_cohort:
         raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
         samples="results/qc/{cohort}.samples.tsv",
         panel="results/panel/sites.tsv",
+        imputed=imputed_windows,
     output:
         genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
         planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),

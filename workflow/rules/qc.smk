@@ -3,8 +3,14 @@
 # needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet
 # gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
 #         results/qc/{cohort}.sites.tsv     genotype counts, frequency, Hardy-Weinberg
+#         results/qc/{cohort}.reference.json  alleles against qc.fasta, where there is one
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              how far each cohort lies from the panel
+
+#: Comparisons with a genome, where the configuration names one.
+REFERENCE_CHECKS = (
+    expand("results/qc/{cohort}.reference.json", cohort=COHORTS) if CONFIG["qc"]["fasta"] else []
+)
 
 
 rule qc:
@@ -33,8 +39,20 @@ rule summarize_cohort:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
     params:
         sheet=CONFIG["samples"],
-        rows=lambda wildcards: STUDY.digest_of(wildcards.cohort, "population"),
-        min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
+        rows=lambda wildcards: STUDY.digest_of(
+            wildcards.cohort, "population", "sex", "father", "mother"
+        ),
+        limits={
+            name: CONFIG["qc"][name]
+            for name in (
+                "min_sample_call_rate",
+                "max_heterozygosity_sd",
+                "x_contigs",
+                "sex_mismatch",
+                "max_mendel_rate",
+            )
+        },
+        exclude_contigs=CONFIG["panel"]["exclude_contigs"],
         code=code_of("qc"),
     message:
         "Quality control of cohort {wildcards.cohort}"
@@ -42,8 +60,34 @@ rule summarize_cohort:
         "../scripts/summarize_cohort.py"
 
 
+rule check_reference:
+    input:
+        raw="results/cohorts/{cohort}/raw.bim",
+        fasta=CONFIG["qc"]["fasta"] or [],
+    output:
+        "results/qc/{cohort}.reference.json",
+    log:
+        "logs/check_reference/{cohort}.log",
+    benchmark:
+        "benchmarks/check_reference/{cohort}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # One contig of the genome at a time, and the .bim.
+        mem_mb=lambda wildcards, input, attempt: memory(900 + 6 * input_mb([input.raw]), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 1000, attempt),
+    params:
+        code=code_of("reference_check"),
+    message:
+        "Alleles of cohort {wildcards.cohort} against {input.fasta}"
+    script:
+        "../scripts/check_reference.py"
+
+
 rule summarize_filters:
     input:
+        reference=REFERENCE_CHECKS,
         ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
         encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),

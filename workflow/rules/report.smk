@@ -36,6 +36,7 @@ OUTCOME = [
         alpha=ALPHAS,
         end=["json", "run.json"],
     ),
+    "results/embedding/quality.tsv",
     "results/embedding/pca.tsv",
     "results/embedding/pca.json",
     *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),

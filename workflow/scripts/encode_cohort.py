@@ -14,5 +14,6 @@ with logged(snakemake.log[0]) as log:
         impute=snakemake.params.impute,
         cohort=snakemake.wildcards.cohort,
         threads=snakemake.threads,
+        imputed=[Path(path) for path in snakemake.input.get("imputed", [])],
     )
     log_counts(log, counts)

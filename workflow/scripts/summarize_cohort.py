@@ -4,15 +4,24 @@ from pathlib import Path
 
 from popdesic.log import log_counts, logged
 from popdesic.qc import summarize_cohort
-from popdesic.sheets import populations
+from popdesic.sample_checks import Checks
+from popdesic.sheets import pedigree, populations, sexes
 
 with logged(snakemake.log[0]) as log:
+    sheet, limits = Path(snakemake.params.sheet), dict(snakemake.params.limits)
     counts = summarize_cohort(
         Path(snakemake.input[0]).with_suffix(""),
-        populations(Path(snakemake.params.sheet)),
+        populations(sheet),
         Path(snakemake.output.sites),
         Path(snakemake.output.samples),
-        min_sample_call_rate=snakemake.params.min_sample_call_rate,
+        min_sample_call_rate=limits.pop("min_sample_call_rate"),
         threads=snakemake.threads,
+        checks=Checks(
+            sexes=sexes(sheet),
+            parents=pedigree(sheet),
+            x_contigs=tuple(limits.pop("x_contigs")),
+            other_contigs=tuple(snakemake.params.exclude_contigs),
+            **limits,
+        ),
     )
     log_counts(log, counts)

@@ -12,5 +12,6 @@ with logged(snakemake.log[0]):
         samples=[Path(path) for path in snakemake.input.samples],
         panel=Path(snakemake.input.panel),
         encode=[Path(path) for path in snakemake.input.encode],
+        reference=[Path(path) for path in snakemake.input.get("reference", [])],
         out=Path(snakemake.output[0]),
     )

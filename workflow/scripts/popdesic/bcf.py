@@ -8,7 +8,7 @@ from cyvcf2 import VCF
 from .backend import vcf_text as codes
 from .errors import UserError
 from .genotypes import site_kind
-from .vcf import HAPLOID_POLICIES, DecodeCounts, SiteBatch, VcfHeader
+from .vcf import DecodeCounts, HaploidPolicies, SiteBatch, VcfHeader
 from .vcf_errors import record_error
 
 # cyvcf2's genotype array: an unknown allele, and the filling after a call of fewer alleles.
@@ -16,12 +16,15 @@ UNKNOWN, ABSENT = -1, -2
 
 
 def stream_bcf(
-    header: VcfHeader, haploid: str, counts: DecodeCounts, threads: int, batch_bytes: int
+    header: VcfHeader,
+    haploid: HaploidPolicies,
+    counts: DecodeCounts,
+    threads: int,
+    batch_bytes: int,
 ) -> Iterator[SiteBatch]:
     """Decode the biallelic SNPs of a BCF file; see `popdesic.vcf.stream_sites`."""
     n_samples = len(header.samples)
     capacity = max(1, batch_bytes // n_samples)
-    policy = HAPLOID_POLICIES.index(haploid)
     batch = _empty(capacity, n_samples)
     reader = VCF(str(header.path), threads=threads)
     try:
@@ -47,6 +50,7 @@ def stream_bcf(
                     any_gt=counts.snps > 1,
                 )
             calls = variant.genotype.array()
+            policy = haploid.of(variant.CHROM)
             _decode_calls(calls, policy, batch.genotypes[row], counts, where, header.samples)
             batch.chrom.append(variant.CHROM)
             batch.id.append("." if variant.ID is None else variant.ID)

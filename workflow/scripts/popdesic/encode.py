@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from .backend.genotype_cpu import pack_planes
 from .errors import UserError
 from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
 from .impute import fill_words
-from .panel import is_ambiguous, load_panel, site_keys
+from .panel import canonical_contig, is_ambiguous, load_panel, site_keys
 from .results import read_table
 from .store import (
     atomic_path,
@@ -48,6 +49,7 @@ def encode_cohort(
     impute: str,
     cohort: str,
     threads: int = 1,
+    imputed: Sequence[Path] = (),
 ) -> dict[str, int]:
     """Place a cohort on the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
 
@@ -61,7 +63,9 @@ def encode_cohort(
         Folder of `genotypes.bed .bim .fam` (called genotypes only, REF and ALT as in the panel)
         and `planes.npy` with `planes.json` (DESIGN section 4).
     impute : str
-        ``mode`` or ``none``.
+        ``mode``, ``none`` or ``beagle``.
+    imputed : paths
+        With ``beagle`` the rows of every window, in panel order (`popdesic.beagle`).
 
     Returns
     -------
@@ -88,7 +92,13 @@ def encode_cohort(
         )
     write_fam(out / "genotypes", fam.iloc[kept])
     mode = panel["mode"].to_numpy()
-    missing = write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads)
+    filled = np.concatenate([np.load(path) for path in imputed]) if imputed else None
+    if filled is not None and filled.shape != bed.shape:
+        raise UserError(
+            f"{Path(imputed[0]).parent} holds imputed genotypes of another panel or other samples "
+            f"({filled.shape}, not {bed.shape}); delete the folder and rerun."
+        )
+    missing = write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads, filled)
     names = fam["sample"].iloc[kept].tolist()
     for name, n_missing in zip(names, missing, strict=True):
         if n_missing == len(panel):
@@ -126,7 +136,7 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
     first = ~keys.duplicated().to_numpy()
     found = site_keys(panel).merge(
         keys[first].assign(row=np.flatnonzero(first), ref_there=bim.ref[first].str.upper()),
-        on=["chrom", "pos", "low", "high"],
+        on=["contig", "pos", "low", "high"],
         how="left",
         sort=False,
     )
@@ -151,7 +161,7 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
 
 def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) -> str:
     here, there = list(bim.chrom.unique()), list(panel.chrom.unique())
-    shared = set(here) & set(there)
+    shared = set(map(canonical_contig, here)) & set(map(canonical_contig, there))
     if shared:
         reason = f"contigs agree ({', '.join(sorted(shared)[:3])} …) but no position and alleles do"
         advice = "check that both use the same genome build"
@@ -165,31 +175,61 @@ def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) 
 
 def _write_genotypes(rows, n_samples, kept, row_of_site, swapped, out: Path) -> np.ndarray:
     """Write `genotypes.bed` in panel order and return its rows, mapped into memory."""
-    everyone = len(kept) == n_samples
     path = out / "genotypes.bed"
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         file.write(BED_MAGIC)
         for first in range(0, len(row_of_site), CHUNK_SITES):
-            source = row_of_site[first : first + CHUNK_SITES]
-            here = source >= 0
-            chunk = np.full((len(source), rows.shape[1]), _MISSING_BYTE, np.uint8)
-            chunk[here] = rows[source[here]]
-            turned = swapped[first : first + CHUNK_SITES]
-            chunk[turned] = _SWAPPED[chunk[turned]]
-            if not everyone:
-                chunk = pack_bed(np.ascontiguousarray(unpack_bed(chunk, n_samples)[:, kept]))
-            elif n_samples % 4:
-                chunk[:, -1] &= (1 << (2 * (n_samples % 4))) - 1  # padding bits are zero
+            part = slice(first, first + CHUNK_SITES)
+            chunk = place_rows(rows, n_samples, kept, row_of_site[part], swapped[part])
             file.write(chunk.tobytes())
     return np.memmap(
         path, np.uint8, "r", offset=3, shape=(len(row_of_site), bed_row_bytes(len(kept)))
     )
 
 
+def place_rows(
+    rows: np.ndarray, n_samples: int, kept: np.ndarray, source: np.ndarray, turned: np.ndarray
+) -> np.ndarray:
+    """Rows of a cohort's .bed as the panel has them.
+
+    Parameters
+    ----------
+    rows : uint8 array, (n_rows, row_bytes)
+        The cohort's own .bed, of `n_samples` samples.
+    kept : int array
+        Samples to keep.
+    source : int array, (n_sites,)
+        Row of each site, or -1: missing throughout.
+    turned : bool array, (n_sites,)
+        REF and ALT are exchanged there.
+
+    Returns
+    -------
+    uint8 array, (n_sites, ceil(len(kept) / 4)); padding bits are zero
+    """
+    here = source >= 0
+    chunk = np.full((len(source), rows.shape[1]), _MISSING_BYTE, np.uint8)
+    chunk[here] = rows[source[here]]
+    chunk[turned] = _SWAPPED[chunk[turned]]
+    if len(kept) != n_samples:
+        return pack_bed(np.ascontiguousarray(unpack_bed(chunk, n_samples)[:, kept]))
+    if n_samples % 4:
+        chunk[:, -1] &= (1 << (2 * (n_samples % 4))) - 1
+    return chunk
+
+
 def write_planes(
-    bed: np.ndarray, n_samples: int, mode: np.ndarray, impute: str, out: Path, threads: int = 1
+    bed: np.ndarray,
+    n_samples: int,
+    mode: np.ndarray,
+    impute: str,
+    out: Path,
+    threads: int = 1,
+    filled: np.ndarray | None = None,
 ) -> np.ndarray:
     """Write `planes.npy` from .bed rows in panel order; the called plane only where it has a zero.
+
+    Where a program has imputed, `filled` is what it made of the same rows.
 
     Returns
     -------
@@ -199,7 +239,7 @@ def write_planes(
     with atomic_path(out) as temporary:
         shape = _planes_shape(bed, n_samples)
         words = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
-        missing = _fill_planes(bed, *fill_words(mode, impute), words, threads)
+        missing = _fill_planes(bed, *fill_words(mode, impute), words, threads, filled)
         words.flush()
         del words
     return missing
@@ -217,7 +257,9 @@ def _planes_shape(bed: np.ndarray, n_samples: int) -> tuple[int, int, int]:
     return n_samples, 3 if _any_missing(bed) else 2, n_words
 
 
-def _fill_planes(bed, fill_carrier, fill_hom, words: np.ndarray, threads: int) -> np.ndarray:
+def _fill_planes(
+    bed, fill_carrier, fill_hom, words: np.ndarray, threads: int, filled=None
+) -> np.ndarray:
     """Pack .bed rows into zeroed `words`, run by run; int64 (n_samples,) missing genotypes."""
     n_samples, n_planes, _ = words.shape
     missing = np.zeros(n_samples, np.int64)
@@ -225,7 +267,11 @@ def _fill_planes(bed, fill_carrier, fill_hom, words: np.ndarray, threads: int) -
         chunk = np.ascontiguousarray(bed[first : first + CHUNK_SITES])
         word0, word1 = first // 64, -(-(first + len(chunk)) // 64)
         run = words[:, :, word0:word1]
-        pack_planes(chunk, fill_carrier[word0:word1], fill_hom[word0:word1], run, threads)
+        fills = fill_carrier[word0:word1], fill_hom[word0:word1]
+        pack_planes(chunk, *fills, run, threads)
+        if filled is not None:
+            imputed = np.ascontiguousarray(filled[first : first + CHUNK_SITES])
+            pack_planes(imputed, *fills, run[:, :2], threads)
         if n_planes == 3:
             missing += len(chunk) - np.bitwise_count(run[:, 2]).sum(axis=1, dtype=np.int64)
     return missing

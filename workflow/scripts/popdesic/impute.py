@@ -1,8 +1,23 @@
-"""Imputation: what stands in for a missing genotype. The called mask is always kept beside it."""
+"""Imputation: what stands in for a missing genotype. The called mask is always kept beside it.
+
+Methods: ``mode`` fills with the panel's most frequent genotype (inside `encode`, at no cost),
+``beagle`` runs Beagle 5 on every window of a cohort (`popdesic.beagle`), ``none`` fills nothing.
+Each cohort is imputed by itself, so that old bytes stay when one arrives.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
+
+from .errors import UserError
+from .results import write_table
+
+WINDOW_COLUMNS = ["window", "contig", "start", "end", "first", "last", "from", "to"]
 
 
 def fill_words(mode: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
@@ -31,3 +46,123 @@ def pack_bits(flags: np.ndarray) -> np.ndarray:
     words = np.zeros(-(-len(flags) // 64) * 8, np.uint8)
     words[: len(packed)] = packed
     return words.view("<u8")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Panel sites that one run imputes: rows [first, last), seen with their flanks [start, stop).
+
+    All rows are of one contig. The whole of a contig is a window without flanks.
+    """
+
+    contig: str
+    first: int
+    last: int
+    start: int
+    stop: int
+
+
+def plan_windows(
+    panel: pd.DataFrame, window_mb: float = 0, overlap_mb: float = 0
+) -> tuple[list[Window], pd.DataFrame]:
+    """Cut the panel into what is imputed at a time.
+
+    Parameters
+    ----------
+    panel : DataFrame
+        Sites in panel order: every contig is one run of rows, positions ascend.
+    window_mb : float
+        Length of a window in megabases, counted from position 1; 0 takes whole contigs. Windows
+        without a site are left out.
+    overlap_mb : float
+        Sites this far beyond a window's ends help to impute it and are thrown away after.
+
+    Returns
+    -------
+    windows : list of Window
+        In panel order; every site is in the [first, last) of exactly one.
+    table : DataFrame
+        The same for `impute/windows.tsv`: `window` (number from 1), `contig`, `start` and `end`
+        (positions of the first and the last site), `first`, `last`, `from` and `to` (rows).
+    """
+    chrom, pos = panel.chrom.to_numpy(), panel.pos.to_numpy(np.int64)
+    bounds = np.flatnonzero(np.r_[True, chrom[1:] != chrom[:-1], True])
+    size, overlap = int(window_mb * 1e6), int(overlap_mb * 1e6)
+    windows = []
+    for low, high in pairwise(bounds):
+        places = pos[low:high]
+        number = (places - 1) // size if size else np.zeros(len(places), np.int64)
+        for k in np.unique(number):
+            first, last = np.searchsorted(number, [k, k + 1])
+            start, stop = 0, len(places)
+            if size:
+                start = np.searchsorted(places, k * size + 1 - overlap)
+                stop = np.searchsorted(places, (k + 1) * size + overlap, side="right")
+            windows.append(
+                Window(str(chrom[low]), *(int(low + x) for x in (first, last, start, stop)))
+            )
+    table = pd.DataFrame(
+        [
+            (i, w.contig, pos[w.first], pos[w.last - 1], w.first, w.last, w.start, w.stop)
+            for i, w in enumerate(windows, 1)
+        ],
+        columns=WINDOW_COLUMNS,
+    )
+    return windows, table
+
+
+def write_windows(
+    panel: pd.DataFrame, out: Path, *, window_mb: float, overlap_mb: float
+) -> list[Window]:
+    """Write `impute/windows.tsv` of `plan_windows`."""
+    windows, table = plan_windows(panel, window_mb, overlap_mb)
+    write_table(out, table)
+    return windows
+
+
+def read_windows(path: Path) -> list[Window]:
+    """The windows of `impute/windows.tsv`, in panel order."""
+    table = pd.read_csv(path, sep="\t", dtype={"contig": str}, keep_default_na=False)
+    rows = table[["contig", "first", "last", "from", "to"]].itertuples(index=False)
+    return [Window(contig, *map(int, numbers)) for contig, *numbers in rows]
+
+
+def find_contig_file(pattern: str, contig: str, folder: Path = Path()) -> str | None:
+    """The file of one contig, or None where there is none.
+
+    `pattern` is a path in which ``{contig}`` stands for the name; `chr1` and `1` are tried for
+    each other. A pattern without it is one file for all contigs.
+    """
+    if not pattern:
+        return None
+    for name in contig_names(contig):
+        path = pattern.replace("{contig}", name)
+        if (folder / path).is_file():
+            return path
+    return None
+
+
+def contig_names(contig: str) -> list[str]:
+    """The names that a contig goes by: its own, and with or without a leading `chr`."""
+    bare = contig[3:] if contig.lower().startswith("chr") else contig
+    return list(dict.fromkeys([contig, bare, f"chr{bare}"]))
+
+
+def check_files(settings: dict, folder: Path, source: str) -> None:
+    """Refuse a reference or a map that is not there, before any job runs.
+
+    Raises
+    ------
+    UserError
+        No file fits `impute.reference` or `impute.map`.
+    """
+    for key in ("reference", "map"):
+        pattern = settings[key]
+        if not pattern or (folder / pattern).is_file():
+            continue
+        if "{contig}" in pattern and any(folder.glob(pattern.replace("{contig}", "*"))):
+            continue
+        raise UserError(
+            f"{source}: impute.{key} is '{pattern}', but there is no such file in the study's "
+            "folder; correct the path ('{contig}' in it stands for a chromosome's name)."
+        )

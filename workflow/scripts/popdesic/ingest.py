@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import compress, islice
@@ -47,7 +47,7 @@ def ingest_cohort(
     source: Path | str,
     out_prefix: Path | str,
     *,
-    haploid: str = "error",
+    haploid: str | Mapping[str, str] = "error",
     sexes: dict[str, str] | None = None,
     threads: int = 1,
 ) -> IngestCounts:
@@ -60,7 +60,7 @@ def ingest_cohort(
     ----------
     source : Path
         VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'.
-    haploid : {'error', 'diploidize', 'missing'}
+    haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
         What a call of one allele becomes; PLINK files have none.
     sexes : dict, optional
         Sample name to M, F, NA (or 1, 2, 0). A sample not named keeps the sex of a .fam, else 0.

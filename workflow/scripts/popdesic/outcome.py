@@ -34,7 +34,7 @@ class Outcome:
         further columns.
     qc : DataFrame
         All samples that were read: `sample`, `cohort`, numeric `call_rate` and `heterozygosity`,
-        `keep`, the sheet's further columns.
+        `keep`, `left_out` (the filter that took the sample), the sheet's further columns.
     summary : DataFrame
         `stage`, `cohort`, `step`, integer `count`.
     drift : DataFrame, one row a cohort
@@ -120,7 +120,7 @@ def _geodesic(folder: Path, alpha: str) -> dict:
 
 
 def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:
-    measured = ["sample", "cohort", "call_rate", "heterozygosity", "keep"]
+    measured = ["sample", "cohort", "call_rate", "heterozygosity", "keep", "left_out"]
     tables = [
         read_table(folder / "qc" / f"{cohort}.samples.tsv").assign(cohort=cohort)[measured]
         for cohort in cohorts

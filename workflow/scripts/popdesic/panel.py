@@ -118,12 +118,18 @@ def is_ambiguous(ref, alt) -> np.ndarray:
     return np.array([(r, a) in _AMBIGUOUS for r, a in zip(ref, alt, strict=True)], bool)
 
 
+def canonical_contig(name: str) -> str:
+    """`chr1` and `1` are one contig; every other name stands for itself."""
+    bare = name[3:] if name.lower().startswith("chr") else name
+    return bare or name
+
+
 def site_keys(table: pd.DataFrame) -> pd.DataFrame:
-    """What identifies a site whichever of its alleles is called REF: chrom, pos, low, high."""
+    """What identifies a site whichever of its alleles is called REF: contig, pos, low, high."""
     ref, alt = table.ref.str.upper(), table.alt.str.upper()
     return pd.DataFrame(
         {
-            "chrom": table.chrom.to_numpy(),
+            "contig": table.chrom.map(canonical_contig).to_numpy(),
             "pos": table.pos.to_numpy(),
             "low": np.where(ref < alt, ref, alt),
             "high": np.where(ref < alt, alt, ref),
@@ -135,14 +141,16 @@ def site_keys(table: pd.DataFrame) -> pd.DataFrame:
 def _first(table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
     steps[f"sites of founder {cohort}"] = len(table)
     keys = site_keys(table)
-    return pd.concat([keys[["low", "high"]], table], axis=1)[~keys.duplicated().to_numpy()]
+    return pd.concat([keys[["contig", "low", "high"]], table], axis=1)[
+        ~keys.duplicated().to_numpy()
+    ]
 
 
 def _join(merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
     """Keep the sites that `table` also has, adding its counts; swapped alleles are turned."""
     steps[f"sites of founder {cohort}"] = len(table)
-    other = pd.concat([site_keys(table)[["low", "high"]], table], axis=1)
-    key = ["chrom", "pos", "low", "high"]
+    other = pd.concat([site_keys(table)[["contig", "low", "high"]], table], axis=1)
+    key = ["contig", "pos", "low", "high"]
     other = other[~other.duplicated(key).to_numpy()]
     both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
     steps[f"sites shared with founder {cohort}"] = len(both)

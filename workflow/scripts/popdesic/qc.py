@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from .backend.genotype_cpu import add_by_sample, count_by_group
 from .errors import UserError
 from .results import write_table
+from .sample_checks import Checks, check_samples
 from .store import atomic_path, open_bed, read_bim, read_fam
 
 #: Sites of one pass, bounding memory: the counts of a chunk, not of the file, are in memory.
@@ -32,6 +33,7 @@ def summarize_cohort(
     *,
     min_sample_call_rate: float,
     threads: int = 1,
+    checks: Checks | None = None,
 ) -> dict[str, int]:
     """Statistics of the samples, then of the sites over the samples that pass.
 
@@ -45,6 +47,8 @@ def summarize_cohort(
         Tables to write, one row a site (over kept samples) and one row a sample.
     min_sample_call_rate : float
         Samples below it get ``keep`` = no and enter no site statistic.
+    checks : Checks, optional
+        Further checks of the samples, and their limits.
 
     Returns
     -------
@@ -68,7 +72,14 @@ def summarize_cohort(
                 f"{prefix}.bed: sample '{name}' has no called genotype at any of {len(rows)} "
                 "sites; take it out of the cohort's file and of the sample sheet."
             )
+    best = samples.keep == "yes"
+    samples = check_samples(prefix, samples, checks or Checks())
     kept = samples.keep == "yes"
+    if best.any() and not kept.any():
+        raise UserError(
+            f"{prefix}.bed: the filters {', '.join(sorted(set(samples.left_out)))} leave no sample "
+            "of the cohort; loosen them or drop the cohort."
+        )
     if not kept.any():
         raise UserError(
             f"{prefix}.bed: no sample has a call rate of at least {min_sample_call_rate} "

@@ -295,6 +295,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("distance/samples.tsv", "Order of the samples in all matrices"),
         ("distance/distance.tsv.gz", "Distance of every pair"),
         ("distance/distance.mdist", "Distance matrix in PLINK's format"),
+        ("embedding/quality.tsv", "How well each map keeps the distances"),
         ("embedding/pca.tsv", "PCA scores"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
         ("compare/identity.tsv", "Best match of every sample"),

@@ -21,6 +21,8 @@ from .results import read_table
 from .store import digest
 
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
+#: What stands for a parent who is not known.
+NOBODY = ("", "0", "NA")
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,11 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "distance.missing to 'pairwise'."
         )
     check_options(filled)
+    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] == "euclidean":
+        raise UserError(
+            f"{source}: export.formats has 'mibs', but distance.metric is 'euclidean', which does "
+            "not count shared alleles; set distance.metric to 'ibs' or 'manhattan'."
+        )
     return filled
 
 
@@ -163,6 +170,10 @@ def _requirement(error: jsonschema.ValidationError) -> str:
 def _alternative(choice: dict) -> str:
     if "const" in choice:
         return repr(choice["const"])
+    if "enum" in choice:
+        return f"one of {choice['enum']}"
+    if "additionalProperties" in choice:
+        return "a mapping of names to " + _alternative(choice["additionalProperties"])
     least = f" of at least {choice['minimum']}" if "minimum" in choice else ""
     return f"a {choice['type']}{least}"
 
@@ -192,6 +203,11 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         )
     if check_files:
         _check_named_files(folder, config)
+        fasta = config["qc"]["fasta"]
+        if fasta and not (folder / fasta).is_file():
+            raise UserError(
+                f"config/config.yaml: qc.fasta is '{fasta}', which is no file; correct the path."
+            )
         for cohort in study.order:
             _check_sample_names(folder, cohort, cohorts, samples, config)
     n_founders = int(samples.cohort.isin(study.founders).sum())
@@ -315,6 +331,7 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
         )
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)
+    _check_parents(sheet, shown)
     if "phenotype" in sheet:
         known = sheet.phenotype[~sheet.phenotype.isin(["NA", ""])]
         if len(known) and known.nunique() == 1:
@@ -397,6 +414,51 @@ def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
     if "sex" in table:
         table["sex"] = table.sex.replace(SEX_CODES)
     return table.drop(columns="_rank").reset_index(drop=True)
+
+
+def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
+    """(father, mother) of each sample that has one in the sheet; "" where not known."""
+    table = read_sheet(sheet, str(sheet))
+    parents = [
+        [("" if name in NOBODY else name) for name in table[column]]
+        if column in table
+        else [""] * len(table)
+        for column in ("father", "mother")
+    ]
+    rows = zip(table["sample"], *parents, strict=True)
+    return {name: (father, mother) for name, father, mother in rows if father or mother}
+
+
+def sexes(sheet: Path) -> dict[str, str]:
+    """M or F of each sample whose sex the sheet knows."""
+    table = read_sheet(sheet, str(sheet))
+    if "sex" not in table:
+        return {}
+    pairs = zip(table["sample"], table.sex.replace(SEX_CODES), strict=True)
+    return {name: sex for name, sex in pairs if sex in ("M", "F")}
+
+
+def _check_parents(sheet: pd.DataFrame, shown: str) -> None:
+    """A parent is another sample of the sheet, and of the right sex."""
+    sex = dict(zip(sheet["sample"], sheet.sex, strict=True)) if "sex" in sheet else {}
+    known = set(sheet["sample"])
+    for column, other in (("father", "F"), ("mother", "M")):
+        if column not in sheet:
+            continue
+        for row, child, name in zip(sheet.row, sheet["sample"], sheet[column], strict=True):
+            if name in NOBODY:
+                continue
+            start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
+            if name not in known:
+                raise UserError(
+                    f"{start}, which is no sample of this sheet; correct it or write NA."
+                )
+            if name == child:
+                raise UserError(f"{start}, the sample itself; correct it or write NA.")
+            if sex.get(name) == other:
+                raise UserError(
+                    f"{start}, whose sex is {other}; exchange father and mother or correct the sex."
+                )
 
 
 def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:

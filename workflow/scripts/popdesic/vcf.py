@@ -13,7 +13,7 @@ read while the workflow is parsed.
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -27,6 +27,8 @@ from .errors import UserError
 from .vcf_errors import record_error, show
 
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
+#: Key of the policy of all contigs that a mapping does not name.
+OTHER_CONTIGS = "default"
 
 # Bytes of text decoded at a time: large against the cost of a call, small against memory.
 # `tests/bench/bench_ingest.py` measures it.
@@ -48,6 +50,37 @@ class VcfHeader:
     kind: str
     compression: str
     n_lines: int
+
+
+@dataclass(frozen=True)
+class HaploidPolicies:
+    """What haploid calls become: index into HAPLOID_POLICIES, by contig or for all others."""
+
+    default: int
+    by_contig: dict[str, int]
+
+    @classmethod
+    def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
+        """From the configuration's `encode.haploid`; ValueError for an unknown policy."""
+        given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
+        for policy in given.values():
+            if policy not in HAPLOID_POLICIES:
+                raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {policy!r}")
+        codes = {contig: HAPLOID_POLICIES.index(policy) for contig, policy in given.items()}
+        return cls(codes.pop(OTHER_CONTIGS, 0), codes)
+
+    def of(self, contig: str) -> int:
+        """The policy of one contig."""
+        return self.by_contig.get(contig, self.default)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Names joined, where each ends, and policies, as the compiled decoder takes them."""
+        names = [contig.encode() for contig in self.by_contig]
+        return (
+            np.array(list(b"".join(names)), np.uint8),
+            np.cumsum([len(name) for name in names], dtype=np.int64),
+            np.array(list(self.by_contig.values()), np.int64),
+        )
 
 
 @dataclass
@@ -147,7 +180,7 @@ def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]
 def stream_sites(
     path: Path | str,
     *,
-    haploid: str = "error",
+    haploid: str | Mapping[str, str] = "error",
     counts: DecodeCounts | None = None,
     threads: int = 1,
     _chunk_bytes: int = CHUNK_BYTES,
@@ -156,8 +189,9 @@ def stream_sites(
 
     Parameters
     ----------
-    haploid : {'error', 'diploidize', 'missing'}
-        What a call of one allele becomes: an error, twice that allele, or missing.
+    haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
+        What a call of one allele becomes: an error, twice that allele, or missing. A mapping's
+        ``default`` (error if it has none) is for the contigs that it does not name.
     counts : DecodeCounts, optional
         Is added to as batches are given out, and complete when the iterator ends.
     threads : int
@@ -168,8 +202,7 @@ def stream_sites(
     UserError
         A file or record that cannot be read by the rules, with its line and sample.
     """
-    if haploid not in HAPLOID_POLICIES:
-        raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {haploid!r}")
+    policies = HaploidPolicies.parse(haploid)
     path = Path(path)
     counts = DecodeCounts() if counts is None else counts
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -179,9 +212,9 @@ def stream_sites(
         if header.kind == "bcf":
             from .bcf import stream_bcf
 
-            yield from stream_bcf(header, haploid, counts, threads, _chunk_bytes)
+            yield from stream_bcf(header, policies, counts, threads, _chunk_bytes)
         else:
-            yield from _stream_text(header, chain([rest], pieces), haploid, counts, pool, ahead)
+            yield from _stream_text(header, chain([rest], pieces), policies, counts, pool, ahead)
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
@@ -276,14 +309,12 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
 def _stream_text(
     header: VcfHeader,
     pieces: Iterable[list[bytes]],
-    haploid: str,
+    haploid: HaploidPolicies,
     counts: DecodeCounts,
     pool: Executor | None,
     ahead: int,
 ) -> Iterator[SiteBatch]:
-    decode = partial(
-        _decode_lines, n_samples=len(header.samples), haploid=HAPLOID_POLICIES.index(haploid)
-    )
+    decode = partial(_decode_lines, n_samples=len(header.samples), haploid=haploid)
     n_lines_before = header.n_lines
     for text, batch, values, n_lines, error in in_order(decode, _whole_lines(pieces), pool, ahead):
         counts.add(values)
@@ -320,7 +351,7 @@ def _whole_lines(pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryv
         yield [*pending, b"\n"]
 
 
-def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: int):
+def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: HaploidPolicies):
     """Decode whole lines; return (text, batch, counts, number of lines, error)."""
     from .backend import vcf_text as kernel
 
@@ -337,7 +368,7 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: int)
     values = np.zeros(kernel.N_COUNTS, np.int64)
     error = np.zeros(5, np.int64)
     n_sites, n_lines = kernel.decode_records(
-        text, size, n_samples, haploid, genotypes, table, values, error
+        text, size, n_samples, haploid.default, genotypes, table, values, error, *haploid.arrays()
     )
     if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
         # Line ends of Windows do harm only where they end in an error: that is where to look.

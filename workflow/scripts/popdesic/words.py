@@ -25,6 +25,23 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ("ingest", "unphased"): ("Unphased genotypes", "genotypes"),
     ("qc", "samples"): ("Samples checked", "samples"),
     ("qc", "samples below qc.min_sample_call_rate"): ("left out: call rate too low", "samples"),
+    ("qc", "samples left out by qc.max_heterozygosity_sd"): (
+        "left out: heterozygosity far from the population's",
+        "samples",
+    ),
+    ("qc", "samples left out by qc.sex_mismatch"): (
+        "left out: X says another sex than the sheet",
+        "samples",
+    ),
+    ("qc", "samples left out by qc.max_mendel_rate"): (
+        "left out: genotypes that the parents cannot have passed on",
+        "samples",
+    ),
+    ("qc", "ref_is_reference"): ("Sites whose REF is the genome's base", "sites"),
+    ("qc", "alt_is_reference"): ("Sites whose ALT is the genome's base (swapped)", "sites"),
+    ("qc", "on_other_strand"): ("Sites on the other strand", "sites"),
+    ("qc", "neither"): ("Sites with neither allele the genome's base", "sites"),
+    ("qc", "not_in_reference"): ("Sites that the genome has not", "sites"),
     ("encode", "samples"): ("Samples on the panel", "samples"),
     ("encode", "panel_sites_found"): ("Panel sites found in the cohort", "sites"),
     ("encode", "panel_sites_absent"): ("Panel sites absent, missing there", "sites"),

@@ -46,7 +46,7 @@ def select_backend(device: str, threads: int = 1) -> Backend:
         try:
             from .gpu import GpuBackend
 
-            return GpuBackend()
+            return GpuBackend.leased()
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(

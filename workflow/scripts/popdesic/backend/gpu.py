@@ -39,6 +39,7 @@ from .kernels import (
     packed_bytes,
     supported_kernels,
 )
+from .lease import lease_device
 
 #: Pinned host memory of one stream of planes, unless the caller says otherwise.
 HOST_BYTES = 1 << 30
@@ -425,6 +426,19 @@ class GpuBackend:
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
         self.host_panel = HOST_PANEL
         self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
+
+    @classmethod
+    def leased(cls) -> GpuBackend:
+        """A backend on a device that no other job of this machine uses.
+
+        Raises
+        ------
+        UserError
+            No GPU is usable.
+        """
+        cls()  # says in one sentence what is missing
+        cupy.cuda.Device(lease_device(cupy.cuda.runtime.getDeviceCount())).use()
+        return cls()
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:

@@ -288,7 +288,9 @@ def row_capacity(size, n_samples):
 
 
 @njit(cache=True, nogil=True)
-def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, error):
+def decode_records(
+    text, size, n_samples, haploid, genotypes, fields, counts, error, names, ends, policies
+):
     """Decode the records in `text[:size]`, whole lines that end with a newline.
 
     Parameters
@@ -308,6 +310,9 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
         On an error: code, line, first and last byte of the offending value, and the sample's
         index; element 3 is the number of columns found for BAD_COLUMNS, and the column
         for EMPTY_COLUMN.
+    names, ends, policies : uint8 (n_bytes), int64 (n_contigs), int64 (n_contigs)
+        Contigs with a haploid policy of their own: their names joined, where each ends, and the
+        policies.
 
     Returns
     -------
@@ -317,10 +322,9 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
     kinds = np.zeros(16, np.int64)
     genotype_of = np.full(16, -2, np.int8)  # of each kind of call; -2 where it is refused
     genotype_of[: HALF + 1] = (0, 1, 2, 0, 1, 2, -1, -1)
-    if haploid == HAPLOID_DIPLOIDIZE:
-        genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = 0, 2
-    elif haploid == HAPLOID_MISSING:
-        genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = -1, -1
+    as_ref = np.array([-2, 0, -1], np.int8)  # by policy
+    as_alt = np.array([-2, 2, -1], np.int8)
+    n_haploid_missing = 0
     tabs = np.empty(10, np.int64)  # tabs[c] is the start of column c
     n_sites = 0
     n_lines = 0
@@ -376,6 +380,18 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
             return n_sites, n_lines
         gt_alone = tabs[9] - tabs[8] == 3
         row = genotypes[n_sites]
+        policy = haploid
+        for contig in range(len(ends)):
+            first = ends[contig - 1] if contig > 0 else 0
+            size_there = ends[contig] - first
+            if size_there == tabs[1] - 1 - tabs[0]:
+                same = True
+                for i in range(size_there):
+                    same &= text[tabs[0] + i] == names[first + i]
+                if same:
+                    policy = policies[contig]
+        genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = as_ref[policy], as_alt[policy]
+        n_haploid_before = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
         if not _decode_row(
             text, p, size, n_samples, gt_index, gt_alone, genotype_of, row, kinds, error
         ):
@@ -386,6 +402,8 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
                 error[3] = n_columns
             return n_sites, n_lines
         p = error[2] + 1
+        if policy == HAPLOID_MISSING:
+            n_haploid_missing += kinds[HAPLOID_REF] + kinds[HAPLOID_ALT] - n_haploid_before
         counts[SNPS] += 1
         fields[n_sites, LINE] = n_lines - 1
         fields[n_sites, CHROM_START], fields[n_sites, CHROM_END] = tabs[0], tabs[1] - 1
@@ -401,7 +419,7 @@ def decode_records(text, size, n_samples, haploid, genotypes, fields, counts, er
     counts[HAPLOID_CALLS] += n_haploid
     counts[HALF_CALLS] += kinds[HALF]
     counts[MISSING_CALLS] += kinds[UNKNOWN] + kinds[HALF]
-    counts[MISSING_CALLS] += n_haploid if haploid == HAPLOID_MISSING else 0
+    counts[MISSING_CALLS] += n_haploid_missing
     counts[UNPHASED] += kinds[WITH_SLASH : WITH_SLASH + 3].sum()
     counts[PHASED] += kinds[WITH_PIPE : WITH_PIPE + 3].sum()
     return n_sites, n_lines

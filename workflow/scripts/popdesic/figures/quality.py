@@ -7,11 +7,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ..outcome import Outcome
+from ..sample_checks import FILTERS as SAMPLE_FILTERS
 from ..words import describe_filter, number
 from .style import (
     ACCENT,
     ALARM,
     HEIGHT,
+    PALETTE,
     WIDTH,
     Colouring,
     Entry,
@@ -52,8 +54,16 @@ def draw_filters(outcome: Outcome) -> Figure:
     kept = [int((passed & (outcome.qc.cohort == cohort)).sum()) for cohort in outcome.cohorts]
     out = [int((~passed & (outcome.qc.cohort == cohort)).sum()) for cohort in outcome.cohorts]
     rows = np.arange(len(kept))
-    right.barh(rows, kept, color=ACCENT, height=0.7, label="kept")
-    right.barh(rows, out, left=kept, color=ALARM, height=0.7, label="left out")
+    right.barh(rows, kept, color=ACCENT, height=0.7)
+    ends = np.array(kept)
+    for reason, colour in zip(SAMPLE_FILTERS, (ALARM, *PALETTE[4:]), strict=False):
+        took = outcome.qc.left_out == reason
+        lost = [int((took & (outcome.qc.cohort == cohort)).sum()) for cohort in outcome.cohorts]
+        if any(lost):
+            right.barh(rows, lost, left=ends, color=colour, height=0.7, label=reason)
+            ends = ends + lost
+    if len(right.get_legend_handles_labels()[0]) > 1:  # one reason needs no key
+        right.legend(title="left out by", loc="lower right", fontsize=6.5)
     right.set_yticks(rows, [shorten(cohort) for cohort in outcome.cohorts])
     totals = [k + o for k, o in zip(kept, out, strict=True)]
     texts = [number(k) + (f", {o} left out" if o else "") for k, o in zip(kept, out, strict=True)]

@@ -1,0 +1,242 @@
+"""Every real data set against PLINK 1.9, PLINK 2, scikit-learn and published results.
+
+`POPDESIC_CONCORDANCE=concordance.tsv pytest tests/golden/test_concordance.py` keeps the table: one
+row a data set and quantity, with the peer, how many values were compared, the largest deviation and
+the tolerance. Integers are exact. PLINK prints six significant digits, so half a unit of the sixth
+is added to a tolerance where its numbers are read from text.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.backend import select_backend
+from popdesic.distance import measure_tile, metric_distances
+from popdesic.embedding import principal_components, standardized_products
+from popdesic.encode import encode_cohort
+from popdesic.genotypes import BED_MAGIC, MISSING, unpack_bed
+from popdesic.ingest import ingest_cohort
+from popdesic.panel import build_panel, load_panel
+from popdesic.qc import hwe_exact, summarize_cohort
+from popdesic.results import read_table
+from popdesic.store import open_bed, read_bim, read_fam
+from sklearn.decomposition import PCA
+
+pytestmark = [pytest.mark.shared, pytest.mark.peer]
+
+SETS = {
+    "hapmap3_957": "hapmap3_957/hapmap3_957.vcf.gz",
+    "hapmap279": "hapmap279/hapmap279.vcf.gz",
+    "kg1_chr22_564": "kg1_chr22_564/kg1_chr22_dev564.vcf.gz",
+    "mice1814": "mice1814/hs_mice.vcf.gz",
+    "asthma1578": "asthma1578/asthma.vcf.gz",
+    "bitepi_example123": "gametes/bitepi_example123.vcf.gz",
+}
+FLOAT, HWE = 1e-6, 1e-8
+ROWS: list[tuple] = []
+#: Larger matrices take scikit-learn minutes.
+MOST_VALUES = 12_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table(tmp_path_factory):
+    """Write what the tests below have measured."""
+    yield
+    path = os.environ.get("POPDESIC_CONCORDANCE") or tmp_path_factory.getbasetemp() / (
+        "concordance.tsv"
+    )
+    columns = ["data", "quantity", "peer", "values", "largest_deviation", "tolerance"]
+    measured = pd.DataFrame(ROWS, columns=columns)
+    measured.to_csv(path, sep="\t", index=False, float_format="%.3g")
+    print(f"\n{measured.to_string(index=False)}\n{path}")
+
+
+def record(data: str, quantity: str, peer: str, ours, theirs, tolerance: float, digits: int = 0):
+    """Note the largest deviation and check it; `digits` that the peer prints, 0 where all."""
+    ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
+    assert ours.size
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
+    deviation = np.nan_to_num(np.abs(ours - theirs))
+    if digits:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            place = np.floor(np.log10(np.abs(theirs))) - digits + 1
+        rounding = np.where(theirs != 0, 0.5 * 10.0 ** np.nan_to_num(place, neginf=-99), 0)
+        deviation = np.maximum(deviation - 1.000001 * rounding, 0)
+    ROWS.append((data, quantity, peer, ours.size, deviation.max(), tolerance))
+    assert deviation.max() <= tolerance, (data, quantity, deviation.max())
+
+
+def plink(program: str, prefix: Path, out: Path, *arguments: str) -> None:
+    command = [program, "--bfile", prefix, "--allow-extra-chr", "--out", out, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def keep_sites(prefix: Path, rows: np.ndarray, out: Path) -> Path:
+    """The same .bed with these sites alone."""
+    Path(f"{out}.bed").write_bytes(BED_MAGIC + np.ascontiguousarray(open_bed(prefix)[rows]).data)
+    bim = read_bim(prefix).iloc[rows]
+    bim = bim.assign(id=[f"s{k}" for k in range(len(bim))])
+    bim.to_csv(f"{out}.bim", sep="\t", header=False, index=False)
+    Path(f"{out}.fam").write_bytes(Path(f"{prefix}.fam").read_bytes())
+    return out
+
+
+def encode_alone(raw: Path, out: Path) -> None:
+    """A panel of all sites of one cohort, and the cohort on it."""
+    filters = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
+    summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
+    build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **filters)
+    encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
+
+
+def tile(folder: Path) -> dict[str, np.ndarray]:
+    out = folder / "tile.npz"
+    measure_tile(folder, folder, out, select_backend("cpu", 2), metric="ibs", missing="pairwise")
+    with np.load(out) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def distances(found: dict[str, np.ndarray], metric: str) -> np.ndarray:
+    return metric_distances(
+        *(found[name] for name in ("squared", "called", "ibs0")),
+        metric=metric,
+        n_sites=int(found["n_sites"]),
+        min_called=1,
+    )
+
+
+@pytest.fixture(scope="module", params=SETS)
+def data(request, shared_data, tmp_path_factory, require_command) -> tuple[str, Path]:
+    """Name of a set, and a folder with its autosomal sites as raw.*, and encoded."""
+    require_command("plink1.9")
+    require_command("plink2")
+    folder = tmp_path_factory.mktemp(request.param)
+    source = shared_data / SETS[request.param]
+    ingest_cohort(source, folder / "all", haploid="diploidize", threads=2)
+    bim, n_samples = read_bim(folder / "all"), len(read_fam(folder / "all"))
+    genotypes = unpack_bed(open_bed(folder / "all"), n_samples)
+    called = (genotypes != MISSING).any(axis=1)
+    # PLINK takes X apart (females alone) and leaves it out of distances.
+    keep_sites(folder / "all", np.flatnonzero(called & (bim.chrom != "X")), folder / "raw")
+    encode_alone(folder / "raw", folder)
+    return request.param, folder
+
+
+def test_missingness_and_frequencies(data):
+    name, folder = data
+    plink("plink2", folder / "raw", folder / "p", "--missing", "--freq", "--nonfounders")
+    ours = read_table(folder / "samples.qc")
+    theirs = pd.read_csv(folder / "p.smiss", sep="\t")
+    record(name, "missing by sample", "plink2", ours.n_missing, theirs.MISSING_CT, 0)
+    sites = read_table(folder / "sites.qc")
+    counts = sites[["n_ref", "n_het", "n_alt", "n_missing"]].to_numpy(np.int64)
+    theirs = pd.read_csv(folder / "p.vmiss", sep="\t")
+    record(name, "missing by site", "plink2", counts[:, 3], theirs.MISSING_CT, 0)
+    theirs = pd.read_csv(folder / "p.afreq", sep="\t")
+    called = counts[:, :3].sum(axis=1)
+    record(name, "called alleles", "plink2", 2 * called, theirs.OBS_CT, 0)
+    af = (counts[:, 1] + 2 * counts[:, 2]) / (2 * called)
+    record(name, "ALT frequency", "plink2", af, theirs.ALT_FREQS, FLOAT, digits=6)
+
+
+def test_hardy_weinberg(data):
+    name, folder = data
+    plink("plink2", folder / "raw", folder / "p", "--hardy", "midp", "--nonfounders")
+    theirs = pd.read_csv(folder / "p.hardy", sep="\t")
+    sites = read_table(folder / "sites.qc")
+    counts = sites[["n_ref", "n_het", "n_alt"]].to_numpy(np.int64)
+    flipped = (sites.alt != theirs.A1).to_numpy()
+    homozygous = theirs[["HOM_A1_CT", "TWO_AX_CT"]].to_numpy()
+    homozygous[flipped] = homozygous[flipped][:, ::-1]
+    found = np.stack([homozygous[:, 1], theirs.HET_A1_CT, homozygous[:, 0]], axis=1)
+    record(name, "genotype counts", "plink2", counts, found, 0)
+    varies = (counts[:, 1] > 0) | ((counts[:, 0] > 0) & (counts[:, 2] > 0))
+    ours = hwe_exact(*counts.T)
+    assert (ours[~varies] == 1).all()  # by definition here, 0.5 by the formula of the mid-p
+    record(name, "HWE mid-p", "plink2", ours[varies], theirs.MIDP[varies], HWE, digits=6)
+
+
+def test_distances(data):
+    name, folder = data
+    found = tile(folder)
+    off = ~np.eye(len(found["called"]), dtype=bool)
+    genotypes = unpack_bed(open_bed(folder / "raw"), len(off))
+    g = np.where(genotypes == MISSING, 0, genotypes).astype(np.float64).T
+    c = (genotypes != MISSING).astype(np.float64).T
+    squared = (g * g) @ c.T + c @ (g * g).T - 2 * g @ g.T
+    record(name, "squared distance", "float64 products", found["squared"], squared, 0)
+    record(name, "called in both", "float64 products", found["called"], c @ c.T, 0)
+    for options, metric in ((["ibs"], "ibs"), ([], "manhattan")):
+        arguments = ["--distance", "square", "bin", "flat-missing", *options]
+        plink("plink1.9", folder / "raw", folder / "p", *arguments)
+        theirs = np.fromfile(folder / ("p.mibs.bin" if options else "p.dist.bin"))
+        theirs = theirs.reshape(off.shape)
+        ours = distances(found, metric)
+        ours = 1 - ours if options else ours / np.maximum(theirs, 1)
+        theirs = theirs if options else np.where(theirs > 0, 1.0, 0.0)
+        quantity = "IBS" if options else "allele count distance, relative"
+        if not options and (ours[off] == 0).any():
+            theirs[off & (ours == 0)] = 0.0
+        record(name, quantity, "plink1.9 flat-missing", ours[off], theirs[off], FLOAT)
+    complete = np.flatnonzero((genotypes != MISSING).all(axis=1))
+    if 0 < len(complete) < len(genotypes):
+        (folder / "complete").mkdir(exist_ok=True)
+        raw = keep_sites(folder / "raw", complete, folder / "complete/raw")
+        encode_alone(raw, folder / "complete")
+        found = tile(folder / "complete")
+        plink("plink1.9", raw, folder / "p", "--distance", "square", "bin")
+        theirs = np.fromfile(folder / "p.dist.bin").reshape(off.shape)
+        ours = found["squared"] - 2 * found["ibs0"]
+        record(name, "allele count distance, complete sites", "plink1.9", ours, theirs, 0)
+
+
+def test_principal_components(data):
+    name, folder = data
+    af = load_panel(folder / "panel.tsv")[0].af.to_numpy()
+    products, called = standardized_products([folder / "genotypes"], af)
+    n = len(called)
+    scores = principal_components(products, called, np.ones(n, bool), 4)[0]
+    genotypes = unpack_bed(open_bed(folder / "genotypes"), n).astype(np.float64).T
+    varies = (af > 0) & (af < 1)
+    missing = genotypes == MISSING
+    z = (genotypes - 2 * af)[:, varies] / np.sqrt(2 * af * (1 - af))[varies]
+    z[missing[:, varies]] = 0
+    if not missing.any() and z.size < MOST_VALUES:
+        # The centred matrix itself; scores agree up to one scale for all and a sign each.
+        expected = PCA(4, svd_solver="full").fit_transform(z)
+        expected *= np.sign((expected * scores).sum(axis=0))
+        scale = np.linalg.norm(expected[:, 0]) / np.linalg.norm(scores[:, 0])
+        size = np.abs(expected[:, 0]).max()
+        record(name, "PCA scores", "scikit-learn", scale * scores / size, expected / size, FLOAT)
+    plink("plink2", folder / "raw", folder / "p", "--pca", "4", "--nonfounders")
+    theirs = pd.read_csv(folder / "p.eigenvec", sep="\t").filter(like="PC").to_numpy()
+    values = np.loadtxt(folder / "p.eigenval")
+    r = np.array([abs(np.corrcoef(scores[:, k], theirs[:, k])[0, 1]) for k in range(4)])
+    # Components with nearly equal variance mix freely: only distinct ones can agree.
+    distinct = np.r_[True, values[1:] / values[:-1] < 0.8].cumprod().astype(bool)
+
+    record(name, "PCA, 1 - |r|", "plink2", 1 - r[distinct], np.zeros(distinct.sum()), FLOAT)
+
+
+def test_published_identity_by_state(data, shared_data):
+    """SNPRelate's own matrix of the HapMap3 set; it prints seven digits."""
+    name, folder = data
+    if name != "hapmap3_957":
+        pytest.skip("SNPRelate's matrix over all of a set's sites is there for hapmap3_957 alone.")
+    theirs = pd.read_csv(shared_data / name / "ref_SNPRelate_IBS.tsv.gz", sep="\t", index_col=0)
+    names = list(read_fam(folder / "genotypes")["sample"])
+    ours = 1 - distances(tile(folder), "ibs")
+    record(name, "IBS", "SNPRelate", ours, theirs.loc[names, names].to_numpy(), FLOAT, digits=7)
+
+
+def test_the_check_can_fail():
+    with pytest.raises(AssertionError):
+        record("none", "none", "none", [0.1234567], [0.1234], 1e-6, digits=6)
+    ROWS.pop()

@@ -1,0 +1,27 @@
+"""Beagle against the mode on real phased genotypes of which some are hidden.
+
+`tests/bench/bench_imputation.py` does the same on the whole set, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.shared, pytest.mark.peer]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_beagle_makes_at_most_half_the_errors_of_the_mode(
+    shared_data, tmp_path, require_command, share
+):
+    from bench.bench_imputation import evaluate, prepare
+
+    require_command("beagle")
+    paths = prepare(shared_data, tmp_path, min_maf=0.05, n_sites=300)
+    table = evaluate(paths, tmp_path, share, threads=2)
+    common = table[table.by == "common"].set_index("method")
+    error = 1 - common.nonref_concordance
+    print(f"\n{share:.0%} hidden of 300 sites, MAF >= 0.05:\n{common.iloc[:, 2:].to_string()}")
+    assert common.hidden.min() > 2000
+    assert error["beagle"] <= 0.5 * error["mode"]
+    assert common.dosage_r2["beagle"] > common.dosage_r2["mode"]

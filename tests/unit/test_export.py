@@ -1,0 +1,282 @@
+"""Exports: the same genotypes and distances, read back by the tools they are meant for."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.errors import UserError
+from popdesic.export import (
+    export_eigenvec,
+    export_mibs,
+    export_newick,
+    export_phylip,
+    export_trees_and_matrices,
+    export_vcf,
+    export_zarr,
+    neighbor_joining,
+)
+from popdesic.store import read_fam
+from popdesic.vcf import stream_sites
+from study import Cohort, make_cohorts, write_raw
+
+
+def needs(command: str):
+    return pytest.mark.skipif(
+        shutil.which(command) is None, reason=f"{command} is not installed; apt-get install it"
+    )
+
+
+@pytest.fixture
+def placed(tmp_path) -> dict:
+    """Two cohorts on a panel of 1 203 sites, which is more than one chunk."""
+    cohorts = make_cohorts((9, 6), n_sites=1203, missing=0.1)
+    prefixes = [write_raw(tmp_path / c.name / "genotypes", c) for c in cohorts]
+    sites = pd.DataFrame(cohorts[0].sites, columns=["chrom", "pos", "id", "ref", "alt"])
+    table = sites.assign(af=0.5, mode=1, n_called=10).to_csv(sep="\t", index=False)
+    (tmp_path / "panel.tsv").write_text(f"# panel abc, {len(sites)} sites\n{table}")
+    return {
+        "prefixes": prefixes,
+        "panel": tmp_path / "panel.tsv",
+        "sites": cohorts[0].sites,
+        "samples": [name for c in cohorts for name in c.samples],
+        "genotypes": np.concatenate([c.genotypes for c in cohorts], axis=1),
+    }
+
+
+def test_vcf_is_what_went_in(placed, tmp_path):
+    out = tmp_path / "panel.vcf.gz"
+    export_vcf(placed["prefixes"], placed["panel"], out)
+    batches = list(stream_sites(out))
+    found = np.concatenate([batch.genotypes for batch in batches])
+    np.testing.assert_array_equal(found, placed["genotypes"])
+    fields = ("chrom", "pos", "id", "ref", "alt")
+    rows = [row for b in batches for row in zip(*(getattr(b, f) for f in fields), strict=True)]
+    assert rows == placed["sites"]
+    first = out.read_bytes()
+    export_vcf(placed["prefixes"], placed["panel"], out)
+    assert out.read_bytes() == first
+
+
+@pytest.mark.peer
+@needs("bcftools")
+@needs("plink2")
+def test_vcf_opens_in_bcftools_and_plink2(placed, tmp_path):
+    out = tmp_path / "panel.vcf.gz"
+    export_vcf(placed["prefixes"], placed["panel"], out)
+    subprocess.run(["bcftools", "index", out], check=True, capture_output=True)
+    query = ["bcftools", "query", "-r", "2", "-f", "%POS[\t%GT]\n", out]
+    lines = subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()
+    rows = [k for k, site in enumerate(placed["sites"]) if site[0] == "2"]
+    assert len(lines) == len(rows) > 100
+    codes = {"0/0": 0, "0/1": 1, "1/1": 2, "./.": -1}
+    read = [[codes[word] for word in line.split("\t")[1:]] for line in lines]
+    np.testing.assert_array_equal(read, placed["genotypes"][rows])
+    plink = ["plink2", "--vcf", out, "--make-bed", "--out", tmp_path / "p", "--allow-extra-chr"]
+    subprocess.run(plink, check=True, capture_output=True)
+    assert list(read_fam(tmp_path / "p")["sample"]) == placed["samples"]
+
+
+def test_zarr_holds_the_same(placed, tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed; pip install zarr")
+    out = tmp_path / "panel.vcz"
+    for _ in range(2):  # the second replaces the first
+        export_zarr(placed["prefixes"], placed["panel"], out)
+    root = zarr.open(str(out), mode="r")
+    g = placed["genotypes"]
+    calls = np.asarray(root["call_genotype"][:])
+    assert calls.shape == (*g.shape, 2)
+    np.testing.assert_array_equal(np.where((calls < 0).any(axis=2), -1, calls.sum(axis=2)), g)
+    np.testing.assert_array_equal(root["call_genotype_mask"][:, :, 0], g < 0)
+    assert not np.asarray(root["call_genotype_phased"][:]).any()
+    contigs = list(root["contig_id"][:])
+    sites = zip(
+        [contigs[k] for k in root["variant_contig"][:]],
+        [int(pos) for pos in root["variant_position"][:]],
+        root["variant_id"][:],
+        *np.asarray(root["variant_allele"][:]).T,
+        strict=True,
+    )
+    assert list(sites) == placed["sites"]
+    assert list(root["sample_id"][:]) == placed["samples"]
+    assert root["call_genotype"].attrs["_ARRAY_DIMENSIONS"] == ["variants", "samples", "ploidy"]
+    assert root.attrs["vcf_zarr_version"] == "0.4"
+
+
+@pytest.mark.peer
+@needs("vcztools")
+def test_vcztools_makes_the_vcf_of_the_zarr(placed, tmp_path):
+    export_zarr(placed["prefixes"], placed["panel"], tmp_path / "panel.vcz")
+    export_vcf(placed["prefixes"], placed["panel"], tmp_path / "panel.vcf.gz")
+    view = ["vcztools", "view", tmp_path / "panel.vcz"]
+    theirs = subprocess.run(view, check=True, capture_output=True, text=True).stdout
+    ours = gzip.decompress((tmp_path / "panel.vcf.gz").read_bytes()).decode()
+    texts = [[x for x in text.splitlines() if not x.startswith("##")] for text in (theirs, ours)]
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 1 + len(placed["sites"])
+
+
+# --- trees ------------------------------------------------------------------------------------
+
+
+def patristic(newick: str) -> tuple[list[str], np.ndarray]:
+    """Leaves and the path lengths between them, by a slow parser."""
+    tokens = re.findall(r"'(?:[^']|'')*'|[(),;]|[^(),;']+", newick)
+    position = 0
+
+    def parse():
+        nonlocal position
+        leaves: dict[str, float] = {}
+        if tokens[position] == "(":
+            while tokens[position] in "(,":
+                position += 1
+                branch = parse()
+                for a, x in leaves.items():
+                    for b, y in branch.items():
+                        lengths[frozenset((a, b))] = x + y
+                leaves |= branch
+            position += 1
+        elif tokens[position].startswith("'"):
+            leaves = {tokens[position][1:-1].replace("''", "'"): 0.0}
+            position += 1
+        else:
+            name, _, length = tokens[position].partition(":")
+            tokens[position] = f":{length}" if length else ""
+            leaves = {name: 0.0}
+            position += not length
+        if tokens[position].startswith(":"):
+            length = float(tokens[position][1:])
+            leaves = {name: x + length for name, x in leaves.items()}
+            position += 1
+        return leaves
+
+    lengths: dict[frozenset, float] = {}
+    names = sorted(parse())
+    matrix = [[lengths.get(frozenset((a, b)), 0.0) for b in names] for a in names]
+    return names, np.array(matrix)
+
+
+def random_tree_distances(n: int, seed: int) -> np.ndarray:
+    """Additive distances: path lengths in a random tree with n leaves."""
+    rng = np.random.default_rng(seed)
+    parts = [{k} for k in range(n)]
+    d = np.zeros((n, n))
+    for _ in range(2 * n):  # every split of the tree adds its branch to the pairs it parts
+        if len(parts) > 1:
+            i, j = rng.choice(len(parts), 2, replace=False)
+            merged = parts[i] | parts[j]
+            parts = [p for k, p in enumerate(parts) if k not in (i, j)] + [merged]
+            inside = np.isin(np.arange(n), list(merged))
+            d += rng.uniform(0.1, 1) * (inside[:, None] ^ inside[None, :])
+    for k in range(n):
+        leaf = np.arange(n) == k
+        d += rng.uniform(0.1, 1) * (leaf[:, None] ^ leaf[None, :])
+    return d
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 33])
+def test_neighbor_joining_finds_the_tree_of_additive_distances(n):
+    names = [f"{k:02d} it's; (a,b)" if k % 3 == 0 else f"N{k:02d}" for k in range(n)]
+    d = random_tree_distances(n, seed=n)
+    found, lengths = patristic(neighbor_joining(d, names))
+    order = [names.index(name) for name in found]
+    assert sorted(found) == sorted(names)
+    np.testing.assert_allclose(lengths, d[np.ix_(order, order)], atol=1e-6)
+
+
+@pytest.mark.peer
+@needs("phylip")
+def test_phylip_reads_the_matrix_and_joins_the_same_neighbours(tmp_path):
+    n = 17
+    rng = np.random.default_rng(4)
+    d = random_tree_distances(n, seed=3) + (noise := rng.uniform(0, 0.2, (n, n))) + noise.T
+    np.fill_diagonal(d, 0)
+    names = [f"S{k:02d}" for k in range(n)]
+    export_phylip(d, names, tmp_path / "infile")
+    export_newick(d, names, tmp_path / "ours.nwk")
+    subprocess.run(
+        ["phylip", "neighbor"],
+        cwd=tmp_path,
+        input="Y\n",
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    theirs = "".join((tmp_path / "outtree").read_text().split())
+    their_names, their_lengths = patristic(theirs)
+    our_names, our_lengths = patristic((tmp_path / "ours.nwk").read_text().strip())
+    assert our_names == their_names == names
+    np.testing.assert_allclose(our_lengths, their_lengths, atol=2e-4)  # it prints five decimals
+
+
+# --- matrices and components --------------------------------------------------------------------
+
+
+def write_distances(folder: Path, cohort: Cohort) -> None:
+    """`results/distance` of one cohort, counted sample by sample."""
+    g = cohort.genotypes.astype(np.int64).T
+    a, b = g[:, None], g[None, :]
+    both = (a >= 0) & (b >= 0)
+    folder.mkdir()
+    np.save(folder / "called.npy", both.sum(axis=2))
+    np.save(folder / "squared.npy", np.where(both, (a - b) ** 2, 0).sum(axis=2))
+    np.save(folder / "ibs0.npy", (both & (abs(a - b) == 2)).sum(axis=2))
+    rows = "".join(f"{name}\t{cohort.name}\n" for name in cohort.samples)
+    (folder / "samples.tsv").write_text(f"sample\tcohort\n{rows}")
+
+
+@pytest.mark.peer
+@needs("plink1.9")
+def test_mibs_equals_plinks_own(tmp_path):
+    cohort = make_cohorts((12,), n_sites=300, missing=0.05)[0]
+    raw = write_raw(tmp_path / "raw", cohort)
+    write_distances(tmp_path / "distance", cohort)
+    export_mibs(tmp_path / "distance", tmp_path / "ours.mibs")
+    plink = ["plink1.9", "--bfile", raw, "--distance", "square", "ibs", "flat-missing"]
+    subprocess.run([*plink, "--out", tmp_path / "p"], check=True, capture_output=True)
+    ours, theirs = np.loadtxt(tmp_path / "ours.mibs"), np.loadtxt(tmp_path / "p.mibs")
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    # The names file serves PLINK as a list of samples, too.
+    keep = ["plink1.9", "--bfile", raw, "--keep", tmp_path / "ours.mibs.id", "--make-bed"]
+    subprocess.run([*keep, "--out", tmp_path / "k"], check=True, capture_output=True)
+    assert list(read_fam(tmp_path / "k")["sample"]) == cohort.samples
+
+
+@pytest.mark.peer
+@needs("plink2")
+def test_eigenvec_serves_plink2_as_covariates(tmp_path):
+    cohort = make_cohorts((12,), n_sites=50)[0]
+    raw = write_raw(tmp_path / "raw", cohort)
+    scores = np.random.default_rng(1).normal(size=(12, 3))
+    lines = ["sample\tPC1\tPC2\tPC3\tcohort\tPC"]
+    lines += [
+        "\t".join([name, *(f"{x:.9g}" for x in row), "north", "x"])
+        for name, row in zip(cohort.samples, scores, strict=True)
+    ]
+    (tmp_path / "pca.tsv").write_text("\n".join(lines) + "\n")
+    export_eigenvec(tmp_path / "pca.tsv", tmp_path / "pca.eigenvec")
+    plink = ["plink2", "--bfile", raw, "--covar", tmp_path / "pca.eigenvec", "--write-covar"]
+    subprocess.run([*plink, "--out", tmp_path / "p"], check=True, capture_output=True)
+    read = pd.read_csv(tmp_path / "p.cov", sep="\t")
+    assert list(read["IID"]) == cohort.samples
+    np.testing.assert_allclose(read[["PC1", "PC2", "PC3"]], scores, rtol=1e-5)
+
+
+def test_a_tree_of_unknown_distances_is_refused(tmp_path):
+    cohort = make_cohorts((6,), n_sites=30)[0]
+    write_distances(tmp_path / "d", cohort)
+    options = {"metric": "ibs", "n_sites": 30, "min_called": 5}
+    export_trees_and_matrices(tmp_path / "d", ["newick", "mibs"], tmp_path, **options)
+    names, lengths = patristic((tmp_path / "distance.nwk").read_text().strip())
+    assert names == cohort.samples
+    assert lengths.max() > 0
+    with pytest.raises(UserError, match="'N00' and 'N01' share fewer than"):
+        export_trees_and_matrices(
+            tmp_path / "d", ["phylip"], tmp_path, **(options | {"min_called": 31})
+        )

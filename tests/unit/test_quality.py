@@ -1,0 +1,110 @@
+"""Quality of maps, against scikit-learn and a slow count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.quality import (
+    RECALL_AT,
+    TRUST_AT,
+    choose_anchors,
+    measure_map,
+    measure_maps,
+    measure_silhouette,
+)
+from popdesic.results import read_table, write_npy
+from scipy.stats import spearmanr
+from sklearn.manifold import trustworthiness
+from sklearn.metrics import silhouette_score
+
+from tests.outcomes import make_results
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng()
+
+
+def distances_of(points):
+    return np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("n", [52, 97])
+def test_measures_equal_scikit_learn_and_a_slow_count(rng, n):
+    high, drawn = rng.normal(size=(n, 6)), rng.normal(size=(n, 2))
+    drawn[:, 0] += 2 * high[:, 0]
+    far, near = distances_of(high), distances_of(drawn)
+    found = measure_map(drawn, far.__getitem__, np.arange(n))
+    expected = trustworthiness(far, drawn, n_neighbors=TRUST_AT, metric="precomputed")
+    assert found["trustworthiness"] == pytest.approx(expected, abs=1e-12)
+    expected = trustworthiness(near, high, n_neighbors=TRUST_AT, metric="precomputed")
+    assert found["continuity"] == pytest.approx(expected, abs=1e-12)
+    for k in RECALL_AT:
+        shared = 0
+        for i in range(n):
+            others = [j for j in range(n) if j != i]
+            a = sorted(others, key=lambda j: far[i, j])[:k]
+            b = sorted(others, key=lambda j: near[i, j])[:k]
+            shared += len(set(a) & set(b))
+        assert found[f"recall_{k}"] == pytest.approx(shared / (n * k))
+    rows = [spearmanr(np.delete(far[i], i), np.delete(near[i], i)).statistic for i in range(n)]
+    assert found["rank_correlation"] == pytest.approx(np.mean(rows))
+
+
+def test_a_perfect_map_scores_one(rng):
+    points = rng.normal(size=(60, 2))
+    found = measure_map(points, distances_of(points).__getitem__, np.arange(60))
+    assert list(found.values()) == pytest.approx([1.0] * len(found))
+
+
+def test_small_and_constant_maps_give_no_number():
+    found = measure_map(np.zeros((6, 2)), np.zeros((6, 6)).__getitem__, np.arange(6))
+    assert np.isnan([found[k] for k in ("trustworthiness", "continuity", "recall_5")]).all()
+    assert np.isnan(found["rank_correlation"])
+
+
+def test_silhouette_leaves_unknown_labels_out(rng):
+    points = rng.normal(size=(30, 2))
+    labels = pd.Series(["a", "b", "NA"] * 10)
+    known = (labels != "NA").to_numpy()
+    expected = silhouette_score(points[known], labels[known])
+    assert measure_silhouette(points, labels) == pytest.approx(expected)
+    assert np.isnan(measure_silhouette(points, pd.Series(["a"] * 30)))
+    assert np.isnan(measure_silhouette(points, pd.Series(["NA"] * 30)))
+
+
+def test_anchors_are_all_or_evenly_spaced():
+    assert choose_anchors(7).tolist() == list(range(7))
+    many = choose_anchors(30_000)
+    assert len(many) == 2_000 and many[0] == 0 and many[-1] == 29_999
+
+
+def test_table_of_a_study(tmp_path, rng):
+    names = [f"s{i}" for i in range(40)]
+    outcome, distances = make_results(
+        tmp_path, {"one": names}, ["one"], {"population": ["p", "q"] * 20}
+    )
+    lengths = {}
+    for space, alpha in outcome.maps():
+        lengths[space, alpha] = tmp_path / f"{space}{alpha}.npy"
+        write_npy(lengths[space, alpha], distances_of(rng.normal(size=(40, 3))))
+    written = []
+    for out in (tmp_path / "a.tsv", tmp_path / "b.tsv"):
+        measure_maps(
+            outcome.folder / "embedding",
+            distances,
+            lengths,
+            outcome.folder / "distance/samples.tsv",
+            tmp_path / "samples.tsv",
+            label="population",
+            umap={"neighbors": 5, "min_dist": 0.3, "seed": 1},
+            out=out,
+        )
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+    table = read_table(tmp_path / "a.tsv")
+    assert len(table) == 2 + 2 * 2 * len(lengths)
+    assert list(table["map"][:2]) == ["pca", "umap.distance"]
+    assert set(table.against) == {"distance", "geodesic"}
+    assert not (table.trustworthiness == "NA").any()

@@ -1,0 +1,57 @@
+"""REF alleles against a genome, counted site by site."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from popdesic.errors import UserError
+from popdesic.reference_check import COUNTS, check_reference
+from popdesic.store import read_json
+from study import Cohort, write_raw
+
+PAIRS = {"A": "T", "C": "G", "G": "C", "T": "A"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_site_is_counted_once(tmp_path, packed):
+    rng = np.random.default_rng(3)
+    genome = {name: "".join(rng.choice(list("ACGT"), n)) for name, n in (("chr1", 143), ("2", 60))}
+    fasta = [">chr1 some words"]
+    fasta += [genome["chr1"][k : k + 50].lower() for k in range(0, 143, 50)]
+    text = "\n".join([*fasta, ">2", genome["2"], ""]).encode()
+    path = tmp_path / "genome.fa"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    sites, expected = [], dict.fromkeys(COUNTS, 0)
+    for k in range(300):
+        chrom = str(rng.choice(["1", "chr2", "3"]))
+        pos = int(rng.integers(1, 200))
+        ref, alt = rng.choice(list("ACGT"), 2, replace=False)
+        sites.append((chrom, pos, f"s{k}", str(ref), str(alt)))
+        sequence = {"1": genome["chr1"], "chr2": genome["2"]}.get(chrom, "")
+        base = sequence[pos - 1] if pos <= len(sequence) else None
+        kind = (
+            "not_in_reference"
+            if base is None
+            else "ref_is_reference"
+            if base == ref
+            else "alt_is_reference"
+            if base == alt
+            else "on_other_strand"
+            if PAIRS[base] in (ref, alt)
+            else "neither"
+        )
+        expected[kind] += 1
+    assert min(expected.values()) > 0
+    raw = write_raw(tmp_path / "raw", Cohort("c", ["A"], sites, np.zeros((300, 1), np.int8)))
+    assert check_reference(raw, path, tmp_path / "out.json") == expected
+    assert read_json(tmp_path / "out.json") == {"fasta": "genome.fa", "counts": expected}
+
+
+def test_no_fasta_is_one_sentence(tmp_path):
+    (tmp_path / "genome.fa").write_text("ACGT\n")
+    sites = [("1", 1, ".", "A", "C")]
+    raw = write_raw(tmp_path / "raw", Cohort("c", ["A"], sites, np.zeros((1, 1), np.int8)))
+    with pytest.raises(UserError, match="line 1: a FASTA file starts with '>'"):
+        check_reference(raw, tmp_path / "genome.fa", tmp_path / "out.json")

@@ -1,0 +1,53 @@
+"""Genomes unlike the human one: 40 chromosomes with names of their own, an X haploid in males."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from popdesic.panel import load_panel
+from popdesic.qc import chunks
+from running import snakemake
+from study import FAST, make_cohorts, write_study
+
+NAMES = [*(f"LG{k:02d}" for k in range(1, 38)), "NC_012345.1", "scaffold|7;a", "X"]
+
+
+def test_forty_chromosomes_and_a_haploid_x_by_config_alone(tmp_path):
+    cohorts = [
+        replace(
+            cohort,
+            sites=[
+                (NAMES[k], 100 + 10 * i, f"s{k}.{i}", *cohort.sites[first + i][3:])
+                for k, (first, last) in enumerate(chunks(400, 10))
+                for i in range(last - first)
+            ],
+        )
+        for cohort in make_cohorts((16, 14))
+    ]
+    config = FAST | {
+        "panel": {"exclude_contigs": [], "min_hwe_p": 0, "min_call_rate": 0.5},
+        "encode": {"haploid": {"X": "diploidize"}},
+    }
+    folder = write_study(tmp_path, cohorts, config)
+    path = folder / cohorts[0].path  # every second sample of the first cohort is a male
+    lines = []
+    for line in path.read_text().splitlines():
+        words = line.split("\t")
+        if words[0] == "X":
+            calls = [c[0] if k % 2 and c in ("0/0", "1/1") else c for k, c in enumerate(words[9:])]
+            line = "\t".join([*words[:9], *calls])
+        lines.append(line)
+    path.write_text("\n".join(lines) + "\n")
+    snakemake(folder, "distance")
+    panel, _ = load_panel(folder / "results/panel/sites.tsv")
+    assert set(panel.chrom) == set(NAMES)
+    squared = np.load(folder / "results/distance/squared.npy")
+    called = np.load(folder / "results/distance/called.npy")
+    genotypes = np.concatenate([c.genotypes for c in cohorts], axis=1).astype(np.int64)
+    row_of = {(s[0], s[1]): k for k, s in enumerate(cohorts[0].sites)}
+    genotypes = genotypes[[row_of[key] for key in zip(panel.chrom, panel.pos, strict=True)]]
+    a, b = genotypes[:, :, None], genotypes[:, None, :]
+    both = (a >= 0) & (b >= 0)
+    np.testing.assert_array_equal(called, both.sum(axis=0))
+    np.testing.assert_array_equal(squared, np.where(both, (a - b) ** 2, 0).sum(axis=0))

@@ -1,0 +1,63 @@
+"""A study imputed by Beagle in windows: scatter, masks, evaluation, errors before any job."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.beagle import Beagle, impute_window
+from popdesic.encode import load_planes
+from popdesic.impute import read_windows
+from running import finished, snakemake
+from study import FAST, make_cohorts, write_sheets, write_study
+
+SETTINGS = {
+    "method": "beagle",
+    "evaluate": 0.05,
+    "evaluate_methods": ["mode", "beagle"],
+    "window_mb": 0.03,
+    "threads": 1,
+    "memory_mb": 300,
+}
+
+
+@pytest.mark.skipif(shutil.which("beagle") is None, reason="beagle is not installed")
+def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
+    cohorts = make_cohorts((16,), n_sites=240, missing=0.05)
+    folder = write_study(
+        tmp_path / "study", cohorts, FAST | {"impute": SETTINGS, "panel": {"min_call_rate": 0.5}}
+    )
+    ran = finished(snakemake(folder, "impute", "encode"))
+    results = folder / "results"
+    windows = read_windows(results / "impute/windows.tsv")
+    assert len(windows) == 2  # one a contig: positions end at 25 kb
+    assert ran["impute_window"] == ran["evaluate_imputation"] == len(windows)
+    for cohort in cohorts:
+        own = results / "cohorts" / cohort.name
+        arguments = own / "raw", results / f"qc/{cohort.name}.samples.tsv"
+        arguments += results / "panel/sites.tsv", results / "impute/windows.tsv"
+        for k in range(1, len(windows) + 1):  # one run over all, with more threads
+            impute_window(*arguments, k, tmp_path / "again", Beagle(threads=2, memory_mb=300))
+            scattered = (results / "impute" / cohort.name / f"{k}.npy").read_bytes()
+            assert (tmp_path / "again.npy").read_bytes() == scattered
+        planes, about = load_planes(own)
+        assert about["impute"] == "beagle"
+        called = np.bitwise_count(planes.words[:, 2]).sum()
+        total = about["n_sites"] * len(about["samples"])
+        assert total - called == about["counts"]["missing_genotypes"] > 0
+    table = pd.read_csv(results / "impute/evaluation.tsv", sep="\t")
+    assert set(table.method) == {"mode", "beagle"}
+    hidden = table.hidden[table.by == "all"].tolist()
+    assert hidden[0] == hidden[1] > 50
+    assert (results / "figures/imputation.svg").stat().st_size > 1000
+
+
+def test_a_missing_reference_is_found_before_any_job(tmp_path):
+    settings = {"method": "beagle", "reference": "panel/{contig}.vcf.gz"}
+    folder = write_study(tmp_path, make_cohorts((16, 14)), FAST | {"impute": settings})
+    output = snakemake(folder, "-n", fails=True)
+    assert "impute.reference is 'panel/{contig}.vcf.gz'" in output
+    write_sheets(folder, make_cohorts((16, 14)), FAST | {"impute": {"method": "mode"}})
+    assert "imput" not in snakemake(folder, "-n")  # a study without it plans none of it

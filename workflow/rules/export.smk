@@ -1,0 +1,131 @@
+# Files for other tools, as far as `export.formats` asks for them.
+#
+# needs   results/cohorts/{cohort}/genotypes.*, results/distance/*, results/embedding/pca.tsv
+# gives   results/export/panel.vcf.gz, panel.vcz (VCF-Zarr)       called genotypes of all cohorts
+#         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec
+
+FORMATS = CONFIG["export"]["formats"]
+EXPORTS = {
+    "vcf": ["results/export/panel.vcf.gz"],
+    "zarr": ["results/export/panel.vcz"],
+    "mibs": ["results/export/distance.mibs", "results/export/distance.mibs.id"],
+    "phylip": ["results/export/distance.phylip"],
+    "newick": ["results/export/distance.nwk"],
+    "eigenvec": ["results/export/pca.eigenvec"],
+}
+#: Exports made from the distance matrix, by one job.
+OF_DISTANCES = [name for name in ("mibs", "phylip", "newick") if name in FORMATS]
+
+
+rule export:
+    input:
+        [path for name in FORMATS for path in EXPORTS[name]],
+
+
+rule export_panel:
+    input:
+        genotypes=[
+            f"results/cohorts/{cohort}/genotypes{end}"
+            for cohort in COHORTS
+            for end in (".bed", ".bim", ".fam")
+        ],
+        panel="results/panel/sites.tsv",
+    output:
+        "results/export/panel.vcf.gz",
+    log:
+        "logs/export_panel.log",
+    benchmark:
+        "benchmarks/export_panel.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(
+            300 + 6 * input_mb([input.panel]) + 0.01 * n_samples(*COHORTS), attempt
+        ),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
+    params:
+        cohorts=COHORTS,
+        code=code_of("export"),
+    message:
+        "The panel as VCF"
+    script:
+        "../scripts/export_panel.py"
+
+
+rule export_panel_zarr:
+    input:
+        genotypes=rules.export_panel.input.genotypes,
+        panel="results/panel/sites.tsv",
+    output:
+        directory("results/export/panel.vcz"),
+    log:
+        "logs/export_panel_zarr.log",
+    benchmark:
+        "benchmarks/export_panel_zarr.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(
+            300 + 6 * input_mb([input.panel]) + 0.02 * n_samples(*COHORTS), attempt
+        ),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
+    params:
+        cohorts=COHORTS,
+        code=code_of("export"),
+    message:
+        "The panel as VCF-Zarr"
+    script:
+        "../scripts/export_panel_zarr.py"
+
+
+rule export_matrices:
+    input:
+        matrices=rules.assemble_distance.output.matrices,
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+    output:
+        [path for name in OF_DISTANCES for path in EXPORTS[name]],
+    log:
+        "logs/export_matrices.log",
+    benchmark:
+        "benchmarks/export_matrices.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(40e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # Neighbour joining takes n**3 / 3 steps at 0.3 G/s.
+        runtime=lambda wildcards, attempt: minutes(2e-11 * n_samples(*COHORTS) ** 3, attempt),
+    params:
+        **DISTANCE_RULE,
+        formats=OF_DISTANCES,
+        code=code_of("export"),
+    message:
+        "Distances for other tools: {params.formats}"
+    script:
+        "../scripts/export_matrices.py"
+
+
+rule export_components:
+    input:
+        "results/embedding/pca.tsv",
+    output:
+        "results/export/pca.eigenvec",
+    log:
+        "logs/export_components.log",
+    benchmark:
+        "benchmarks/export_components.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(5 * input_mb(input), attempt),
+        runtime=lambda wildcards, attempt: minutes(1, attempt),
+    params:
+        code=code_of("export"),
+    message:
+        "Principal components as PLINK's .eigenvec"
+    script:
+        "../scripts/export_components.py"

@@ -1,0 +1,72 @@
+# Which windows, references and maps the rules of `impute` work on.
+#
+# needs   CONFIG, COHORTS; results/impute/windows.tsv once the panel is there
+# gives   IMPUTE, BEAGLE, EVALUATION, and input functions
+
+from types import SimpleNamespace
+
+from popdesic.impute import check_files, find_contig_file, read_windows
+
+IMPUTE = CONFIG["impute"]
+#: Whether a job runs Beagle.
+BEAGLE = IMPUTE["method"] == "beagle" or (
+    IMPUTE["evaluate"] > 0 and "beagle" in IMPUTE["evaluate_methods"]
+)
+BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
+EVALUATION = (
+    ["results/impute/evaluation.tsv", *multiext("results/figures/imputation", ".svg", ".png")]
+    if IMPUTE["evaluate"]
+    else []
+)
+
+if BEAGLE and workflow.is_main_process:
+    try:
+        check_files(IMPUTE, Path(), "config/config.yaml")
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+
+
+wildcard_constraints:
+    window=r"all|\d+",
+
+
+def imputation_windows(wildcards):
+    """Rows of impute/windows.tsv; the panel decides them."""
+    return read_windows(Path(checkpoints.plan_imputation.get().output[0]))
+
+
+def contig_files(wildcards):
+    """The reference and the map of a window's contig, as far as there are any."""
+    if wildcards.window == "all":
+        return []
+    contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
+    found = [find_contig_file(IMPUTE[key], contig) for key in ("reference", "map")]
+    return [path for path in found if path]
+
+
+def contig_file(key):
+    """The same as a parameter: which of them is the reference, and which the map."""
+
+    def find(wildcards, input):
+        if wildcards.window == "all":
+            return ""
+        contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
+        return find_contig_file(IMPUTE[key], contig) or ""
+
+    return find
+
+
+def imputed_windows(wildcards):
+    """What Beagle made of a cohort, window by window; nothing for the other methods."""
+    if IMPUTE["method"] != "beagle":
+        return []
+    numbers = range(1, len(imputation_windows(wildcards)) + 1)
+    return [f"results/impute/{wildcards.cohort}/{number}.npy" for number in numbers]
+
+
+def evaluated_windows(cohort):
+    """Parts of a cohort's evaluation: the mode alone is quick enough to be done at once."""
+    if "beagle" not in IMPUTE["evaluate_methods"]:
+        return [f"results/impute/evaluation/{cohort}.all.npz"]
+    numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)
+    return [f"results/impute/evaluation/{cohort}.{number}.npz" for number in numbers]

@@ -1,0 +1,14 @@
+"""Compare a cohort's REF alleles with a genome."""
+
+from pathlib import Path
+
+from popdesic.log import log_counts, logged
+from popdesic.reference_check import check_reference
+
+with logged(snakemake.log[0]) as log:
+    counts = check_reference(
+        Path(snakemake.input.raw).with_suffix(""),
+        Path(snakemake.input.fasta),
+        Path(snakemake.output[0]),
+    )
+    log_counts(log, counts)

@@ -1,0 +1,31 @@
+"""Hide known genotypes of a window, impute them by every method asked for, compare."""
+
+from pathlib import Path
+
+from popdesic.accuracy import evaluate_window
+from popdesic.beagle import Beagle
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    params, wildcards = snakemake.params, snakemake.wildcards
+    whole = wildcards.window == "all"
+    counts = evaluate_window(
+        Path(snakemake.input.raw[0]).with_suffix(""),
+        Path(snakemake.input.samples),
+        Path(snakemake.input.panel),
+        None if whole else Path(snakemake.input.windows[0]),
+        None if whole else int(wildcards.window),
+        Path(snakemake.output[0]),
+        cohort=wildcards.cohort,
+        share=params.share,
+        seed=params.seed,
+        methods=params.methods,
+        settings=Beagle(
+            threads=snakemake.threads,
+            memory_mb=params.memory_mb,
+            seed=params.seed,
+            reference=Path(params.reference) if params.reference else None,
+            map=Path(params.map) if params.map else None,
+        ),
+    )
+    log_counts(log, counts)

@@ -1,0 +1,17 @@
+"""Distances as PLINK's .mibs, PHYLIP's matrix and a neighbour-joining tree."""
+
+from pathlib import Path
+
+from popdesic.export import export_trees_and_matrices
+from popdesic.log import logged
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]):
+    export_trees_and_matrices(
+        Path(snakemake.input.samples).parent,
+        snakemake.params.formats,
+        Path(snakemake.output[0]).parent,
+        metric=snakemake.params.metric,
+        n_sites=read_json(snakemake.input.panel)["n_sites"],
+        min_called=snakemake.params.min_called,
+    )

@@ -1,0 +1,13 @@
+"""The panel of all cohorts as VCF."""
+
+from pathlib import Path
+
+from popdesic.export import export_vcf
+from popdesic.log import logged
+
+with logged(snakemake.log[0]):
+    export_vcf(
+        [Path(path).with_suffix("") for path in snakemake.input.genotypes if path.endswith(".bed")],
+        Path(snakemake.input.panel),
+        Path(snakemake.output[0]),
+    )

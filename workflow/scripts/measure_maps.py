@@ -1,0 +1,27 @@
+"""How well each map keeps the distances it was drawn from."""
+
+from pathlib import Path
+
+from popdesic.distance import Distances
+from popdesic.log import logged
+from popdesic.quality import measure_maps
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]) as log:
+    out = Path(snakemake.output[0])
+    params = snakemake.params
+    table = measure_maps(
+        out.parent,
+        Distances(
+            out.parents[1] / "distance",
+            n_sites=read_json(Path(snakemake.input.panel))["n_sites"],
+            **params.distance,
+        ),
+        dict(zip(map(tuple, params.maps), map(Path, snakemake.input.lengths), strict=True)),
+        Path(snakemake.input.samples),
+        Path(params.sheet),
+        label=params.label,
+        umap=params.umap,
+        out=out,
+    )
+    log.info("%d rows", len(table))

@@ -1,0 +1,16 @@
+"""Windows of the imputation, cut from the panel."""
+
+from pathlib import Path
+
+from popdesic.impute import write_windows
+from popdesic.log import logged
+from popdesic.panel import load_panel
+
+with logged(snakemake.log[0]) as log:
+    windows = write_windows(
+        load_panel(Path(snakemake.input.panel))[0],
+        Path(snakemake.output[0]),
+        window_mb=snakemake.params.window_mb,
+        overlap_mb=snakemake.params.overlap_mb,
+    )
+    log.info("%d windows", len(windows))

@@ -1,0 +1,171 @@
+"""How good an imputation is: hide some known genotypes, impute them, compare."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .beagle import Beagle, fill_window, window_genotypes
+from .genotypes import MISSING
+from .impute import Window, plan_windows, read_windows
+from .panel import load_panel
+from .results import read_table, write_npz, write_table
+
+#: Bounds of the classes of minor allele frequency, in the panel.
+MAF_BOUNDS = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
+#: What is summed over the hidden genotypes: t the truth, d the imputed dosage.
+SUMS = ["n", "right", "carriers", "carriers_right", "t", "d", "tt", "dd", "td"]
+
+
+def hidden(
+    share: float, seed: int, cohort: str, contig: str, first: int, n_sites: int, n_samples: int
+) -> np.ndarray:
+    """Which genotypes are hidden, bool (n_sites, n_samples), the same whatever the windows.
+
+    Parameters
+    ----------
+    first : int
+        Sites of the contig before these.
+    """
+    key = [seed, zlib.crc32(cohort.encode()), zlib.crc32(contig.encode())]
+    bits = np.random.PCG64(np.random.SeedSequence(key))
+    bits.advance(int(first) * n_samples)  # one step a number, so windows meet the whole contig's
+    return np.random.Generator(bits).random((n_sites, n_samples)) < share
+
+
+def evaluate_window(
+    raw: Path,
+    qc_samples: Path,
+    panel_path: Path,
+    windows: Path | None,
+    number: int | None,
+    out: Path,
+    *,
+    cohort: str,
+    share: float,
+    seed: int,
+    methods: list[str],
+    settings: Beagle,
+) -> dict[str, int]:
+    """Sums over hidden genotypes of one window (or, with `windows` = None, of the whole panel).
+
+    Parameters
+    ----------
+    share : float
+        Share of the called genotypes that are hidden.
+    methods : list
+        ``mode``, ``beagle``.
+    out : Path
+        .npz: `maf`, float64 (n_methods, n_classes, 9), and `samples`, float64
+        (n_methods, n_samples, 9), sums in the order of `SUMS`.
+
+    Returns
+    -------
+    dict
+        Number of sites and of hidden genotypes.
+    """
+    panel, _ = load_panel(panel_path)
+    n_samples = int((read_table(qc_samples).keep == "yes").sum())
+    by_maf = np.zeros((len(methods), len(MAF_BOUNDS) - 1, len(SUMS)))
+    by_sample = np.zeros((len(methods), n_samples, len(SUMS)))
+    chosen = plan_windows(panel)[0] if windows is None else [read_windows(windows)[number - 1]]
+    begins = dict(zip(panel.chrom[::-1], np.arange(len(panel))[::-1], strict=True))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for window in chosen:
+        genotypes = window_genotypes(raw, qc_samples, panel, window)
+        before = window.start - begins[window.contig]
+        mask = hidden(share, seed, cohort, window.contig, before, *genotypes.shape)
+        mask &= genotypes != MISSING
+        sites = panel.iloc[window.start : window.stop]
+        shown = np.where(mask, MISSING, genotypes).astype(np.int8)
+        # Flanks help to impute; only the window's own sites are counted.
+        mask[: window.first - window.start] = False
+        mask[window.last - window.start :] = False
+        for index, method in enumerate(methods):
+            called, dosage = _impute(shown, sites, method, window, settings, out.parent)
+            _add(by_maf[index], by_sample[index], genotypes, called, dosage, mask, sites)
+    write_npz(out, maf=by_maf, samples=by_sample)
+    return {"sites": sum(w.last - w.first for w in chosen), "hidden": int(by_maf[0, :, 0].sum())}
+
+
+def _impute(shown, sites, method: str, window: Window, settings: Beagle, folder: Path):
+    if method == "mode":
+        mode = np.broadcast_to(sites["mode"].to_numpy(np.int8)[:, None], shown.shape)
+        return mode, mode.astype(np.float32)
+    called, dosage, _ = fill_window(shown, sites, window.contig, settings, folder)
+    return called, dosage
+
+
+def _add(by_maf, by_sample, truth, called, dosage, mask, sites) -> None:
+    maf = np.minimum(sites.af, 1 - sites.af).to_numpy()
+    bins = np.clip(np.searchsorted(MAF_BOUNDS, maf, side="right") - 1, 0, len(MAF_BOUNDS) - 2)
+    row, sample = np.nonzero(mask)
+    t, g = truth[row, sample].astype(np.float64), called[row, sample]
+    d = dosage[row, sample].astype(np.float64)
+    right, carrier = t == g, (t > 0) | (g > 0)
+    values = [np.ones(len(t)), right, carrier, carrier & right, t, d, t * t, d * d, t * d]
+    for k, value in enumerate(values):
+        by_maf[:, k] += np.bincount(bins[row], value, len(by_maf))
+        by_sample[:, k] += np.bincount(sample, value, len(by_sample))
+
+
+def summarize_evaluation(
+    parts: dict[str, list[Path]], samples: dict[str, Path], methods: list[str], out: Path
+) -> pd.DataFrame:
+    """Add the windows up and write `impute/evaluation.tsv`.
+
+    Parameters
+    ----------
+    parts : dict
+        By cohort the files of `evaluate_window`.
+    samples : dict
+        By cohort `qc/{cohort}.samples.tsv`.
+
+    Returns
+    -------
+    DataFrame
+        `cohort`, `method`, `by` (``all``, ``common``: MAF of at least 0.05, ``maf``, ``sample``),
+        `value` (the class or the sample), `hidden` (genotypes), `concordance`,
+        `nonref_concordance` (over genotypes that carry ALT in truth or as imputed, so that
+        the many 0/0 do not hide errors), `dosage_r2` (squared Pearson correlation over the
+        hidden genotypes). NA where nothing was hidden or nothing varies.
+    """
+    common = MAF_BOUNDS.index(0.05)
+    labels = [f"{a:g}-{b:g}" for a, b in pairwise(MAF_BOUNDS)]
+    rows = []
+    for cohort, paths in parts.items():
+        loaded = [np.load(path) for path in paths]
+        by_maf = sum(part["maf"] for part in loaded)
+        by_sample = sum(part["samples"] for part in loaded)
+        table = read_table(samples[cohort])
+        names = table["sample"][table.keep == "yes"].tolist()
+        for k, method in enumerate(methods):
+            start = cohort, method
+            rows.append((*start, "all", "all", *measures(by_maf[k].sum(axis=0))))
+            rows.append((*start, "common", "0.05-0.5", *measures(by_maf[k, common:].sum(axis=0))))
+            for by, names_of, sums in (("maf", labels, by_maf[k]), ("sample", names, by_sample[k])):
+                rows += [
+                    (*start, by, name, *measures(line))
+                    for name, line in zip(names_of, sums, strict=True)
+                ]
+    measured = ["hidden", "concordance", "nonref_concordance", "dosage_r2"]
+    table = pd.DataFrame(rows, columns=["cohort", "method", "by", "value", *measured])
+    write_table(out, table)
+    return table
+
+
+def measures(sums: np.ndarray) -> tuple[int, float, float, float]:
+    """Hidden genotypes, concordance, non-reference concordance and dosage r2 of nine `SUMS`."""
+    n, right, carriers, carriers_right, t, d, tt, dd, td = sums
+    variance = (n * tt - t * t) * (n * dd - d * d)
+    covariance = n * td - t * d
+    return (
+        int(n),
+        right / n if n else np.nan,
+        carriers_right / carriers if carriers else np.nan,
+        covariance**2 / variance if variance > 0 else np.nan,
+    )

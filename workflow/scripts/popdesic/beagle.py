@@ -1,0 +1,336 @@
+"""Imputation by Beagle 5 (Browning et al. 2018, 2021), one window of one cohort a run.
+
+Beagle gets one contig, which it is told to be `1`, with rows of the panel as identifiers and
+samples by number: no name of a file can trip it, and `chr1` in one file meets `1` in another.
+A reference is cut down to the sites of the window before Beagle sees it. What Beagle cannot do is
+filled with the panel's most frequent genotype and counted: windows with one position, a single
+sample without a reference, sites without any call. Called genotypes come back as they went in.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from isal import igzip
+
+from .bgzf import find_compression
+from .encode import match_sites, place_rows
+from .errors import UserError
+from .genotypes import MISSING, pack_bed, unpack_bed
+from .impute import Window, contig_names, read_windows
+from .panel import is_ambiguous, load_panel
+from .results import read_table, write_npy
+from .store import open_bed, read_bim, read_fam, write_json
+
+logger = logging.getLogger("popdesic")
+
+_META = b"##fileformat=VCFv4.2\n##contig=<ID=1>\n"
+_META += b'##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">\n'
+_COLUMNS = b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
+#: Text of a genotype by its value; MISSING is the last.
+_CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
+#: Beagle estimates distances between positions, so fewer than two make it stop.
+LEAST_POSITIONS = 2
+_TAIL_LINES = 4
+
+
+@dataclass(frozen=True)
+class Beagle:
+    """How Beagle runs, and its genetic map and phased reference for the contig at hand."""
+
+    threads: int = 1
+    memory_mb: int = 4000
+    seed: int = 1
+    reference: Path | None = None
+    map: Path | None = None
+
+
+def require_beagle() -> None:
+    """Raise a UserError where the command is missing."""
+    if shutil.which("beagle") is None:
+        raise UserError(
+            "impute.method or impute.evaluate_methods asks for Beagle, but there is no command "
+            "'beagle' on PATH; install it (apt-get install beagle, or bioconda's beagle) or set "
+            "impute.method to 'mode'."
+        )
+
+
+def impute_window(
+    raw: Path,
+    qc_samples: Path,
+    panel_path: Path,
+    windows: Path,
+    number: int,
+    out: Path,
+    settings: Beagle,
+) -> dict:
+    """Impute one window of a cohort: {out}.npy and {out}.json.
+
+    Parameters
+    ----------
+    raw, qc_samples, panel_path : Path
+        As in `encode.encode_cohort`.
+    windows, number : Path, int
+        `impute/windows.tsv` and the row of it, from 1.
+    out : Path
+        Prefix. The .npy holds .bed rows of the window's sites in panel order, uint8
+        (n_sites, ceil(n_samples / 4)), without a missing genotype.
+
+    Returns
+    -------
+    dict
+        Counts: sites, missing genotypes, those that Beagle filled and those that took the mode.
+
+    Raises
+    ------
+    UserError
+        Beagle is missing or stopped.
+    """
+    panel, digest = load_panel(panel_path)
+    window = read_windows(windows)[number - 1]
+    genotypes = window_genotypes(raw, qc_samples, panel, window)
+    sites = panel.iloc[window.start : window.stop]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    filled, _, by_beagle = fill_window(genotypes, sites, window.contig, settings, out.parent)
+    core = slice(window.first - window.start, window.last - window.start)
+    missing = genotypes[core] == MISSING
+    counts = {
+        "sites": window.last - window.first,
+        "missing": int(missing.sum()),
+        "filled_by_beagle": int((missing & by_beagle[core]).sum()),
+        "filled_with_mode": int((missing & ~by_beagle[core]).sum()),
+    }
+    write_npy(Path(f"{out}.npy"), pack_bed(filled[core]))
+    write_json(Path(f"{out}.json"), {"panel": digest, "contig": window.contig, "counts": counts})
+    return counts
+
+
+def window_genotypes(
+    raw: Path, qc_samples: Path, panel: pd.DataFrame, window: Window
+) -> np.ndarray:
+    """Called genotypes of a cohort's kept samples at a window's sites and flanks, int8."""
+    fam = read_fam(raw)
+    kept = np.flatnonzero(read_table(qc_samples).keep.to_numpy() == "yes")
+    part = panel.iloc[window.start : window.stop]
+    rows, swapped, _ = match_sites(read_bim(raw), part)
+    placed = place_rows(open_bed(raw), len(fam), kept, rows, swapped)
+    return unpack_bed(placed, len(kept))
+
+
+def fill_window(
+    genotypes: np.ndarray, sites: pd.DataFrame, contig: str, settings: Beagle, folder: Path
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fill the missing genotypes of consecutive panel sites of one contig.
+
+    With a reference, the sites that it shares with the panel are imputed from it, also those that
+    the cohort has not; what it does not hold is imputed from the cohort alone.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (n_sites, n_samples)
+        0, 1, 2 or MISSING.
+    sites : DataFrame
+        `pos`, `ref`, `alt`, `mode` of the panel.
+    folder : Path
+        Where temporary files may lie.
+
+    Returns
+    -------
+    filled : int8 array, (n_sites, n_samples)
+        No value is missing; called ones are as given.
+    dosage : float32 array, (n_sites, n_samples)
+        Expected ALT alleles; Beagle states fractions at sites that only the reference has.
+    by_beagle : bool array, (n_sites, 1)
+        Sites that Beagle filled; the mode fills the others.
+    """
+    missing = genotypes == MISSING
+    mode = sites["mode"].to_numpy(np.int8)[:, None]
+    filled = np.where(missing, mode, genotypes)
+    dosage = filled.astype(np.float32)
+    done = ~missing.any(axis=1)
+    by_beagle = np.zeros(len(sites), bool)
+    if done.all():
+        return filled, dosage, by_beagle[:, None]
+    require_beagle()
+    runs = [settings.reference, None] if settings.reference else [None]
+    for reference in runs:
+        with tempfile.TemporaryDirectory(prefix=".beagle.", dir=folder) as temporary:
+            called, doses, found = _run(
+                genotypes, sites, contig, settings, reference, Path(temporary)
+            )
+        new = found & ~done
+        filled[new] = np.where(missing[new], called[new], genotypes[new])
+        dosage[new] = np.where(missing[new], doses[new], genotypes[new])
+        by_beagle |= new
+        done |= new
+        if done.all():
+            break
+    if not done.all():
+        logger.info("%s: the mode fills %d sites that Beagle cannot", contig, int((~done).sum()))
+    return filled, dosage, by_beagle[:, None]
+
+
+def _run(genotypes, sites, contig, settings, reference, folder: Path):
+    """One run of Beagle; genotypes, doses and which sites it has dealt with (perhaps none)."""
+    called = np.zeros_like(genotypes)
+    doses = np.zeros(genotypes.shape, np.float32)
+    found = np.zeros(len(sites), bool)
+    some = (genotypes != MISSING).any(axis=1)
+    swapped = np.zeros(len(sites), bool)
+    arguments = [f"gt={folder}/target.vcf", f"out={folder}/out", f"seed={settings.seed}"]
+    arguments += [f"nthreads={settings.threads}"]
+    if reference is None:
+        given = some
+        if genotypes.shape[1] < 2:
+            return called, doses, found
+    else:
+        within, swapped = _cut_reference(reference, sites, contig, folder / "reference.vcf")
+        given = some & within
+        impute = "true" if (within & ~some).any() else "false"
+        arguments += [f"ref={folder}/reference.vcf", f"impute={impute}"]
+    positions = sites.pos.to_numpy()[given]
+    if len(np.unique(positions)) < LEAST_POSITIONS:
+        logger.info(
+            "%s%s: %d sites at fewer than two positions, so Beagle is not run",
+            contig,
+            f" in {reference}" if reference else "",
+            int(given.sum()),
+        )
+        return called, doses, found
+    if settings.map and _cut_map(settings.map, contig, folder / "map.txt"):
+        arguments.append(f"map={folder}/map.txt")
+    _write_target(folder / "target.vcf", genotypes, sites, given, swapped)
+    _call(arguments, settings, contig)
+    _read_output(folder / "out.vcf.gz", called, doses, found)
+    called[swapped] = 2 - called[swapped]
+    doses[swapped] = 2 - doses[swapped]
+    return called, doses, found
+
+
+def _write_target(path: Path, genotypes, sites, given, swapped) -> None:
+    pos, ref, alt = sites.pos.to_numpy(), sites.ref.to_numpy(), sites.alt.to_numpy()
+    names = "".join(f"\tS{k}" for k in range(genotypes.shape[1])).encode()
+    with open(path, "wb") as file:
+        file.write(_META + _COLUMNS + names + b"\n")
+        for row in np.flatnonzero(given):
+            values = genotypes[row]
+            alleles = f"{ref[row]}\t{alt[row]}"
+            if swapped[row]:
+                values = np.where(values == MISSING, MISSING, 2 - values)
+                alleles = f"{alt[row]}\t{ref[row]}"
+            file.write(f"1\t{pos[row]}\t{row}\t{alleles}\t.\tPASS\t.\tGT".encode())
+            file.write(_CALLS[values].tobytes() + b"\n")
+
+
+def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Write the reference's records of these sites; which they are, and which are swapped.
+
+    Raises
+    ------
+    UserError
+        The reference is no VCF, is not phased or has missing genotypes.
+    """
+    ref, alt = sites.ref.str.upper().to_numpy(), sites.alt.str.upper().to_numpy()
+    row_of = {key: k for k, key in enumerate(zip(sites.pos.to_numpy(), ref, alt, strict=True))}
+    ambiguous = is_ambiguous(ref, alt)
+    within, swapped = np.zeros(len(sites), bool), np.zeros(len(sites), bool)
+    names = {name.encode() for name in contig_names(contig)}
+    opener = open if find_compression(path) == "none" else igzip.open
+    with opener(path, "rb") as lines, open(out, "wb") as file:
+        for n_line, line in enumerate(lines, 1):
+            if line.startswith(b"#CHROM"):
+                n_samples = line.count(b"\t") - 8
+                header = "".join(f"\tR{k}" for k in range(n_samples)).encode()
+                file.write(_META + _COLUMNS + header + b"\n")
+                continue
+            if n_line == 1 and not line.startswith(b"##fileformat=VCF"):
+                raise UserError(
+                    f"{path} (impute.reference) is not a VCF file; give a phased VCF or VCF.gz."
+                )
+            if line.startswith(b"#") or line.split(b"\t", 1)[0] not in names:
+                continue
+            _, pos, _, a, b, _, _, _, keys, calls = line.rstrip(b"\r\n").split(b"\t", 9)
+            key = int(pos), a.decode().upper(), b.decode().upper()
+            row = row_of.get(key)
+            turned = row is None
+            row = row_of.get((key[0], key[2], key[1])) if turned else row
+            if row is None or within[row] or (turned and ambiguous[row]):
+                continue
+            if keys != b"GT":
+                calls = b"\t".join(call.split(b":", 1)[0] for call in calls.split(b"\t"))
+            if b"/" in calls or b"." in calls:
+                what = "is not phased" if b"/" in calls else "has a missing genotype"
+                raise UserError(
+                    f"{path}, line {n_line}: the record at {contig}:{key[0]} {what}, but the "
+                    "reference of an imputation is phased and complete; phase it first or set "
+                    "impute.reference to another file."
+                )
+            within[row], swapped[row] = True, turned
+            file.write(b"1\t%d\t%d\t%s\t%s\t.\tPASS\t.\tGT\t%s\n" % (key[0], row, a, b, calls))
+    return within, swapped
+
+
+def _cut_map(path: Path, contig: str, out: Path) -> bool:
+    """Write this contig's lines of a PLINK map; whether Beagle can use them (two at least)."""
+    names = set(contig_names(contig))
+    lines = []
+    for n_line, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        words = line.split()
+        if words and words[0] in names:
+            if len(words) != 4:
+                raise UserError(
+                    f"{path}, line {n_line}: a genetic map has four columns (chromosome, "
+                    f"identifier, centimorgans, position), here are {len(words)}; correct it."
+                )
+            lines.append(f"1 . {words[2]} {words[3]}\n")
+    out.write_text("".join(lines))
+    if len(lines) < LEAST_POSITIONS:
+        logger.info("%s: not in %s, so one centimorgan a megabase is assumed", contig, path)
+    return len(lines) >= LEAST_POSITIONS
+
+
+def _call(arguments: list[str], settings: Beagle, contig: str) -> None:
+    # The variable reaches Java whatever the wrapper script passes on.
+    environment = os.environ | {"_JAVA_OPTIONS": f"-Xmx{settings.memory_mb}m"}
+    done = subprocess.run(["beagle", *arguments], env=environment, capture_output=True, text=True)
+    text = done.stdout + done.stderr
+    if done.returncode == 0:
+        return
+    if "OutOfMemoryError" in text:
+        raise UserError(
+            f"Beagle ran out of memory on contig '{contig}'; raise impute.memory_mb (now "
+            f"{settings.memory_mb}) or set impute.window_mb to cut the contig into windows."
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith("ERROR") or "Exception" in line]
+    reason = " / ".join(told[:1] or lines[-_TAIL_LINES:])
+    raise UserError(f"Beagle stopped on contig '{contig}': {reason}.")
+
+
+def _read_output(path: Path, called: np.ndarray, doses: np.ndarray, found: np.ndarray) -> None:
+    """Read Beagle's VCF into rows given by its identifiers."""
+    n_samples = called.shape[1]
+    with igzip.open(path, "rb") as lines:
+        for line in lines:
+            if line.startswith(b"#"):
+                continue
+            *fixed, keys, calls = line.rstrip(b"\r\n").split(b"\t", 9)
+            row = int(fixed[2])
+            found[row] = True
+            if keys == b"GT" and len(calls) == 4 * n_samples - 1:
+                letters = np.frombuffer(calls + b"\t", np.uint8).reshape(n_samples, 4)
+                called[row] = letters[:, 0] + letters[:, 2] - 2 * ord("0")
+                doses[row] = called[row]
+                continue
+            fields = [call.split(b":") for call in calls.split(b"\t")]
+            called[row] = [int(f[0][:1]) + int(f[0][-1:]) for f in fields]
+            at = keys.split(b":").index(b"DS") if b"DS" in keys.split(b":") else -1
+            doses[row] = [float(f[at]) for f in fields] if at >= 0 else called[row]

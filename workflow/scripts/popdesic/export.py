@@ -1,0 +1,328 @@
+"""Files for other tools: the panel as VCF and VCF-Zarr, matrices, components, trees."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from .bgzf import BGZF_END
+from .distance import Distances
+from .errors import UserError
+from .genotypes import MISSING, unpack_bed
+from .panel import load_panel
+from .qc import chunks
+from .results import read_table
+from .store import atomic_path, open_bed, read_fam
+
+#: Sites taken at a time, and those of one chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
+CHUNK_SITES = 1_000
+CHUNK_SAMPLES = 10_000
+_BLOCK_BYTES = 65_280  # what bgzip itself puts into a block
+_CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
+_ZARR_VERSION = "0.4"
+
+
+def panel_genotypes(prefixes: list[Path]) -> Iterator[tuple[int, np.ndarray]]:
+    """First site and int8 (n_sites, n_samples) genotypes of consecutive runs of panel sites.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        `cohorts/{cohort}/genotypes` in sample order, all on the same panel.
+    """
+    sizes = [len(read_fam(prefix)) for prefix in prefixes]
+    beds = [open_bed(prefix) for prefix in prefixes]
+    for first, last in chunks(len(beds[0]), CHUNK_SITES):
+        parts = [
+            unpack_bed(np.ascontiguousarray(bed[first:last]), size)
+            for bed, size in zip(beds, sizes, strict=True)
+        ]
+        yield first, np.concatenate(parts, axis=1)
+
+
+def sample_names(prefixes: list[Path]) -> list[str]:
+    """Names of all samples, in sample order."""
+    return [name for prefix in prefixes for name in read_fam(prefix)["sample"]]
+
+
+# --- VCF ------------------------------------------------------------------------------------
+
+
+class BgzfWriter:
+    """Writes BGZF blocks (SAM specification, section 4.1): what bgzip and tabix read."""
+
+    def __init__(self, file) -> None:
+        self._file, self._waiting = file, bytearray()
+
+    def write(self, data: bytes) -> None:
+        self._waiting += data
+        while len(self._waiting) >= _BLOCK_BYTES:
+            self._block(bytes(self._waiting[:_BLOCK_BYTES]))
+            del self._waiting[:_BLOCK_BYTES]
+
+    def close(self) -> None:
+        if self._waiting:
+            self._block(bytes(self._waiting))
+        self._file.write(BGZF_END)
+
+    def _block(self, data: bytes) -> None:
+        packer = zlib.compressobj(4, zlib.DEFLATED, -15)
+        body = packer.compress(data) + packer.flush()
+        # gzip header with the BC field, whose value is the block's size less one.
+        head = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0"
+        self._file.write(head + struct.pack("<H", len(body) + 25) + body)
+        self._file.write(struct.pack("<II", zlib.crc32(data), len(data)))
+
+
+def export_vcf(prefixes: list[Path], panel_path: Path, out: Path) -> None:
+    """Write the called genotypes of all cohorts on the panel as a bgzipped VCF 4.2."""
+    panel, digest = load_panel(panel_path)
+    lines = ["##fileformat=VCFv4.2", f"##popdesic_panel={digest}"]
+    lines += [f"##contig=<ID={contig}>" for contig in dict.fromkeys(panel.chrom)]
+    lines.append('##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">')
+    columns = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
+    lines.append("\t".join([*columns, *sample_names(prefixes)]))
+    fixed = panel[["chrom", "pos", "id", "ref", "alt"]].astype(str)
+    starts = ["\t".join([*row, ".", "PASS", ".", "GT"]).encode() for row in fixed.to_numpy()]
+    with atomic_path(out) as temporary, open(temporary, "wb") as file:
+        writer = BgzfWriter(file)
+        writer.write("\n".join([*lines, ""]).encode())
+        for first, genotypes in panel_genotypes(prefixes):
+            calls = _CALLS[genotypes]  # MISSING, -1, is the last
+            for k, row in enumerate(calls):
+                writer.write(starts[first + k] + row.tobytes() + b"\n")
+        writer.close()
+
+
+# --- VCF-Zarr -------------------------------------------------------------------------------
+
+
+def export_zarr(prefixes: list[Path], panel_path: Path, out: Path) -> None:
+    """Write the same as VCF-Zarr (Czech et al. 2025; Zarr format 2), as bio2zarr lays it out.
+
+    Arrays: `call_genotype` int8 (variants, samples, ploidy) with -1 for missing,
+    `call_genotype_mask`, `call_genotype_phased`, `variant_contig`, `variant_position`,
+    `variant_id`, `variant_allele`, `variant_filter`, `sample_id`, `contig_id`, `filter_id`.
+    The folder takes its name when it is whole.
+    """
+    panel, digest = load_panel(panel_path)
+    names = sample_names(prefixes)
+    temporary = out.with_name(f".{out.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    _write_text(temporary / ".zgroup", {"zarr_format": 2})
+    about = {"vcf_zarr_version": _ZARR_VERSION, "source": "popdesic", "popdesic_panel": digest}
+    _write_text(temporary / ".zattrs", about)
+    contigs = list(dict.fromkeys(panel.chrom))
+    code = {contig: k for k, contig in enumerate(contigs)}
+    alleles = panel[["ref", "alt"]].to_numpy(object)
+    n, m = len(panel), len(names)
+    one = {
+        "variant_contig": (panel.chrom.map(code).to_numpy(np.int32), ["variants"]),
+        "variant_position": (panel.pos.to_numpy(np.int32), ["variants"]),
+        "variant_id": (panel.id.to_numpy(object), ["variants"]),
+        "variant_allele": (alleles, ["variants", "alleles"]),
+        "variant_filter": (np.ones((n, 1), bool), ["variants", "filters"]),
+        "sample_id": (np.array(names, object), ["samples"]),
+        "contig_id": (np.array(contigs, object), ["contigs"]),
+        "filter_id": (np.array(["PASS"], object), ["filters"]),
+    }
+    for name, (array, dimensions) in one.items():
+        chunk = (CHUNK_SITES if dimensions[0] == "variants" else max(1, len(array)),)
+        _zarr_array(temporary / name, array.shape, array.dtype, chunk + array.shape[1:], dimensions)
+        for k, (first, last) in enumerate(chunks(len(array), chunk[0])):
+            key = ".".join([str(k), *("0" for _ in array.shape[1:])])
+            _zarr_chunk(temporary / name / key, array[first:last], chunk + array.shape[1:])
+    dimensions = ["variants", "samples", "ploidy"]
+    tile = (CHUNK_SITES, min(m, CHUNK_SAMPLES))
+    for name, dtype, depth in (
+        ("call_genotype", np.dtype(np.int8), (2,)),
+        ("call_genotype_mask", np.dtype(bool), (2,)),
+        ("call_genotype_phased", np.dtype(bool), ()),
+    ):
+        _zarr_array(
+            temporary / name, (n, m, *depth), dtype, tile + depth, dimensions[: 2 + len(depth)]
+        )
+    for first, genotypes in panel_genotypes(prefixes):
+        missing = genotypes == MISSING
+        calls = np.stack([genotypes == 2, genotypes >= 1], axis=2).astype(np.int8)
+        calls[missing] = -1
+        for j, (left, right) in enumerate(chunks(m, tile[1])):
+            key = f"{first // CHUNK_SITES}.{j}"
+            part = calls[:, left:right]
+            _zarr_chunk(temporary / "call_genotype" / f"{key}.0", part, (*tile, 2))
+            _zarr_chunk(temporary / "call_genotype_mask" / f"{key}.0", part < 0, (*tile, 2))
+            unphased = np.zeros(part.shape[:2], bool)
+            _zarr_chunk(temporary / "call_genotype_phased" / key, unphased, tile)
+    shutil.rmtree(out, ignore_errors=True)
+    temporary.rename(out)
+
+
+def _write_text(path: Path, content: dict) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+def _zarr_array(path: Path, shape, dtype: np.dtype, chunk, dimensions: list[str]) -> None:
+    path.mkdir()
+    text = dtype.kind == "O"
+    about = {
+        "zarr_format": 2,
+        "shape": [int(x) for x in shape],
+        "chunks": [int(x) for x in chunk],
+        "dtype": "|O" if text else dtype.str,
+        "compressor": {"id": "zlib", "level": 4},
+        "fill_value": "" if text else False if dtype.kind == "b" else 0,
+        "order": "C",
+        "filters": [{"id": "vlen-utf8"}] if text else None,
+    }
+    _write_text(path / ".zarray", about)
+    _write_text(path / ".zattrs", {"_ARRAY_DIMENSIONS": dimensions})
+
+
+def _zarr_chunk(path: Path, values: np.ndarray, chunk) -> None:
+    """Chunks at the edge are filled up: in Zarr 2 all have one shape."""
+    if values.shape != tuple(chunk):
+        whole = np.full(chunk, "" if values.dtype == object else 0, values.dtype)
+        whole[tuple(slice(0, size) for size in values.shape)] = values
+        values = whole
+    if values.dtype == object:  # vlen-utf8: count, then length and bytes of each string
+        words = [str(word).encode() for word in values.ravel()]
+        data = struct.pack("<I", len(words))
+        data += b"".join(struct.pack("<I", len(word)) + word for word in words)
+    else:
+        data = np.ascontiguousarray(values).tobytes()
+    path.write_bytes(zlib.compress(data, 4))
+
+
+# --- matrices, components, trees --------------------------------------------------------------
+
+
+def export_mibs(folder: Path, out: Path) -> None:
+    """PLINK's `.mibs` with `.mibs.id`: the share of alleles identical by state, text, square.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/distance`, of a metric with `ibs0.npy`.
+    """
+    squared, called, ibs0 = (np.load(folder / f"{n}.npy") for n in ("squared", "called", "ibs0"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shared = 1 - (squared - 2 * ibs0) / (2 * called)
+    np.fill_diagonal(shared, 1.0)
+    with atomic_path(out) as temporary:
+        np.savetxt(temporary, shared, fmt="%.9g", delimiter="\t")
+    names = read_table(folder / "samples.tsv")["sample"]
+    with atomic_path(Path(f"{out}.id")) as temporary:
+        temporary.write_text("".join(f"0\t{name}\n" for name in names))
+
+
+def export_eigenvec(pca: Path, out: Path) -> None:
+    """PLINK's `.eigenvec` (with a header) of `embedding/pca.tsv`: covariates for --covar."""
+    table = read_table(pca)
+    components = [c for c in table.columns if c.startswith("PC") and c[2:].isdigit()]
+    rows = table[["sample", *components]].assign(family="0")
+    with atomic_path(out) as temporary:
+        rows[["family", "sample", *components]].to_csv(
+            temporary, sep="\t", index=False, header=["#FID", "IID", *components]
+        )
+
+
+def export_phylip(distances: np.ndarray, names: list[str], out: Path) -> None:
+    """A square PHYLIP matrix; names padded to ten characters, longer ones kept (relaxed)."""
+    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(f"{len(names)}\n")
+        for name, row in zip(names, distances, strict=True):
+            file.write(f"{name:<10} {' '.join(f'{d:.9g}' for d in row)}\n")
+
+
+def export_newick(distances: np.ndarray, names: list[str], out: Path) -> None:
+    """The neighbour-joining tree in Newick's format, unrooted."""
+    with atomic_path(out) as temporary:
+        temporary.write_text(neighbor_joining(distances, names) + "\n", "utf-8")
+
+
+def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
+    """Neighbour joining (Saitou and Nei 1987, in the form of Studier and Keppler 1988).
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Symmetric, finite.
+    names : list of str
+
+    Returns
+    -------
+    str
+        Newick; three branches at the root from three samples on. Branches can be slightly negative
+        where the distances fit no tree. Ties are broken by sample order.
+    """
+    labels = [_quoted(name) for name in names]
+    d = np.array(distances, np.float64)
+    while len(labels) > 3:
+        n = len(labels)
+        total = d.sum(axis=1)
+        q = (n - 2) * d - total[:, None] - total[None, :]
+        np.fill_diagonal(q, np.inf)
+        i, j = sorted(divmod(int(q.argmin()), n))
+        a = d[i, j] / 2 + (total[i] - total[j]) / (2 * (n - 2))
+        new = (d[i] + d[j] - d[i, j]) / 2
+        labels[i] = f"({labels[i]}:{a:.9g},{labels[j]}:{d[i, j] - a:.9g})"
+        d[i], d[:, i] = new, new
+        d[i, i] = 0.0
+        # The last one moves into the gap: no matrix is copied.
+        last = n - 1
+        labels[j] = labels[last]
+        d[j], d[:, j] = d[last].copy(), d[:, last].copy()
+        d[j, j] = 0.0
+        labels.pop()
+        d = d[:last, :last]
+    if len(labels) == 3:
+        x, y, z = d[0, 1], d[0, 2], d[1, 2]
+        lengths = (x + y - z) / 2, (x + z - y) / 2, (y + z - x) / 2
+    else:
+        lengths = tuple(d[0, 1] / 2 for _ in labels) if len(labels) == 2 else ()
+    if not lengths:
+        return f"{labels[0]};"
+    return f"({','.join(f'{k}:{v:.9g}' for k, v in zip(labels, lengths, strict=True))});"
+
+
+def _quoted(name: str) -> str:
+    plain = all(letter.isalnum() or letter in "-.+/|" for letter in name)
+    return name if plain else "'" + name.replace("'", "''") + "'"
+
+
+def export_trees_and_matrices(
+    folder: Path, formats: list[str], out: Path, *, metric: str, n_sites: int, min_called: int
+) -> None:
+    """Write those of ``phylip``, ``newick`` and ``mibs`` that are asked for, into `out`.
+
+    Raises
+    ------
+    UserError
+        A pair has too few jointly called sites, so that no tree can be made.
+    """
+    names = list(read_table(folder / "samples.tsv")["sample"])
+    if "mibs" in formats:
+        export_mibs(folder, out / "distance.mibs")
+    if not {"phylip", "newick"} & set(formats):
+        return
+    source = Distances(folder, metric, n_sites, min_called)
+    distances = np.concatenate([block for _, block in source.blocks()])
+    if not np.isfinite(distances).all():
+        i, j = np.argwhere(~np.isfinite(distances))[0]
+        raise UserError(
+            f"{folder}: samples '{names[i]}' and '{names[j]}' share fewer than "
+            f"distance.min_called = {min_called} called sites, so their distance is not known and "
+            "export.formats cannot have 'phylip' or 'newick'; set distance.on_uncomparable to "
+            "'drop'."
+        )
+    if "phylip" in formats:
+        export_phylip(distances, names, out / "distance.phylip")
+    if "newick" in formats:
+        export_newick(distances, names, out / "distance.nwk")

@@ -1,0 +1,168 @@
+"""How well each map keeps the distances it was drawn from: `embedding/quality.tsv`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+from sklearn.metrics import silhouette_score
+
+from .distance import Distances
+from .embedding import umap_coordinates
+from .outcome import UNKNOWN
+from .results import read_table, write_table
+from .sheets import describe_samples
+
+#: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.
+RECALL_AT, TRUST_AT = (5, 15, 50), 15
+#: Samples whose neighbourhoods are looked at; of larger studies evenly spaced ones.
+MAX_ANCHORS = 2_000
+
+Rows = Callable[[np.ndarray], np.ndarray]
+
+
+def choose_anchors(n: int) -> np.ndarray:
+    """Row numbers of at most MAX_ANCHORS samples, evenly spaced in sample order."""
+    return np.unique(np.linspace(0, n - 1, min(n, MAX_ANCHORS)).astype(np.int64))
+
+
+def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str, float]:
+    """Agreement of a map with distances.
+
+    Trustworthiness and continuity as Venna and Kaski (2001) define them, with k = TRUST_AT:
+    trustworthiness falls with samples that are neighbours on the map only, continuity with
+    neighbours that the map has torn apart. Recall is the share of the k nearest by distance that
+    are among the k nearest on the map. Each is a mean over the anchors; neighbours come from all
+    samples. Of equally near samples the first in sample order is the nearer one.
+
+    Parameters
+    ----------
+    points : float64 array, (n_samples, n_axes)
+    rows : callable
+        Distances (len(which), n_samples) of the samples `which` to all.
+    anchors : int array
+        Rows to look at.
+
+    Returns
+    -------
+    dict
+        `trustworthiness`, `continuity`, `recall_{k}`, `rank_correlation` (Spearman, all pairs of
+        an anchor and another sample); NaN where the study is too small for k, or where all
+        distances or all points agree.
+    """
+    n = len(points)
+    recalled = dict.fromkeys(RECALL_AT, 0)
+    intruders = lost = 0
+    correlations = []
+    for anchor in anchors:
+        others = np.delete(np.arange(n), anchor)
+        far = rows(np.array([anchor]))[0][others]
+        drawn = np.sqrt(((points[others] - points[anchor]) ** 2).sum(axis=1))
+        far_order, drawn_order = np.argsort(far, kind="stable"), np.argsort(drawn, kind="stable")
+        far_rank, drawn_rank = _places(far_order), _places(drawn_order)
+        for k in RECALL_AT:
+            recalled[k] += int((far_rank[drawn_order[:k]] <= k).sum())
+        intruders += int(np.maximum(far_rank[drawn_order[:TRUST_AT]] - TRUST_AT, 0).sum())
+        lost += int(np.maximum(drawn_rank[far_order[:TRUST_AT]] - TRUST_AT, 0).sum())
+        correlations.append(_correlation(rankdata(far), rankdata(drawn)))
+    scale = len(anchors) * TRUST_AT * (2 * n - 3 * TRUST_AT - 1) / 2
+    fits = n / 2 > TRUST_AT
+    found = {
+        "trustworthiness": 1 - intruders / scale if fits else np.nan,
+        "continuity": 1 - lost / scale if fits else np.nan,
+    }
+    for k in RECALL_AT:
+        found[f"recall_{k}"] = recalled[k] / (k * len(anchors)) if k < n - 1 else np.nan
+    found["rank_correlation"] = float(np.mean(correlations)) if correlations else np.nan
+    return found
+
+
+def _places(order: np.ndarray) -> np.ndarray:
+    """Place of each sample, from 1."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(1, len(order) + 1)
+    return places
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    a, b = a - a.mean(), b - b.mean()
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(a @ b / norm) if norm > 0 else np.nan
+
+
+def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
+    """Mean silhouette of the labels on the map; samples without one are left out.
+
+    NaN where there are fewer than two labels, or one for every sample.
+    """
+    known = ~labels.isin(UNKNOWN).to_numpy()
+    chosen = np.flatnonzero(known)
+    chosen = chosen[choose_anchors(len(chosen))] if len(chosen) else chosen
+    names = labels.to_numpy()[chosen]
+    if not 2 <= len(set(names)) < len(names):
+        return float("nan")
+    return float(silhouette_score(points[chosen], names))
+
+
+def measure_maps(
+    embedding: Path,
+    distances: Distances,
+    lengths: dict[tuple[str, str], Path],
+    order: Path,
+    sheet: Path,
+    *,
+    label: str,
+    umap: dict,
+    out: Path,
+) -> pd.DataFrame:
+    """Quality of all maps of a study, their first two axes, beside two without any geodesic.
+
+    Every map is measured against the plain distances (`against` is ``distance``), the maps of a
+    geodesic against that geodesic too. `umap.distance` is a UMAP of the plain distances with the
+    same parameters: the twin that a geodesic has to beat.
+
+    Parameters
+    ----------
+    lengths : dict
+        Geodesic matrix by (space, alpha).
+    label : str
+        Column of the sample sheet for the silhouette; missing columns give NaN.
+    umap : dict
+        `neighbors`, `min_dist` and `seed` of the study's UMAPs.
+    """
+    samples = describe_samples(order, sheet)
+    labels = samples[label] if label in samples else pd.Series(["NA"] * len(samples))
+    plain = np.concatenate([block for _, block in distances.blocks()])
+    maps = [("pca", "-", "-", _points(embedding / "pca.tsv", "PC"))]
+    maps.append(("umap.distance", "-", "-", umap_coordinates(plain, **umap)))
+    for space, alpha in lengths:
+        for method, stem in (("pcoa", "PCo"), ("umap", "UMAP")):
+            path = embedding / f"{method}.{space}.alpha{alpha}.tsv"
+            maps.append((method, space, alpha, _points(path, stem)))
+    anchors = choose_anchors(len(samples))
+    table = []
+    for method, space, alpha, points in maps:
+        references = {"distance": plain}
+        if (space, alpha) in lengths:
+            references["geodesic"] = np.load(lengths[space, alpha], mmap_mode="r")
+        silhouette = measure_silhouette(points, labels)
+        for against, matrix in references.items():
+            about = {"map": method, "space": space, "alpha": alpha, "against": against}
+            measured = measure_map(points, matrix.__getitem__, anchors)
+            table.append(about | measured | {"silhouette": silhouette, "samples": len(anchors)})
+    result = pd.DataFrame(table)
+    write_table(out, result)
+    return result
+
+
+def _points(path: Path, stem: str) -> np.ndarray:
+    """First two axes of a map, (n_samples, 2); a map of one axis has zeros for the second."""
+    table = read_table(path)
+    points = np.zeros((len(table), 2))
+    for axis in range(2):
+        if f"{stem}{axis + 1}" in table:
+            points[:, axis] = table[f"{stem}{axis + 1}"].astype(float)
+    return points

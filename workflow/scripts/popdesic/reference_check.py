@@ -1,0 +1,96 @@
+"""Whether a cohort's REF alleles are those of a genome: wrong builds and strands show here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from isal import igzip
+
+from .bgzf import find_compression
+from .errors import UserError
+from .panel import canonical_contig
+from .store import read_bim, write_json
+
+logger = logging.getLogger("popdesic")
+
+_COMPLEMENT = np.arange(256, dtype=np.uint8)
+_COMPLEMENT[list(b"ACGT")] = list(b"TGCA")
+#: A larger share of sites whose alleles the genome has not is said aloud.
+MANY = 0.01
+COUNTS = ["ref_is_reference", "alt_is_reference", "on_other_strand", "neither", "not_in_reference"]
+
+
+def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """Name (up to the first blank) and upper-case bytes of each sequence, one at a time.
+
+    Raises
+    ------
+    UserError
+        The file is not FASTA.
+    """
+    opener = open if find_compression(path) == "none" else igzip.open
+    name, parts = None, []
+    with opener(path, "rb") as lines:
+        for n_line, line in enumerate(lines, 1):
+            if line.startswith(b">"):
+                if name is not None:
+                    yield name, np.frombuffer(b"".join(parts).upper(), np.uint8)
+                name, parts = (line[1:].split() or [b""])[0].decode(), []
+            elif name is None:
+                raise UserError(
+                    f"{path}, line {n_line}: a FASTA file starts with '>' and a contig's name; "
+                    "correct qc.fasta."
+                )
+            else:
+                parts.append(line.strip())
+    if name is not None:
+        yield name, np.frombuffer(b"".join(parts).upper(), np.uint8)
+
+
+def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:
+    """Compare the alleles of a cohort's raw sites with a genome and write the counts as JSON.
+
+    Every site is counted once: REF is the genome's base; ALT is (swapped alleles, which the panel
+    turns); one of them is on the other strand (and neither here); neither; or the genome has no
+    such position. At A/T and C/G sites the strand cannot be told.
+
+    Returns
+    -------
+    dict
+        The counts, by the names of `COUNTS`.
+    """
+    bim = read_bim(prefix)
+    ref, alt = (
+        np.frombuffer("".join(bim[column].str.upper()).encode(), np.uint8)
+        for column in ("ref", "alt")
+    )
+    contigs = bim.chrom.map(canonical_contig).to_numpy()
+    pos = bim.pos.to_numpy()
+    counts = dict.fromkeys(COUNTS, 0)
+    found = np.zeros(len(bim), bool)
+    for name, sequence in read_fasta(fasta):
+        here = np.flatnonzero((contigs == canonical_contig(name)) & ~found & (pos <= len(sequence)))
+        if not len(here):
+            continue
+        found[here] = True
+        base, a, b = sequence[pos[here] - 1], ref[here], alt[here]
+        same, swapped = base == a, base == b
+        strand = (_COMPLEMENT[base] == a) | (_COMPLEMENT[base] == b)
+        kinds = np.select([same, swapped, strand], [0, 1, 2], 3)
+        for k, count in enumerate(np.bincount(kinds, minlength=4)):
+            counts[COUNTS[k]] += int(count)
+    counts["not_in_reference"] = int((~found).sum())
+    wrong = counts["on_other_strand"] + counts["neither"] + counts["not_in_reference"]
+    if wrong > MANY * len(bim):
+        logger.warning(
+            "%d of %d sites have alleles that %s has not there: is it the genome build of these "
+            "data?",
+            wrong,
+            len(bim),
+            fasta,
+        )
+    write_json(out, {"fasta": fasta.name, "counts": counts})
+    return counts

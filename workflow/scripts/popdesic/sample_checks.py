@@ -1,0 +1,222 @@
+"""Checks of one cohort's samples beyond their call rate: heterozygosity, sex, pedigree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .backend.genotype_cpu import add_by_sample
+from .genotypes import MISSING, unpack_bed
+from .panel import canonical_contig
+from .store import open_bed, read_bim
+
+#: Sites of one pass.
+CHUNK_SITES = 4_096
+#: Smallest population in which heterozygosity has an outlier.
+LEAST_SAMPLES = 5
+#: Sites of X that tell the sexes apart, at least, and their smallest minor allele frequency.
+LEAST_X_SITES, X_MAF = 20, 0.05
+#: PLINK's bounds of the inbreeding coefficient on X: females below, males above.
+FEMALE_BELOW, MALE_ABOVE = 0.2, 0.8
+#: Columns that `check_samples` gives, and the filters in the order in which they act.
+COLUMNS = ["het_sd", "x_f", "sex_from_x", "mendel_sites", "mendel_errors", "left_out"]
+FILTERS = [
+    "qc.min_sample_call_rate",
+    "qc.max_heterozygosity_sd",
+    "qc.sex_mismatch",
+    "qc.max_mendel_rate",
+]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What is known of the samples, and the limits; the defaults leave nobody out.
+
+    Attributes
+    ----------
+    sexes : dict
+        M or F by sample.
+    parents : dict
+        (father, mother) by child; a name that is no sample of the cohort is not known.
+    x_contigs, other_contigs : list of str
+        Contigs of the X chromosome; further ones that obey no autosomal inheritance.
+    max_heterozygosity_sd : float
+        Largest deviation from the population's median, in robust standard deviations; 0: any.
+    sex_mismatch : {'report', 'drop'}
+    max_mendel_rate : float
+        Largest share of impossible genotypes among those of a child and its parents.
+    """
+
+    sexes: dict[str, str] = field(default_factory=dict)
+    parents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    x_contigs: tuple[str, ...] = ()
+    other_contigs: tuple[str, ...] = ()
+    max_heterozygosity_sd: float = 0.0
+    sex_mismatch: str = "report"
+    max_mendel_rate: float = 1.0
+
+
+def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.DataFrame:
+    """Fill in the columns `COLUMNS` of a cohort's sample table and set `keep`.
+
+    Parameters
+    ----------
+    prefix : Path
+        Stem of the raw .bed, .bim and .fam.
+    samples : DataFrame
+        `sample`, `population`, `heterozygosity`, `keep` (after the call rate alone).
+
+    Returns
+    -------
+    DataFrame
+        With `het_sd` (deviation of the heterozygosity, see `heterozygosity_deviation`), `x_f` (see
+        `x_inbreeding`), `sex_from_x` (M, F or NA), `mendel_sites` (autosomal sites called in the
+        child and a parent), `mendel_errors`, `left_out` (the filter that took the sample, or NA).
+    """
+    names = samples["sample"].tolist()
+    enough = (samples.keep == "yes").to_numpy()
+    contigs = read_bim(prefix).chrom.map(canonical_contig).to_numpy()
+    on_x = np.isin(contigs, [canonical_contig(c) for c in checks.x_contigs])
+    apart = on_x | np.isin(contigs, [canonical_contig(c) for c in checks.other_contigs])
+    rows = open_bed(prefix)
+    heterozygosity = samples.heterozygosity
+    if apart.any():  # one X makes males look inbred
+        heterozygosity = autosomal_heterozygosity(rows, np.flatnonzero(~apart), len(names))
+    het = heterozygosity_deviation(heterozygosity, samples.population, enough)
+    x_f = x_inbreeding(rows, np.flatnonzero(on_x), len(names), enough, samples.population)
+    sex = np.where(x_f < FEMALE_BELOW, "F", np.where(x_f > MALE_ABOVE, "M", "NA"))
+    index = {name: k for k, name in enumerate(names)}
+    trios = [
+        (index[child], index.get(father, -1), index.get(mother, -1))
+        for child, (father, mother) in checks.parents.items()
+        if child in index and (father in index or mother in index)
+    ]
+    sites, errors = mendel_errors(rows, np.flatnonzero(~apart), len(names), trios)
+    stated = np.array([checks.sexes.get(name, "NA") for name in names])
+    wrong_sex = (stated != "NA") & (sex != "NA") & (stated != sex)
+    children = np.isin(np.arange(len(names)), [child for child, _, _ in trios])
+    too_many = children & (errors > checks.max_mendel_rate * np.maximum(sites, 1))
+    limit = checks.max_heterozygosity_sd
+    outlying = np.abs(np.nan_to_num(het)) > limit if limit else np.zeros(len(names), bool)
+    wrong = wrong_sex if checks.sex_mismatch == "drop" else np.zeros(len(names), bool)
+    left_out = np.full(len(names), "NA", object)
+    for reason, lost in reversed(
+        list(zip(FILTERS, (~enough, outlying, wrong, too_many), strict=True))
+    ):
+        left_out[lost] = reason  # the first filter that takes a sample is the one that counts
+    return samples.assign(
+        keep=np.where(left_out == "NA", "yes", "no"),
+        het_sd=het,
+        x_f=x_f,
+        sex_from_x=sex,
+        mendel_sites=np.where(children, sites, np.nan),
+        mendel_errors=np.where(children, errors, np.nan),
+        left_out=left_out,
+    )
+
+
+def autosomal_heterozygosity(rows: np.ndarray, which: np.ndarray, n_samples: int) -> pd.Series:
+    """Share of heterozygous genotypes among each sample's called ones at these rows."""
+    counts = np.zeros((n_samples, 4), np.int64)
+    for first in range(0, len(which), CHUNK_SITES):
+        add_by_sample(np.ascontiguousarray(rows[which[first : first + CHUNK_SITES]]), counts)
+    return pd.Series(counts[:, 1] / np.maximum(counts[:, :3].sum(axis=1), 1))
+
+
+def heterozygosity_deviation(
+    heterozygosity: pd.Series, population: pd.Series, counted: np.ndarray
+) -> np.ndarray:
+    """How far each sample lies from its population's median, in robust standard deviations.
+
+    The standard deviation is 1.4826 times the median absolute deviation, over the samples that
+    are `counted`, bool (n,). NaN in populations of fewer than five of them or without spread.
+    """
+    out = np.full(len(heterozygosity), np.nan)
+    values = heterozygosity.to_numpy(np.float64)
+    for label in population.unique():
+        member = (population == label).to_numpy()
+        known = values[member & counted]
+        if len(known) >= LEAST_SAMPLES:
+            middle = np.median(known)
+            spread = 1.4826 * np.median(np.abs(known - middle))
+            if spread > 0:
+                out[member] = (values[member] - middle) / spread
+    return out
+
+
+def _runs(rows: np.ndarray, which: np.ndarray, n_samples: int):
+    for first in range(0, len(which), CHUNK_SITES):
+        yield unpack_bed(np.ascontiguousarray(rows[which[first : first + CHUNK_SITES]]), n_samples)
+
+
+def x_inbreeding(
+    rows: np.ndarray,
+    which: np.ndarray,
+    n_samples: int,
+    counted: np.ndarray,
+    population: pd.Series,
+) -> np.ndarray:
+    """Inbreeding coefficient of each sample on X: near 1 in males, near 0 in females.
+
+    F = 1 - (heterozygous sites) / (expected ones), the expectation 2 p q summed over the sites at
+    which the sample is called, with frequencies of the samples `counted` of its own population:
+    over several populations at once, females would look inbred. Males are homozygous, which does
+    not shift p. Populations of fewer than five share their frequencies. NaN with fewer than
+    LEAST_X_SITES sites of MAF >= X_MAF.
+    """
+    sizes = population[counted].value_counts()
+    large = sizes.index[sizes >= LEAST_SAMPLES]
+    labels = population.where(population.isin(large), "").to_numpy()
+    observed, expected = np.zeros(n_samples), np.zeros(n_samples)
+    n_sites = np.zeros(n_samples, np.int64)
+    for genotypes in _runs(rows, which, n_samples):
+        for label in np.unique(labels):
+            member = labels == label
+            there = genotypes[:, member]
+            called = there != MISSING
+            of_these = called & counted[member]
+            n = of_these.sum(axis=1)
+            p = np.where(of_these, there, 0).sum(axis=1) / np.maximum(2 * n, 1)
+            common = (np.minimum(p, 1 - p) >= X_MAF) & (n > 1)
+            called, p = called[common], p[common]
+            observed[member] += (there[common] == 1).sum(axis=0)
+            expected[member] += called.T @ (2 * p * (1 - p))
+            n_sites[member] += called.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n_sites >= LEAST_X_SITES, 1 - observed / expected, np.nan)
+
+
+def mendel_errors(
+    rows: np.ndarray, which: np.ndarray, n_samples: int, trios: list[tuple[int, int, int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Genotypes of children that their parents cannot have had.
+
+    Parameters
+    ----------
+    trios : list of (child, father, mother)
+        Sample numbers, -1 for a parent that is not known.
+
+    Returns
+    -------
+    sites, errors : int64 arrays, (n_samples,)
+        Sites called in the child and at least one parent, and the impossible ones among them. A
+        parent that is not called may have passed on either allele.
+    """
+    sites, errors = np.zeros(n_samples, np.int64), np.zeros(n_samples, np.int64)
+    if not trios:
+        return sites, errors
+    child, father, mother = np.array(trios).T
+    for genotypes in _runs(rows, which, n_samples):
+        unknown = np.full((len(genotypes), 1), MISSING, np.int8)
+        padded = np.concatenate([genotypes, unknown], axis=1)  # column -1 is nobody
+        c, f, m = padded[:, child], padded[:, father], padded[:, mother]
+        known = (c != MISSING) & ((f != MISSING) | (m != MISSING))
+        least = (f == 2).astype(np.int8) + (m == 2)
+        most = (f != 0).astype(np.int8) + (m != 0)
+        impossible = known & ((c < least) | (c > most))
+        np.add.at(sites, child, known.sum(axis=0))
+        np.add.at(errors, child, impossible.sum(axis=0))
+    return sites, errors

@@ -1,0 +1,17 @@
+"""Table and figure of the accuracy of imputation."""
+
+from pathlib import Path
+
+from popdesic.accuracy import summarize_evaluation
+from popdesic.figures.imputation import save_accuracy
+from popdesic.log import logged
+
+with logged(snakemake.log[0]):
+    params = snakemake.params
+    table = summarize_evaluation(
+        {cohort: [Path(path) for path in paths] for cohort, paths in params.parts.items()},
+        {c: Path(p) for c, p in zip(params.cohorts, snakemake.input.samples, strict=True)},
+        params.methods,
+        Path(snakemake.output.table),
+    )
+    save_accuracy(table, Path(snakemake.output.svg).with_suffix(""))
