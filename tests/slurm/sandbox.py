@@ -6,8 +6,8 @@ may have. Two partitions share one node: `cpu`, the default, and `gpu`.
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -103,7 +103,10 @@ class Sandbox:
             (self.folder / f"dev/nvidia{k}").symlink_to("/dev/null")
         etc = self.folder / "etc"
         text = SLURM_CONF.format(
-            user=getpass.getuser(), ports=_free_ports(2), folder=self.folder, **self.size
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            ports=_free_ports(2),
+            folder=self.folder,
+            **self.size,
         )
         (etc / "slurm.conf").write_text(text)
         (etc / "gres.conf").write_text(
