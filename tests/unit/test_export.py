@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from popdesic.backend.cpu import CpuBackend
+from popdesic.encode import write_planes
 from popdesic.errors import UserError
 from popdesic.export import (
     export_eigenvec,
+    export_king,
     export_mibs,
     export_newick,
     export_phylip,
@@ -22,7 +25,8 @@ from popdesic.export import (
     export_zarr,
     neighbor_joining,
 )
-from popdesic.store import read_fam
+from popdesic.genotypes import pack_bed
+from popdesic.store import read_fam, write_json
 from popdesic.vcf import stream_sites
 from study import Cohort, make_cohorts, write_raw
 
@@ -280,3 +284,31 @@ def test_a_tree_of_unknown_distances_is_refused(tmp_path):
         export_trees_and_matrices(
             tmp_path / "d", ["phylip"], tmp_path, **(options | {"min_called": 31})
         )
+
+
+@pytest.mark.peer
+@needs("plink2")
+def test_king_is_what_plink2_writes(placed, tmp_path):
+    start = 0
+    for prefix in placed["prefixes"]:
+        names = read_fam(prefix)["sample"].tolist()
+        genotypes = placed["genotypes"][:, start : start + len(names)]
+        start += len(names)
+        mode = np.ones(len(genotypes), np.int64)
+        write_planes(pack_bed(genotypes), len(names), mode, "mode", prefix.parent / "planes.npy")
+        write_json(
+            prefix.parent / "planes.json",
+            {"samples": names, "n_sites": len(genotypes), "panel": "abc"},
+        )
+    out = tmp_path / "kinship.king"
+    export_king([prefix.parent for prefix in placed["prefixes"]], out, CpuBackend(2))
+    vcf = tmp_path / "panel.vcf.gz"
+    export_vcf(placed["prefixes"], placed["panel"], vcf)
+    command = ["plink2", "--vcf", vcf, "--double-id", "--make-king", "square"]
+    command += ["--allow-extra-chr", "--out", tmp_path / "theirs"]
+    subprocess.run(command, check=True, capture_output=True)
+    found, theirs = np.loadtxt(out), np.loadtxt(tmp_path / "theirs.king")
+    off = ~np.eye(len(found), dtype=bool)
+    # both print six digits
+    np.testing.assert_allclose(found[off], theirs[off], rtol=2e-5, atol=1e-6)
+    assert Path(f"{out}.id").read_text().split()[1:] == placed["samples"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from outcomes import make_results
 from popdesic.quality import (
     RECALL_AT,
     TRUST_AT,
@@ -17,8 +18,6 @@ from popdesic.results import read_table, write_npy
 from scipy.stats import spearmanr
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
-
-from tests.outcomes import make_results
 
 
 @pytest.fixture

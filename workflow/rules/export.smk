@@ -2,13 +2,15 @@
 #
 # needs   results/cohorts/{cohort}/genotypes.*, results/distance/*, results/embedding/pca.tsv
 # gives   results/export/panel.vcf.gz, panel.vcz (VCF-Zarr)       called genotypes of all cohorts
-#         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec
+#         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec,
+#         kinship.king .king.id
 
 FORMATS = CONFIG["export"]["formats"]
 EXPORTS = {
     "vcf": ["results/export/panel.vcf.gz"],
     "zarr": ["results/export/panel.vcz"],
     "mibs": ["results/export/distance.mibs", "results/export/distance.mibs.id"],
+    "king": ["results/export/kinship.king", "results/export/kinship.king.id"],
     "phylip": ["results/export/distance.phylip"],
     "newick": ["results/export/distance.nwk"],
     "eigenvec": ["results/export/pca.eigenvec"],
@@ -129,3 +131,38 @@ rule export_components:
         "Principal components as PLINK's .eigenvec"
     script:
         "../scripts/export_components.py"
+
+
+rule export_kinship:
+    input:
+        planes=[
+            f"results/cohorts/{cohort}/planes{end}"
+            for cohort in COHORTS
+            for end in (".npy", ".json")
+        ],
+        fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=COHORTS),
+    output:
+        EXPORTS["king"],
+    log:
+        "logs/export_kinship.log",
+    benchmark:
+        "benchmarks/export_kinship.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # The matrix, and five int64 counts of the largest pair of cohorts.
+        mem_mb=lambda wildcards, input, attempt: memory(
+            input_mb(input) + 56e-6 * n_samples(*COHORTS) ** 2, attempt
+        ),
+        runtime=lambda wildcards, input, attempt: minutes(
+            input_mb(input.planes) * n_samples(*COHORTS) / 5e4, attempt
+        ),
+        gpu=GPUS,
+    params:
+        device=CONFIG["device"],
+        code=code_of("export"),
+    message:
+        "Kinship for other tools"
+    script:
+        "../scripts/export_kinship.py"

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from .backend import KINSHIP, Backend
 from .bgzf import BGZF_END
-from .distance import Distances
+from .compare.kinship import king_robust
+from .distance import Distances, require_one_panel
+from .encode import load_planes
 from .errors import UserError
 from .genotypes import MISSING, unpack_bed
 from .panel import load_panel
@@ -220,6 +223,33 @@ def export_mibs(folder: Path, out: Path) -> None:
     names = read_table(folder / "samples.tsv")["sample"]
     with atomic_path(Path(f"{out}.id")) as temporary:
         temporary.write_text("".join(f"0\t{name}\n" for name in names))
+
+
+def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
+    """PLINK 2's square `.king` with `.king.id`: KING-robust kinship of all pairs, text.
+
+    Parameters
+    ----------
+    folders : list of Path
+        `cohorts/{cohort}` in sample order, all on the same panel.
+    """
+    loaded = [load_planes(folder) for folder in folders]
+    for folder, (_, about) in zip(folders, loaded, strict=True):
+        require_one_panel(folders[0], loaded[0][1], folder, about)
+    starts = np.cumsum([0, *(planes.n_samples for planes, _ in loaded)])
+    matrix = np.empty((starts[-1], starts[-1]))
+    for i, (a, _) in enumerate(loaded):
+        for j, (b, _) in enumerate(loaded[i:], i):
+            values = backend.bitgemm(a, None if i == j else b, KINSHIP)
+            block = king_robust(dict(zip(KINSHIP.outputs, values, strict=True)))
+            matrix[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = block
+            matrix[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = block.T
+    np.fill_diagonal(matrix, 0.5)
+    with atomic_path(out) as temporary:
+        np.savetxt(temporary, matrix, fmt="%.6g", delimiter="\t")
+    names = sample_names([folder / "genotypes" for folder in folders])
+    with atomic_path(Path(f"{out}.id")) as temporary:
+        temporary.write_text("#IID\n" + "".join(f"{name}\n" for name in names))
 
 
 def export_eigenvec(pca: Path, out: Path) -> None:

@@ -1,0 +1,13 @@
+"""KING-robust kinship of all pairs as PLINK 2's .king."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.export import export_king
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    folders = [Path(path).parent for path in snakemake.input.planes if path.endswith(".npy")]
+    export_king(folders, Path(snakemake.output[0]), backend)
