@@ -12,6 +12,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-gpu", action="store_true", help="fail instead of skip where no GPU is usable"
     )
+    parser.addoption(
+        "--require-slurm", action="store_true", help="fail instead of skip where Slurm is missing"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Command line: `popdesic check [STUDY]`, `popdesic path ...`, `popdesic tune`."""
+"""Command line: `popdesic check [STUDY]`, `path ...`, `resume [STUDY]`, `tune`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import yaml
 
 from .errors import UserError
 from .explain import read_path
+from .resume import resume
 from .sheets import load_config, load_study
 
 
@@ -69,15 +70,18 @@ def main(arguments: list[str] | None = None) -> int:
     command.set_defaults(
         run=lambda o: print("\n".join(read_path(o.study, o.space, o.alpha, o.start, o.end)))
     )
+    command = commands.add_parser("resume", help="go on on Slurm after Snakemake was killed")
+    command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
+    command.add_argument("snakemake", nargs="*", help="after --, arguments for Snakemake")
+    command.set_defaults(run=lambda options: resume(options.study, options.snakemake))
     command = commands.add_parser("tune", help="measure this machine's GPU and keep the choices")
     command.set_defaults(run=lambda options: tune())
     options = parser.parse_args(arguments)
     try:
-        options.run(options)
+        return options.run(options) or 0
     except UserError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,211 @@
+"""A real Slurm on one machine, in a folder of its own: munged, slurmctld, slurmd, fake GPUs.
+
+Runs as root or as an ordinary user, without systemd and without touching any Slurm that the machine
+may have. Two partitions share one node: `cpu`, the default, and `gpu`.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel")
+SBIN = "/usr/sbin:/sbin"
+
+SLURM_CONF = """\
+ClusterName=popdesic
+SlurmctldHost=localhost
+SlurmUser={user}
+SlurmdUser={user}
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmdParameters=config_overrides
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/jobcomp
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
+MinJobAge=3600
+KillWait=2
+ReturnToService=2
+GresTypes=gpu
+NodeName=localhost CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus} State=UNKNOWN
+PartitionName=cpu Nodes=localhost Default=YES MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes=localhost MaxTime=INFINITE State=UP
+"""
+
+
+def missing_programs() -> list[str]:
+    """Programs of Slurm and munge that are not installed."""
+    path = f"{os.environ['PATH']}:{SBIN}"
+    return [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+
+
+def _free_ports(count: int) -> list[int]:
+    held = [socket.socket() for _ in range(count)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return ports
+
+
+class Sandbox:
+    """Context manager: a running Slurm below `folder`, stopped on leaving."""
+
+    def __init__(self, folder: Path, *, cpus: int = 8, memory: int = 65536, gpus: int = 2):
+        self.folder = folder.resolve()
+        self.size = {"cpus": cpus, "memory": memory, "gpus": gpus}
+        self.daemons: dict[str, subprocess.Popen] = {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment in which Slurm's commands talk to this Slurm."""
+        skipped = ("PYTHONDONTWRITEBYTECODE", "CUDA_VISIBLE_DEVICES")
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if k not in skipped and not k.startswith(("SLURM_", "SBATCH_"))
+        }
+        path = f"{self.folder / 'bin'}:{kept['PATH']}:{SBIN}"
+        return kept | {"SLURM_CONF": str(self.folder / "etc/slurm.conf"), "PATH": path}
+
+    def _write(self) -> None:
+        for name in ("etc", "munge", "state", "spool", "dev", "bin"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "munge").chmod(0o755)
+        key = self.folder / "munge/munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        gpus = self.size["gpus"]
+        for k in range(gpus):
+            (self.folder / f"dev/nvidia{k}").symlink_to("/dev/null")
+        etc = self.folder / "etc"
+        text = SLURM_CONF.format(
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            ports=_free_ports(2),
+            folder=self.folder,
+            **self.size,
+        )
+        (etc / "slurm.conf").write_text(text)
+        (etc / "gres.conf").write_text(
+            "AutoDetect=off\nNodeName=localhost Name=gpu Type=fake "
+            f"File={self.folder}/dev/nvidia[0-{gpus - 1}]\n"
+        )
+        # slurmd loads a cgroup plugin even where nothing uses it: a mount point that is not there.
+        (etc / "cgroup.conf").write_text(
+            f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={self.folder}/no-cgroup\n"
+        )
+        # The executor plugin takes SLURM_* from its inner srun, and with it this cluster's address.
+        srun = shutil.which("srun")
+        wrapper = self.folder / "bin/srun"
+        wrapper.write_text(f'#!/bin/sh\nexport SLURM_CONF={etc}/slurm.conf\nexec {srun} "$@"\n')
+        wrapper.chmod(0o755)
+
+    def start(self, name: str, *arguments: str) -> None:
+        """Start one daemon in the foreground, its output in `{name}.out`."""
+        with open(self.folder / f"{name}.out", "ab") as out:
+            self.daemons[name] = subprocess.Popen(
+                [shutil.which(name, path=self.environment["PATH"]), *arguments],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def stop(self, name: str) -> None:
+        """Stop one daemon and wait for its end."""
+        daemon = self.daemons.pop(name, None)
+        if daemon is None:
+            return
+        daemon.terminate()
+        try:
+            daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+    def restart_controller(self) -> None:
+        """Stop slurmctld and start it again with the state that it saved."""
+        self.stop("slurmctld")
+        self.start("slurmctld", "-D")
+        self._until_idle()
+
+    def call(self, *words: str) -> str:
+        """Output of one of Slurm's commands."""
+        done = subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, timeout=60
+        )
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def jobs(self) -> list[dict[str, str]]:
+        """What `scontrol show job` tells of every job, finished ones too."""
+        blocks = self.call("scontrol", "--oneliner", "show", "job").splitlines()
+        return [
+            dict(word.split("=", 1) for word in block.split() if "=" in word) for block in blocks
+        ]
+
+    def _until_idle(self, seconds: float = 20) -> None:
+        end = time.monotonic() + seconds
+        state = ""
+        while time.monotonic() < end:
+            try:
+                state = self.call("sinfo", "--noheader", "--format=%T")
+            except RuntimeError as error:
+                state = str(error)
+            if state.split() and set(state.split()) <= {"idle", "mixed", "allocated"}:
+                return
+            time.sleep(0.2)
+        logs = "\n".join(p.read_text()[-2000:] for p in sorted(self.folder.glob("*.log")))
+        raise RuntimeError(f"Slurm's node is not ready ({state.strip()}):\n{logs}")
+
+    def __enter__(self) -> Sandbox:
+        self._write()
+        try:
+            munge = self.folder / "munge"
+            files = [f"--{k}={munge}/munge.{k.split('-')[0]}" for k in ("socket", "log-file")]
+            files += [f"--pid-file={munge}/munged.pid", f"--seed-file={munge}/munged.seed"]
+            key = f"--key-file={munge}/munge.key"
+            self.start("munged", "--foreground", "--force", key, *files)
+            end = time.monotonic() + 10
+            while not (munge / "munge.socket").exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            self.start("slurmctld", "-D", "-c")
+            self.start("slurmd", "-D", "-N", "localhost")
+            self._until_idle()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "slurmctld" in self.daemons and "slurmd" in self.daemons:
+            subprocess.run(
+                ["scancel", "--partition=cpu,gpu"], env=self.environment, capture_output=True
+            )
+        for name in ("slurmd", "slurmctld", "munged"):
+            self.stop(name)

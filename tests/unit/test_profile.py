@@ -1,0 +1,20 @@
+"""The Slurm profile and the rules: every rule that may take a GPU goes to the partition of GPUs."""
+
+import re
+
+import yaml
+from running import ROOT
+
+
+def test_the_profile_lists_exactly_the_gpu_rules():
+    found = set()
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        for name, body in re.findall(
+            r"^rule (\w+):\n(.*?)(?=^\S|\Z)", path.read_text(), re.MULTILINE | re.DOTALL
+        ):
+            if re.search(r"^ +gpu=", body, re.MULTILINE):
+                found.add(name)
+    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
+    listed = {k: v["slurm_partition"] for k, v in profile["set-resources"].items()}
+    assert listed == dict.fromkeys(found, "gpu")
+    assert profile["default-resources"]["slurm_partition"] == "cpu"
