@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require-gpu", action="store_true", help="fail instead of skip where no GPU is usable"
     )
     parser.addoption(
-        "--require-slurm", action="store_true", help="fail instead of skip where Slurm is missing"
+        "--require-slurm", action="store_true", help="start a real Slurm and run its tests"
     )
 
 

@@ -1,4 +1,4 @@
-"""A Slurm that the tests of this folder share; skipped or failed where none can run."""
+"""A Slurm that the tests of this folder share, where --require-slurm asks for it."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,11 @@ from slurm.sandbox import Sandbox, missing_programs
 @pytest.fixture(scope="session")
 def slurm(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Sandbox]:
     """A running Slurm with partitions `cpu` and `gpu` and two fake GPUs."""
+    if not request.config.getoption("--require-slurm"):
+        pytest.skip("a real Slurm is started with --require-slurm alone: it takes some minutes")
     if missing := missing_programs():
-        reason = (
+        pytest.fail(
             f"Slurm cannot be started: {', '.join(missing)} not found; install slurm-wlm munge."
         )
-        if request.config.getoption("--require-slurm"):
-            pytest.fail(reason)
-        pytest.skip(reason)
     with Sandbox(tmp_path_factory.mktemp("slurm")) as sandbox:
         yield sandbox
