@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from ..errors import UserError
-from .base import SQUARED, SQUARED_IBS0, Backend, Planes, Product, Terms, aligned_zeros
+from .base import (
+    SQUARED,
+    SQUARED_IBS0,
+    Backend,
+    Hits,
+    OneHot,
+    Planes,
+    Product,
+    ScanData,
+    Terms,
+    aligned_zeros,
+)
 
 __all__ = [
     "SQUARED",
     "SQUARED_IBS0",
     "Backend",
+    "Hits",
+    "OneHot",
     "Planes",
     "Product",
+    "ScanData",
     "Terms",
     "aligned_zeros",
     "select_backend",
