@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-#: Bits after the binary point, fewer where sums over so many samples would leave 62 bits.
+#: Bits after the binary point, fewer where a cost of so many samples would not fit int64.
 SCALE_BITS = 40
 SCORES = ("k2", "mutual_information")
 
@@ -15,7 +15,7 @@ SCORES = ("k2", "mutual_information")
 def scale_bits(n_samples: int) -> int:
     """Binary places of the table entries for scans of `n_samples` samples."""
     largest = max(float(gammaln(n_samples + 2)), float(xlogy(n_samples, n_samples)), 1.0)
-    return min(SCALE_BITS, 62 - math.ceil(math.log2(largest)))
+    return min(SCALE_BITS, math.floor(63 - math.log2(largest)))
 
 
 def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import binding
 
-from . import bitgemm_cpu, minplus_cpu
-from .base import PLANE_BITS, Planes, Terms, aligned_zeros
+from . import bitgemm_cpu, epistasis_cpu, minplus_cpu
+from .base import PLANE_BITS, Hits, Planes, ScanData, Terms, aligned_zeros
 from .threads import run_tasks, usable_cpus
 
 #: Largest int32 weight, standing for infinity: the sum of two still fits.
@@ -90,6 +90,14 @@ class CpuBackend:
     def close_block(self, w: np.ndarray) -> None:
         """Floyd-Warshall on a small symmetric block, in place."""
         minplus_cpu.floyd_warshall(w)
+
+    def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
+        return epistasis_cpu.scan_pairs(data, first, top, cutoff, threads=self.threads)
+
+    def scan_triples(
+        self, data: ScanData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        return epistasis_cpu.scan_triples(data, first, top, cutoff, threads=self.threads)
 
 
 def infinity(dtype: np.dtype) -> np.generic:
