@@ -24,6 +24,8 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/reorder.smk"
+include: "workflow/rules/epistasis.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -36,6 +38,8 @@ localrules:
     distance,
     geodesic,
     embedding,
+    reorder,
+    epistasis,
     report,
 
 
@@ -46,4 +50,5 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.epistasis.input,
         rules.report.input,
