@@ -140,11 +140,14 @@ def make_results(
                 "founder_indirect_share": 0.2,
                 "median_stretch_of_indirect": 1.1,
                 "unreachable_pairs": 0,
+                "approximate": None,
             }
             if alpha == "auto":
                 about["tried"] = {"1": 0.0, "2": 0.1, "4": 0.25}
             about |= geodesic or {}
+            record = about.pop("record", {"continued": None, "work_skipped": 0.0})
             write_json(results / f"geodesic/{space}/alpha{alpha}.json", about)
+            write_json(results / f"geodesic/{space}/alpha{alpha}.run.json", record)
     for name, table in maps.items():
         written = pd.concat([kept[["sample"]], table, kept.drop(columns="sample")], axis=1)
         write_table(results / f"embedding/{name}.tsv", written)

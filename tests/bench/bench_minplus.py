@@ -1,16 +1,21 @@
-"""min-plus products and closures on the CPU beside SciPy, measured in the same run.
+"""min-plus products and closures on the CPU beside SciPy and graph-tool, in the same run.
 
-python tests/bench/bench_minplus.py
+python tests/bench/bench_minplus.py [--graph-tool /usr/bin/python3]
+
+graph-tool runs under the Python that has it, on the same weights; building its graph is not timed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import tempfile
+from pathlib import Path
 
 import numpy as np
 from popdesic.backend.cpu import CpuBackend
-from popdesic.geodesic import close_paths
+from popdesic.closure import close_paths, insert_paths
 from scipy.sparse.csgraph import floyd_warshall
 from timing import best_of, print_table
 
@@ -21,7 +26,7 @@ def bench_product(n: int, repeats: int) -> None:
     """Operations (one add and one min) per second by number type and threads."""
     rng = np.random.default_rng(1)
     rows = []
-    for dtype in (np.int32, np.float32, np.float64):
+    for dtype in (np.int32, np.int64, np.float32, np.float64):
         a = rng.integers(0, 10**6, (n, n)).astype(dtype)
         c = np.full((n, n), 10**6, dtype)
         for threads in range(1, CPUS + 1):
@@ -32,8 +37,60 @@ def bench_product(n: int, repeats: int) -> None:
     print_table(f"min-plus product, n = {n}", ("type", "threads", "G op/s"), rows)
 
 
-def bench_closure(n: int, repeats: int) -> None:
-    """R-Kleene against SciPy's Floyd-Warshall on the same weights."""
+GRAPH_TOOL = """
+import sys, time
+import numpy as np
+from graph_tool import Graph
+from graph_tool.topology import shortest_distance
+w = np.load(sys.argv[1])
+i, j = np.triu_indices(len(w), 1)
+graph = Graph(directed=False)
+weight = graph.new_edge_property("double")
+graph.add_edge_list(np.column_stack([i, j, w[i, j]]), eprops=[weight])
+start = time.perf_counter()
+found = shortest_distance(graph, weights=weight)
+print(time.perf_counter() - start)
+np.save(sys.argv[2], np.array([list(row) for row in found]))
+"""
+
+
+def graph_tool_closure(python: str, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Seconds and lengths of graph-tool's all-pairs shortest distances."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "weights.npy"), Path(folder, "lengths.npy")
+        np.save(source, weights)
+        done = subprocess.run(
+            [python, "-c", GRAPH_TOOL, source, target],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": str(CPUS)},
+        )
+        return float(done.stdout), np.load(target)
+
+
+def bench_insertion(n: int, new: int, repeats: int) -> None:
+    """Inserting some individuals against closing all again."""
+    rng = np.random.default_rng(3)
+    weights = rng.integers(1, 10**6, (n, n)).astype(np.int32)
+    weights = np.minimum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    backend = CpuBackend(CPUS)
+    scratch, partly = weights.copy(), weights.copy()
+    close_paths(partly[: n - new, : n - new], backend)
+    whole, inserted = [], []
+    for _ in range(repeats):
+        scratch = weights.copy()
+        whole.append(best_of(1, lambda w=scratch: close_paths(w, backend)))
+        w = partly.copy()
+        inserted.append(best_of(1, lambda w=w: insert_paths(w, n - new, backend)))
+        assert (w == scratch).all()
+    rows = [("all again", f"{min(whole):.3f}"), (f"{new} inserted", f"{min(inserted):.3f}")]
+    print_table(f"closure of {n} when {new} arrive, int32", ("way", "s"), rows)
+
+
+def bench_closure(n: int, repeats: int, graph_tool: str | None) -> None:
+    """R-Kleene against SciPy's Floyd-Warshall and graph-tool on the same weights."""
     rng = np.random.default_rng(2)
     weights = rng.integers(1, 10**6, (n, n)).astype(np.float64)
     weights = np.minimum(weights, weights.T)
@@ -46,25 +103,33 @@ def bench_closure(n: int, repeats: int) -> None:
         expected = floyd_warshall(weights, directed=False)
 
     theirs = best_of(1, scipy_closure)
-    rows = [("SciPy floyd_warshall", "float64", f"{theirs:.2f}", "1.0")]
-    for dtype in (np.int32, np.float32, np.float64):
+    rows = [("SciPy floyd_warshall", "float64", f"{theirs:.2f}", "1.0", "-")]
+    tool = float("nan")
+    if graph_tool:
+        tool, found = graph_tool_closure(graph_tool, weights)
+        assert (found == expected).all()
+        rows.append(("graph-tool", "float64", f"{tool:.2f}", f"{theirs / tool:.2f}", "1.0"))
+    for dtype in (np.int32, np.int64, np.float32, np.float64):
         times = []
         for _ in range(repeats + 1):
             w = weights.astype(dtype)
             times.append(best_of(1, lambda w=w: close_paths(w, backend)))
         assert (w == expected).all()
         ours = min(times[1:])
-        rows.append(("R-Kleene", np.dtype(dtype).name, f"{ours:.3f}", f"{theirs / ours:.0f}"))
-    print_table(f"closure, n = {n}", ("program", "type", "s", "x SciPy"), rows)
+        ratios = f"{theirs / ours:.0f}", f"{tool / ours:.0f}"
+        rows.append(("R-Kleene", np.dtype(dtype).name, f"{ours:.3f}", *ratios))
+    print_table(f"closure, n = {n}", ("program", "type", "s", "x SciPy", "x graph-tool"), rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--graph-tool", metavar="PYTHON")
     options = parser.parse_args()
     bench_product(options.size, options.repeats)
-    bench_closure(options.size, options.repeats)
+    bench_closure(options.size, options.repeats, options.graph_tool)
+    bench_insertion(options.size, options.size // 10, options.repeats)
 
 
 if __name__ == "__main__":

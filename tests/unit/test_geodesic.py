@@ -6,22 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
-from popdesic import geodesic
-from popdesic.backend.cpu import INFINITY_INT32, CpuBackend, infinity
+from popdesic import weights as weights_module
+from popdesic.backend.base import BASE, INFINITY_INT32, infinity
+from popdesic.backend.cpu import CpuBackend
+from popdesic.closure import close_paths, insert_paths
 from popdesic.errors import UserError
 from popdesic.geodesic import (
     AUTO_ALPHAS,
-    BASE_SIZE,
-    choose_number,
-    close_paths,
     close_weights,
     find_alpha,
-    insert_paths,
     measure_geodesics,
 )
+from popdesic.insertion import audit_rows
+from popdesic.neighbors import neighbor_paths
+from popdesic.weights import choose_number
 from scipy.sparse.csgraph import floyd_warshall
 
-DTYPES = ("int32", "float32", "float64")
+DTYPES = ("int32", "int64", "float32", "float64")
 #: Around the base case and the first levels of the recursion.
 SIZES = (1, 2, 3, 63, 64, 65, 127, 128, 129, 200, 257)
 
@@ -37,7 +38,7 @@ def draw_weights(rng, n: int, dtype: str, holes: float = 0.0) -> np.ndarray:
     weights[rng.random((n, n)) < holes] = infinity(np.dtype(dtype))
     weights = np.minimum(weights, weights.T)
     np.fill_diagonal(weights, 0)
-    return np.rint(weights) if dtype != "int32" else weights
+    return weights if dtype.startswith("int") else np.rint(weights)
 
 
 def wide(w: np.ndarray) -> np.ndarray:
@@ -64,7 +65,8 @@ def close(distances, backend, *, alpha=2.0, number="float64", founders=None, nam
     n = len(distances)
     founders = np.ones(n, bool) if founders is None else founders
     names = [f"S{k}" for k in range(n)] if names is None else names
-    return close_weights(distances, founders, names, backend, alpha=alpha, number=number)
+    found = close_weights(distances, founders, names, backend, alpha=alpha, number=number)
+    return found.lengths, found.number, found.statistics
 
 
 # --- the recursion ------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ def test_permutation(backend, dtype):
     np.testing.assert_array_equal(permuted, w[np.ix_(order, order)])
 
 
-@pytest.mark.parametrize("new", [1, 2, 63, 65, 130, 199])
+@pytest.mark.parametrize("new", [1, 2, 63, 65, 130, 199, 200])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_insertion_equals_from_scratch(backend, dtype, new):
     n = 200
@@ -143,10 +145,8 @@ def test_insertion_equals_from_scratch(backend, dtype, new):
     close_paths(scratch, backend)
     inserted, old = weights.copy(), n - new
     close_paths(inserted[:old, :old], backend)
-    inserted[:old, old:] = -1  # the upper right block is neither read nor written
+    inserted[old:, :old] = -1  # the lower left block is not read
     insert_paths(inserted, old, backend)
-    assert (inserted[:old, old:] == -1).all()
-    inserted[:old, old:] = inserted[old:, :old].T
     np.testing.assert_array_equal(inserted, scratch)
 
 
@@ -195,7 +195,7 @@ def test_integer_weights_are_exact(backend):
 
 
 @pytest.mark.parametrize("alpha", [1, 2, 4, 8])
-@pytest.mark.parametrize("number", ["auto", "int32", "float32", "float64"])
+@pytest.mark.parametrize("number", ["auto", *DTYPES])
 def test_error_bound_holds(backend, number, alpha):
     """Against float64 SciPy, on every pair whose weight is at least a thousandth of the median."""
     distances = draw_distances(np.random.default_rng(6), 150, 12)
@@ -203,12 +203,12 @@ def test_error_bound_holds(backend, number, alpha):
     closure, chosen, _ = close(distances, backend, alpha=alpha, number=number)
     exact = shortest(weights)
     upper = np.triu_indices(150, 1)
-    matters = exact[upper] >= geodesic.MEDIAN_FRACTION * np.median(weights[upper])
+    matters = exact[upper] >= weights_module.MEDIAN_FRACTION * np.median(weights[upper])
     error = np.abs(chosen.value(closure)[upper] / exact[upper] - 1)[matters]
     assert error.max() <= chosen.error_bound + 1e-15  # what float64 itself is off by
     if number == "auto":
-        assert chosen.dtype in ("int32", "float64")
-        assert chosen.error_bound <= geodesic.FIXED_TOLERANCE
+        assert chosen.dtype in ("int32", "int64")
+        assert chosen.error_bound <= weights_module.FIXED_TOLERANCE
     else:
         assert chosen.dtype == number
 
@@ -216,7 +216,9 @@ def test_error_bound_holds(backend, number, alpha):
 def test_auto_leaves_fixed_point_where_it_is_too_coarse():
     weights = draw_distances(np.random.default_rng(7), 60)
     assert choose_number(weights, everyone(60), "auto").dtype == "int32"
-    assert choose_number(weights**12, everyone(60), "auto").dtype == "float64"
+    assert choose_number(weights**12, everyone(60), "auto").dtype == "int64"
+    assert choose_number(weights**12, everyone(60), "auto").error_bound <= 1e-6
+    assert choose_number(np.exp(40 * weights) - 1, everyone(60), "auto").dtype == "float64"
     assert choose_number(weights**12, everyone(60), "int32").error_bound > 1e-6
 
 
@@ -226,8 +228,8 @@ def test_scale_comes_from_the_founders():
     scale = choose_number(weights, founders, "int32").scale
     assert np.log2(scale) % 1 == 0
     largest = weights[:30, :30].max()
-    assert largest * scale * geodesic.HEADROOM <= INFINITY_INT32
-    assert 2 * largest * scale * geodesic.HEADROOM > INFINITY_INT32
+    assert largest * scale * weights_module.HEADROOM <= INFINITY_INT32
+    assert 2 * largest * scale * weights_module.HEADROOM > INFINITY_INT32
     newcomers = weights.copy()
     newcomers[30:, :] *= 1.5
     newcomers = np.maximum(newcomers, newcomers.T)
@@ -250,7 +252,7 @@ def test_weights_without_a_positive_one(backend, number):
 def test_number_keeps_infinity():
     weights = np.array([[0, np.inf], [np.inf, 0]])
     for number in DTYPES:
-        chosen = geodesic.Number(number, 2.0 if number == "int32" else 1.0, 0.0)
+        chosen = weights_module.Number(number, 2.0 if number.startswith("int") else 1.0, 0.0)
         np.testing.assert_array_equal(chosen.value(chosen.store(weights)), weights)
 
 
@@ -346,7 +348,7 @@ def test_newcomers_do_not_change_auto(backend):
     assert find_alpha(distances, founders, names, backend, number="auto") == alone
 
 
-def write(tmp_path, distances, backend, *, alpha="2", number="auto"):
+def write(tmp_path, distances, backend, *, alpha="2", number="auto", key="all", code="1"):
     n = len(distances)
     samples = pd.DataFrame({"sample": [f"S{k}" for k in range(n)], "cohort": "a"})
     samples.loc[n // 2 :, "cohort"] = "b"
@@ -357,18 +359,27 @@ def write(tmp_path, distances, backend, *, alpha="2", number="auto"):
         backend,
         alpha=alpha,
         number=number,
+        dense_limit=1000,
+        neighbors=10,
+        audit=True,
+        code=code,
         lengths_out=tmp_path / "alpha.npy",
         statistics_out=tmp_path / "alpha.json",
-        closure_out=tmp_path / "closure.npy",
+        record_out=tmp_path / "alpha.run.json",
+        closure_out=tmp_path / f"closure.{key}.npy",
+        closure_about_out=tmp_path / f"closure.{key}.json",
     )
-    return about, np.load(tmp_path / "alpha.npy"), np.load(tmp_path / "closure.npy")
+    return about, np.load(tmp_path / "alpha.npy"), np.load(tmp_path / f"closure.{key}.npy")
 
 
 @pytest.mark.parametrize("alpha", ["2", "2.5", "auto"])
 def test_files(tmp_path, backend, alpha):
     distances = draw_distances(np.random.default_rng(16), 80, 20)
     about, lengths, closure = write(tmp_path, distances, backend, alpha=alpha)
-    assert json.loads((tmp_path / "alpha.json").read_text()) == about
+    stored = json.loads((tmp_path / "alpha.json").read_text())
+    stored |= json.loads((tmp_path / "alpha.run.json").read_text())
+    assert stored == about
+    assert about["audit"]["largest_relative_difference"] == 0
     assert about["alpha"] == alpha
     assert about["value"] == (float(alpha) if alpha != "auto" else about["value"])
     assert ("tried" in about) == (alpha == "auto")
@@ -384,7 +395,7 @@ def test_files(tmp_path, backend, alpha):
 def test_lengths_beyond_float32_are_kept(tmp_path, backend, factor):
     """A Manhattan distance of 20 000 alleles to the 16th power is no float32."""
     distances = factor * draw_distances(np.random.default_rng(17), 40)
-    _, lengths, _ = write(tmp_path, distances, backend, alpha="16")
+    _, lengths, _ = write(tmp_path, distances, backend, alpha="16", number="float64")
     assert lengths.dtype == np.float64
     exact = shortest(distances**16)
     np.testing.assert_allclose(lengths, exact, rtol=1e-14)  # a path's edges in another order
@@ -398,7 +409,7 @@ def test_weights_beyond_float32_are_refused(backend, factor):
 
 
 def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
-    """No block above BASE_SIZE goes to the cubic base case."""
+    """No block above BASE goes to the cubic base case."""
     sizes = []
 
     class Counting(CpuBackend):
@@ -408,4 +419,175 @@ def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
 
     close_paths(draw_weights(np.random.default_rng(18), 300, "int32"), Counting(1))
     assert sum(sizes) == 300
-    assert max(sizes) <= BASE_SIZE
+    assert max(sizes) <= BASE
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pruning_skips_and_changes_nothing(backend, dtype):
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(1536, 20)) + 4 * rng.normal(size=(4, 20)).repeat(384, axis=0)
+    squared = ((points[:, None] - points[None]) ** 2).sum(-1)
+    weights = np.rint(squared * 2**12).astype(dtype)
+    weights[7] = weights[:, 7] = infinity(dtype)  # a sample without edges
+    weights[10, 11] = weights[11, 10] = 1  # twins
+    np.fill_diagonal(weights, 0)
+    results = []
+    for prune in (False, True):
+        w = weights.copy()
+        work = close_paths(w, backend, prune=prune)
+        results.append(w)
+    assert 0.1 < work.skipped_share < 1
+    assert (results[0] < weights).any()
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(wide(results[0]), shortest(wide(weights)))
+
+
+def test_weights_that_are_all_alike_need_no_work(backend):
+    """Row minima certify every pair: 2 * 60 >= 100."""
+    rng = np.random.default_rng(6)
+    weights = rng.integers(60, 100, (1100, 1100)).astype(np.int32)
+    weights = np.minimum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    w = weights.copy()
+    assert close_paths(w, backend).skipped_share > 0.99
+    np.testing.assert_array_equal(w, weights)
+
+
+# --- earlier closures ---------------------------------------------------------------------------
+
+
+def arrive(folder, distances, chosen, backend, *, alpha="2", key="all", code="1") -> dict:
+    """A run on some of the samples; S0 ... S29 are the founders."""
+    chosen = np.array(chosen)
+    samples = pd.DataFrame({"sample": [f"S{k}" for k in chosen], "cohort": "new"})
+    samples.loc[chosen < 30, "cohort"] = "founders"
+    return measure_geodesics(
+        distances[np.ix_(chosen, chosen)],
+        samples,
+        {"founders"},
+        backend,
+        alpha=alpha,
+        number="auto",
+        dense_limit=1000,
+        neighbors=10,
+        audit=False,
+        code=code,
+        lengths_out=folder / "alpha.npy",
+        statistics_out=folder / "alpha.json",
+        record_out=folder / "alpha.run.json",
+        closure_out=folder / f"closure.{key}.npy",
+        closure_about_out=folder / f"closure.{key}.json",
+    )
+
+
+@pytest.mark.parametrize("alpha", ["2", "8"])
+def test_order_of_arrival_changes_no_byte(tmp_path, backend, alpha):
+    distances = draw_distances(np.random.default_rng(20), 90, 20)
+    outputs = ("alpha.npy", "alpha.json", "closure.all.npy", "closure.all.json")
+    contents = []
+    for case, before in enumerate([None, range(60), [*range(30), *range(70, 90)], range(0, 90)]):
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        if before is not None:
+            arrive(folder, distances, before, backend, alpha=alpha, key="before")
+        about = arrive(folder, distances, range(90), backend, alpha=alpha)
+        contents.append([(folder / name).read_bytes() for name in outputs])
+        assert contents[-1] == contents[0]
+        if before is None:
+            assert about["continued"] is None
+        else:
+            assert about["continued"] == "closure.before.npy"
+            assert about["inserted"] == 90 - len(before)
+            assert about["old_pairs"] == len(before) * (len(before) - 1) // 2
+    # the near-duplicate of S0 that came last is a shortcut between old ones
+    assert (alpha == "2") or json.loads((tmp_path / "1/alpha.run.json").read_text())[
+        "old_pairs_shortened"
+    ] > 0
+
+
+def test_what_is_not_continued(tmp_path, backend):
+    distances = draw_distances(np.random.default_rng(21), 60, 20)
+    arrive(tmp_path, distances, range(50), backend, key="before")
+    assert arrive(tmp_path, distances, range(60), backend)["continued"]
+    assert arrive(tmp_path, distances, range(1, 60), backend, key="less")["continued"] is None
+    assert arrive(tmp_path, distances, range(60), backend, code="2")["continued"] is None
+    changed = distances.copy()
+    changed[3, 4] = changed[4, 3] = 1.01 * distances[3, 4]
+    assert arrive(tmp_path, changed, range(60), backend, key="c")["continued"] is None
+    for key in ("less", "c"):
+        (tmp_path / f"closure.{key}.json").unlink()
+    closure = tmp_path / "closure.before.npy"
+    for damage in (closure.read_bytes()[:-100], b"", b"no array"):
+        (tmp_path / "closure.all.json").unlink(missing_ok=True)
+        closure.write_bytes(damage)
+        assert arrive(tmp_path, distances, range(60), backend)["continued"] is None
+    (tmp_path / "closure.before.json").write_text("{")
+    (tmp_path / "closure.all.json").unlink()
+    assert arrive(tmp_path, distances, range(60), backend)["continued"] is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_audit_finds_a_wrong_length(backend, dtype):
+    direct = draw_weights(np.random.default_rng(22), 60, dtype, 0.2)
+    closure = direct.copy()
+    close_paths(closure, backend)
+    rows = np.arange(60)
+    assert audit_rows(closure, direct, rows) <= (0 if dtype.startswith("int") else 1e-6)
+    closure[5, 6] += 1 if closure[5, 6] < infinity(dtype) else -1
+    if dtype != "float32":
+        assert audit_rows(closure, direct, rows) > 1e-9
+
+
+def test_a_wrong_closure_is_not_written(tmp_path, monkeypatch):
+    class Broken(CpuBackend):
+        def close_block(self, w):
+            super().close_block(w)
+            w[w > 0] += 1
+
+    distances = draw_distances(np.random.default_rng(23), 20)
+    with pytest.raises(UserError, match=r"the audit found .*nothing was written"):
+        write(tmp_path, distances, Broken(1))
+    assert not list(tmp_path.iterdir())
+
+
+# --- very many samples --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 12, 199])
+def test_neighbour_paths_are_never_too_short(k):
+    distances = draw_distances(np.random.default_rng(24), 200, 3)
+    weights = distances**4
+    lengths, error = neighbor_paths(weights, k)
+    exact = shortest(weights)
+    assert (lengths >= exact * (1 - 1e-12)).all()
+    assert (lengths <= weights).all()
+    np.testing.assert_array_equal(lengths, lengths.T)
+    upper = np.triu_indices(200, 1)
+    excess = lengths[upper] / exact[upper] - 1
+    assert error["largest_excess"] <= excess.max() + 1e-12
+    assert error["checked_rows"] == 16
+    if k == 199:
+        assert excess.max() < 1e-12
+    elif k == 3:
+        assert error["largest_excess"] > 1e-3, "the data of this test must show an error"
+
+
+def test_above_the_limit_geodesics_are_called_approximate(backend):
+    distances = draw_distances(np.random.default_rng(25), 80, 3)
+    names = [f"S{k}" for k in range(80)]
+    found = close_weights(
+        distances,
+        everyone(80),
+        names,
+        backend,
+        alpha=4,
+        number="auto",
+        dense_limit=79,
+        neighbors=5,
+    )
+    assert found.number.dtype == "float64"
+    assert found.approximate["neighbors"] == 5
+    exact = close_weights(
+        distances, everyone(80), names, backend, alpha=4, number="auto", dense_limit=80
+    )
+    assert exact.approximate is None

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import reference
-from popdesic.backend.cpu import INFINITY_INT32, CpuBackend, infinity
+from popdesic.backend.base import INFINITY_INT32, infinity
+from popdesic.backend.cpu import CpuBackend
 
 DTYPES = (np.int32, np.float32, np.float64)
 #: Around register tiles (8 rows; 24, 48 columns), panels (depth 128) and blocks (128 rows).
@@ -83,6 +84,9 @@ def test_symmetric_product(backend, dtype, n):
     c = np.minimum(c, c.T)
     wanted = expected(c, b, b.T)
     backend.minplus(c, b, b.T, symmetric=True)
+    upper = np.triu_indices(n)
+    np.testing.assert_array_equal(c[upper], wanted[upper])
+    backend.mirror(c)
     np.testing.assert_array_equal(c, wanted)
 
 

@@ -318,6 +318,31 @@ def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
         ("Plain distances", {"indirect_pairs": 0, "indirect_share": 0.0}),
         ("Choice of α", {"tried": {"1": 0.0, "16": 0.1}}),
         (
+            "Approximate geodesics",
+            {
+                "approximate": {
+                    "neighbors": 50,
+                    "checked_rows": 16,
+                    "median_excess": 0.001,
+                    "largest_excess": 0.02,
+                }
+            },
+        ),
+        (
+            "Shorter paths through newcomers",
+            {
+                "record": {
+                    "continued": "alpha2.0123456789ab.npy",
+                    "closed_before": 20,
+                    "inserted": 4,
+                    "old_pairs": 190,
+                    "old_pairs_shortened": 7,
+                    "median_shortening": 0.01,
+                    "largest_shortening": 0.1,
+                }
+            },
+        ),
+        (
             "Number type",
             {"number": {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15, "rescaled": False}},
         ),

@@ -88,6 +88,13 @@ def input_mb(input):
     return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
 
 
+def distance_source(wildcards):
+    """What the distances of a space are computed from."""
+    if wildcards.space == "pcs":
+        return ["results/embedding/pca.npy"]
+    return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+
+
 def memory(megabytes, attempt):
     """mem_mb of a job: what its data take, 400 MB for Python and Snakemake, half more a retry."""
     return int((400 + megabytes) * (1 + 0.5 * (attempt - 1)))

@@ -1,30 +1,34 @@
 # Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 #
 # needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs)
-# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type
+# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type, and what
+#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json  it was made from: a later
+#                                                                       run may continue it
 #         results/geodesic/{space}/alpha{alpha}.npy                     float32 (n, n), float64
 #                                                                       where float32 overflows
 #         results/geodesic/{space}/alpha{alpha}.json                    alpha, type, share indirect
+#         results/geodesic/{space}/alpha{alpha}.run.json                from scratch or continued
+#         results/geodesic/{space}/parents.alpha{alpha}.npy  hops.alpha{alpha}.json
+#         results/geodesic/bridges.tsv                                  with geodesic.explain
 
 
 rule geodesic:
     input:
         expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+        "results/geodesic/bridges.tsv" if CONFIG["geodesic"]["explain"] else [],
 
 
 rule close_paths:
     input:
-        source=lambda wildcards: (
-            ["results/embedding/pca.npy"]
-            if wildcards.space == "pcs"
-            else rules.assemble_distance.output.matrices
-        ),
+        source=distance_source,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
     output:
         lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
+        record="results/geodesic/{space}/alpha{alpha}.run.json",
         closure=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.npy",
+        about=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.json",
     log:
         "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:
@@ -33,16 +37,83 @@ rule close_paths:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, attempt: memory(48e-6 * n_samples(*COHORTS) ** 2, attempt),
-        # n**3 / 2 operations at 10 G/s; there is no GPU kernel for the min-plus product yet.
-        runtime=lambda wildcards, attempt: minutes(1e-12 * n_samples(*COHORTS) ** 3, attempt),
+        mem_mb=lambda wildcards, attempt: memory(56e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # n**3 / 2 operations at 10 G/s on a CPU; a GPU is a thousand times faster.
+        runtime=lambda wildcards, attempt: minutes(
+            (1e-15 if GPUS else 1e-12) * n_samples(*COHORTS) ** 3
+            + 1e-8 * n_samples(*COHORTS) ** 2,
+            attempt,
+        ),
+        gpu=GPUS,
     params:
         **DISTANCE_RULE,
         founders=STUDY.founders,
         number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
+        dense_limit=CONFIG["geodesic"]["dense_limit"],
+        neighbors=CONFIG["geodesic"]["neighbors"],
+        audit=CONFIG["geodesic"]["audit"],
+        device=CONFIG["device"],
         code=code_of("geodesic", "distance"),
+        closure_code=code_of("closure", "weights"),
     message:
         "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:
         "../scripts/close_paths.py"
+
+
+rule explain_paths:
+    input:
+        source=distance_source,
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+        statistics="results/geodesic/{space}/alpha{alpha}.json",
+    output:
+        parents="results/geodesic/{space}/parents.alpha{alpha}.npy",
+        hops="results/geodesic/{space}/hops.alpha{alpha}.json",
+        bridges="results/geodesic/{space}/bridges.alpha{alpha}.tsv",
+    log:
+        "logs/explain_paths/{space}.alpha{alpha}.log",
+    benchmark:
+        "benchmarks/explain_paths/{space}.alpha{alpha}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(44e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # n**3 steps of Dijkstra's algorithm at 1 G/s.
+        runtime=lambda wildcards, attempt: minutes(1.7e-11 * n_samples(*COHORTS) ** 3, attempt),
+    params:
+        **DISTANCE_RULE,
+        pcs=CONFIG["geodesic"]["pcs"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(None, "population"),
+        code=code_of("explain", "distance", "sheets"),
+    message:
+        "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+    script:
+        "../scripts/explain_paths.py"
+
+
+rule rank_bridges:
+    input:
+        expand("results/geodesic/{space}/bridges.alpha{alpha}.tsv", space=SPACES, alpha=ALPHAS),
+    output:
+        "results/geodesic/bridges.tsv",
+    log:
+        "logs/rank_bridges.log",
+    benchmark:
+        "benchmarks/rank_bridges.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(100, attempt),
+        runtime=lambda wildcards, attempt: minutes(0.1, attempt),
+    params:
+        tables=[(space, alpha) for space in SPACES for alpha in ALPHAS],
+        code=code_of("explain"),
+    message:
+        "Individuals that bridge others"
+    script:
+        "../scripts/rank_bridges.py"

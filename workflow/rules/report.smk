@@ -30,7 +30,12 @@ OUTCOME = [
     "results/panel/counts.json",
     *expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
     "results/distance/samples.tsv",
-    *expand("results/geodesic/{space}/alpha{alpha}.json", space=SPACES, alpha=ALPHAS),
+    *expand(
+        "results/geodesic/{space}/alpha{alpha}.{end}",
+        space=SPACES,
+        alpha=ALPHAS,
+        end=["json", "run.json"],
+    ),
     "results/embedding/pca.tsv",
     "results/embedding/pca.json",
     *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),

@@ -3,25 +3,23 @@
 from pathlib import Path
 
 from popdesic.backend import select_backend
-from popdesic.distance import load_distances, point_distances
+from popdesic.distance import study_distances
 from popdesic.geodesic import measure_geodesics
 from popdesic.log import log_counts, logged
 from popdesic.results import read_table
 from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
-    backend = select_backend("cpu", snakemake.threads)
+    backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
-    source = Path(snakemake.input.source[0])
-    if snakemake.wildcards.space == "pcs":
-        distances = point_distances(source, snakemake.params.pcs)
-    else:
-        distances = load_distances(
-            source.parent,
-            metric=snakemake.params.metric,
-            n_sites=read_json(snakemake.input.panel)["n_sites"],
-            min_called=snakemake.params.min_called,
-        )
+    distances = study_distances(
+        Path(snakemake.input.source[0]),
+        snakemake.wildcards.space,
+        pcs=snakemake.params.pcs,
+        metric=snakemake.params.metric,
+        n_sites=read_json(snakemake.input.panel)["n_sites"],
+        min_called=snakemake.params.min_called,
+    )
     statistics = measure_geodesics(
         distances,
         read_table(snakemake.input.samples),
@@ -29,8 +27,14 @@ with logged(snakemake.log[0]) as log:
         backend,
         alpha=snakemake.wildcards.alpha,
         number=snakemake.params.number,
+        dense_limit=snakemake.params.dense_limit,
+        neighbors=snakemake.params.neighbors,
+        audit=snakemake.params.audit,
+        code=snakemake.params.closure_code,
         lengths_out=Path(snakemake.output.lengths),
         statistics_out=Path(snakemake.output.statistics),
+        record_out=Path(snakemake.output.record),
         closure_out=Path(snakemake.output.closure),
+        closure_about_out=Path(snakemake.output.about),
     )
     log_counts(log, statistics)

@@ -1,4 +1,4 @@
-"""Command line: `popdesic check [STUDY]`, `popdesic tune`."""
+"""Command line: `popdesic check [STUDY]`, `popdesic path ...`, `popdesic tune`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from .errors import UserError
+from .explain import read_path
 from .sheets import load_config, load_study
 
 
@@ -59,6 +60,15 @@ def main(arguments: list[str] | None = None) -> int:
     command = commands.add_parser("check", help="check a study's sheets and files, run nothing")
     command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
     command.set_defaults(run=lambda options: check(options.study))
+    command = commands.add_parser("path", help="the individuals on the geodesic between two")
+    command.add_argument("start", help="sample at one end")
+    command.add_argument("end", help="sample at the other end")
+    command.add_argument("--space", default="genotypes", help="genotypes or pcs")
+    command.add_argument("--alpha", default="2", help="as in geodesic.alpha")
+    command.add_argument("--study", type=Path, default=Path(), help="folder of the study")
+    command.set_defaults(
+        run=lambda o: print("\n".join(read_path(o.study, o.space, o.alpha, o.start, o.end)))
+    )
     command = commands.add_parser("tune", help="measure this machine's GPU and keep the choices")
     command.set_defaults(run=lambda options: tune())
     options = parser.parse_args(arguments)

@@ -316,3 +316,15 @@ def point_distances(scores: Path, n_components: int) -> np.ndarray:
     float64 array, (n, n)
     """
     return squareform(pdist(np.load(scores)[:, :n_components]))
+
+
+def study_distances(
+    source: Path, space: str, *, pcs: int, metric: str, n_sites: int, min_called: int
+) -> np.ndarray:
+    """float64 (n, n) distances of a study in one space: ``genotypes`` or ``pcs``.
+
+    `source` is `embedding/pca.npy` for the components, else any matrix of `distance/`.
+    """
+    if space == "pcs":
+        return point_distances(source, pcs)
+    return load_distances(source.parent, metric=metric, n_sites=n_sites, min_called=min_called)

@@ -237,6 +237,31 @@ def _geodesics(outcome: Outcome, number_type: str) -> list[Finding]:
                     f"geodesic ({name}).",
                 )
             )
+        if about["approximate"]:
+            error = about["approximate"]
+            found.append(
+                Finding(
+                    "warning",
+                    "Approximate geodesics",
+                    f"Paths ran among the {error['neighbors']} nearest neighbours of each sample "
+                    f"alone ({name}). On {error['checked_rows']} rows that were computed exactly, "
+                    f"lengths are too long by {percent(error['median_excess'], 2)} in the median "
+                    f"and {percent(error['largest_excess'], 2)} at most.",
+                )
+            )
+        record = about["record"]
+        if record.get("old_pairs_shortened"):
+            found.append(
+                Finding(
+                    "note",
+                    "Shorter paths through newcomers",
+                    f"{plural(record['inserted'], 'sample')} joined {record['closed_before']} that "
+                    f"were there before: {plural(record['old_pairs_shortened'], 'old pair')} of "
+                    f"{number(record['old_pairs'])} became closer, by "
+                    f"{percent(record['median_shortening'], 2)} in the median and "
+                    f"{percent(record['largest_shortening'], 2)} at most ({name}).",
+                )
+            )
         if about["number"]["rescaled"]:
             found.append(
                 Finding(

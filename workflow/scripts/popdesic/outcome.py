@@ -42,7 +42,7 @@ class Outcome:
     panel : dict
         `panel/counts.json`.
     geodesics : dict
-        Statistics by (space, alpha).
+        Statistics by (space, alpha); `record` in each: how it was computed this time.
     variance : dict
         Variance explained by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
     """
@@ -109,9 +109,14 @@ def load_outcome(
         summary=summary.assign(count=summary["count"].astype(np.int64)),
         drift=drift,
         panel=read_json(folder / "panel/counts.json"),
-        geodesics={(s, a): read_json(folder / "geodesic" / s / f"alpha{a}.json") for s, a in keys},
+        geodesics={(s, a): _geodesic(folder / "geodesic" / s, a) for s, a in keys},
         variance=variance,
     )
+
+
+def _geodesic(folder: Path, alpha: str) -> dict:
+    record = read_json(folder / f"alpha{alpha}.run.json")
+    return read_json(folder / f"alpha{alpha}.json") | {"record": record}
 
 
 def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:

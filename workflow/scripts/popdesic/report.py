@@ -227,6 +227,7 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
                 "founder_share": about["founder_indirect_share"],
                 "stretch": f"{about['median_stretch_of_indirect']:.4g}",
                 "unreachable": about["unreachable_pairs"],
+                "computed": _way(about["record"]),
                 "dtype": about["number"]["dtype"],
                 "bound": f"{about['number']['error_bound']:.1e}"
                 if about["number"]["error_bound"]
@@ -234,6 +235,13 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _way(record: dict) -> str:
+    """How a closure was computed, in words."""
+    if not record["continued"]:
+        return "from scratch"
+    return f"{record['inserted']} inserted into {record['closed_before']}"
 
 
 def parameter_rows(configuration: dict, schema: dict | None = None, prefix: str = "") -> list[dict]:

@@ -191,6 +191,55 @@ def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
     return buffer[start : start + size].view(np.uint64).reshape(shape)
 
 
+#: Largest number of individuals that become intermediate nodes together in a closure that runs
+#: where its matrix lies, and the block that Floyd-Warshall closes.
+PANEL, BASE = 512, 128
+#: Largest weight in fixed point, standing for infinity: the sum of two still fits.
+INFINITY_INT32, INFINITY_INT64 = np.int32(2**30 - 1), np.int64(2**62 - 1)
+
+
+def infinity(dtype) -> np.generic:
+    """The weight that stands for 'no edge' in `dtype`."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "i":
+        return INFINITY_INT32 if dtype == np.int32 else INFINITY_INT64
+    return dtype.type(np.inf)
+
+
+def closure_panel(n: int) -> int:
+    """Individuals that become intermediate nodes together in a closure of n.
+
+    A panel costs its own length squared times n; a short one reads the matrix more often. It
+    decides how float sums are split, so it is the same for all backends (measured on a CPU and an
+    H200: tests/bench/bench_minplus.py, bench_minplus_gpu.py).
+    """
+    return BASE if n <= PANEL else PANEL // 2 if n <= 8 * PANEL else PANEL
+
+
+@dataclass
+class Bounds:
+    """What lets a min-plus product c = min(c, a * b) skip work without changing its result.
+
+    A run of k is skipped for a tile of c when ``floor_a + floor_b >= ceiling`` there. Tiles and
+    runs are those of the backend's `bound_tiles`.
+
+    Attributes
+    ----------
+    floor_a : array, (runs, row tiles)
+        Smallest entry of each run of columns of a, by tile of its rows.
+    floor_b : array, (runs, column tiles)
+    ceiling : array, (row tiles, column tiles)
+        No entry of c is larger, now or earlier.
+    skipped : int
+        Operations left out so far, added to by the backend.
+    """
+
+    floor_a: np.ndarray
+    floor_b: np.ndarray
+    ceiling: np.ndarray
+    skipped: int = 0
+
+
 class Backend(Protocol):
     """The array primitives that one kind of device provides. Results are numpy arrays."""
 
@@ -219,17 +268,70 @@ class Backend(Protocol):
         """
         ...
 
-    def minplus(self, c: np.ndarray, a: np.ndarray, b: np.ndarray, *, symmetric: bool = False):
+    def minplus(
+        self,
+        c: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        *,
+        symmetric: bool = False,
+        bounds: Bounds | None = None,
+    ) -> None:
         """In place ``c[i, j] = min(c[i, j], min_k a[i, k] + b[k, j])``.
 
         Parameters
         ----------
-        c, a, b : arrays (m, n), (m, k), (k, n), of one dtype: int32, float32 or float64
-            Any strides. `c` may not overlap `a` or `b`. int32 values must lie in [0, 2**30 - 1],
-            where 2**30 - 1 stands for infinity, so that no sum overflows.
+        c, a, b : arrays (m, n), (m, k), (k, n), of one dtype: int32, int64, float32 or float64
+            Any strides, in host memory or on the backend's device. `c` may not overlap `a` or
+            `b`. Values are not negative, integers at most `infinity`, so that no sum overflows.
         symmetric : bool
-            The caller promises that the product and `c` are symmetric: one triangle is computed
-            and mirrored.
+            The caller promises that the product and `c` are symmetric and reads the upper
+            triangle alone: entries below the diagonal may be left as they are (see `mirror`).
+        bounds : Bounds, optional
+            What may be skipped.
+        """
+        ...
+
+    def close_block(self, w: np.ndarray) -> None:
+        """Floyd-Warshall of a symmetric block of at most 128; its upper triangle is read."""
+        ...
+
+    def mirror(self, w: np.ndarray) -> None:
+        """Copy the upper triangle of a square matrix onto the lower, in place."""
+        ...
+
+    def transpose(self, source: np.ndarray, target: np.ndarray) -> None:
+        """``target = source.T`` for two blocks whose rows are contiguous."""
+        ...
+
+    def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
+        """Rows and columns of the tiles, and length of the runs, that `Bounds` speak of."""
+        ...
+
+    def tile_minima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
+        """The smallest entry of each height x width block of `x`; the last ones may be cut."""
+        ...
+
+    def tile_maxima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
+        """The largest entry of each height x width block of `x`."""
+        ...
+
+    def hold(self, w: np.ndarray) -> np.ndarray:
+        """A square matrix of weights where this backend works on it.
+
+        It may be larger than `w`: the individuals added have no edges. A CPU returns `w` itself.
+        """
+        ...
+
+    def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
+        """What has become of the matrix that `hold` made of `w`, back into `w`."""
+        ...
+
+    def panel(self, w: np.ndarray) -> int:
+        """Individuals that become intermediate nodes together in the closure of `w`.
+
+        `closure_panel`, except for a matrix that exceeds the device: its floats may then differ
+        in the last places.
         """
         ...
 

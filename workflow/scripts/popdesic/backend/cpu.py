@@ -6,11 +6,18 @@ import numpy as np
 from llvmlite import binding
 
 from . import bitgemm_cpu, epistasis_cpu, minplus_cpu
-from .base import PLANE_BITS, Hits, Planes, ScanData, Terms, aligned_zeros
+from .base import (
+    PLANE_BITS,
+    Bounds,
+    Hits,
+    Planes,
+    ScanData,
+    Terms,
+    aligned_zeros,
+    closure_panel,
+    infinity,
+)
 from .threads import run_tasks, usable_cpus
-
-#: Largest int32 weight, standing for infinity: the sum of two still fits.
-INFINITY_INT32 = np.int32(2**30 - 1)
 
 
 class CpuBackend:
@@ -64,31 +71,72 @@ class CpuBackend:
         tiles = _tile_pairs(len(a), len(b), bitgemm_cpu.TILE, same)
         run_tasks(work, tiles, self.threads)
 
-    def minplus(self, c: np.ndarray, a: np.ndarray, b: np.ndarray, *, symmetric: bool = False):
+    def minplus(
+        self,
+        c: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        *,
+        symmetric: bool = False,
+        bounds: Bounds | None = None,
+    ) -> None:
         if not (c.dtype == a.dtype == b.dtype):
             raise ValueError(f"minplus needs one dtype, got {c.dtype}, {a.dtype} and {b.dtype}")
         if 0 in (*c.shape, a.shape[1]):
             return
-        columns = minplus_cpu.tile_columns(c.dtype)
-        height, width = minplus_cpu.BLOCK_ROWS, columns * minplus_cpu.BLOCK_TILES
+        height, width, _ = self.bound_tiles(c.dtype)
         limit = infinity(c.dtype)
         kernel = minplus_cpu.block_kernel(c.dtype)
-
-        def work(row: int, column: int) -> None:
-            kernel(c, a, b, limit, columns, symmetric, row, column)
-
         blocks = [
             (row, column)
             for row in range(-(-c.shape[0] // height))
             for column in range(-(-c.shape[1] // width))
             if not symmetric or row * height < (column + 1) * width
         ]
-        run_tasks(work, blocks, self.threads)
-        if symmetric:
-            minplus_cpu.mirror_upper(c)
+        every_run = np.ones(-(-a.shape[1] // minplus_cpu.DEPTH), bool)
+
+        def work(row: int, column: int) -> int:
+            runs = every_run
+            if bounds is not None:
+                floor = bounds.floor_a[:, row] + bounds.floor_b[:, column]
+                runs = floor < bounds.ceiling[row, column]
+                if not runs.any():
+                    return len(runs)
+            kernel(c, a, b, limit, width, symmetric, runs, row, column)
+            return len(runs) - int(runs.sum())
+
+        left_out = run_tasks(work, blocks, self.threads)
+        if bounds is not None:
+            bounds.skipped += sum(left_out) * height * width * minplus_cpu.DEPTH
+
+    def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
+        columns = minplus_cpu.tile_columns(dtype) * minplus_cpu.BLOCK_TILES
+        return minplus_cpu.BLOCK_ROWS, columns, minplus_cpu.DEPTH
+
+    def tile_minima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
+        return _tile_extremes(x, height, width, np.minimum)
+
+    def tile_maxima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
+        return _tile_extremes(x, height, width, np.maximum)
+
+    def mirror(self, w: np.ndarray) -> None:
+        minplus_cpu.mirror_upper(w)
+
+    def hold(self, w: np.ndarray) -> np.ndarray:
+        return w
+
+    def panel(self, w: np.ndarray) -> int:
+        return closure_panel(len(w))
+
+    def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
+        if held is not w:
+            np.copyto(w, held)
+
+    def transpose(self, source: np.ndarray, target: np.ndarray) -> None:
+        target[...] = source.T
 
     def close_block(self, w: np.ndarray) -> None:
-        """Floyd-Warshall on a small symmetric block, in place."""
+        minplus_cpu.mirror_upper(w)
         minplus_cpu.floyd_warshall(w)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
@@ -100,9 +148,9 @@ class CpuBackend:
         return epistasis_cpu.scan_triples(data, first, top, cutoff, threads=self.threads)
 
 
-def infinity(dtype: np.dtype) -> np.generic:
-    """The weight that stands for 'no edge' in `dtype`."""
-    return INFINITY_INT32 if dtype == np.int32 else np.dtype(dtype).type(np.inf)
+def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) -> np.ndarray:
+    columns = extreme.reduceat(x, np.arange(0, x.shape[1], width), axis=1)
+    return extreme.reduceat(columns, np.arange(0, x.shape[0], height), axis=0)
 
 
 def difference_coefficients(terms: Terms) -> np.ndarray | None:

@@ -20,8 +20,8 @@ import cupyx
 import numpy as np
 
 from ..errors import UserError
-from . import tune
-from .base import Planes, Terms
+from . import minplus_gpu, tune
+from .base import PANEL, Bounds, Planes, Terms, closure_panel, infinity
 from .kernels import (
     BLOCK_ROWS,
     STAGE_BITS,
@@ -48,6 +48,8 @@ DEVICE_SHARE = 0.9
 RESULT_BYTES = 256 << 20
 #: Most device memory for the packed planes of one range: enough for full speed.
 PACKED_BYTES = 16 << 30
+#: Panel of a closure whose matrix stays in host memory.
+HOST_PANEL = 16384
 #: Threads that copy planes into pinned memory (one cannot keep up with the bus).
 COPY_THREADS = 8
 
@@ -381,7 +383,7 @@ class BitgemmStream:
 
 
 class GpuBackend:
-    """One CUDA device. `bitgemm` is here; the (min, +) product is not part of this class yet.
+    """One CUDA device (see `backend.base.Backend` for the contracts).
 
     Parameters
     ----------
@@ -421,6 +423,7 @@ class GpuBackend:
                 f"{', '.join(supported_kernels(self.device))}"
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
+        self.host_panel = HOST_PANEL
         self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
 
     @functools.cached_property
@@ -534,6 +537,68 @@ class GpuBackend:
         )
         stream.add(a, b)
         return stream.result()
+
+    def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
+        with _device_errors("a min-plus product"):
+            on_device = isinstance(c, cupy.ndarray)
+            minplus_gpu.multiply(
+                c,
+                a,
+                b,
+                symmetric=symmetric,
+                bounds=bounds,
+                device=self.device,
+                free_bytes=0 if on_device else self.free_bytes(),
+            )
+
+    def fits(self, n: int, dtype: np.dtype) -> bool:
+        """Whether the closure of n individuals runs wholly on the device."""
+        side = divide_up(n, minplus_gpu.TILE) * minplus_gpu.TILE
+        panels = 3 * PANEL * side
+        return (side * side + panels) * np.dtype(dtype).itemsize <= self.free_bytes()
+
+    def panel(self, w) -> int:
+        """Individuals that become intermediate nodes together.
+
+        A matrix in host memory passes through the device once a panel: long ones pay.
+        """
+        return closure_panel(len(w)) if isinstance(w, cupy.ndarray) else self.host_panel
+
+    def close_block(self, w) -> None:
+        minplus_gpu.close_block(w, self.device)
+
+    def mirror(self, w) -> None:
+        minplus_gpu.mirror(w, self.device)
+
+    def transpose(self, source, target) -> None:
+        minplus_gpu.transpose(source, target, self.device)
+
+    def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
+        return minplus_gpu.TILE, minplus_gpu.TILE, minplus_gpu.RUN
+
+    def tile_minima(self, x, height: int, width: int) -> cupy.ndarray:
+        return minplus_gpu.tile_extremes(x, height, False, self.device)
+
+    def tile_maxima(self, x, height: int, width: int) -> cupy.ndarray:
+        return minplus_gpu.tile_extremes(x, height, True, self.device)
+
+    def hold(self, w: np.ndarray) -> np.ndarray | cupy.ndarray:
+        if not self.fits(len(w), w.dtype):
+            return w
+        with _device_errors(f"the distances of {len(w)} samples"):
+            side = divide_up(len(w), minplus_gpu.TILE) * minplus_gpu.TILE
+            held = cupy.full((side, side), infinity(w.dtype), w.dtype)
+            held[: len(w), : len(w)] = cupy.asarray(w)
+            cupy.fill_diagonal(held, 0)
+            return held
+
+    def fetch(self, held: np.ndarray | cupy.ndarray, w: np.ndarray) -> None:
+        if not isinstance(held, cupy.ndarray):
+            if held is not w:
+                np.copyto(w, held)
+            return
+        with _device_errors(f"the distances of {len(w)} samples"):
+            np.copyto(w, held[: len(w), : len(w)].get())
 
 
 # One stage of one tile is what every size here is rounded up to.

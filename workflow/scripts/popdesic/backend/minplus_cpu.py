@@ -162,23 +162,26 @@ def _pack_columns(b, k0, k1, column0, infinity, packed):
             target[j] = infinity
 
 
-def _minplus_block(c, a, b, infinity, columns, symmetric, block_row, block_column):
-    """c = min(c, a * b) in one block of BLOCK_ROWS x (BLOCK_TILES tiles of `columns`) of C.
+def _minplus_block(c, a, b, infinity, width, symmetric, runs, block_row, block_column):
+    """c = min(c, a * b) in one block of BLOCK_ROWS x `width` (BLOCK_TILES tiles) of C.
 
     No entry has two writers. With `symmetric`, tiles that lie wholly below the diagonal are left
-    to the caller's mirroring.
+    as they are. Only those panels of DEPTH k are worked on for which `runs` is set.
     """
     m, n = c.shape
     depth = a.shape[1]
-    row0, column0 = block_row * BLOCK_ROWS, block_column * columns * BLOCK_TILES
-    row1, column1 = min(m, row0 + BLOCK_ROWS), min(n, column0 + columns * BLOCK_TILES)
+    columns = width // BLOCK_TILES
+    row0, column0 = block_row * BLOCK_ROWS, block_column * width
+    row1, column1 = min(m, row0 + BLOCK_ROWS), min(n, column0 + width)
     row_tiles = (row1 - row0 + ROWS - 1) // ROWS
     column_tiles = (column1 - column0 + columns - 1) // columns
     packed_a = np.empty((row_tiles, DEPTH, ROWS), c.dtype)
     packed_b = np.empty((DEPTH, columns), c.dtype)
     block = np.full((column_tiles, row_tiles, ROWS, columns), infinity, c.dtype)
-    for k0 in range(0, depth, DEPTH):
-        k1 = min(depth, k0 + DEPTH)
+    for run in range(runs.shape[0]):
+        if not runs[run]:
+            continue
+        k0, k1 = run * DEPTH, min(depth, (run + 1) * DEPTH)
         _pack_rows(a, row0, row1, k0, k1, infinity, packed_a)
         for s in range(column_tiles):
             _pack_columns(b, k0, k1, column0 + s * columns, infinity, packed_b)
@@ -200,9 +203,9 @@ def block_kernel(dtype: np.dtype):
     """`_minplus_block` compiled for matrices of any strides: one compilation serves all callers."""
     scalar = numba.from_dtype(dtype)
     matrix, readable = types.Array(scalar, 2, "A"), types.Array(scalar, 2, "A", readonly=True)
-    integer = types.int64
+    integer, flags = types.int64, types.Array(types.boolean, 1, "C")
     signature = types.void(
-        matrix, readable, readable, scalar, integer, types.boolean, integer, integer
+        matrix, readable, readable, scalar, integer, types.boolean, flags, integer, integer
     )
     return numba.njit([signature], nogil=True, cache=True)(_minplus_block)
 

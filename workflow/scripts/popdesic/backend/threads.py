@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 
 def usable_cpus() -> int:
@@ -16,13 +17,13 @@ def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tasks(work: Callable[..., None], tasks: Iterable[tuple], threads: int) -> None:
-    """Call ``work(*task)`` for every task on up to `threads` threads; the first error is raised."""
+def run_tasks(work: Callable[..., Any], tasks: Iterable[tuple], threads: int) -> list:
+    """Results of ``work(*task)`` for every task, on up to `threads` threads, in order.
+
+    The first error is raised.
+    """
     tasks = list(tasks)
     if threads <= 1 or len(tasks) <= 1:
-        for task in tasks:
-            work(*task)
-        return
+        return [work(*task) for task in tasks]
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(lambda task: work(*task), tasks):
-            pass
+        return list(pool.map(lambda task: work(*task), tasks))

@@ -1,0 +1,304 @@
+// minplus: C[i][j] = min(C[i][j], min_k P[k][i] + Q[k][j]), the (min, +) matrix product.
+//
+// Source. The genome-distance work's CUDA product, restated: both operands lie k-major (rows of
+// P and Q are contiguous along i and j), which is how R-Kleene's panels and symmetric blocks lie
+// anyway, so that every stage of the pipeline is a plain 16-byte copy and nothing is transposed
+// on the way. Only the upper triangle of tiles is computed where the product is symmetric.
+//
+// Types. NUMBER 0: int32 (values 0 ... 2^30 - 1, which stands for infinity: two of them add up
+// without overflow), 1: float32, 2: float64, 3: int64 (0 ... 2^62 - 1); never negative, never NaN,
+// so that float32 values compare like the integers that share their bits.
+//
+// Shapes. P (depth, m), Q (depth, n), C (m, n) with row lengths ldp, ldq, ldc; m and n multiples
+// of 128, depth of 32, rows on 16-byte boundaries: the host pads with infinity.
+//
+// Threads. A block of 256 owns a tile of BM x BN (16 x 16 threads of TM x TN registers each). P
+// and Q go through SLOTS buffers of DEPTH rows, filled by cp.async while others are used.
+//
+// Operations. Two k a step: min3(best, p0 + q0, p1 + q1). In int32 the compiler makes two fused
+// adds and mins (DPX viaddmin) of it; in float32 the three-way minimum of integers turns four
+// instructions into three, which lifts the product above the rate of separate mins.
+//
+// Pruning. Where floors are given, a run of 32 k is skipped for a tile if
+//   floor_p[k run][tile of i] + floor_q[k run][tile of j] >= ceil_c[tile of i][tile of j]:
+// no sum of that run can be below any entry of the tile (DESIGN section 7; exact in floats too,
+// because rounding is monotone). Tiles of 128, whatever BM and BN are.
+
+#if NUMBER == 0
+typedef int T;
+constexpr int LANES = 4;
+#define LARGEST 1073741823
+#elif NUMBER == 1
+typedef float T;
+constexpr int LANES = 4;
+#define LARGEST __int_as_float(0x7f800000)
+#elif NUMBER == 2
+typedef double T;
+constexpr int LANES = 2;
+#define LARGEST __longlong_as_double(0x7ff0000000000000LL)
+#else
+typedef i64 T;
+constexpr int LANES = 2;
+#define LARGEST 4611686018427387903LL
+#endif
+
+constexpr int TILE = 128;
+constexpr int RUN = 32;
+constexpr int THREADS = 256;
+constexpr int BM = 16 * TM, BN = 16 * TN;
+constexpr int MAX_RUNS = 4096;
+
+struct alignas(16) Vector { T x[LANES]; };
+
+__device__ __forceinline__ T smaller(T a, T b) { return b < a ? b : a; }
+
+#if NUMBER == 0
+__device__ __forceinline__ T min3(T a, T b, T c) {
+#if __CUDA_ARCH__ >= 900
+  return __vimin3_s32(a, b, c);
+#else
+  return min(min(a, b), c);
+#endif
+}
+__device__ __forceinline__ T plus(T a, T b) { return a + b; }
+#elif NUMBER == 1
+__device__ __forceinline__ T min3(T a, T b, T c) {
+#if __CUDA_ARCH__ >= 900
+  return __int_as_float(
+      __vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+#else
+  return fminf(fminf(a, b), c);
+#endif
+}
+__device__ __forceinline__ T plus(T a, T b) { return __fadd_rn(a, b); }
+#else
+__device__ __forceinline__ T min3(T a, T b, T c) { return smaller(smaller(a, b), c); }
+__device__ __forceinline__ T plus(T a, T b) { return a + b; }
+#endif
+
+__device__ __forceinline__ void copy_16(void* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  unsigned target = (unsigned)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(from));
+#else
+  *(uint4*)to = *(const uint4*)from;
+#endif
+}
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;");
+#endif
+}
+template <int N> __device__ __forceinline__ void wait_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(N));
+#endif
+}
+
+// Rows k ... k + DEPTH - 1 of the tile's columns of P and Q into one slot.
+__device__ __forceinline__ void fetch(T* slot, const T* p, const T* q, i64 ldp, i64 ldq, int k) {
+  constexpr int VP = BM / LANES, VQ = BN / LANES;
+#pragma unroll
+  for (int v = threadIdx.x; v < DEPTH * VP; v += THREADS) {
+    int row = v / VP, at = v % VP * LANES;
+    copy_16(slot + row * BM + at, p + (k + row) * ldp + at);
+  }
+#pragma unroll
+  for (int v = threadIdx.x; v < DEPTH * VQ; v += THREADS) {
+    int row = v / VQ, at = v % VQ * LANES;
+    copy_16(slot + DEPTH * BM + row * BN + at, q + (k + row) * ldq + at);
+  }
+}
+
+// Registers of one k: TM values of P and TN of Q, in vectors that neighbouring threads share.
+__device__ __forceinline__ void read_row(const T* p, const T* q, int ty, int tx, T* a, T* b) {
+#pragma unroll
+  for (int v = 0; v < TM / LANES; v++)
+    *(Vector*)(a + v * LANES) = *(const Vector*)(p + v * 16 * LANES + ty * LANES);
+#pragma unroll
+  for (int v = 0; v < TN / LANES; v++)
+    *(Vector*)(b + v * LANES) = *(const Vector*)(q + v * 16 * LANES + tx * LANES);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq, i64 ldc, int m,
+        int n, int depth, int symmetric, const T* __restrict__ floor_p,
+        const T* __restrict__ floor_q, const T* __restrict__ ceil_c, u64* skipped) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ unsigned short runs[MAX_RUNS];
+  __shared__ int n_runs;
+  T* slots = (T*)memory;
+  constexpr int SLOT = DEPTH * (BM + BN);
+
+  int bi, bj;
+  const int columns = n / BN;
+  if (symmetric) {  // row by row of the upper triangle (BM = BN there)
+    int index = blockIdx.x, side = columns;
+    bi = (int)((2.0 * side + 1 - sqrt((2.0 * side + 1) * (2.0 * side + 1) - 8.0 * index)) / 2);
+    while (bi > 0 && (i64)bi * (2 * side - bi + 1) / 2 > index) bi--;
+    while ((i64)(bi + 1) * (2 * side - bi) / 2 <= index) bi++;
+    bj = bi + index - (int)((i64)bi * (2 * side - bi + 1) / 2);
+  } else {
+    bi = blockIdx.x / columns;
+    bj = blockIdx.x % columns;
+  }
+
+  const int total = depth / RUN;
+  if (floor_p) {  // one warp lists the runs that may matter
+    if (threadIdx.x < 32) {
+      int ti = bi * BM / TILE, tj = bj * BN / TILE, found = 0;
+      T ceiling = ceil_c[(i64)ti * (n / TILE) + tj];
+      for (int first = 0; first < total; first += 32) {
+        int run = first + threadIdx.x;
+        bool needed = run < total && plus(floor_p[(i64)run * (m / TILE) + ti],
+                                          floor_q[(i64)run * (n / TILE) + tj]) < ceiling;
+        unsigned mask = __ballot_sync(~0u, needed);
+        if (needed) runs[found + __popc(mask & ((1u << threadIdx.x) - 1))] = run;
+        found += __popc(mask);
+      }
+      if (threadIdx.x == 0) {
+        n_runs = found;
+        if (skipped && found < total) atomicAdd(skipped, (u64)(total - found));
+      }
+    }
+    __syncthreads();
+    if (n_runs == 0) return;
+  }
+  const int steps = (floor_p ? n_runs : total) * (RUN / DEPTH);
+  const T* pi = p + (i64)bi * BM;
+  const T* qj = q + (i64)bj * BN;
+  auto row_of = [&](int step) {
+    int run = step / (RUN / DEPTH), within = step % (RUN / DEPTH) * DEPTH;
+    return (floor_p ? runs[run] : run) * RUN + within;
+  };
+
+  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  T best[TM][TN];
+#pragma unroll
+  for (int i = 0; i < TM; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j++) best[i][j] = LARGEST;
+
+#pragma unroll
+  for (int s = 0; s < SLOTS - 1; s++) {
+    if (s < steps) fetch(slots + s * SLOT, pi, qj, ldp, ldq, row_of(s));
+    commit_copies();
+  }
+  for (int step = 0; step < steps; step++) {
+    wait_copies<SLOTS - 2>();
+    __syncthreads();
+    int ahead = step + SLOTS - 1;
+    if (ahead < steps) fetch(slots + ahead % SLOTS * SLOT, pi, qj, ldp, ldq, row_of(ahead));
+    commit_copies();
+    const T* sp = slots + step % SLOTS * SLOT;
+    const T* sq = sp + DEPTH * BM;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += 2) {
+      T a[2][TM], b[2][TN];
+      read_row(sp + k * BM, sq + k * BN, ty, tx, a[0], b[0]);
+      read_row(sp + (k + 1) * BM, sq + (k + 1) * BN, ty, tx, a[1], b[1]);
+#pragma unroll
+      for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) {
+          best[i][j] = min3(best[i][j], plus(a[0][i], b[0][j]), plus(a[1][i], b[1][j]));
+        }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TM; i++) {
+    i64 row = (i64)bi * BM + i / LANES * 16 * LANES + ty * LANES + i % LANES;
+#pragma unroll
+    for (int v = 0; v < TN / LANES; v++) {
+      Vector* at = (Vector*)(c + row * ldc + (i64)bj * BN + v * 16 * LANES + tx * LANES);
+      Vector old = *at;
+#pragma unroll
+      for (int x = 0; x < LANES; x++) old.x[x] = smaller(old.x[x], best[i][v * LANES + x]);
+      *at = old;
+    }
+  }
+}
+
+// Floyd-Warshall of one symmetric block of up to BASE individuals, of which the upper triangle
+// is read and all is written. The block lives in registers, 8 x 8 a thread, rows ty + 16 i and
+// columns tx + 16 j. Step k needs row k alone: it is column k too, and its diagonal is zero, so
+// that it does not change in its own step. Two buffers for it: one barrier a step.
+constexpr int BASE = 128;
+
+extern "C" __global__ void __launch_bounds__(THREADS) close_block(T* w, i64 ldw, int n) {
+  __shared__ T row[2][BASE];
+  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  T own[8][8];
+#pragma unroll
+  for (int i = 0; i < 8; i++)
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      int r = ty + 16 * i, c = tx + 16 * j;
+      int low = r < c ? r : c, high = r < c ? c : r;
+      own[i][j] = high < n ? w[low * ldw + high] : LARGEST;
+    }
+#pragma unroll
+  for (int block = 0; block < 8; block++)
+    for (int r = 0; r < 16; r++) {
+      T* shared = row[r % 2];
+      if (ty == r)
+#pragma unroll
+        for (int j = 0; j < 8; j++) shared[tx + 16 * j] = own[block][j];
+      __syncthreads();
+      T a[8], b[8];
+#pragma unroll
+      for (int i = 0; i < 8; i++) a[i] = shared[ty + 16 * i];
+#pragma unroll
+      for (int j = 0; j < 8; j++) b[j] = shared[tx + 16 * j];
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+#pragma unroll
+        for (int j = 0; j < 8; j++) own[i][j] = smaller(own[i][j], plus(a[i], b[j]));
+    }
+#pragma unroll
+  for (int i = 0; i < 8; i++)
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+      if (ty + 16 * i < n && tx + 16 * j < n)
+        w[(ty + 16 * i) * ldw + tx + 16 * j] = own[i][j];
+}
+
+// to[j][i] = from[i][j] in 32 x 32 tiles; where `triangle`, only entries with i < j are copied
+// (mirroring an upper triangle in place: to and from are then the same matrix).
+extern "C" __global__ void __launch_bounds__(THREADS)
+transpose(const T* from, T* to, i64 ld_from, i64 ld_to, int rows, int columns, int triangle) {
+  __shared__ T tile[32][33];
+  int bi = blockIdx.y * 32, bj = blockIdx.x * 32;
+  if (triangle && bi > bj) return;
+  int x = threadIdx.x % 32, y = threadIdx.x / 32;
+  for (int r = y; r < 32; r += THREADS / 32)
+    if (bi + r < rows && bj + x < columns) tile[r][x] = from[(i64)(bi + r) * ld_from + bj + x];
+  __syncthreads();
+  for (int r = y; r < 32; r += THREADS / 32) {
+    int i = bi + x, j = bj + r;
+    if (i < rows && j < columns && (!triangle || i < j)) to[(i64)j * ld_to + i] = tile[x][r];
+  }
+}
+
+// out[block of rows][block of columns] = smallest (or, with `largest`, largest) entry of each
+// height x TILE block of x (rows, columns); both divide evenly.
+extern "C" __global__ void __launch_bounds__(TILE)
+tile_extremes(const T* x, T* out, i64 ld, int height, int columns, int largest) {
+  __shared__ T found[TILE];
+  const T* at = x + (i64)blockIdx.y * height * ld + (i64)blockIdx.x * TILE + threadIdx.x;
+  T best = *at;
+  for (int r = 1; r < height; r++) {
+    T value = at[(i64)r * ld];
+    if (largest ? best < value : value < best) best = value;
+  }
+  found[threadIdx.x] = best;
+  for (int half = TILE / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      T value = found[threadIdx.x + half];
+      if (largest ? found[threadIdx.x] < value : value < found[threadIdx.x])
+        found[threadIdx.x] = value;
+    }
+  }
+  if (threadIdx.x == 0) out[(i64)blockIdx.y * (columns / TILE) + blockIdx.x] = found[0];
+}

@@ -1,0 +1,258 @@
+"""min-plus products, closures and insertions on a GPU, beside the limits measured in the same run.
+
+python tests/bench/bench_minplus_gpu.py [--haplotypes FILE.npz]
+
+Limits are register-only loops: one fused add and min (DPX) an operation in int32; two adds and
+a three-way minimum for two operations in float32 ("pairs"), and an add and a min ("separate").
+"Genotype-like" weights are squared distances of mosaics of haplotypes: of those in FILE.npz
+(`haplotypes`, bool (n_haplotypes, n_sites)) or of simulated populations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import cupy
+import numpy as np
+from popdesic.backend import SQUARED, Planes
+from popdesic.backend.gpu import GpuBackend
+from popdesic.closure import close_paths, insert_paths, similar_order
+from timing import print_table
+
+LIMITS = r"""
+extern "C" __global__ void limit_int(int* out, int a, int rounds) {
+  int c[16];
+  for (int i = 0; i < 16; i++) c[i] = threadIdx.x * 7919 + i;
+  for (int r = 0; r < rounds; r++)
+#pragma unroll
+    for (int i = 0; i < 16; i++) c[i] = __viaddmin_s32(c[(i + 1) % 16], a, c[i]);
+  int s = 0;
+  for (int i = 0; i < 16; i++) s ^= c[i];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = s;
+}
+extern "C" __global__ void limit_separate(float* out, float a, int rounds) {
+  float c[16];
+  for (int i = 0; i < 16; i++) c[i] = threadIdx.x * 7919 + i;
+  for (int r = 0; r < rounds; r++)
+#pragma unroll
+    for (int i = 0; i < 16; i++) c[i] = fminf(c[(i + 1) % 16] + a, c[i]);
+  float s = 0;
+  for (int i = 0; i < 16; i++) s += c[i];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = s;
+}
+extern "C" __global__ void limit_pairs(float* out, float a, float b, int rounds) {
+  int c[16];
+  for (int i = 0; i < 16; i++) c[i] = __float_as_int((float)(threadIdx.x * 7919 + i));
+  for (int r = 0; r < rounds / 2; r++)
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+      float x = __int_as_float(c[(i + 1) % 16]) + a, y = __int_as_float(c[(i + 2) % 16]) + b;
+      c[i] = __vimin3_s32(c[i], __float_as_int(x), __float_as_int(y));
+    }
+  float s = 0;
+  for (int i = 0; i < 16; i++) s += __int_as_float(c[i]);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = s;
+}
+"""
+
+
+def timed(run, repeats: int = 3, prepare=lambda: None) -> float:
+    """Best seconds by device events, after one warm-up; `prepare` is not timed."""
+    best = float("inf")
+    for repeat in range(repeats + 1):
+        prepare()
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        run()
+        stop.record()
+        stop.synchronize()
+        if repeat:
+            best = min(best, cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return best
+
+
+def measure_limits() -> dict[str, float]:
+    module = cupy.RawModule(code=LIMITS, options=("-std=c++17", "-arch=sm_90a"))
+    blocks, threads, rounds = 132 * 8, 256, 4096
+    out = cupy.empty(blocks * threads, np.int32)
+    found = {}
+    for name, arguments in (
+        ("limit_int", (np.int32(1), np.int32(rounds))),
+        ("limit_separate", (np.float32(1), np.int32(rounds))),
+        ("limit_pairs", (np.float32(1), np.float32(2), np.int32(rounds))),
+    ):
+        function = module.get_function(name)
+        seconds = timed(lambda f=function, a=arguments: f((blocks,), (threads,), (out, *a)))
+        found[name] = blocks * threads * rounds * 16 / seconds
+    return found
+
+
+def draw_weights(n: int, dtype) -> cupy.ndarray:
+    w = cupy.random.randint(1, 2**28, (n, n), dtype=np.int32)
+    w = cupy.minimum(w, w.T)
+    cupy.fill_diagonal(w, 0)
+    return w.astype(dtype, copy=False)
+
+
+def bench_products(backend: GpuBackend, limits: dict[str, float]) -> None:
+    rows = []
+    for dtype, limit in (
+        ("int32", "limit_int"),
+        ("float32", "limit_pairs"),
+        ("int64", None),
+        ("float64", None),
+    ):
+        for n in (2048, 8192, 16384) if limit else (8192,):
+            a, c = draw_weights(n, dtype), draw_weights(n, dtype)
+            for symmetric in (False, True):
+                seconds = timed(
+                    lambda a=a, c=c, s=symmetric: backend.minplus(c, a.T, a, symmetric=s)
+                )
+                rate = n**3 / (1 + symmetric) / seconds
+                share = f"{rate / limits[limit]:.0%}" if limit else "-"
+                rows.append(
+                    (dtype, n, "half" if symmetric else "full", f"{rate / 1e12:.2f}", share)
+                )
+            del a, c
+            cupy.get_default_memory_pool().free_all_blocks()
+    print_table("min-plus product", ("type", "n", "product", "T op/s", "of limit"), rows)
+
+
+def bench_closures(backend: GpuBackend, sizes) -> None:
+    rows = []
+    for dtype in ("int32", "float32"):
+        for n in sizes:
+            w = backend.hold(draw_weights(n, dtype).get())
+            start = w.copy()
+            seconds = timed(
+                lambda w=w: close_paths(w, backend, prune=False),
+                2,
+                lambda w=w, start=start: w.__setitem__(slice(None), start),
+            )
+            rate = n**3 / 2 / seconds
+            rows.append((dtype, n, f"{seconds * 1e3:.1f}", f"{rate / 1e12:.2f}"))
+            del w, start
+            cupy.get_default_memory_pool().free_all_blocks()
+    print_table("closure of random weights", ("type", "n", "ms", "T op/s"), rows)
+
+
+def bench_insertion(backend: GpuBackend, old: int, new: int) -> None:
+    rows = []
+    pad = -old % 128
+    for dtype in ("int32", "float32"):
+        w = draw_weights(old + pad + new, dtype)
+        w = backend.hold(w.get())
+        close_paths(w[: old + pad, : old + pad], backend, prune=False)
+        start = w.copy()
+        seconds = timed(
+            lambda w=w: insert_paths(w, old + pad, backend),
+            2,
+            lambda w=w, start=start: w.__setitem__(slice(None), start),
+        )
+        rows.append((dtype, old, new, f"{seconds * 1e3:.1f}"))
+        del w, start
+        cupy.get_default_memory_pool().free_all_blocks()
+    print_table("insertion", ("type", "closed", "new", "ms"), rows)
+
+
+def mosaics(haplotypes: np.ndarray, n: int, rng, segment: int) -> np.ndarray:
+    """Genotypes (n, n_sites) of individuals whose haplotypes copy segments of the given ones."""
+    n_haplotypes, n_sites = haplotypes.shape
+    genotypes = np.zeros((n, n_sites), np.int8)
+    for start in range(0, n_sites, segment):
+        stop = min(n_sites, start + segment)
+        for _ in range(2):
+            genotypes[:, start:stop] += haplotypes[rng.integers(0, n_haplotypes, n), start:stop]
+    return genotypes
+
+
+def simulated_haplotypes(rng) -> np.ndarray:
+    """400 haplotypes of four populations (Balding and Nichols, F = 0.1), 16 384 sites."""
+    ancestral = rng.uniform(0.05, 0.95, 16384)
+    scale = (1 - 0.1) / 0.1
+    drawn = [rng.beta(ancestral * scale, (1 - ancestral) * scale) for _ in range(4)]
+    return np.concatenate([rng.random((100, 16384)) < p for p in drawn])
+
+
+def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
+    rng = np.random.default_rng(3)
+    if source:
+        with np.load(source) as stored:
+            haplotypes = np.unpackbits(stored["haplotypes"], axis=1, count=int(stored["n_sites"]))
+            labels = stored["labels"]
+    else:
+        haplotypes, labels = simulated_haplotypes(rng), np.repeat(np.arange(4), 100)
+    kinds = np.unique(labels)
+    genotypes = np.concatenate(
+        [
+            mosaics(haplotypes[labels == kind], n // len(kinds) + (i < n % len(kinds)), rng, 200)
+            for i, kind in enumerate(kinds)
+        ]
+    )
+    words = np.zeros((n, 2, -(-genotypes.shape[1] // 64) * 8), np.uint8)
+    for plane in (0, 1):
+        bits = np.packbits(genotypes > plane, axis=1, bitorder="little")
+        words[:, plane, : bits.shape[1]] = bits
+    squared = backend.bitgemm(Planes(words.view(np.uint64), genotypes.shape[1]), None, SQUARED)[0]
+    rows = []
+    for alpha in (2, 4, 8):
+        weights = squared.astype(np.float64) ** (alpha / 2)
+        weights = np.rint(weights * (2**28 / weights.max())).astype(np.int32)
+        start_order = time.perf_counter()
+        order = similar_order(weights)
+        ordering = time.perf_counter() - start_order
+        held = backend.hold(weights[np.ix_(order, order)])
+        start = held.copy()
+        for prune in (False, True):
+            work = None
+
+            def run(prune=prune, held=held):
+                nonlocal work
+                work = close_paths(held, backend, prune=prune)
+
+            seconds = timed(run, 2, lambda held=held, s=start: held.__setitem__(slice(None), s))
+            indirect = float((held < start).mean())
+            rows.append(
+                (
+                    alpha,
+                    "pruned" if prune else "full",
+                    f"{seconds * 1e3:.1f}",
+                    f"{work.skipped_share:.2%}",
+                    f"{indirect:.2%}",
+                    f"{ordering:.2f}",
+                )
+            )
+        del held, start
+        cupy.get_default_memory_pool().free_all_blocks()
+    print_table(
+        f"closure of {n} mosaics, {genotypes.shape[1]} sites",
+        ("alpha", "closure", "ms", "work skipped", "indirect pairs", "ordering on the host, s"),
+        rows,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--haplotypes")
+    parser.add_argument("--mosaics", type=int, default=30000)
+    parser.add_argument(
+        "--sizes", type=int, nargs="*", default=[1024, 2048, 4096, 8192, 16384, 30000]
+    )
+    options = parser.parse_args()
+    backend = GpuBackend()
+    print(backend.describe())
+    limits = measure_limits()
+    print_table(
+        "limits, T op/s",
+        ("int32 DPX", "float32 separate", "float32 pairs"),
+        [tuple(f"{v / 1e12:.2f}" for v in limits.values())],
+    )
+    bench_products(backend, limits)
+    bench_closures(backend, options.sizes)
+    bench_insertion(backend, 29000, 1000)
+    bench_pruning(backend, options.haplotypes, options.mosaics)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What number type geodesics lose: closures of real distances against float64 SciPy.
+
+python tests/bench/bench_number_formats.py [SHARED]
+
+SHARED (default: POPDESIC_SHARED, else ../shared) holds the real genotype data. Errors are
+relative: the largest over pairs whose geodesic is at least a thousandth of the median weight
+("pairs that matter"), and the largest over all pairs that are not zero.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from cyvcf2 import VCF
+from popdesic.backend.cpu import CpuBackend
+from popdesic.closure import close_paths
+from popdesic.weights import MEDIAN_FRACTION, choose_number, fermat_weights
+from scipy.sparse.csgraph import floyd_warshall
+from timing import print_table
+
+SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564", "mice1814")
+ALPHAS = (1, 2, 4, 8)
+
+
+def read_distances(folder: Path) -> np.ndarray:
+    """Euclidean distances over jointly called biallelic SNPs, float64 (n, n)."""
+    genotypes = [
+        record.gt_types.astype(np.int8)
+        for record in VCF(str(next(folder.glob("*.vcf.gz"))), gts012=True)
+        if record.is_snp and len(record.ALT) == 1
+    ]
+    matrix = np.array(genotypes).T
+    called = (matrix < 3).astype(np.float64)
+    values = np.where(matrix < 3, matrix, 0).astype(np.float64)
+    squares = (values**2) @ called.T
+    joint = called @ called.T
+    squared = squares + squares.T - 2 * values @ values.T
+    return np.sqrt(np.maximum(squared, 0) * len(genotypes) / joint)
+
+
+def main() -> None:
+    shared = Path(
+        sys.argv[1] if len(sys.argv) > 1 else os.environ.get("POPDESIC_SHARED", "../shared")
+    )
+    backend = CpuBackend(os.cpu_count() or 1)
+    rows = []
+    for name in SETS:
+        distances = read_distances(shared / "data" / name)
+        founders = np.ones(len(distances), bool)
+        upper = np.triu_indices(len(distances), 1)
+        for alpha in ALPHAS:
+            weights = fermat_weights(distances, alpha)
+            scale = weights.max()  # SciPy takes weights within 1e-8 of zero for no edge
+            exact = floyd_warshall(np.ma.masked_array(weights / scale * 1e12, np.eye(len(weights))))
+            exact = exact[upper] * (scale / 1e12)
+            indirect = (exact < weights[upper] * (1 - 1e-9)).mean()
+            matters = exact >= MEDIAN_FRACTION * np.median(weights[upper])
+            cells = []
+            for wanted in ("int32", "int64", "float32"):
+                number = choose_number(weights, founders, wanted)
+                w = number.store(weights)
+                close_paths(w, backend)
+                off = np.abs(number.value(w)[upper] - exact) / np.where(exact > 0, exact, np.inf)
+                cells.append(f"{off[matters].max():.0e} {off.max():.0e}")
+            taken = choose_number(weights, founders, "auto").dtype
+            rows.append((name, alpha, f"{indirect:.1%}", *cells, taken))
+    print_table(
+        "largest relative error, pairs that matter and all",
+        ("set", "alpha", "indirect", "int32", "int64", "float32", "auto takes"),
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Paths behind geodesics against the triple loop, and bridges against graph-tool."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from popdesic.backend.base import infinity
+from popdesic.backend.trees_cpu import shortest_trees
+from popdesic.errors import UserError
+from popdesic.explain import explain_geodesics, rank_bridges, read_path
+
+GRAPH_TOOL_PYTHON = "/usr/bin/python3"
+BETWEENNESS = """
+import sys
+import numpy as np
+from graph_tool import Graph
+from graph_tool.centrality import betweenness
+w = np.load(sys.argv[1])
+i, j = np.triu_indices(len(w), 1)
+graph = Graph(directed=False)
+weight = graph.new_edge_property("double")
+graph.add_edge_list(np.column_stack([i, j, w[i, j]]), eprops=[weight])
+np.save(sys.argv[2], betweenness(graph, weight=weight, norm=False)[0].a)
+"""
+
+
+def draw(rng, n: int, dtype="int32", holes: float = 0.0) -> np.ndarray:
+    weights = np.exp(rng.uniform(0, 12, (n, n)))
+    weights = np.rint(weights).astype(dtype) if dtype != "float64" else weights
+    weights[rng.random((n, n)) < holes] = infinity(dtype)
+    weights = np.minimum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    return weights
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
+@pytest.mark.parametrize("holes", [0.0, 0.9])
+def test_paths_have_the_shortest_length(n, dtype, holes):
+    direct = draw(np.random.default_rng(n), n, dtype, holes)
+    parents, hops, _ = shortest_trees(direct, np.zeros(n, np.int64), threads=2)
+    top = infinity(dtype)
+    exact = reference.floyd_warshall(np.where(direct >= top, np.inf, direct.astype(float)))
+    counted = {}
+    for i in range(n):
+        for j in range(n):
+            if np.isinf(exact[i, j]):
+                assert parents[i, j] == -1
+                continue
+            length, edges, at = 0.0, 0, j
+            while at != i:
+                before = parents[i, at]
+                length, edges, at = length + float(direct[before, at]), edges + 1, before
+            assert length == pytest.approx(exact[i, j], rel=1e-14)
+            counted[edges] = counted.get(edges, 0) + 1
+    assert {k: int(c) for k, c in enumerate(hops) if c} == counted
+
+
+def test_twins_at_distance_zero_make_no_circle():
+    direct = np.array([[0, 5, 9], [5, 0, 0], [9, 0, 0]], np.int32)
+    parents, _, _ = shortest_trees(direct, np.zeros(3, np.int64), threads=1)
+    assert parents[0].tolist() == [0, 0, 1]
+
+
+def test_bridges_against_graph_tool(tmp_path):
+    if subprocess.run(
+        [GRAPH_TOOL_PYTHON, "-c", "import graph_tool"], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("graph-tool is not installed (apt-get install python3-graph-tool)")
+    direct = draw(np.random.default_rng(3), 60, "float64")
+    np.save(tmp_path / "w.npy", direct)
+    subprocess.run(
+        [GRAPH_TOOL_PYTHON, "-c", BETWEENNESS, tmp_path / "w.npy", tmp_path / "b.npy"],
+        check=True,
+        env={**os.environ, "PYTHONNOUSERSITE": "1"},
+    )
+    # every individual a population of its own: all pairs count, as in betweenness
+    _, _, between = shortest_trees(direct, np.arange(60), threads=2)
+    np.testing.assert_allclose(between, np.load(tmp_path / "b.npy"), atol=1e-9)
+    assert between.max() > 50
+
+
+def explained(folder: Path, labels) -> tuple[pd.DataFrame, dict]:
+    """Four points in a row, so that the two in the middle carry the paths of the ends."""
+    points = np.array([0.0, 1.0, 2.0, 3.0])
+    distances = np.abs(points[:, None] - points[None])
+    samples = pd.DataFrame({"sample": list("abcd"), "cohort": "x", "population": labels})
+    space = folder / "results" / "geodesic" / "genotypes"
+    explain_geodesics(
+        distances,
+        samples,
+        statistics={
+            "value": 2.0,
+            "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
+        },
+        threads=1,
+        parents_out=space / "parents.alpha2.npy",
+        hops_out=space / "hops.alpha2.json",
+        bridges_out=space / "bridges.tsv",
+    )
+    (folder / "results" / "distance").mkdir(parents=True)
+    samples[["sample", "cohort"]].to_csv(
+        folder / "results" / "distance" / "samples.tsv", sep="\t", index=False
+    )
+    rank_bridges({("genotypes", "2"): space / "bridges.tsv"}, folder / "all.tsv")
+    hops = json.loads((space / "hops.alpha2.json").read_text())
+    return pd.read_csv(folder / "all.tsv", sep="\t"), hops
+
+
+def test_files_and_path(tmp_path):
+    table, hops = explained(tmp_path, ["P", "P", "Q", "Q"])
+    assert hops == {"pairs_by_edges": {"1": 3, "2": 2, "3": 1}}
+    # between populations: a-c and a-d run through b, a-d and b-d through c
+    assert table["sample"].tolist() == ["b", "c"]
+    assert table.paths.tolist() == [2, 2]
+    assert table.share_of_paths.tolist() == [0.5, 0.5]
+    assert table["rank"].tolist() == [1, 2]
+    assert read_path(tmp_path, "genotypes", "2", "d", "a") == list("dcba")
+    with pytest.raises(UserError, match="no sample 'z'"):
+        read_path(tmp_path, "genotypes", "2", "z", "a")
+    with pytest.raises(UserError, match=r"set geodesic\.explain to true"):
+        read_path(tmp_path, "pcs", "2", "d", "a")

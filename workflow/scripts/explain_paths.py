@@ -1,0 +1,28 @@
+"""Paths behind the geodesics of the study in one space at one alpha."""
+
+from pathlib import Path
+
+from popdesic.distance import study_distances
+from popdesic.explain import explain_geodesics
+from popdesic.log import log_counts, logged
+from popdesic.sheets import describe_samples
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]) as log:
+    counts = explain_geodesics(
+        study_distances(
+            Path(snakemake.input.source[0]),
+            snakemake.wildcards.space,
+            pcs=snakemake.params.pcs,
+            metric=snakemake.params.metric,
+            n_sites=read_json(snakemake.input.panel)["n_sites"],
+            min_called=snakemake.params.min_called,
+        ),
+        describe_samples(Path(snakemake.input.samples), Path(snakemake.params.sheet)),
+        statistics=read_json(snakemake.input.statistics),
+        threads=snakemake.threads,
+        parents_out=Path(snakemake.output.parents),
+        hops_out=Path(snakemake.output.hops),
+        bridges_out=Path(snakemake.output.bridges),
+    )
+    log_counts(log, counts)

@@ -1,0 +1,191 @@
+"""min-plus products on a CUDA device: operands made ready for kernels/minplus.cu, and launched.
+
+Device arrays in the kernel's own layout (rows on 16-byte boundaries, whole tiles) are used where
+they lie; anything else, host arrays above all, goes through a padded copy.
+"""
+
+from __future__ import annotations
+
+import cupy
+import numpy as np
+
+from .base import Bounds, infinity
+from .kernels import Device, divide_up, load_function
+
+#: Tiles and runs of the kernel (TILE and RUN in minplus.cu), and its blocks' threads.
+TILE, RUN, THREADS = 128, 32, 256
+#: Register tile (TM = TN), rows of k in a slot and blocks a multiprocessor, by number type: the
+#: fastest of 32 variants on an H200 (14.9, 14.4 and 4.7 T op/s; tests/bench/bench_minplus_gpu.py).
+SHAPES = {"int32": (8, 32, 2), "float32": (8, 32, 2), "float64": (4, 16, 2), "int64": (4, 16, 2)}
+SLOTS = 3
+_NUMBERS = {"int32": 0, "float32": 1, "float64": 2, "int64": 3}
+_NULL = np.uint64(0)
+
+
+def _function(name: str, dtype: np.dtype, device: Device) -> cupy.RawKernel:
+    side, depth, resident = SHAPES[np.dtype(dtype).name]
+    defines = {
+        "NUMBER": _NUMBERS[np.dtype(dtype).name],
+        "TM": side,
+        "TN": side,
+        "DEPTH": depth,
+        "SLOTS": SLOTS,
+        "RESIDENT": resident,
+    }
+    return load_function("minplus", name, tuple(sorted(defines.items())), device.capability)
+
+
+def _row_length(x: cupy.ndarray) -> np.int64:
+    return np.int64(x.strides[0] // x.itemsize)
+
+
+def _usable(x, height: int, width: int) -> bool:
+    """Whether the kernel can read `x` where it lies, in blocks of height x width."""
+    return (
+        isinstance(x, cupy.ndarray)
+        and x.strides[1] == x.itemsize
+        and x.strides[0] % 16 == 0
+        and x.data.ptr % 16 == 0
+        and x.shape[0] % height == 0
+        and x.shape[1] % width == 0
+    )
+
+
+def _ready(x, height: int, width: int) -> cupy.ndarray:
+    """`x` on the device in the kernel's layout, padded with infinity where it has to be copied."""
+    if _usable(x, height, width):
+        return x
+    rows, columns = (divide_up(s, b) * b for s, b in zip(x.shape, (height, width), strict=True))
+    padded = cupy.full((rows, columns), infinity(x.dtype), x.dtype)
+    padded[: x.shape[0], : x.shape[1]] = cupy.asarray(x)
+    return padded
+
+
+def multiply(
+    c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device, free_bytes: int
+) -> None:
+    """``c = min(c, a * b)`` in place; see `Backend.minplus`.
+
+    Matrices in host memory go through the device in blocks of `c` that fit `free_bytes`.
+    """
+    if not (c.dtype == a.dtype == b.dtype):
+        raise ValueError(f"minplus needs one dtype, got {c.dtype}, {a.dtype} and {b.dtype}")
+    if 0 in (*c.shape, a.shape[1]):
+        return
+    if isinstance(c, cupy.ndarray):
+        _multiply(c, a, b, symmetric=symmetric, bounds=bounds, device=device)
+        return
+    (m, n), depth = c.shape, a.shape[1]
+    # a block of c, its padded copy and both operands of its rows and columns
+    side = max(TILE, int(np.sqrt(depth**2 + free_bytes / (2 * c.itemsize)) - depth) // TILE * TILE)
+    for i in range(0, m, side):
+        rows = cupy.asarray(a[i : i + side].T) if m > side or n > side else a[i : i + side].T
+        for j in range(i if symmetric else 0, n, side):
+            block = c[i : i + side, j : j + side]
+            held = cupy.asarray(block)
+            _multiply(
+                held,
+                rows.T,
+                b[:, j : j + side],
+                symmetric=symmetric and i == j,
+                bounds=None,
+                device=device,
+            )
+            block[...] = held.get()
+
+
+def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device) -> None:
+    p, q, out = _ready(a.T, RUN, TILE), _ready(b, RUN, TILE), _ready(c, TILE, TILE)
+    side, depth, _ = SHAPES[c.dtype.name]
+    block = 16 * side
+    tiles = (out.shape[0] // block, out.shape[1] // block)
+    blocks = tiles[0] * (tiles[0] + 1) // 2 if symmetric else tiles[0] * tiles[1]
+    function = _function("minplus", c.dtype, device)
+    shared = SLOTS * depth * 2 * block * c.itemsize
+    function.max_dynamic_shared_size_bytes = shared
+    skipping = (_NULL,) * 4
+    if bounds is not None:
+        skipped = cupy.zeros(1, np.uint64)
+        skipping = (bounds.floor_a, bounds.floor_b, bounds.ceiling, skipped)
+    function(
+        (blocks,),
+        (THREADS,),
+        (
+            p,
+            q,
+            out,
+            _row_length(p),
+            _row_length(q),
+            _row_length(out),
+            np.int32(out.shape[0]),
+            np.int32(out.shape[1]),
+            np.int32(p.shape[0]),
+            np.int32(symmetric),
+            *skipping,
+        ),
+        shared_mem=shared,
+    )
+    if bounds is not None:
+        # stays on the device until somebody reads it: the host runs ahead of the products
+        bounds.skipped = bounds.skipped + skipped[0] * (RUN * block * block)
+    if out is not c:
+        c[...] = out[: c.shape[0], : c.shape[1]]
+
+
+def close_block(w, device: Device) -> None:
+    """Floyd-Warshall of one small block; see `Backend.close_block`."""
+    on_device = isinstance(w, cupy.ndarray) and w.strides[1] == w.itemsize
+    block = w if on_device else cupy.array(w, order="C")
+    function = _function("close_block", w.dtype, device)
+    function((1,), (THREADS,), (block, _row_length(block), np.int32(len(block))))
+    if not on_device:
+        w[...] = block if isinstance(w, cupy.ndarray) else block.get()
+
+
+def transpose(source: cupy.ndarray, target: cupy.ndarray, device: Device) -> None:
+    """``target = source.T``, both with contiguous rows."""
+    if isinstance(source, cupy.ndarray):
+        _transpose(source, target, False, device)
+    else:
+        target[...] = source.T
+
+
+def mirror(w: cupy.ndarray, device: Device) -> None:
+    """Copy the upper triangle onto the lower."""
+    if isinstance(w, cupy.ndarray):
+        _transpose(w, w, True, device)
+    else:
+        from .minplus_cpu import mirror_upper  # compiled only where a matrix exceeds the device
+
+        mirror_upper(w)
+
+
+def _transpose(source, target, triangle: bool, device: Device) -> None:
+    rows, columns = source.shape
+    if not rows or not columns:
+        return
+    _function("transpose", source.dtype, device)(
+        (divide_up(columns, 32), divide_up(rows, 32)),
+        (THREADS,),
+        (
+            source,
+            target,
+            _row_length(source),
+            _row_length(target),
+            np.int32(rows),
+            np.int32(columns),
+            np.int32(triangle),
+        ),
+    )
+
+
+def tile_extremes(x, height: int, largest: bool, device: Device) -> cupy.ndarray:
+    """Smallest or largest entry of each height x TILE block of a device array in whole tiles."""
+    assert _usable(x, height, TILE), "bounds are for matrices in whole tiles"
+    out = cupy.empty((x.shape[0] // height, x.shape[1] // TILE), x.dtype)
+    _function("tile_extremes", x.dtype, device)(
+        (out.shape[1], out.shape[0]),
+        (TILE,),
+        (x, out, _row_length(x), np.int32(height), np.int32(x.shape[1]), np.int32(largest)),
+    )
+    return out

@@ -1,0 +1,109 @@
+"""Which individuals bridge others: shortest path trees of the direct weights.
+
+The closure holds lengths alone. Here the paths themselves are found again, by Dijkstra's
+algorithm from every individual (n**3 operations on the CPU, so an option), in the closure's own
+number type: in fixed point the lengths agree to the bit.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .backend.trees_cpu import shortest_trees
+from .errors import UserError
+from .results import read_table, write_npy, write_table
+from .store import write_json
+from .weights import Number, fermat_weights
+
+log = logging.getLogger(__name__)
+
+
+def explain_geodesics(
+    distances: np.ndarray,
+    samples: pd.DataFrame,
+    *,
+    statistics: dict,
+    threads: int,
+    parents_out: Path,
+    hops_out: Path,
+    bridges_out: Path,
+) -> dict:
+    """Write the paths behind a study's geodesics at one alpha.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Those that the geodesics were measured on.
+    samples : DataFrame
+        `sample`, `cohort`, `population` of the rows.
+    statistics : dict
+        Content of the alpha's JSON file: exponent and number type.
+    parents_out : Path
+        int32 (n, n): row of the individual before j on the path from i; i where it is direct.
+    hops_out : Path
+        JSON: unordered pairs by number of edges of their path.
+    bridges_out : Path
+        TSV: individuals by the paths between other individuals of different populations that
+        run through them, most first. Where several shortest paths exist one is counted: direct
+        edges first, then the one through whoever is closer, then earlier in sample order.
+    """
+    number = Number(**statistics["number"])
+    direct = number.store(fermat_weights(distances, statistics["value"]))
+    labels = pd.factorize(samples.population)[0].astype(np.int64)
+    parents, hops, between = shortest_trees(np.ascontiguousarray(direct), labels, threads)
+    n_between = (len(labels) ** 2 - (np.bincount(labels) ** 2).sum()) // 2
+    write_npy(parents_out, parents)
+    by_hops = {str(k): int(count // 2) for k, count in enumerate(hops) if k and count}
+    write_json(hops_out, {"pairs_by_edges": by_hops})
+    table = samples[["sample", "cohort", "population"]].copy()
+    table["paths"] = between
+    table["share_of_paths"] = between / max(1, n_between)
+    table = table[table.paths > 0].sort_values("paths", ascending=False, kind="stable")
+    write_table(bridges_out, table)
+    return {"pairs": int(hops[1:].sum() // 2), "bridges": len(table)}
+
+
+def rank_bridges(tables: dict[tuple[str, str], Path], out: Path) -> None:
+    """One table of the bridges of every space and alpha: `space`, `alpha`, `rank`, then theirs."""
+    parts = []
+    for (space, alpha), path in tables.items():
+        table = read_table(path)
+        table.insert(0, "space", space)
+        table.insert(1, "alpha", alpha)
+        table.insert(2, "rank", [str(rank + 1) for rank in range(len(table))])
+        parts.append(table)
+    write_table(out, pd.concat(parts))
+
+
+def read_path(study: Path, space: str, alpha: str, start: str, end: str) -> list[str]:
+    """Samples on the geodesic from `start` to `end`, both included.
+
+    Raises
+    ------
+    UserError
+        The geodesics were not explained, a sample is unknown, or there is no path.
+    """
+    folder = study / "results" / "geodesic" / space
+    parents_path = folder / f"parents.alpha{alpha}.npy"
+    if not parents_path.is_file():
+        raise UserError(
+            f"{parents_path} does not exist; set geodesic.explain to true in config/config.yaml "
+            "and run the workflow up to geodesic."
+        )
+    names = read_table(study / "results" / "distance" / "samples.tsv")["sample"].tolist()
+    for name in (start, end):
+        if name not in names:
+            raise UserError(f"results/distance/samples.tsv has no sample '{name}'.")
+    parents = np.load(parents_path, mmap_mode="r")
+    source, at = names.index(start), names.index(end)
+    path = [at]
+    while at != source:
+        at = int(parents[source, at])
+        if at < 0:
+            raise UserError(f"there is no path from '{start}' to '{end}' in {parents_path}.")
+        path.append(at)
+    return [names[index] for index in reversed(path)]

@@ -1,0 +1,193 @@
+"""Earlier closures: found beside the one to be made, checked, and continued.
+
+A closure is kept in its native number type under a name keyed by its set of cohorts, with a JSON
+file that says what it was made from. When cohorts arrive, the largest one whose samples are all
+still here and whose weights are still the same is continued in O(m n**2) instead of starting
+from scratch. In fixed point the result is the same to the bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .backend.base import BASE, infinity
+from .closure import MinplusBackend, insert_paths
+from .store import read_json
+from .weights import FIXED, Number
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A closure that can be continued."""
+
+    path: Path
+    #: Where its samples are now, in its own order.
+    positions: np.ndarray
+    closure: np.ndarray
+
+
+def digest_weights(direct: np.ndarray, positions: np.ndarray) -> str:
+    """Content of the weights between some samples, in that order."""
+    content = hashlib.blake2b(digest_size=16)
+    for position in positions:
+        content.update(np.ascontiguousarray(direct[position, positions]))
+    return content.hexdigest()
+
+
+def describe_closure(direct: np.ndarray, names: list[str], number: Number, code: str) -> dict:
+    """What a later run has to know of a closure before it may continue it."""
+    return {
+        "samples": names,
+        "dtype": number.dtype,
+        "scale": number.scale,
+        "code": code,
+        "weights": digest_weights(direct, np.arange(len(names))),
+    }
+
+
+def find_earlier(
+    own: Path, direct: np.ndarray, names: list[str], number: Number, code: str
+) -> Earlier | None:
+    """The largest closure beside `own` that these weights continue, or None.
+
+    Its samples are any subset of the present ones. Number type, scale, code and every weight
+    between its samples have to be the same: panel, metric and alpha are then the same too.
+    Only fixed point is continued: floats would depend on the order of arrival.
+    """
+    if number.dtype not in FIXED:
+        return None
+    position = {name: index for index, name in enumerate(names)}
+    found = []
+    label = own.name.rsplit(".", 2)[0]  # alpha2.5.{digest of the cohort set}.npy
+    for description in sorted(own.parent.glob(f"{label}.*.json")):
+        path = description.with_suffix(".npy")
+        if path == own or not path.exists():
+            continue
+        try:
+            about = read_json(description)
+            same = (about["dtype"], about["scale"], about["code"]) == (
+                number.dtype,
+                number.scale,
+                code,
+            )
+            samples = about["samples"]
+            if same and samples and all(sample in position for sample in samples):
+                found.append((len(samples), path, about))
+        except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as reason:
+            log.warning("%s is damaged (%s): not used", description, reason)
+    for n_samples, path, about in sorted(found, key=lambda one: (-one[0], one[1])):
+        positions = np.array([position[sample] for sample in about["samples"]])
+        if digest_weights(direct, positions) != about["weights"]:
+            log.info("%s was made from other weights: not used", path)
+            continue
+        try:
+            closure = np.load(path, mmap_mode="r")
+        except (ValueError, OSError, EOFError) as reason:
+            log.warning("%s is damaged (%s): not used", path, reason)
+            continue
+        if closure.shape != (n_samples, n_samples) or closure.dtype != number.dtype:
+            log.warning("%s is not what its description says: not used", path)
+            continue
+        return Earlier(path, positions, closure)
+    return None
+
+
+def continue_closure(
+    earlier: Earlier, direct: np.ndarray, backend: MinplusBackend
+) -> tuple[np.ndarray, dict]:
+    """The closure of all samples, from that of some.
+
+    Parameters
+    ----------
+    earlier : Earlier
+    direct : array, (n, n)
+        Weights of all samples, of the earlier closure's number type.
+
+    Returns
+    -------
+    closure : array, (n, n)
+    record : dict
+        Samples closed before and inserted, and how far old geodesics moved: a newcomer can
+        shorten them.
+    """
+    n, n_old = len(direct), len(earlier.positions)
+    is_new = np.ones(n, bool)
+    is_new[earlier.positions] = False
+    order = np.concatenate([earlier.positions, np.flatnonzero(is_new)])
+    # whole tiles for a device: individuals without edges between the old and the new
+    gap = -n_old % BASE
+    place = np.concatenate([np.arange(n_old), n_old + gap + np.arange(n - n_old)])
+    w = np.full((n + gap, n + gap), infinity(direct.dtype), direct.dtype)
+    np.fill_diagonal(w, 0)
+    w[np.ix_(place, place)] = direct[np.ix_(order, order)]
+    w[:n_old, :n_old] = earlier.closure
+    held = backend.hold(w)
+    insert_paths(held, n_old + gap, backend)
+    backend.fetch(held, w)
+    closure = np.empty_like(direct)
+    closure[np.ix_(order, order)] = w[np.ix_(place, place)]
+    return closure, {
+        "continued": earlier.path.name,
+        "closed_before": n_old,
+        "inserted": n - n_old,
+        **_displacement(np.asarray(earlier.closure), w[:n_old, :n_old]),
+    }
+
+
+def _displacement(before: np.ndarray, after: np.ndarray) -> dict:
+    """How many old pairs became shorter, and by what share of their length."""
+    upper = np.triu_indices(len(before), 1)
+    old, new = before[upper], after[upper]
+    moved = new < old
+    lengths = np.where(old >= infinity(old.dtype), np.inf, old.astype(np.float64))[moved]
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isinf(lengths), 1.0, 1 - new[moved] / np.where(lengths, lengths, 1))
+    return {
+        "old_pairs": int(moved.size),
+        "old_pairs_shortened": int(moved.sum()),
+        "median_shortening": float(np.median(share)) if share.size else 0.0,
+        "largest_shortening": float(share.max(initial=0.0)),
+    }
+
+
+def shortest_rows(direct: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Lengths from some individuals to all, by Dijkstra's algorithm: O(n**2) a row.
+
+    int64 or float64, `infinity` of the weights' own type where there is no path.
+    """
+    top = infinity(direct.dtype)
+    wide = np.int64 if direct.dtype.kind == "i" else np.float64
+    beyond = np.iinfo(wide).max if wide is np.int64 else np.inf
+    for row in rows:
+        lengths = direct[row].astype(wide)
+        settled = np.zeros(len(direct), bool)
+        for _ in range(len(direct)):
+            nearest = int(np.where(settled, beyond, lengths).argmin())
+            if settled[nearest] or lengths[nearest] >= top:
+                break
+            settled[nearest] = True
+            np.minimum(lengths, lengths[nearest] + direct[nearest].astype(wide), out=lengths)
+        yield np.minimum(lengths, top)
+
+
+def audit_rows(closure: np.ndarray, direct: np.ndarray, rows: np.ndarray) -> float:
+    """Largest relative difference between rows of a closure and Dijkstra's on the direct weights.
+
+    Exact in fixed point (0.0 where all is well), and apart from all kernels.
+    """
+    largest = 0.0
+    for row, found in zip(rows, shortest_rows(direct, rows), strict=True):
+        difference = np.abs(found.astype(np.float64) - closure[row].astype(np.float64))
+        difference[found == closure[row]] = 0  # infinities too
+        scale = np.maximum(found.astype(np.float64), np.finfo(np.float64).tiny)
+        largest = max(largest, float((difference / scale).max()))
+    return largest

@@ -1,0 +1,119 @@
+"""Weights of the complete graph, d**alpha, and the number types that closures hold them in.
+
+Fixed point is associative: sums of weights do not depend on the order in which paths are put
+together, so a closure has the same bytes on every device, whatever the tiles, and whether its
+cohorts came at once or one by one (DESIGN section 7).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from .backend.base import infinity
+from .errors import UserError
+
+log = logging.getLogger(__name__)
+
+#: Error allowed to fixed point, relative to every weight above MEDIAN_FRACTION of the median.
+FIXED_TOLERANCE = 1e-6
+MEDIAN_FRACTION = 1e-3
+#: Hops that the error bound of fixed point allows for (each weight is off by half a unit).
+BOUND_HOPS = 16
+#: Room above the founders' largest weight, for later cohorts.
+HEADROOM = 4
+#: Number types in fixed point, narrowest first.
+FIXED = ("int32", "int64")
+
+
+@dataclass(frozen=True)
+class Number:
+    """Number type of a closure: ``value = stored / scale``.
+
+    `rescaled` says that a later sample exceeded the founders' scale, so that all samples set it.
+    """
+
+    dtype: str
+    scale: float
+    error_bound: float
+    rescaled: bool = False
+
+    def store(self, weights: np.ndarray) -> np.ndarray:
+        """float64 weights in this type; infinite ones become its infinity."""
+        if self.dtype not in FIXED:
+            with np.errstate(over="ignore"):
+                return weights.astype(self.dtype)
+        with np.errstate(invalid="ignore"):
+            scaled = np.rint(weights * self.scale)
+        reachable = np.isfinite(scaled)
+        stored = np.where(reachable, scaled, 0).astype(self.dtype)
+        stored[~reachable] = infinity(self.dtype)
+        return stored
+
+    def value(self, stored: np.ndarray) -> np.ndarray:
+        """Stored lengths as float64, infinite where there is no path."""
+        if self.dtype not in FIXED:
+            return stored.astype(np.float64)
+        return np.where(stored >= infinity(self.dtype), np.inf, stored / self.scale)
+
+
+def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
+    """``d**alpha`` in float64, (n, n); zero stays zero, infinity stays infinite.
+
+    Raises
+    ------
+    UserError
+        A finite distance has no finite weight.
+    """
+    with np.errstate(over="ignore"):
+        weights = distances**alpha
+    overflown = np.isinf(weights) & np.isfinite(distances)
+    if overflown.any():
+        raise UserError(
+            f"config/config.yaml: geodesic.alpha = {alpha:g} makes a weight too large for a "
+            f"number of the distance {distances[overflown].max():.6g}; lower it."
+        )
+    return weights
+
+
+def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Number:
+    """The number type for these weights.
+
+    The scale of fixed point is the power of two that gives the founders' largest weight HEADROOM
+    below overflow. ``auto`` takes int32 where half a unit on each of BOUND_HOPS hops is at most
+    FIXED_TOLERANCE of the smallest weight above a thousandth of the median, or where all weights
+    are integers that fit; else int64 by the same rule; else float64. So is float64 where no
+    weight is finite and positive, whatever is wanted.
+    """
+    if wanted in ("float32", "float64"):
+        return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
+    upper = weights[np.triu_indices(len(weights), 1)]
+    finite = upper[np.isfinite(upper) & (upper > 0)]
+    if not finite.size:
+        return Number("float64", 1.0, 0.0)
+    among = weights[np.ix_(founders, founders)]
+    largest = among[np.isfinite(among)].max(initial=0.0) or finite.max()
+    matters = finite[finite >= MEDIAN_FRACTION * np.median(finite)].min()
+    for dtype in FIXED if wanted == "auto" else (wanted,):
+        top = float(infinity(dtype))
+        if dtype == "int32" and finite.max() < top and (finite == np.rint(finite)).all():
+            return Number("int32", 1.0, 0.0)
+        scale = 2.0 ** np.floor(np.log2(top / (HEADROOM * largest)))
+        rescaled = bool(finite.max() * scale >= top)
+        if rescaled:
+            scale = 2.0 ** np.floor(np.log2(top / (2 * finite.max())))
+        # float64 weights themselves are rounded: no fixed point is better than that
+        bound = BOUND_HOPS * (0.5 / (scale * matters) + np.finfo(np.float64).eps)
+        if dtype == wanted or bound <= FIXED_TOLERANCE:
+            return Number(dtype, float(scale), float(bound), rescaled)
+        log.info("%s could be off by %.1e of a weight: something wider instead", dtype, bound)
+    return Number("float64", 1.0, float(np.finfo(np.float64).eps) * BOUND_HOPS)
+
+
+def fits_float32(values: np.ndarray) -> bool:
+    """False when a positive finite value would become infinite or lose digits near zero."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    limits = np.finfo(np.float32)
+    return not positive.size or bool(positive.max() <= limits.max and positive.min() >= limits.tiny)

@@ -1,0 +1,11 @@
+"""Bridges of every space and alpha in one table."""
+
+from pathlib import Path
+
+from popdesic.explain import rank_bridges
+from popdesic.log import logged
+
+with logged(snakemake.log[0]):
+    keys = map(tuple, snakemake.params.tables)
+    tables = dict(zip(keys, map(Path, snakemake.input), strict=True))
+    rank_bridges(tables, Path(snakemake.output[0]))
