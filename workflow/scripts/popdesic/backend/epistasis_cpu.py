@@ -108,6 +108,38 @@ def _compact(words, x, state, first, out, row0, depth):
 
 
 @numba.njit(nogil=True)
+def _add_seven(a, b, out, width):
+    a0, a1, a2, a3, a4, a5, a6 = a[0], a[1], a[2], a[3], a[4], a[5], a[6]
+    b0, b1, b2, b3, b4, b5, b6 = b[0], b[1], b[2], b[3], b[4], b[5], b[6]
+    for z in range(width):
+        x0, x1, x2 = a0 & b0[z], a1 & b1[z], a2 & b2[z]
+        x3, x4, x5, x6 = a3 & b3[z], a4 & b4[z], a5 & b5[z], a6 & b6[z]
+        p, q = x0 ^ x1 ^ x2, x3 ^ x4 ^ x5
+        carry_p = (x0 & x1) | (x2 & (x0 | x1))
+        carry_q = (x3 & x4) | (x5 & (x3 | x4))
+        ones, carry = p ^ q ^ x6, (p & q) | (x6 & (p | q))
+        twos = carry_p ^ carry_q ^ carry
+        fours = (carry_p & carry_q) | (carry & (carry_p | carry_q))
+        out[z] += _popcount(ones) + 2 * _popcount(twos) + 4 * _popcount(fours)
+
+
+@numba.njit(nogil=True)
+def _add_three(a, b, out, width):
+    a0, a1, a2 = a[0], a[1], a[2]
+    b0, b1, b2 = b[0], b[1], b[2]
+    for z in range(width):
+        x0, x1, x2 = a0 & b0[z], a1 & b1[z], a2 & b2[z]
+        carry = (x0 & x1) | (x2 & (x0 | x1))
+        out[z] += _popcount(x0 ^ x1 ^ x2) + 2 * _popcount(carry)
+
+
+@numba.njit(nogil=True)
+def _add_one(a, b, out, width):
+    for z in range(width):
+        out[z] += _popcount(a & b[z])
+
+
+@numba.njit(nogil=True)
 def _count(planes, row0, depth, n_states, y, y_states, z0, z1, z_states, counts):
     """counts[s, t, z - z0] = popcounts of y's state s and z's state t over `depth` words."""
     width = z1 - z0
@@ -116,16 +148,21 @@ def _count(planes, row0, depth, n_states, y, y_states, z0, z1, z_states, counts)
             out = counts[s, t]
             for z in range(width):
                 out[z] = 0
-    for w in range(depth):
+    w = 0
+    while w < depth:
+        # Full adders first: seven words of one weight make three of weights 1, 2 and 4.
+        group = 7 if depth - w >= 7 else 3 if depth - w >= 3 else 1
         for s in range(y_states):
-            a = planes[row0 + s * depth + w, y]
-            if a == np.uint64(0):
-                continue
+            a = planes[row0 + s * depth + w : row0 + s * depth + w + group, y]
             for t in range(z_states):
-                out = counts[s, t]
-                b = planes[row0 + t * depth + w, z0:z1]
-                for z in range(width):
-                    out[z] += _popcount(a & b[z])
+                b = planes[row0 + t * depth + w : row0 + t * depth + w + group, z0:z1]
+                if group == 7:
+                    _add_seven(a, b, counts[s, t], width)
+                elif group == 3:
+                    _add_three(a, b, counts[s, t], width)
+                else:
+                    _add_one(a[0], b[0], counts[s, t], width)
+        w += group
 
 
 @numba.njit(nogil=True)
