@@ -108,9 +108,15 @@ def _compact(words, x, state, first, out, row0, depth):
 
 
 @numba.njit(nogil=True)
-def _add_seven(a, b, out, width):
-    a0, a1, a2, a3, a4, a5, a6 = a[0], a[1], a[2], a[3], a[4], a[5], a[6]
-    b0, b1, b2, b3, b4, b5, b6 = b[0], b[1], b[2], b[3], b[4], b[5], b[6]
+def _add_seven(planes, i, y, j, z0, out, width):
+    z1 = z0 + width
+    a0, b0 = planes[i + 0, y], planes[j + 0, z0:z1]
+    a1, b1 = planes[i + 1, y], planes[j + 1, z0:z1]
+    a2, b2 = planes[i + 2, y], planes[j + 2, z0:z1]
+    a3, b3 = planes[i + 3, y], planes[j + 3, z0:z1]
+    a4, b4 = planes[i + 4, y], planes[j + 4, z0:z1]
+    a5, b5 = planes[i + 5, y], planes[j + 5, z0:z1]
+    a6, b6 = planes[i + 6, y], planes[j + 6, z0:z1]
     for z in range(width):
         x0, x1, x2 = a0 & b0[z], a1 & b1[z], a2 & b2[z]
         x3, x4, x5, x6 = a3 & b3[z], a4 & b4[z], a5 & b5[z], a6 & b6[z]
@@ -124,9 +130,11 @@ def _add_seven(a, b, out, width):
 
 
 @numba.njit(nogil=True)
-def _add_three(a, b, out, width):
-    a0, a1, a2 = a[0], a[1], a[2]
-    b0, b1, b2 = b[0], b[1], b[2]
+def _add_three(planes, i, y, j, z0, out, width):
+    z1 = z0 + width
+    a0, b0 = planes[i + 0, y], planes[j + 0, z0:z1]
+    a1, b1 = planes[i + 1, y], planes[j + 1, z0:z1]
+    a2, b2 = planes[i + 2, y], planes[j + 2, z0:z1]
     for z in range(width):
         x0, x1, x2 = a0 & b0[z], a1 & b1[z], a2 & b2[z]
         carry = (x0 & x1) | (x2 & (x0 | x1))
@@ -134,7 +142,8 @@ def _add_three(a, b, out, width):
 
 
 @numba.njit(nogil=True)
-def _add_one(a, b, out, width):
+def _add_one(planes, i, y, j, z0, out, width):
+    a, b = planes[i, y], planes[j, z0 : z0 + width]
     for z in range(width):
         out[z] += _popcount(a & b[z])
 
@@ -153,15 +162,15 @@ def _count(planes, row0, depth, n_states, y, y_states, z0, z1, z_states, counts)
         # Full adders first: seven words of one weight make three of weights 1, 2 and 4.
         group = 7 if depth - w >= 7 else 3 if depth - w >= 3 else 1
         for s in range(y_states):
-            a = planes[row0 + s * depth + w : row0 + s * depth + w + group, y]
+            i = row0 + s * depth + w
             for t in range(z_states):
-                b = planes[row0 + t * depth + w : row0 + t * depth + w + group, z0:z1]
+                j, out = row0 + t * depth + w, counts[s, t]
                 if group == 7:
-                    _add_seven(a, b, counts[s, t], width)
+                    _add_seven(planes, i, y, j, z0, out, width)
                 elif group == 3:
-                    _add_three(a, b, counts[s, t], width)
+                    _add_three(planes, i, y, j, z0, out, width)
                 else:
-                    _add_one(a[0], b[0], counts[s, t], width)
+                    _add_one(planes, i, y, j, z0, out, width)
         w += group
 
 

@@ -1,0 +1,96 @@
+"""Epistasis scans of real and published data beside BitEpi's own tables."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.backend import ScanData
+from popdesic.backend.cpu import CpuBackend
+from popdesic.epistasis import split_classes
+from popdesic.reorder import _rank_genotypes, pack_states
+from popdesic.scores import score_tables
+from popdesic.significance import bitepi_alpha, bitepi_beta, hit_tables
+from reference import parse_vcf_text
+
+
+class Real:
+    """A VCF and its phenotypes as scan data; hits come back as site names."""
+
+    def __init__(self, vcf: Path, sheet: Path, chosen: set[str] | None = None, key="sample_id"):
+        parsed = parse_vcf_text(gzip.open(vcf, "rt").read())
+        samples = pd.read_csv(sheet, sep="\t", dtype=str).set_index(key)
+        case = (samples.phenotype.loc[parsed.samples] == "1").to_numpy()
+        rows = [k for k, s in enumerate(parsed.sites) if chosen is None or s[2] in chosen]
+        order = np.argsort(case, kind="stable")
+        genotypes = parsed.array()[rows][:, order]
+        states, _ = _rank_genotypes(genotypes)
+        rank = np.argsort((states != 3).sum(axis=1), kind="stable")
+        self.genotypes = genotypes[rank]
+        self.sites = [parsed.sites[rows[k]] for k in rank]
+        n_controls = int((~case).sum())
+        self.n_controls = n_controls
+        classes = split_classes(pack_states(states[rank], n_controls), n_controls, int(case.sum()))
+        tables = score_tables("k2", len(case))
+        self.data = ScanData(classes, *tables, rank.astype(np.int32))
+
+    def hits(self, order: int, top: int = 1000) -> list[tuple[int, ...]]:
+        backend = CpuBackend(2)
+        scan = backend.scan_pairs if order == 2 else backend.scan_triples
+        return [tuple(row) for row in scan(self.data, range(len(self.sites)), top).sites]
+
+    def names(self, members) -> set[str]:
+        return {self.sites[m][2] for m in members}
+
+    def contigs(self, members) -> set[str]:
+        return {self.sites[m][0].removeprefix("chr") for m in members}
+
+    def table(self, *names: str) -> np.ndarray:
+        rows = [[s[2] for s in self.sites].index(name) for name in names]
+        return hit_tables(self.genotypes[rows], self.n_controls)
+
+
+@pytest.fixture(scope="module")
+def mice(shared_data) -> tuple[Real, Path]:
+    folder = shared_data / "mice1814"
+    chosen = set((folder / "ref_BitEpi_black_triples_thin40.snps.txt").read_text().split())
+    return Real(folder / "hs_mice.vcf.gz", folder / "samples.tsv", chosen), folder
+
+
+def test_black_coat_lies_on_the_known_chromosomes(mice):
+    real, _ = mice
+    assert real.contigs(real.hits(2)[0]) == {"2", "4"}
+    assert all({"2", "4"} <= real.contigs(hit) for hit in real.hits(3, 20))
+
+
+def test_alpha_and_beta_are_those_of_bitepi(mice):
+    real, folder = mice
+    for kind, measure in (("Alpha", bitepi_alpha), ("Beta", bitepi_beta)):
+        for order in (2, 3):
+            path = folder / f"ref_BitEpi_black_triples_thin40.{kind}.{order}.csv"
+            for value, *names in pd.read_csv(path).head(50).itertuples(index=False):
+                assert measure(real.table(*names)) == pytest.approx(value, abs=2e-6)
+
+
+def test_black_coat_triples_of_the_whole_panel(shared_data):
+    folder = shared_data / "mice1814"
+    chosen = set((folder / "ref_BitEpi_black_triples_panel.snps.txt").read_text().split())
+    real = Real(folder / "hs_mice.vcf.gz", folder / "samples.tsv", chosen)
+    assert all(real.contigs(hit) == {"2", "4"} for hit in real.hits(2, 20))
+    assert real.contigs(real.hits(3, 1)[0]) == {"2", "4", "7"}
+
+
+def test_planted_models_are_found(shared_data):
+    folder = shared_data / "gametes"
+    real = Real(
+        folder / "bitepi_example123.vcf.gz",
+        folder / "bitepi_example123.samples.tsv",
+        key=pd.read_csv(folder / "bitepi_example123.samples.tsv", sep="\t", nrows=1).columns[0],
+    )
+    pairs = sorted(real.hits(2), key=lambda hit: -bitepi_alpha(real.table(*real.names(hit))))
+    assert real.names(pairs[0]) == {"M1P2", "M1P3"}
+    triples = sorted(real.hits(3), key=lambda hit: -bitepi_alpha(real.table(*real.names(hit))))
+    assert real.names(triples[0]) == {"M2P4", "M2P5", "M2P6"}
