@@ -24,6 +24,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/compare.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/epistasis.smk"
 include: "workflow/rules/report.smk"
@@ -38,6 +39,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    compare,
     reorder,
     epistasis,
     report,
@@ -50,5 +52,6 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.compare.input,
         rules.epistasis.input,
         rules.report.input,

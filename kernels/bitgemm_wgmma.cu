@@ -13,7 +13,11 @@
 //           an empty mbarrier a slot.
 // Overflow  int32, see common.cuh.
 //
-// Compile with -DSTAGES=.. (slots that fit), -DCLUSTER=1|2, -DLOCKSTEP=.. (0: off).
+// With -DR2 the one output, a product of sites without missing genotypes, leaves as squared
+// correlations (n P - sum a sum b)^2 / (var a var b), float32 in place of acc, without a round trip
+// through memory; n_splits must be 1.
+//
+// Compile with -DSTAGES=.. (slots that fit), -DCLUSTER=1|2, -DLOCKSTEP=.. (0: off), -DR2=0|1.
 
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
@@ -121,6 +125,22 @@ __device__ __forceinline__ int cluster_rank() {
     return CLUSTER == 1 ? 0 : (int)rank;
 }
 
+#ifndef R2
+#define R2 0
+#endif
+
+// A site: sum of its ALT counts, and 1 / sqrt(n sum a^2 - (sum a)^2), NaN where it does not vary.
+struct Moments {
+    int sum;
+    float scale;
+};
+
+__device__ __forceinline__ float squared_correlation(int product, Moments a, Moments b, int n) {
+    const i64 covariance = (i64)n * product - (i64)a.sum * b.sum;
+    const float r = (float)covariance * a.scale * b.scale;
+    return r * r;
+}
+
 // The ring of slots, walked in step by the copying and the multiplying warpgroups.
 struct Ring {
     int slot = 0, parity = 0;
@@ -136,7 +156,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict__ acc,
               const Step* __restrict__ steps, const int2* __restrict__ blocks, int n_steps,
               int n_blocks, int n_splits, int n_stages, int a_tiles, int b_tiles,
-              i64 acc_columns, i64 acc_stride, int symmetric, u32* progress) {
+              i64 acc_columns, i64 acc_stride, int symmetric, u32* progress
+#if R2
+              , const Moments* __restrict__ moments_a, const Moments* __restrict__ moments_b, int n,
+              int scale
+#endif
+) {
     extern __shared__ u8 shared[];
     const u32 slots = ((u32)__cvta_generic_to_shared(shared) + 1023) & ~1023u;
     const u32 full = slots + STAGES * SLOT_BYTES;
@@ -238,6 +263,20 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
                     const i64 column = (i64)item.block_column * BLOCK_ROWS + lane % 4 * 2;
                     int* upper = acc + step.output * acc_stride + row * acc_columns + column;
                     int* lower = upper + 8 * acc_columns;
+#if R2
+                    const Moments high = moments_a[row], low = moments_a[row + 8];
+                    #pragma unroll
+                    for (int j = 0; j < N_ACC / 4; ++j) {
+                        const Moments left = moments_b[column + 8 * j];
+                        const Moments right = moments_b[column + 8 * j + 1];
+                        *reinterpret_cast<float2*>(upper + 8 * j) = {
+                            squared_correlation(scale * d[4 * j], high, left, n),
+                            squared_correlation(scale * d[4 * j + 1], high, right, n)};
+                        *reinterpret_cast<float2*>(lower + 8 * j) = {
+                            squared_correlation(scale * d[4 * j + 2], low, left, n),
+                            squared_correlation(scale * d[4 * j + 3], low, right, n)};
+                    }
+#else
                     #pragma unroll
                     for (int j = 0; j < N_ACC / 4; ++j) {
                         atomicAdd(upper + 8 * j, step.weight * d[4 * j]);
@@ -245,6 +284,7 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
                         atomicAdd(lower + 8 * j, step.weight * d[4 * j + 2]);
                         atomicAdd(lower + 8 * j + 1, step.weight * d[4 * j + 3]);
                     }
+#endif
                 }
             }
         }

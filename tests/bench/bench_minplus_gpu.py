@@ -11,6 +11,7 @@ a three-way minimum for two operations in float32 ("pairs"), and an add and a mi
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 
 import cupy
@@ -137,6 +138,49 @@ def bench_closures(backend: GpuBackend, sizes) -> None:
     print_table("closure of random weights", ("type", "n", "ms", "T op/s"), rows)
 
 
+def close_plain(w: cupy.ndarray, backend: GpuBackend) -> None:
+    """R-Kleene by recursion over quadrants, without use of symmetry: n**3 operations."""
+    n = len(w)
+    if n <= 128:
+        backend.close_block(w)
+        return
+    half = n // 256 * 128
+    a, b, c, d = w[:half, :half], w[:half, half:], w[half:, :half], w[half:, half:]
+    close_plain(a, backend)
+    backend.minplus(b, a, b.copy())
+    backend.minplus(c, c.copy(), a)
+    backend.minplus(d, c, b)
+    close_plain(d, backend)
+    backend.minplus(b, b.copy(), d)
+    backend.minplus(c, d, c.copy())
+    backend.minplus(a, b, c)
+
+
+def close_by_squaring(w: cupy.ndarray, backend: GpuBackend) -> None:
+    """min-plus squares until paths of n - 1 edges are covered: n**3 log2 n operations."""
+    for _ in range(max(1, (len(w) - 1).bit_length())):
+        before = w.copy()
+        backend.minplus(w, before.T, before)
+
+
+def bench_baselines(backend: GpuBackend, n: int) -> None:
+    start = backend.hold(draw_weights(n, "int32").get())
+    results, rows = [], []
+    for name, close in (
+        ("symmetric panels", lambda w: close_paths(w, backend, prune=False)),
+        ("plain R-Kleene", lambda w: close_plain(w, backend)),
+        ("repeated squares", lambda w: close_by_squaring(w, backend)),
+    ):
+        w = start.copy()
+        seconds = timed(
+            lambda w=w, close=close: close(w), 2, lambda w=w: w.__setitem__(slice(None), start)
+        )
+        results.append(w)
+        rows.append((name, f"{seconds * 1e3:.1f}"))
+    assert all((w == results[0]).all() for w in results)
+    print_table(f"closure of random weights, int32, n = {n}", ("method", "ms"), rows)
+
+
 def bench_insertion(backend: GpuBackend, old: int, new: int) -> None:
     rows = []
     pad = -old % 128
@@ -175,6 +219,24 @@ def simulated_haplotypes(rng) -> np.ndarray:
     return np.concatenate([rng.random((100, 16384)) < p for p in drawn])
 
 
+def component_distances(genotypes: np.ndarray, k: int = 8) -> np.ndarray:
+    """Squared distances by the first k principal components (randomised SVD), float64 (n, n)."""
+    x = cupy.asarray(genotypes, np.float32)
+    x -= x.mean(axis=0)
+    x /= cupy.maximum(x.std(axis=0), 1e-3)
+    basis = cupy.random.default_rng(1).standard_normal((x.shape[1], k + 10), dtype=np.float32)
+    for _ in range(4):
+        basis, _ = cupy.linalg.qr(x.T @ (x @ basis))
+    u, s, _ = cupy.linalg.svd(x @ basis, full_matrices=False)
+    scores = (u * s)[:, :k].astype(np.float64)
+    norms = (scores**2).sum(axis=1)
+    squared = norms[:, None] + norms - 2 * scores @ scores.T
+    del x
+    result = cupy.maximum(squared, 0).get()
+    np.fill_diagonal(result, 0)
+    return result
+
+
 def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
     rng = np.random.default_rng(3)
     if source:
@@ -196,8 +258,9 @@ def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
         words[:, plane, : bits.shape[1]] = bits
     squared = backend.bitgemm(Planes(words.view(np.uint64), genotypes.shape[1]), None, SQUARED)[0]
     rows = []
-    for alpha in (2, 4, 8):
-        weights = squared.astype(np.float64) ** (alpha / 2)
+    spaces = {"genotypes": squared, "pcs": component_distances(genotypes)}
+    for space, alpha in itertools.product(spaces, (2, 4, 8)):
+        weights = spaces[space].astype(np.float64) ** (alpha / 2)
         weights = np.rint(weights * (2**28 / weights.max())).astype(np.int32)
         start_order = time.perf_counter()
         order = similar_order(weights)
@@ -215,6 +278,7 @@ def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
             indirect = float((held < start).mean())
             rows.append(
                 (
+                    space,
                     alpha,
                     "pruned" if prune else "full",
                     f"{seconds * 1e3:.1f}",
@@ -227,7 +291,15 @@ def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
         cupy.get_default_memory_pool().free_all_blocks()
     print_table(
         f"closure of {n} mosaics, {genotypes.shape[1]} sites",
-        ("alpha", "closure", "ms", "work skipped", "indirect pairs", "ordering on the host, s"),
+        (
+            "space",
+            "alpha",
+            "closure",
+            "ms",
+            "work skipped",
+            "indirect pairs",
+            "ordering on the host, s",
+        ),
         rows,
     )
 
@@ -250,6 +322,7 @@ def main() -> None:
     )
     bench_products(backend, limits)
     bench_closures(backend, options.sizes)
+    bench_baselines(backend, 8192)
     bench_insertion(backend, 29000, 1000)
     bench_pruning(backend, options.haplotypes, options.mosaics)
 

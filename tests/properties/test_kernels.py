@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from popdesic.backend import SQUARED, SQUARED_IBS0, Planes, Product, Terms
 from popdesic.backend.base import infinity
-from popdesic.backend.cpu import CpuBackend, difference_coefficients
+from popdesic.backend.cpu import CpuBackend, margin_coefficients
 from popdesic.closure import close_paths, insert_paths
 from popdesic.encode import write_planes
 from popdesic.qc import hwe_exact
@@ -88,25 +88,25 @@ def test_exchanging_ref_and_alt_changes_no_distance(matrix):
 
 @common
 @given(terms=st.lists(products, max_size=6))
-def test_difference_coefficients_say_what_terms_say(terms):
+def test_margin_coefficients_say_what_terms_say(terms):
     terms = Terms(("x", "y"), tuple(terms))
-    coefficients = difference_coefficients(terms)
+    coefficients = margin_coefficients(terms)
+    pairs = [(x, y) for x in (0, 1, 2) for y in (0, 1, 2)]
     values = np.array(
-        [
-            [
-                [reference.term_value(terms.products, output, x, y) for y in (0, 1, 2)]
-                for x in (0, 1, 2)
-            ]
-            for output in range(2)
-        ]
+        [[reference.term_value(terms.products, o, x, y) for x, y in pairs] for o in range(2)]
     )
-    distance = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
-    functions = [[len(set(value[distance == d])) == 1 for d in range(3)] for value in values]
-    assert (coefficients is not None) == bool(np.all(functions))
+    basis = np.array(
+        [(abs(x - y) == 1, abs(x - y) == 2, 1, x >= 1, x == 2, y >= 1, y == 2) for x, y in pairs],
+        float,
+    )
+    residuals = values.T - basis @ np.linalg.pinv(basis) @ values.T
+    assert (coefficients is not None) == bool(np.abs(residuals).max() < 1e-9)
     if coefficients is not None:
-        one, two, called = coefficients.T
-        expected = called[:, None] + np.stack([0 * one, one, two], axis=1)
-        np.testing.assert_array_equal(values, expected[:, distance])
+        np.testing.assert_array_equal(basis @ coefficients.T, 2 * values.T)
+        for value, found in zip(values, coefficients, strict=True):
+            by_difference = {abs(x - y): v for (x, y), v in zip(pairs, value, strict=True)}
+            if all(by_difference[abs(x - y)] == v for (x, y), v in zip(pairs, value, strict=True)):
+                assert not found[3:].any()  # a distance needs no margins
 
 
 # --- encoding -----------------------------------------------------------------------------------

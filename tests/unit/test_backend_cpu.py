@@ -7,9 +7,19 @@ import sys
 import numba
 import numpy as np
 import pytest
-from popdesic.backend import SQUARED, SQUARED_IBS0, Planes, Product, Terms, select_backend
+from popdesic.backend import (
+    KINSHIP,
+    LD,
+    PRODUCT,
+    SQUARED,
+    SQUARED_IBS0,
+    Planes,
+    Product,
+    Terms,
+    select_backend,
+)
 from popdesic.backend.base import PLANE_BITS
-from popdesic.backend.cpu import CpuBackend, difference_coefficients
+from popdesic.backend.cpu import CpuBackend, margin_coefficients
 from popdesic.errors import UserError
 from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
 
@@ -31,7 +41,15 @@ MIXED = Terms(
         Product(2, 7, "z", "e"),
     ),
 )
-TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "king": KING, "mixed": MIXED}
+TERMS = {
+    "squared": SQUARED,
+    "squared_ibs0": SQUARED_IBS0,
+    "king": KING,
+    "mixed": MIXED,
+    "kinship": KINSHIP,
+    "ld": LD,
+    "product": PRODUCT,
+}
 
 
 @pytest.fixture(scope="module")
@@ -202,18 +220,32 @@ def test_different_numbers_of_sites_are_refused(backend):
         backend.bitgemm(a, b, SQUARED)
 
 
-def test_difference_coefficients():
-    np.testing.assert_array_equal(difference_coefficients(SQUARED), [[1, 4, 0], [0, 0, 1]])
+def test_margin_coefficients():
+    """Doubled coefficients of |a-b| = 1, 2, called, then of margins where they are needed."""
+    none = [0] * 4
     np.testing.assert_array_equal(
-        difference_coefficients(SQUARED_IBS0), [[1, 4, 0], [0, 0, 1], [0, 1, 0]]
+        margin_coefficients(SQUARED_IBS0), [[2, 8, 0, *none], [0, 0, 2, *none], [0, 2, 0, *none]]
     )
     manhattan = [(2, "z", "v"), (2, "v", "z"), (1, "e", "c"), (1, "c", "e"), (-2, "e", "e")]
     terms = Terms(("manhattan",), tuple(Product(0, *product) for product in manhattan))
-    np.testing.assert_array_equal(difference_coefficients(terms), [[1, 2, 0]])
-    for terms in (KING, MIXED):
-        assert difference_coefficients(terms) is None
+    np.testing.assert_array_equal(margin_coefficients(terms), [[2, 4, 0, *none]])
+    het_a, het_b = margin_coefficients(KING)
+    np.testing.assert_array_equal([het_a, het_b], [[0, 0, 0, 2, -2, 0, 0], [0, 0, 0, 0, 0, 2, -2]])
+    # 2 a b = a^2 + b^2 - (a - b)^2
+    np.testing.assert_array_equal(margin_coefficients(PRODUCT), [[-1, -4, 0, 1, 3, 1, 3]])
+    assert margin_coefficients(MIXED) is None
     # |a - b| alone is not enough: ibs0 of one orientation only
-    assert difference_coefficients(Terms(("half",), (Product(0, 1, "z", "v"),))) is None
+    assert margin_coefficients(Terms(("half",), (Product(0, 1, "z", "v"),))) is None
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_terms_that_are_not_symmetric_against_oneself(backend, masked):
+    """het_a and het_b change places below the diagonal."""
+    rng = np.random.default_rng(3)
+    genotypes = draw_genotypes(rng, 70, 90, 0.2 if masked else 0.0)
+    for terms in (KING, KINSHIP, LD):
+        found = backend.bitgemm(planes_of(genotypes, masked=masked), None, terms)
+        np.testing.assert_array_equal(found, evaluate_terms(genotypes, genotypes, terms))
 
 
 def test_letters_are_those_of_the_design():

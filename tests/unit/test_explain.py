@@ -67,6 +67,15 @@ def test_twins_at_distance_zero_make_no_circle():
     assert parents[0].tolist() == [0, 0, 1]
 
 
+def test_ends_are_no_steps():
+    direct = np.array([[0, 1, 9], [1, 0, 1], [9, 1, 0]], np.int32)
+    labels = np.arange(3)
+    parents, _, between = shortest_trees(direct, labels, threads=1)
+    assert (parents[0].tolist(), between.tolist()) == ([0, 0, 1], [0, 1, 0])
+    parents, _, between = shortest_trees(direct, labels, 1, np.array([False, True, False]))
+    assert (parents[0].tolist(), between.tolist()) == ([0, 0, 0], [0, 0, 0])
+
+
 def test_bridges_against_graph_tool(tmp_path):
     if subprocess.run(
         [GRAPH_TOOL_PYTHON, "-c", "import graph_tool"], capture_output=True, check=False
@@ -98,6 +107,7 @@ def explained(folder: Path, labels) -> tuple[pd.DataFrame, dict]:
             "value": 2.0,
             "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
         },
+        ends=set(),
         threads=1,
         parents_out=space / "parents.alpha2.npy",
         hops_out=space / "hops.alpha2.json",

@@ -10,6 +10,7 @@ from popdesic import weights as weights_module
 from popdesic.backend.base import BASE, INFINITY_INT32, infinity
 from popdesic.backend.cpu import CpuBackend
 from popdesic.closure import close_paths, insert_paths
+from popdesic.compare.kinship import relatives_but_one
 from popdesic.errors import UserError
 from popdesic.geodesic import (
     AUTO_ALPHAS,
@@ -359,6 +360,7 @@ def write(tmp_path, distances, backend, *, alpha="2", number="auto", key="all", 
         backend,
         alpha=alpha,
         number=number,
+        ends=set(),
         dense_limit=1000,
         neighbors=10,
         audit=True,
@@ -468,6 +470,7 @@ def arrive(folder, distances, chosen, backend, *, alpha="2", key="all", code="1"
         backend,
         alpha=alpha,
         number="auto",
+        ends=set(),
         dense_limit=1000,
         neighbors=10,
         audit=False,
@@ -591,3 +594,46 @@ def test_above_the_limit_geodesics_are_called_approximate(backend):
         distances, everyone(80), names, backend, alpha=4, number="auto", dense_limit=80
     )
     assert exact.approximate is None
+
+
+# --- relatives as ends only ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_ends", [0, 1, 7, 59])
+def test_no_path_runs_through_ends(backend, dtype, n_ends):
+    rng = np.random.default_rng(n_ends)
+    distances = draw_distances(rng, 60, 3)
+    ends = np.zeros(60, bool)
+    ends[rng.permutation(60)[:n_ends]] = True
+    found = close_weights(
+        distances,
+        everyone(60),
+        [f"S{k}" for k in range(60)],
+        backend,
+        alpha=4,
+        number=dtype,
+        ends=ends,
+    )
+    weights = wide(found.direct)
+    inner = np.flatnonzero(~ends)
+    exact = weights.copy()
+    if len(inner):
+        exact[np.ix_(inner, inner)] = reference.floyd_warshall(weights[np.ix_(inner, inner)])
+    among = exact[np.ix_(inner, inner)]
+    for i in range(60):
+        for j in range(60):
+            ways = [weights[i, j]]
+            if len(inner) and i != j:
+                ways.append((weights[i, inner][:, None] + among + weights[inner, j]).min())
+            exact[i, j] = min(ways)
+    np.testing.assert_allclose(wide(found.lengths), exact, rtol=1e-6 if "32" in dtype else 1e-12)
+
+
+def test_families_keep_one_bridge(tmp_path):
+    columns = "sample_a\tsample_b\tkinship\n"
+    (tmp_path / "1.tsv").write_text(columns + "child\tfather\t0.25\nchild\tmother\t0.24\n")
+    (tmp_path / "2.tsv").write_text(columns + "a\ta.dup\t0.499\nx\tcousin\t0.06\n")
+    tiles = [tmp_path / "1.tsv", tmp_path / "2.tsv"]
+    assert relatives_but_one(tiles) == {"child", "a.dup"}
+    assert relatives_but_one([]) == set()

@@ -21,6 +21,8 @@ rule compute_pca:
         genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
         panel="results/panel/sites.tsv",
         samples="results/distance/samples.tsv",
+        # Relatives are kept in the maps but kept out of defining them.
+        unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
     output:
         table="results/embedding/pca.tsv",
         scores="results/embedding/pca.npy",

@@ -12,6 +12,14 @@
 #         results/geodesic/bridges.tsv                                  with geodesic.explain
 
 
+#: Relatives have to be known where they may be no bridges.
+KINSHIP_TILES = (
+    [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
+    if CONFIG["geodesic"]["bridges"] == "unrelated"
+    else []
+)
+
+
 rule geodesic:
     input:
         expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
@@ -23,6 +31,7 @@ rule close_paths:
         source=distance_source,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
+        kinship=KINSHIP_TILES,
     output:
         lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
@@ -54,7 +63,7 @@ rule close_paths:
         neighbors=CONFIG["geodesic"]["neighbors"],
         audit=CONFIG["geodesic"]["audit"],
         device=CONFIG["device"],
-        code=code_of("geodesic", "distance"),
+        code=code_of("geodesic", "distance", "compare/kinship"),
         closure_code=code_of("closure", "weights"),
     message:
         "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
@@ -68,6 +77,7 @@ rule explain_paths:
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
+        kinship=KINSHIP_TILES,
     output:
         parents="results/geodesic/{space}/parents.alpha{alpha}.npy",
         hops="results/geodesic/{space}/hops.alpha{alpha}.json",
@@ -88,7 +98,7 @@ rule explain_paths:
         pcs=CONFIG["geodesic"]["pcs"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
-        code=code_of("explain", "distance", "sheets"),
+        code=code_of("explain", "distance", "sheets", "compare/kinship"),
     message:
         "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:

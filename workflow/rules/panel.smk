@@ -5,6 +5,9 @@
 #         results/panel/counts.json   sites left after each filter
 
 
+LD_PRUNE = CONFIG["panel"]["ld_prune"]
+
+
 rule panel:
     input:
         "results/panel/sites.tsv",
@@ -12,7 +15,10 @@ rule panel:
 
 rule build_panel:
     input:
-        expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
+        tables=expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
+        # LD pruning reads genotypes, the other filters only their counts.
+        raw=expand("results/cohorts/{cohort}/raw.bed", cohort=STUDY.founders if LD_PRUNE else []),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders if LD_PRUNE else []),
     output:
         sites="results/panel/sites.tsv",
         counts="results/panel/counts.json",
@@ -29,7 +35,7 @@ rule build_panel:
     params:
         founders=STUDY.founders,
         filters=CONFIG["panel"],
-        code=code_of("panel"),
+        code=code_of("panel", *["compare/prune"] * bool(LD_PRUNE)),
     message:
         "Panel of sites from the founders: {params.founders}"
     script:

@@ -108,6 +108,7 @@ rule write_report:
     input:
         OUTCOME,
         figures=rules.draw_figures.output,
+        comparisons=rules.compare.input,
     output:
         "results/report/report.html",
     log:

@@ -6,10 +6,17 @@ from popdesic.log import log_counts, logged
 from popdesic.panel import build_panel
 
 with logged(snakemake.log[0]) as log:
+    founders = snakemake.params.founders
+    # both empty unless the panel is pruned
+    raw, samples = snakemake.input.get("raw", []), snakemake.input.get("samples", [])
     steps = build_panel(
-        dict(zip(snakemake.params.founders, map(Path, snakemake.input), strict=True)),
+        dict(zip(founders, map(Path, snakemake.input.tables), strict=True)),
         Path(snakemake.output.sites),
         Path(snakemake.output.counts),
+        genotypes={
+            founder: (Path(bed).with_suffix(""), Path(table))
+            for founder, bed, table in zip(founders, raw, samples, strict=False)
+        },
         **snakemake.params.filters,
     )
     log_counts(log, steps)

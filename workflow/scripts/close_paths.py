@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from popdesic.backend import select_backend
+from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance import study_distances
 from popdesic.geodesic import measure_geodesics
 from popdesic.log import log_counts, logged
@@ -27,6 +28,7 @@ with logged(snakemake.log[0]) as log:
         backend,
         alpha=snakemake.wildcards.alpha,
         number=snakemake.params.number,
+        ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
         dense_limit=snakemake.params.dense_limit,
         neighbors=snakemake.params.neighbors,
         audit=snakemake.params.audit,

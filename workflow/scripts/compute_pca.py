@@ -12,6 +12,7 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.input.samples),
         Path(snakemake.params.sheet),
         founders=set(snakemake.params.founders),
+        unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
         components=snakemake.params.components,
         table_out=Path(snakemake.output.table),
         scores_out=Path(snakemake.output.scores),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance import study_distances
 from popdesic.explain import explain_geodesics
 from popdesic.log import log_counts, logged
@@ -20,6 +21,7 @@ with logged(snakemake.log[0]) as log:
         ),
         describe_samples(Path(snakemake.input.samples), Path(snakemake.params.sheet)),
         statistics=read_json(snakemake.input.statistics),
+        ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
         threads=snakemake.threads,
         parents_out=Path(snakemake.output.parents),
         hops_out=Path(snakemake.output.hops),

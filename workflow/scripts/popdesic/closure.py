@@ -189,6 +189,19 @@ def insert_paths(w: Array, closed: int, backend: MinplusBackend) -> None:
     backend.mirror(w)
 
 
+def attach_paths(w: Array, closed: int, backend: MinplusBackend) -> None:
+    """Paths of individuals that are only ends: the first two steps of an insertion.
+
+    The leading `closed` individuals are closed already. The others are joined to them and to one
+    another, but no path runs through them.
+    """
+    a, upper, d = w[:closed, :closed], w[:closed, closed:], w[closed:, closed:]
+    if closed and closed < len(w):
+        backend.minplus(upper, a.T, upper.copy())
+        backend.minplus(d, upper.T, upper, symmetric=True)
+        backend.mirror(w)
+
+
 def similar_order(w: np.ndarray) -> np.ndarray:
     """An order of individuals in which close ones are neighbours, so that bounds are tight.
 

@@ -58,11 +58,7 @@ def measure_tile(
     a, about_a = load_planes(folder_a)
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
-    if about_a["panel"] != about_b["panel"]:
-        raise UserError(
-            f"{folder_b}/planes.json: encoded on panel {about_b['panel']}, but {folder_a} on "
-            f"{about_a['panel']}; delete both planes.npy and rerun."
-        )
+    require_one_panel(folder_a, about_a, folder_b, about_b)
     if missing == "imputed":
         a, b = a.without_mask(), b.without_mask()
     terms = SQUARED_IBS0 if metric in _NEEDS_IBS0 else SQUARED
@@ -82,6 +78,15 @@ def measure_tile(
         "sites": a.n_sites,
         "site_pairs": pairs * a.n_sites,
     }
+
+
+def require_one_panel(folder_a: Path, about_a: dict, folder_b: Path, about_b: dict) -> None:
+    """Raise a `UserError` where two cohorts were encoded on different panels."""
+    if about_a["panel"] != about_b["panel"]:
+        raise UserError(
+            f"{folder_b}/planes.json: encoded on panel {about_b['panel']}, but {folder_a} on "
+            f"{about_a['panel']}; delete both planes.npy and rerun."
+        )
 
 
 def assemble_tiles(

@@ -14,7 +14,7 @@ from .errors import UserError
 from .genotypes import MISSING, unpack_bed
 from .panel import load_panel
 from .qc import chunks
-from .results import write_npy, write_table
+from .results import read_table, write_npy, write_table
 from .sheets import describe_samples
 from .store import open_bed, read_fam, write_json
 
@@ -228,6 +228,7 @@ def compute_pca(
     sheet: Path,
     *,
     founders: set[str],
+    unrelated: Path | None = None,
     components: int,
     table_out: Path,
     scores_out: Path,
@@ -244,6 +245,9 @@ def compute_pca(
         `distance/samples.tsv`: the samples to keep, in this order.
     founders : set of str
         Names of the cohorts that define the axes.
+    unrelated : Path, optional
+        `panel/unrelated.tsv`: of the founders, only its unrelated samples define the axes; the
+        relatives are projected like newcomers.
     """
     sites, _ = load_panel(panel)
     products, called = standardized_products(prefixes, sites.af.to_numpy(), threads)
@@ -251,11 +255,13 @@ def compute_pca(
     samples = describe_samples(order, sheet)
     row = {name: i for i, name in enumerate(everyone)}
     kept = np.array([row[name] for name in samples["sample"]])
+    axes = samples.cohort.isin(founders).to_numpy()
+    if unrelated is not None:
+        table = read_table(unrelated)
+        kept_apart = samples["sample"].isin(table["sample"][table.unrelated == "yes"])
+        axes = axes & kept_apart.to_numpy()
     scores, explained = principal_components(
-        products[np.ix_(kept, kept)],
-        called[np.ix_(kept, kept)],
-        samples.cohort.isin(founders).to_numpy(),
-        components,
+        products[np.ix_(kept, kept)], called[np.ix_(kept, kept)], axes, components
     )
     write_npy(scores_out, scores)
     write_embedding(table_out, samples, scores, "PC")

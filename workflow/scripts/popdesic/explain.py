@@ -27,6 +27,7 @@ def explain_geodesics(
     samples: pd.DataFrame,
     *,
     statistics: dict,
+    ends: set[str],
     threads: int,
     parents_out: Path,
     hops_out: Path,
@@ -42,6 +43,8 @@ def explain_geodesics(
         `sample`, `cohort`, `population` of the rows.
     statistics : dict
         Content of the alpha's JSON file: exponent and number type.
+    ends : set of str
+        Samples that no path may run through (geodesic.bridges: unrelated).
     parents_out : Path
         int32 (n, n): row of the individual before j on the path from i; i where it is direct.
     hops_out : Path
@@ -54,7 +57,9 @@ def explain_geodesics(
     number = Number(**statistics["number"])
     direct = number.store(fermat_weights(distances, statistics["value"]))
     labels = pd.factorize(samples.population)[0].astype(np.int64)
-    parents, hops, between = shortest_trees(np.ascontiguousarray(direct), labels, threads)
+    parents, hops, between = shortest_trees(
+        np.ascontiguousarray(direct), labels, threads, samples["sample"].isin(ends).to_numpy()
+    )
     n_between = (len(labels) ** 2 - (np.bincount(labels) ** 2).sum()) // 2
     write_npy(parents_out, parents)
     by_hops = {str(k): int(count // 2) for k, count in enumerate(hops) if k and count}

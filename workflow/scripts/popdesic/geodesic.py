@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from .backend import Backend
-from .backend.base import infinity
-from .closure import Work, close_paths, similar_order
+from .backend.base import BASE, infinity
+from .closure import Work, attach_paths, close_paths, similar_order
 from .errors import UserError
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier
 from .neighbors import neighbor_paths
@@ -68,6 +68,7 @@ def close_weights(
     *,
     alpha: float,
     number: str,
+    ends: np.ndarray | None = None,
     dense_limit: int | None = None,
     neighbors: int = 0,
     store: Path | None = None,
@@ -81,6 +82,8 @@ def close_weights(
         Zero diagonal; infinite for pairs that cannot be compared.
     founders : bool array, (n,)
     names : list of str
+    ends : bool array, (n,), optional
+        Samples that no path may run through.
     dense_limit, neighbors : int
         Above so many samples, paths run through that many nearest neighbours alone.
     store : Path, optional
@@ -103,7 +106,8 @@ def close_weights(
             f"alpha = {alpha:g}; set it to auto or float64."
         )
     del weights
-    earlier = store and find_earlier(store, direct, names, chosen, code)
+    among = ends is not None and ends.any()
+    earlier = store and not among and find_earlier(store, direct, names, chosen, code)
     error = None
     if approximate:
         closure, error = neighbor_paths(direct, neighbors)
@@ -113,7 +117,9 @@ def close_weights(
         log.info("continuing %s: %d samples", earlier.path, len(earlier.positions))
         closure, record = continue_closure(earlier, direct, backend)
     else:
-        closure, work = _close_from_scratch(direct, backend)
+        closure, work = (
+            _close_among(direct, ends, backend) if among else _close_from_scratch(direct, backend)
+        )
         record = {"continued": None, "work_skipped": round(work.skipped_share, 6)}
         log.info("%.1f %% of the work was certified needless", 100 * work.skipped_share)
     unreachable = closure >= infinity(closure.dtype)
@@ -125,6 +131,25 @@ def close_weights(
         )
     statistics = _statistics(closure, direct, founders, chosen)
     return Closure(closure, direct, chosen, statistics, record, error)
+
+
+def _close_among(direct: np.ndarray, ends: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+    """Closure in which no path runs through the individuals of `ends`, bool (n,)."""
+    inner, outer = np.flatnonzero(~ends), np.flatnonzero(ends)
+    closed, work = _close_from_scratch(direct[np.ix_(inner, inner)], backend)
+    gap = -len(inner) % BASE
+    order = np.concatenate([inner, outer])
+    place = np.concatenate([np.arange(len(inner)), len(inner) + gap + np.arange(len(outer))])
+    w = np.full((len(direct) + gap,) * 2, infinity(direct.dtype), direct.dtype)
+    np.fill_diagonal(w, 0)
+    w[np.ix_(place, place)] = direct[np.ix_(order, order)]
+    w[: len(inner), : len(inner)] = closed
+    held = backend.hold(w)
+    attach_paths(held, len(inner) + gap, backend)
+    backend.fetch(held, w)
+    closure = np.empty_like(direct)
+    closure[np.ix_(order, order)] = w[np.ix_(place, place)]
+    return closure, work
 
 
 def _close_from_scratch(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
@@ -193,6 +218,7 @@ def measure_geodesics(
     *,
     alpha: str,
     number: str,
+    ends: set[str],
     dense_limit: int,
     neighbors: int,
     audit: bool,
@@ -214,6 +240,8 @@ def measure_geodesics(
         Names of the founder cohorts.
     alpha : str
         A number, or ``auto``.
+    ends : set of str
+        Samples that no path may run through (geodesic.bridges: unrelated).
     dense_limit, neighbors : int
         See `close_weights`.
     audit : bool
@@ -237,7 +265,8 @@ def measure_geodesics(
     """
     among = samples.cohort.isin(founders).to_numpy()
     names = samples["sample"].tolist()
-    about: dict = {"alpha": alpha}
+    is_end = samples["sample"].isin(ends).to_numpy()
+    about: dict = {"alpha": alpha, "ends": int(is_end.sum())}
     if alpha == "auto":
         value, about["tried"] = find_alpha(distances, among, names, backend, number=number)
     else:
@@ -249,6 +278,7 @@ def measure_geodesics(
         backend,
         alpha=value,
         number=number,
+        ends=is_end,
         dense_limit=dense_limit,
         neighbors=neighbors,
         store=closure_out,
@@ -261,7 +291,7 @@ def measure_geodesics(
         "approximate": found.approximate,
     }
     record = found.record | {"backend": backend.name}
-    if audit and not found.approximate:
+    if audit and not found.approximate and not is_end.any():
         record["audit"] = _audit(found, names)
     lengths = found.number.value(found.lengths)
     if fits_float32(lengths):
@@ -270,7 +300,9 @@ def measure_geodesics(
         log.warning("lengths at alpha %g leave the range of float32: written as float64", value)
     write_npy(lengths_out, lengths)
     write_npy(closure_out, found.lengths)
-    write_json(closure_about_out, describe_closure(found.direct, names, found.number, code))
+    # a closure in which some are only ends is none that a later one may continue
+    about_closure = describe_closure(found.direct, names, found.number, code)
+    write_json(closure_about_out, about_closure | ({"samples": []} if is_end.any() else {}))
     write_json(record_out, record)
     write_json(statistics_out, about)
     return about | record

@@ -69,7 +69,7 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
         ("pca", "PCA of the genotypes", maps),
         ("scree", "Variance explained", maps),
     ]
-    texts = [_figure(folder, name, name, title, sizes) for name, title, sizes in plain]
+    texts = [describe_figure(folder, name, name, title, sizes) for name, title, sizes in plain]
     for method, title in (("pcoa", "PCoA"), ("umap", "UMAP")):
         for space, alpha in outcome.maps():
             value = f"{outcome.geodesics[space, alpha]['value']:g}"
@@ -80,13 +80,14 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
                 heading += " (chosen by auto)"
             name = f"{method}.{space}.alpha{alpha}"
             sizes = maps if method == "umap" else f"{n} samples, {number(n_pairs)} pairs."
-            texts.append(_figure(folder, name, method, heading, sizes, twin))
+            texts.append(describe_figure(folder, name, method, heading, sizes, twin))
     return texts
 
 
-def _figure(
+def describe_figure(
     folder: Path, name: str, caption: str, title: str, sizes: str, twin: str = ""
 ) -> FigureText:
+    """One figure with the caption of `workflow/report/{caption}.rst`; `twin` stands in for it."""
     shows, read, limits = read_caption(caption)
     body = "" if twin else embed_figure(folder / name, f"{title}. {shows}")
     return FigureText(name, title, shows, read, limits, sizes, body, twin)

@@ -24,6 +24,8 @@ def build_panel(
     min_call_rate: float,
     min_maf: float,
     min_hwe_p: float,
+    ld_prune: list | None = None,
+    genotypes: dict[str, tuple[Path, Path]] | None = None,
 ) -> dict[str, int]:
     """Filter the founders' common sites and freeze them.
 
@@ -33,6 +35,10 @@ def build_panel(
         ``qc/{cohort}.sites.tsv`` of each founder. The first in name order sets REF and ALT.
     out, counts_out : Path
         `panel/sites.tsv` with the content digest in its first line, and the filters' counts.
+    ld_prune : list, optional
+        Window, step and r2 of LD pruning, the last filter (`compare.prune`).
+    genotypes : dict, optional
+        What pruning reads: stem of the raw genotypes and sample table of each founder.
 
     Returns
     -------
@@ -75,6 +81,12 @@ def build_panel(
     steps[f"after panel.min_maf = {min_maf}"] = len(merged)
     merged = merged[merged.hwe_p_min >= min_hwe_p]
     steps[f"after panel.min_hwe_p = {min_hwe_p}"] = len(merged)
+    if ld_prune and not merged.empty:
+        from .compare.prune import prune_founders  # only who prunes pays for compiled kernels
+
+        merged = _in_genome_order(merged)
+        merged = merged[~prune_founders(merged, genotypes, ld_prune)]
+        steps[f"after panel.ld_prune = {', '.join(map(str, ld_prune))}"] = len(merged)
     if merged.empty:
         raise UserError(_nothing_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]

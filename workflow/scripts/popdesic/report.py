@@ -14,6 +14,7 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
+from .compare.section import comparison_section
 from .distance import Distances
 from .findings import find_problems
 from .inline import TEXTS, describe_figures
@@ -82,6 +83,9 @@ def write_report(
         figures={text.name: text for text in texts},
         maps=[figure for figure in texts if figure.name.startswith("umap.")],
         coordinates=[figure for figure in texts if figure.name.startswith("pcoa.")],
+        comparisons=comparison_section(
+            outcome.folder, figures, configuration.get("compare", {}).get("analyses", [])
+        ),
         files=file_rows(outcome),
     )
     with atomic_path(out) as temporary:
@@ -292,6 +296,11 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("distance/distance.tsv.gz", "Distance of every pair"),
         ("distance/distance.mdist", "Distance matrix in PLINK's format"),
         ("embedding/pca.tsv", "PCA scores"),
+        ("compare/kinship.tsv", "Close pairs and their kinship"),
+        ("compare/identity.tsv", "Best match of every sample"),
+        ("compare/mixture.tsv", "Samples that hold all alleles of another one"),
+        ("compare/ld.tsv.gz", "Pairs of sites in LD"),
+        ("compare/prune.in", "Sites that LD pruning keeps"),
     ]
     for space, alpha in outcome.maps():
         rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))

@@ -15,6 +15,7 @@ import jsonschema
 import pandas as pd
 import yaml
 
+from .compare.options import check_options
 from .errors import UserError
 from .results import read_table
 from .store import digest
@@ -95,6 +96,7 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "genotypes would count as homozygous REF; set impute.method to 'mode' or "
             "distance.missing to 'pairwise'."
         )
+    check_options(filled)
     return filled
 
 
@@ -189,6 +191,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             f"{config['samples']}{_suggestion(color_by, columns)}"
         )
     if check_files:
+        _check_named_files(folder, config)
         for cohort in study.order:
             _check_sample_names(folder, cohort, cohorts, samples, config)
     n_founders = int(samples.cohort.isin(study.founders).sum())
@@ -350,11 +353,31 @@ def _check_sample_names(folder, cohort, cohorts, samples, config) -> None:
         )
 
 
+def _check_named_files(folder: Path, config: dict) -> None:
+    """Files that the configuration names beside the sheets."""
+    compare = config["compare"]
+    for key, path in (
+        ("compare.identity.query", compare["identity"]["query"]),
+        ("compare.mixture.profiles", compare["mixture"]["profiles"]),
+        ("compare.ld.map", compare["ld"]["map"]),
+    ):
+        if path and not all((folder / name).is_file() for name in source_files(folder / path)):
+            raise UserError(
+                f"config/config.yaml: {key} is '{path}', which does not exist; correct the path "
+                "(relative to the study folder) or set it to null."
+            )
+
+
 def cohort_files(study: Study, cohort: str) -> list[str]:
-    """Files that a cohort's genotypes are in: one VCF or BCF, or the three of PLINK."""
+    """Files that a cohort's genotypes are in."""
+    return source_files(study.cohorts.genotypes[cohort])
+
+
+def source_files(source: str | Path) -> list[str]:
+    """Files of a source of genotypes: one VCF or BCF, or the three of PLINK."""
     from .plink import plink_prefix  # as in _check_sample_names
 
-    source = study.cohorts.genotypes[cohort]
+    source = str(source)
     prefix = plink_prefix(source)
     return [source] if prefix is None else [f"{prefix}{end}" for end in (".bed", ".bim", ".fam")]
 
@@ -364,6 +387,16 @@ def populations(sheet: Path) -> dict[str, str]:
     table = read_sheet(sheet, str(sheet))
     column = table.population if "population" in table else ["NA"] * len(table)
     return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
+
+
+def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
+    """The sheet's rows by cohort in sample order, then by name; all strings."""
+    table = read_sheet(sheet, str(sheet)).drop(columns="row")
+    rank = {cohort: i for i, cohort in enumerate(cohorts)}
+    table = table.assign(_rank=table.cohort.map(rank)).sort_values(["_rank", "sample"])
+    if "sex" in table:
+        table["sex"] = table.sex.replace(SEX_CODES)
+    return table.drop(columns="_rank").reset_index(drop=True)
 
 
 def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:

@@ -61,6 +61,7 @@ _FILTERS = {
     "panel.min_call_rate": "call rate at least",
     "panel.min_maf": "minor allele frequency at least",
     "panel.min_hwe_p": "Hardy-Weinberg p at least",
+    "panel.ld_prune": "left by LD pruning",
 }
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ..errors import UserError
 from .base import (
+    KINSHIP,
+    LD,
+    PRODUCT,
     SQUARED,
     SQUARED_IBS0,
     Backend,
@@ -17,6 +20,9 @@ from .base import (
 )
 
 __all__ = [
+    "KINSHIP",
+    "LD",
+    "PRODUCT",
     "SQUARED",
     "SQUARED_IBS0",
     "Backend",

@@ -52,6 +52,16 @@ class Terms:
             if p.output == output
         )
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether every output stays the same when the two blocks change places."""
+        return all(
+            self.value(o, x, y) == self.value(o, y, x)
+            for o in range(len(self.outputs))
+            for x in range(4)
+            for y in range(x)
+        )
+
 
 def _terms(**outputs: list[tuple[int, str, str]]) -> Terms:
     return Terms(
@@ -73,6 +83,31 @@ SQUARED = _terms(squared=_SQUARED, called=_CALLED)
 #: The same with the number of opposite homozygotes, from which every other metric follows:
 #: Manhattan = squared - 2 ibs0, IBS1 = squared - 4 ibs0, IBS2 = called - IBS1 - ibs0.
 SQUARED_IBS0 = _terms(squared=_SQUARED, called=_CALLED, ibs0=_IBS0)
+#: What two samples have in common, over jointly called sites: opposite homozygotes, sites at which
+#: both, the first, the second are heterozygous, and all. From these follow KING-robust kinship,
+#: genotype mismatches (het_a + het_b - 2 both_het + ibs0) and the alleles of one that the other
+#: lacks (ibs0 + het_a - both_het sites).
+KINSHIP = _terms(
+    ibs0=_IBS0,
+    both_het=[(1, "e", "e")],
+    het_a=[(1, "e", "c")],
+    het_b=[(1, "c", "e")],
+    called=_CALLED,
+)
+#: Sum of a * b, three products instead of four.
+_PRODUCT = [(2, "u", "u"), (2, "v", "v"), (-1, "e", "e")]
+#: Sum of a * b alone: all that the r2 of two sites without missing genotypes needs.
+PRODUCT = _terms(product=_PRODUCT)
+#: What the r2 of two sites needs over jointly called samples: sum a = carrier_a + hom_a, sum a^2 =
+#: carrier_a + 3 hom_a.
+LD = _terms(
+    called=_CALLED,
+    carrier_a=[(1, "u", "c")],
+    hom_a=[(1, "v", "c")],
+    carrier_b=[(1, "c", "u")],
+    hom_b=[(1, "c", "v")],
+    product=_PRODUCT,
+)
 
 
 @dataclass(frozen=True)
@@ -259,7 +294,8 @@ class Backend(Protocol):
             only one triangle is computed, then mirrored.
         terms : Terms
             Letters are evaluated over called genotypes. Where a block is complete its c is all
-            ones. Every term list used with ``b=None`` must be symmetric under swapping a and b.
+            ones. With ``b=None`` a GPU computes terms that
+            are not symmetric in full, a CPU only half of them.
 
         Returns
         -------

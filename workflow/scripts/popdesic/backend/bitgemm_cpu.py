@@ -1,14 +1,17 @@
 """bit-GEMM micro-kernels for CPUs: carry-save population counts over tiles of samples.
 
-Three counts of a pair of samples are compiled, each in one pass over the planes it reads:
+Five forms of counts of a pair of samples are compiled, each in one pass over the planes it reads,
+and named by the number of its counts:
 
-============ =============================================================
-planes       counts
-============ =============================================================
-u, v         sites with |a-b| = 1, with |a-b| = 2
-u, v, c      the same over jointly called sites, and those sites
-any one      popcount(a & b), for terms that are no function of |a-b|
-============ =============================================================
+===== ======= ==================================================================================
+form  planes  counts
+===== ======= ==================================================================================
+2     u, v    sites with |a-b| = 1, with |a-b| = 2
+3     u, v, c the same over jointly called sites, and those sites
+5     u, v, c these three, then jointly called sites at which a, at which b is heterozygous
+4     u, v, c jointly called sites with a >= 1, a = 2, b >= 1, b = 2
+1     any one popcount(a & b), for terms that none of these make up
+===== ======= ==================================================================================
 
 With p = u ^ u' and q = v ^ v', |a-b| = 1 where p ^ q and |a-b| = 2 where p & q (the 2-bit XOR form
 of the genome-distance work: two counted streams where the AND form has three products).
@@ -145,23 +148,47 @@ def _product_streams(builder, a, b):
     return [builder.and_(a[0], b[0])]
 
 
-#: Which streams are counted, by how many planes a pair is read from.
-_STREAMS = {1: _product_streams, 2: _difference_streams, 3: _masked_streams}
+def _heterozygous_streams(builder, a, b):
+    (u, v, c), (u2, v2, c2) = a, b
+    called = builder.and_(c, c2)
+    het, het2 = builder.xor(u, v), builder.xor(u2, v2)
+    return [
+        _ternary(builder, het, het2, called, _XOR_THEN_AND),
+        _ternary(builder, builder.xor(u, u2), builder.xor(v, v2), called, _AND3),
+        called,
+        builder.and_(het, called),
+        builder.and_(het2, called),
+    ]
+
+
+def _margin_streams(builder, a, b):
+    called = builder.and_(a[2], b[2])
+    return [builder.and_(plane, called) for plane in (*a[:2], *b[:2])]
+
+
+#: By form: how many planes a pair is read from, and which streams are counted.
+_STREAMS = {
+    1: (1, _product_streams),
+    2: (2, _difference_streams),
+    3: (3, _masked_streams),
+    4: (3, _margin_streams),
+    5: (3, _heterozygous_streams),
+}
 
 
 @intrinsic
 def _count_pair(typing_context, a, i, b, j, planes, first, last):
     """Counts of one pair of samples: as many integers as `planes` has entries.
 
-    a, b: uint64 arrays (n_samples, n_planes, n_words), contiguous in words. planes: a tuple of
-    the plane indices to read, whose length selects the streams. first, last: bounds of the words,
-    a multiple of LANES apart.
+    a, b: uint64 arrays (n_samples, n_planes, n_words), contiguous in words. planes: a tuple whose
+    length is the form, and whose first entries are the plane indices to read. first, last: bounds
+    of the words, a multiple of LANES apart.
     """
     integer = types.int64
     signature = types.UniTuple(integer, planes.count)(
         a, integer, b, integer, planes, integer, integer
     )
-    streams = _STREAMS[planes.count]
+    n_read, streams = _STREAMS[planes.count]
 
     def codegen(context, builder, signature, arguments):
         array_a, row_a, array_b, row_b, planes, first, last = arguments
@@ -172,7 +199,7 @@ def _count_pair(typing_context, a, i, b, j, planes, first, last):
             row_stride, plane_stride, _ = cgutils.unpack_tuple(builder, struct.strides)
             base = builder.ptrtoint(struct.data, _I64)
             base = builder.add(base, builder.mul(row, row_stride))
-            return [builder.add(base, builder.mul(plane, plane_stride)) for plane in planes]
+            return [builder.add(base, builder.mul(p, plane_stride)) for p in planes[:n_read]]
 
         addresses_a = plane_addresses(array_a, signature.args[0], row_a)
         addresses_b = plane_addresses(array_b, signature.args[2], row_b)
@@ -209,12 +236,12 @@ def _count_pair(typing_context, a, i, b, j, planes, first, last):
     return signature, codegen
 
 
-def _accumulate_tile(a, b, planes, coefficients, same, out, tile_row, tile_column):
+def _accumulate_tile(a, b, planes, coefficients, mirrored, same, out, tile_row, tile_column):
     """out[o, i, j] += sum_s coefficients[o, s] * count_s(a[i], b[j]) over one tile of pairs.
 
     tile_row, tile_column: indices of blocks of TILE samples of a and b. same: a is b, so that only
-    pairs i <= j are counted and then mirrored. Each entry of `out` belongs to one tile, so threads
-    never meet.
+    pairs i <= j are counted, and `mirrored` holds the coefficients of the same counts for
+    out[j, i]. Each entry of `out` belongs to one tile, so threads never meet.
     """
     n_words = a.shape[2]
     n_outputs, n_counts = coefficients.shape
@@ -230,21 +257,25 @@ def _accumulate_tile(a, b, planes, coefficients, same, out, tile_row, tile_colum
                     for s in range(n_counts):
                         counts[s, i - row0, j - column0] += found[s]
     for o in range(n_outputs):
-        for i in range(row0, row1):
-            for j in range(i if same and i > column0 else column0, column1):
-                total = 0
-                for s in range(n_counts):
-                    total += coefficients[o, s] * counts[s, i - row0, j - column0]
-                out[o, i, j] += total
-                if same and i != j:
-                    out[o, j, i] += total
+        for s in range(n_counts):
+            factor, below = coefficients[o, s], mirrored[o, s]
+            if factor == 0 and below == 0:
+                continue
+            for i in range(row0, row1):
+                for j in range(i if same and i > column0 else column0, column1):
+                    out[o, i, j] += factor * counts[s, i - row0, j - column0]
+                if same:
+                    for j in range(max(i + 1, column0), column1):
+                        out[o, j, i] += below * counts[s, i - row0, j - column0]
 
 
 @functools.cache
-def tile_kernel(n_planes: int):
+def tile_kernel(form: int):
     """`_accumulate_tile` compiled for arrays of any layout: one compilation serves all callers."""
     words = types.Array(types.uint64, 3, "A", readonly=True)
-    integer, planes = types.int64, types.UniTuple(types.int64, n_planes)
+    integer, planes = types.int64, types.UniTuple(types.int64, form)
     counts, matrices = types.Array(integer, 2, "C"), types.Array(integer, 3, "A")
-    signature = types.void(words, words, planes, counts, types.boolean, matrices, integer, integer)
+    signature = types.void(
+        words, words, planes, counts, counts, types.boolean, matrices, integer, integer
+    )
     return numba.njit([signature], nogil=True, cache=True)(_accumulate_tile)

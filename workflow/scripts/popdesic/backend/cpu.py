@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from llvmlite import binding
 
@@ -40,7 +42,7 @@ class CpuBackend:
         if a.n_sites != b.n_sites:
             raise ValueError(f"planes over {a.n_sites} and {b.n_sites} sites cannot be multiplied")
         out = np.zeros((len(terms.outputs), a.n_samples, b.n_samples), np.int64)
-        coefficients = difference_coefficients(terms)
+        coefficients = margin_coefficients(terms)
         if coefficients is None:
             for product in terms.products:
                 # A single product need not be symmetric, so no half of it may be mirrored.
@@ -51,22 +53,33 @@ class CpuBackend:
                     False,
                     out[product.output : product.output + 1],
                 )
-        elif a.complete and b.complete:
+            return out
+        if a.complete and b.complete:
             self._accumulate(a.words, b.words, coefficients[:, :2], same, out)
             out += coefficients[:, 2, None, None] * a.n_sites
+            if coefficients[:, 3:].any():
+                rows, columns = _margins(a), _margins(b)
+                out += (coefficients[:, 3:5] @ rows)[:, :, None]
+                out += (coefficients[:, 5:7] @ columns)[:, None, :]
         else:
-            self._accumulate(_with_called(a), _with_called(b), coefficients, same, out)
+            # Seven counts at once would not fit the registers: passes of 3 and 4 take half as long.
+            for part in _masked_forms(coefficients):
+                self._accumulate(_with_called(a), _with_called(b), part, same, out)
+        # exact: the coefficients are doubled so that they are whole numbers
+        out >>= 1
         return out
 
     def _accumulate(self, a, b, coefficients, same: bool, out: np.ndarray) -> None:
-        """Share the tiles of one pass over as many planes as `coefficients` has columns."""
+        """Share the tiles of one pass in the form with as many counts as `coefficients` has."""
         a, b = _vector_ready(a), _vector_ready(b)
-        planes = tuple(range(coefficients.shape[1]))
+        form = coefficients.shape[1]
+        planes = tuple(range(min(form, 3))) + (0,) * max(0, form - 3)
         coefficients = np.ascontiguousarray(coefficients)
-        kernel = bitgemm_cpu.tile_kernel(len(planes))
+        mirrored = np.ascontiguousarray(coefficients[:, _MIRROR[form]])
+        kernel = bitgemm_cpu.tile_kernel(form)
 
         def work(row: int, column: int) -> None:
-            kernel(a, b, planes, coefficients, same, out, row, column)
+            kernel(a, b, planes, coefficients, mirrored, same, out, row, column)
 
         tiles = _tile_pairs(len(a), len(b), bitgemm_cpu.TILE, same)
         run_tasks(work, tiles, self.threads)
@@ -153,26 +166,59 @@ def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) ->
     return extreme.reduceat(columns, np.arange(0, x.shape[0], height), axis=0)
 
 
-def difference_coefficients(terms: Terms) -> np.ndarray | None:
-    """`terms` as a sum over (|a-b| = 1, |a-b| = 2, jointly called), or None if they are none.
+#: By form, where each count of (a, b) stands among those of (b, a).
+_MIRROR = {
+    1: [0],
+    2: [0, 1],
+    3: [0, 1, 2],
+    4: [2, 3, 0, 1],
+    5: [0, 1, 2, 4, 3],
+}
+
+
+@functools.cache
+def margin_coefficients(terms: Terms) -> np.ndarray | None:
+    """Twice `terms` as a sum over the counts of forms 3 and 4, or None if they are none.
 
     Returns
     -------
-    int64 array, (n_outputs, 3)
-        Found from the value of each output at two genotypes, so any way of writing a distance
-        with AND products comes down to the same two or three counts.
+    int64 array, (n_outputs, 7)
+        Coefficients of |a-b| = 1, |a-b| = 2, jointly called, a >= 1, a = 2, b >= 1, b = 2, found
+        from the value of each output at every two genotypes: any way of writing a distance, a
+        kinship or a correlation with AND products comes down to these counts. Doubled, because
+        a * b = (a^2 + b^2 - (a - b)^2) / 2. Entries 3 to 6 are zero for functions of |a-b|.
     """
-    found = np.zeros((len(terms.outputs), 3), np.int64)
+    pairs = [(x, y) for x in range(3) for y in range(3)]
+    basis = np.array(
+        [(abs(x - y) == 1, abs(x - y) == 2, 1, x >= 1, x == 2, y >= 1, y == 2) for x, y in pairs],
+        np.float64,
+    )
+    found = np.zeros((len(terms.outputs), 7), np.int64)
     for output in range(len(terms.outputs)):
-        called = terms.value(output, 0, 0)
-        one, two = terms.value(output, 0, 1) - called, terms.value(output, 0, 2) - called
-        found[output] = one, two, called
-        for x in range(4):
-            for y in range(4):
-                expected = 0 if 3 in (x, y) else called + (0, one, two)[abs(x - y)]
-                if terms.value(output, x, y) != expected:
-                    return None
+        doubled = np.array([2 * terms.value(output, x, y) for x, y in pairs], np.float64)
+        # Without margins where possible: they cost counts.
+        for width in (3, 7):
+            solution = np.rint(np.linalg.lstsq(basis[:, :width], doubled, rcond=None)[0])
+            if (basis[:, :width] @ solution == doubled).all():
+                found[output, :width] = solution
+                break
+        else:
+            return None
     return found
+
+
+def _masked_forms(coefficients: np.ndarray) -> list[np.ndarray]:
+    """The coefficients by the forms of counts that hold them with least work."""
+    if not coefficients[:, 3:].any():
+        return [coefficients[:, :3]]
+    if (coefficients[:, 3:6:2] == -coefficients[:, 4:7:2]).all():  # u - v: heterozygous
+        return [coefficients[:, [0, 1, 2, 3, 5]]]
+    return [coefficients[:, :3], coefficients[:, 3:]]
+
+
+def _margins(planes: Planes) -> np.ndarray:
+    """Carriers and ALT homozygotes of each sample of complete planes: int64 (2, n_samples)."""
+    return np.bitwise_count(planes.words).sum(axis=2, dtype=np.int64).T
 
 
 def _tile_pairs(m: int, n: int, tile: int, same: bool) -> list[tuple[int, int]]:

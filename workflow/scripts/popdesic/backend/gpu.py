@@ -508,6 +508,8 @@ class GpuBackend:
         """
         if b is not None and a.n_sites != b.n_sites:
             raise ValueError(f"the blocks have {a.n_sites} and {b.n_sites} sites")
+        if b is None and not terms.symmetric:
+            b = a
         m, n = a.n_samples, a.n_samples if b is None else b.n_samples
         out = np.zeros((len(terms.outputs), m, n), np.int64)
         if not m or not n or not a.n_sites:
@@ -525,6 +527,20 @@ class GpuBackend:
                 if b is None and i != j:
                     out[:, j : j + side, i : i + side] = tile.transpose(0, 2, 1)
         return out
+
+    def top_matches(self, queries: Planes, database: Planes, k: int, min_called: int):
+        """The best matches of `compare.identity.search`, chosen on the device (compare_gpu.py)."""
+        from .compare_gpu import top_matches
+
+        with _device_errors(f"the search of {queries.n_samples} profiles"):
+            return top_matches(queries, database, self.device, k, min_called)
+
+    def r2_pairs(self, planes: Planes, ends: np.ndarray, least: float):
+        """Pairs of sites that may reach an r2, chosen on the device (compare_gpu.py), or None."""
+        from .compare_gpu import r2_pairs
+
+        with _device_errors(f"the correlations of {planes.n_samples} sites"):
+            return r2_pairs(planes, ends, least, self.device)
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

@@ -506,7 +506,7 @@ def launch(
 ) -> None:
     """Add the products of one site range to the accumulators, on the current stream."""
     for one in plan.passes:
-        steps = cupy.asarray(_step_table(one.steps))
+        steps = cupy.asarray(step_table(one.steps))
         defines = dict(variant.parameters)
         if variant.kernel == "popc":
             w0, w1, w2 = one.xor or (0, 0, 0)
@@ -558,7 +558,8 @@ def launch(
         function((grid,), (threads,), tuple(arguments), shared_mem=shared)
 
 
-def _step_table(steps: tuple[Step, ...]) -> np.ndarray:
+def step_table(steps: tuple[Step, ...]) -> np.ndarray:
+    """The steps of one pass as the kernels read them: int32 (n_steps, 5)."""
     return np.array(
         [(s.plane_a, s.plane_b, s.multiplier, s.slot, s.weight) for s in steps], np.int32
     )

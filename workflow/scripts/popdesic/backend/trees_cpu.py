@@ -12,11 +12,12 @@ from .base import infinity
 from .threads import run_tasks
 
 
-def _tree(direct, top, source, parents, hops, settled):
+def _tree(direct, top, source, ends, parents, hops, settled):
     """Dijkstra from `source`: parents and hops of all, and the order in which they are settled.
 
     A path counts as shorter only if it is strictly so: direct edges win ties, then whichever
-    was settled first, lower index first. Returns how many were settled; the others have parent -1.
+    was settled first, lower index first. No path runs through `ends`. Returns how many were
+    settled; the others have parent -1.
     """
     n = direct.shape[0]
     lengths = direct[source].copy()
@@ -36,6 +37,8 @@ def _tree(direct, top, source, parents, hops, settled):
         done[nearest] = True
         settled[count] = nearest
         count += 1
+        if ends[nearest] and nearest != source:
+            continue
         for j in range(n):
             candidate = lengths[nearest] + direct[nearest, j]
             if candidate < lengths[j]:
@@ -67,16 +70,17 @@ def _kernel(dtype: np.dtype):
     tree = numba.njit(nogil=True)(_tree)
     between = numba.njit(nogil=True)(_count_between)
 
-    def work(direct, top, source, labels, parents, hops, settled, passing):
-        count = tree(direct, top, source, parents, hops, settled)
+    def work(direct, top, source, ends, labels, parents, hops, settled, passing):
+        count = tree(direct, top, source, ends, parents, hops, settled)
         between(source, labels, parents, settled, count, passing)
 
-    signature = types.void(matrix, scalar, types.int64, counts, whole, whole, whole, counts)
+    flags = types.Array(types.boolean, 1, "C")
+    signature = types.void(matrix, scalar, types.int64, flags, counts, whole, whole, whole, counts)
     return numba.njit([signature], nogil=True)(work)
 
 
 def shortest_trees(
-    direct: np.ndarray, labels: np.ndarray, threads: int
+    direct: np.ndarray, labels: np.ndarray, threads: int, ends: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Shortest path trees from every individual.
 
@@ -86,6 +90,8 @@ def shortest_trees(
         Direct weights in the number type of the closure.
     labels : int64 array, (n,)
         Population of each individual.
+    ends : bool array, (n,), optional
+        Individuals that no path runs through.
 
     Returns
     -------
@@ -100,6 +106,7 @@ def shortest_trees(
     n = len(direct)
     parents = np.empty((n, n), np.int32)
     kernel = _kernel(direct.dtype)
+    ends = np.zeros(n, bool) if ends is None else np.array(ends)
 
     def work(first: int, last: int):
         hops, settled = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -109,6 +116,7 @@ def shortest_trees(
                 direct,
                 infinity(direct.dtype),
                 source,
+                ends,
                 labels,
                 parents[source],
                 hops,

@@ -143,8 +143,8 @@ def _mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
 
 
 def draw_alpha(outcome: Outcome) -> Figure:
-    """Share of the pairs with an indirect geodesic by alpha, one line a space."""
-    figure, (axes,) = new_figure(1, width=5.0)
+    """Share of the pairs with an indirect geodesic, and what they gain, by alpha and space."""
+    figure, (axes, gain) = new_figure(2, width=7.6)
     for index, space in enumerate(outcome.spaces):
         colour, marker = PALETTE[index], MARKERS[index]
         found = [outcome.geodesics[space, alpha] for alpha in outcome.alphas]
@@ -168,6 +168,18 @@ def draw_alpha(outcome: Outcome) -> Figure:
             linestyle="none",
             label=f"{space}: all pairs",
         )
+        stretched = sorted(
+            {(f["value"], f["median_stretch_of_indirect"]) for f in found if f["indirect_pairs"]}
+        )
+        if stretched:
+            gain.plot(
+                *zip(*stretched, strict=True),
+                color=colour,
+                marker=marker,
+                markersize=6.5,
+                markerfacecolor="none",
+                linewidth=0.9,
+            )
         for about in found:
             if about["alpha"] == "auto":
                 axes.plot(
@@ -181,6 +193,8 @@ def draw_alpha(outcome: Outcome) -> Figure:
                 )
     axes.axhline(100 * AUTO_SHARE, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
     axes.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
-    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    gain.set(xlabel="α", ylabel="direct step over geodesic, median", yscale="log")
+    for panel in (axes, gain):
+        panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

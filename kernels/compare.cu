@@ -1,0 +1,196 @@
+// compare: best matches of a few query profiles in a large database; correlated pairs of sites.
+//
+// scan_profiles
+// Formula   matches[q][i] = sum over genotype classes of popcount(Q[q] & D[i]), called likewise;
+//           key = floor((called - matches) * 2^20 / called) << 40 | i. Keys below `limit[q]` are
+//           appended to the query's candidates, of which `keep_best` keeps the k smallest.
+// Source    FastID identity search (DESIGN section 5). Instruction mma.sync m16n8k256 .b1 .and.popc.
+// Shapes    words (n_profiles, N_PLANES, row_words) uint64, row_words even; N_PLANES 1: one bit a
+//           site (has the allele or not), 2: u, v, 3: u, v, c. queries (letters, 32, query_words)
+//           32-bit words, rows of whole 64 bytes, zero beyond the last site; letters u, z / z, e,
+//           v / z, e, v, c, all masked by called.
+// Threads   8 warps; a warp takes 16 profiles x 32 queries at a time. The order of bits along k is
+//           free as long as both operands have the same: a lane's 16-byte load is two k steps, so
+//           nothing is permuted and nothing goes through shared memory. Memory bound: the database
+//           is read once.
+// Overflow  called < 2^31; the candidates of a query beyond CAPACITY raise `overflow`, and the host
+//           scans again in pieces that cannot.
+//
+// Compile with -DN_PLANES=1|2|3.
+
+#ifndef N_PLANES
+#define N_PLANES 3
+#endif
+
+constexpr int QUERIES = 32;
+constexpr int QUERY_TILES = QUERIES / 8;
+constexpr int PROFILES = 16;
+constexpr int CAPACITY = 4096;
+constexpr int SCAN_WARPS = 8;
+constexpr int N_LETTERS = N_PLANES == 1 ? 2 : N_PLANES == 2 ? 3 : 4;
+constexpr int INDEX_BITS = 40;
+constexpr float SHARE_UNIT = 1048576.0f;
+
+__device__ __forceinline__ void multiply16x8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
+                                             u32 b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Letters of four words of a profile; z of padding is not zero, but the query's is.
+__device__ __forceinline__ void derive(const uint4 (&p)[N_PLANES], uint4 (&letter)[N_LETTERS]) {
+    const u32* from[N_PLANES];
+    u32* to[N_LETTERS];
+    #pragma unroll
+    for (int i = 0; i < N_PLANES; ++i) from[i] = reinterpret_cast<const u32*>(&p[i]);
+    #pragma unroll
+    for (int i = 0; i < N_LETTERS; ++i) to[i] = reinterpret_cast<u32*>(&letter[i]);
+    #pragma unroll
+    for (int w = 0; w < 4; ++w) {
+#if N_PLANES == 1
+        to[0][w] = from[0][w];
+        to[1][w] = ~from[0][w];
+#elif N_PLANES == 2
+        to[0][w] = ~from[0][w];
+        to[1][w] = from[0][w] & ~from[1][w];
+        to[2][w] = from[1][w];
+#else
+        const u32 c = from[2][w];
+        to[0][w] = c & ~from[0][w];
+        to[1][w] = c & from[0][w] & ~from[1][w];
+        to[2][w] = c & from[1][w];
+        to[3][w] = c;
+#endif
+    }
+}
+
+__device__ __forceinline__ void append(int matches, int called, int min_called, float limit_share,
+                                       u64 limit, i64 index, u64* candidates, u32* count) {
+    const int mismatches = called - matches;
+    if (called < min_called || (float)mismatches > (float)called * limit_share) return;
+    const u64 share = ((u64)mismatches << 20) / (u64)called;
+    const u64 key = share << INDEX_BITS | (u64)index;
+    if (key >= limit) return;
+    const u32 place = atomicAdd(count, 1u);
+    if (place < CAPACITY) candidates[place] = key;
+}
+
+extern "C" __global__ void __launch_bounds__(SCAN_WARPS * 32, 2)
+scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
+              const u64* __restrict__ limits, u64* __restrict__ candidates,
+              u32* __restrict__ counts, i64 first_row, i64 n_rows, i64 first_index, int row_words,
+              int query_words, int n_sites, int min_called) {
+    const int lane = threadIdx.x % 32, group = lane / 4, part = lane % 4;
+    const i64 warp = (i64)blockIdx.x * SCAN_WARPS + threadIdx.x / 32;
+    const i64 n_warps = (i64)gridDim.x * SCAN_WARPS;
+    const int chunks = query_words / 16;          // of 512 sites
+    const int row_quads = row_words / 2;          // 16-byte loads of a plane
+    u64 limit[QUERY_TILES][2];
+    float share[QUERY_TILES][2];
+    #pragma unroll
+    for (int t = 0; t < QUERY_TILES; ++t)
+        #pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            limit[t][s] = limits[t * 8 + part * 2 + s];
+            // a little too wide: the key decides
+            share[t][s] = ((float)(limit[t][s] >> INDEX_BITS) + 1.0f) * (1.00001f / SHARE_UNIT);
+        }
+    for (i64 tile = warp; tile * PROFILES < n_rows; tile += n_warps) {
+        const i64 upper = tile * PROFILES + group, lower = upper + 8;
+        const uint4* row_a = reinterpret_cast<const uint4*>(words + (first_row + upper) * N_PLANES
+                                                            * row_words);
+        const uint4* row_b = reinterpret_cast<const uint4*>(words + (first_row + lower) * N_PLANES
+                                                            * row_words);
+        const bool there_a = upper < n_rows, there_b = lower < n_rows;
+        int matches[QUERY_TILES][4] = {}, called[QUERY_TILES][4] = {};
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            const int quad = chunk * 4 + part;
+            uint4 plane_a[N_PLANES], plane_b[N_PLANES], a[N_LETTERS], b[N_LETTERS];
+            #pragma unroll
+            for (int p = 0; p < N_PLANES; ++p) {
+                const bool inside = quad < row_quads;
+                plane_a[p] = there_a && inside ? row_a[p * row_quads + quad] : uint4{0, 0, 0, 0};
+                plane_b[p] = there_b && inside ? row_b[p * row_quads + quad] : uint4{0, 0, 0, 0};
+            }
+            derive(plane_a, a);
+            derive(plane_b, b);
+            #pragma unroll
+            for (int l = 0; l < N_LETTERS; ++l)
+                #pragma unroll
+                for (int t = 0; t < QUERY_TILES; ++t) {
+                    const uint4 q = __ldg(reinterpret_cast<const uint4*>(
+                        queries + ((i64)l * QUERIES + t * 8 + group) * query_words + quad * 4));
+                    int(&d)[4] = N_PLANES == 3 && l == 3 ? called[t] : matches[t];
+                    multiply16x8(d, a[l].x, b[l].x, a[l].y, b[l].y, q.x, q.y);
+                    multiply16x8(d, a[l].z, b[l].z, a[l].w, b[l].w, q.z, q.w);
+                }
+        }
+        #pragma unroll
+        for (int t = 0; t < QUERY_TILES; ++t)
+            #pragma unroll
+            for (int s = 0; s < 4; ++s) {
+                const int q = t * 8 + part * 2 + s % 2;
+                const i64 row = s < 2 ? upper : lower;
+                if (row < n_rows)
+                    append(matches[t][s], N_PLANES == 3 ? called[t][s] : n_sites, min_called,
+                           share[t][s % 2], limit[t][s % 2], first_index + row,
+                           candidates + (i64)q * CAPACITY, counts + q);
+            }
+    }
+}
+
+// keep_best: the k smallest candidates of each query, sorted, and the new limit.
+// Threads   one thread block of 1 024 a query; bitonic sort of CAPACITY keys in shared memory.
+extern "C" __global__ void __launch_bounds__(1024)
+keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restrict__ limits,
+          int* __restrict__ overflow, int k) {
+    __shared__ u64 keys[CAPACITY];
+    u64* own = candidates + (i64)blockIdx.x * CAPACITY;
+    const u32 count = counts[blockIdx.x];
+    if (count > CAPACITY && threadIdx.x == 0) *overflow = 1;
+    u32 size = 2;
+    while (size < count && size < CAPACITY) size *= 2;
+    for (u32 i = threadIdx.x; i < size; i += 1024) keys[i] = i < count ? own[i] : ~0ull;
+    __syncthreads();
+    for (u32 run = 2; run <= size; run *= 2)
+        for (u32 step = run / 2; step > 0; step /= 2) {
+            for (u32 i = threadIdx.x; i < size; i += 1024) {
+                const u32 j = i ^ step;
+                if (j > i) {
+                    const u64 x = keys[i], y = keys[j];
+                    if ((x > y) == ((i & run) == 0)) {
+                        keys[i] = y;
+                        keys[j] = x;
+                    }
+                }
+            }
+            __syncthreads();
+        }
+    for (u32 i = threadIdx.x; i < (u32)k; i += 1024) own[i] = i < size ? keys[i] : ~0ull;
+    if (threadIdx.x == 0) {
+        counts[blockIdx.x] = min(count, (u32)k);
+        if (count >= (u32)k) limits[blockIdx.x] = keys[k - 1];
+    }
+}
+
+// select_pairs: pairs of a tile of squared correlations that reach a limit, in any order.
+// Shapes    r2 (rows, columns) float32 with `stride`; sites first_row + i and first_column + j,
+//           ends (n_sites): pairs i < j < ends[i] count; pairs (capacity) int2, count.
+// Threads   32 x 8, a thread block 32 columns x 8 rows at a time.
+extern "C" __global__ void __launch_bounds__(256)
+select_pairs(const float* __restrict__ r2, i64 stride, int n_rows, int n_columns, int first_row,
+             int first_column, const int* __restrict__ ends, float least, int2* __restrict__ pairs,
+             u64* __restrict__ count, u64 capacity) {
+    const int j = blockIdx.x * 32 + threadIdx.x % 32;
+    for (int i = blockIdx.y * 8 + threadIdx.x / 32; i < n_rows; i += gridDim.y * 8) {
+        const int row = first_row + i, column = first_column + j;
+        if (j >= n_columns || column <= row || column >= ends[row]) continue;
+        if (r2[(i64)i * stride + j] >= least) {
+            const u64 place = atomicAdd(count, 1ull);
+            if (place < capacity) pairs[place] = {row, column};
+        }
+    }
+}

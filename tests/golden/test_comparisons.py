@@ -1,0 +1,216 @@
+"""Kinship, LD and pruning on real genotypes against PLINK, SNPRelate and known families.
+
+`pytest tests/golden/test_comparisons.py -s` prints the measured figures.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.backend import KINSHIP, select_backend
+from popdesic.compare import kinship, ld, mixture, prune
+from popdesic.compare.options import parse_pruning
+from popdesic.encode import planes_in_memory
+from popdesic.store import open_bed, read_bim
+
+pytestmark = pytest.mark.shared
+BACKEND = select_backend("cpu", 2)
+
+
+def run(*command) -> None:
+    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+
+
+def to_plink(vcf: Path, prefix: Path, *options: str) -> Path:
+    """PLINK files of a VCF's biallelic SNPs with unique names, by PLINK 2."""
+    names = ["--set-all-var-ids", "@:#:$r:$a", "--rm-dup", "force-first"]
+    only = ["--max-alleles", "2", "--snps-only", "--double-id", "--allow-extra-chr"]
+    run("plink2", "--vcf", vcf, *names, *only, *options, "--make-bed", "--out", prefix)
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def hapmap(shared_data, tmp_path_factory, require_command) -> Path:
+    """279 HapMap individuals, autosomes."""
+    require_command("plink2")
+    require_command("plink1.9")
+    vcf = shared_data / "hapmap279" / "hapmap279.vcf.gz"
+    return to_plink(vcf, tmp_path_factory.mktemp("hapmap") / "h", "--chr", "1-22")
+
+
+@pytest.fixture(scope="module")
+def chr22(shared_data, tmp_path_factory, require_command) -> Path:
+    """564 individuals of the 1000 Genomes, chromosome 22."""
+    require_command("plink2")
+    vcf = shared_data / "kg1_chr22_564" / "kg1_chr22_dev564.vcf.gz"
+    return to_plink(vcf, tmp_path_factory.mktemp("chr22") / "k")
+
+
+@pytest.fixture(scope="module")
+def counts(hapmap) -> dict[str, np.ndarray]:
+    planes = planes_in_memory(open_bed(hapmap), 279)
+    return dict(zip(KINSHIP.outputs, BACKEND.bitgemm(planes, None, KINSHIP), strict=True))
+
+
+@pytest.fixture(scope="module")
+def families(shared_data) -> dict:
+    """Known pairs: parent and child, duplicates; by position in the file."""
+    folder = shared_data / "hapmap279"
+    sheet = pd.read_csv(folder / "samples.tsv", sep="\t", dtype=str, keep_default_na=False)
+    place = {name: i for i, name in enumerate(sheet.sample_id)}
+    parents, trios = set(), 0
+    for row in sheet.itertuples():
+        both = [p for p in (row.father_id, row.mother_id) if p in place]
+        trios += len(both) == 2
+        parents |= {frozenset((place[row.sample_id], place[p])) for p in both}
+    duplicates = {
+        frozenset((place[name], place[name.removesuffix(".dup")]))
+        for name in place
+        if name.endswith(".dup")
+    }
+    # a parent and child that the pedigrees do not know (Pemberton et al. 2010)
+    parents.add(frozenset((place["NA18913"], place["NA19238"])))
+    return {"parents": parents, "duplicates": duplicates, "trios": trios, "names": list(place)}
+
+
+@pytest.mark.peer
+def test_kinship_equals_plink(hapmap, counts, tmp_path):
+    run("plink2", "--bfile", hapmap, "--make-king", "square", "bin", "--out", tmp_path / "k")
+    theirs = np.fromfile(tmp_path / "k.king.bin").reshape(279, 279)
+    ours = kinship.king_robust(counts)
+    off = ~np.eye(279, dtype=bool)
+    worst = np.abs(ours - theirs)[off].max()
+    print(f"\nKING-robust, 279 samples: largest difference from PLINK 2 {worst:.1e}")
+    assert worst < 1e-6
+
+
+def test_kinship_equals_snprelate(shared_data, tmp_path, require_command):
+    """The reference matrix, over the sites that it was made from."""
+    require_command("plink2")
+    folder = shared_data / "hapmap279"
+    prefix = tmp_path / "all"
+    vcf = folder / "hapmap279.vcf.gz"
+    run("plink2", "--vcf", vcf, "--double-id", "--allow-extra-chr", "--make-bed", "--out", prefix)
+    text = {"sep": "\t", "dtype": str}
+    used = pd.read_csv(folder / "ref_all279_snp_ids.tsv.gz", **text)
+    sites = used.merge(pd.read_csv(folder / "snprelate_snp_ids.tsv", **text), on="snp_id")
+    known = set(zip(sites.rs, sites.chrom, sites.pos, strict=True))
+    bim = read_bim(prefix)
+    keys = zip(bim.id, bim.chrom, bim.pos.astype(str), strict=True)
+    keep = np.array([key in known for key in keys])
+    assert keep.sum() == len(used)
+    planes = planes_in_memory(np.ascontiguousarray(open_bed(prefix)[keep]), 279)
+    ours = kinship.king_robust(
+        dict(zip(KINSHIP.outputs, BACKEND.bitgemm(planes, None, KINSHIP), strict=True))
+    )
+    table = pd.read_csv(folder / "ref_all279_KINGrobust_kinship.tsv.gz", sep="\t", index_col=0)
+    theirs = table.to_numpy()
+    off = ~np.eye(279, dtype=bool)
+    worst = np.abs(ours - theirs)[off].max()
+    print(f"\nKING-robust: largest difference from SNPRelate {worst:.1e} on {keep.sum()} sites")
+    assert worst < 1e-6
+
+
+def test_trios_and_duplicates_are_found(counts, families):
+    phi = kinship.king_robust(counts)
+    rows, columns = np.nonzero(np.triu(phi > kinship.FIRST, 1))
+    found = {
+        "duplicate or identical twin": set(),
+        "parent and child": set(),
+        "full siblings": set(),
+    }
+    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
+        share = counts["ibs0"][i, j] / counts["called"][i, j]
+        found[kinship.relation(phi[i, j], share)].add(frozenset((i, j)))
+    assert families["trios"] == 59
+    assert len(families["duplicates"]) == 10
+    assert found["duplicate or identical twin"] == families["duplicates"]
+    # a duplicate has its original's parents and children
+    twin = {min(d): max(d) for d in families["duplicates"]}
+    twin |= {b: a for a, b in twin.items()}
+    expected = set(families["parents"])
+    for pair in families["parents"]:
+        a, b = tuple(pair)
+        expected |= {frozenset((x, y)) for x in {a, twin.get(a, a)} for y in {b, twin.get(b, b)}}
+    print(f"\nparent and child: {len(found['parent and child'])} of {len(expected)} known")
+    assert found["parent and child"] == expected
+    assert not found["full siblings"]
+
+
+@pytest.mark.parametrize("data", ["hapmap", "chr22"])
+@pytest.mark.peer
+def test_r2_equals_plink(data, request, tmp_path):
+    prefix = request.getfixturevalue(data)
+    genotypes = ld.founder_genotypes([prefix], rows=np.arange(1500))
+    run("plink1.9", "--bfile", prefix, "--allow-extra-chr", "--r2", "square", "bin", "--extract",
+        _ids(prefix, tmp_path, 1500), "--out", tmp_path / "r")  # fmt: skip
+    theirs = np.fromfile(tmp_path / "r.ld.bin").reshape(1500, 1500)
+    ours = ld.r2_block(ld.site_planes(genotypes), None, BACKEND)
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    off = ~np.eye(1500, dtype=bool)
+    worst = np.abs(ours - theirs)[both & off].max()
+    print(f"\nr2, {data}, 1 500 sites: largest difference from PLINK 1.9 {worst:.1e}")
+    assert (np.isfinite(ours) == np.isfinite(theirs))[off].mean() > 0.99
+    assert worst < 1e-6
+
+
+def _ids(prefix: Path, folder: Path, n: int) -> Path:
+    path = folder / "ids"
+    path.write_text("\n".join(read_bim(prefix).id[:n]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "values", [["50 sites", 5, 0.2], ["200 sites", 20, 0.1], ["100 kb", 1, 0.2]]
+)
+@pytest.mark.parametrize("data", ["hapmap", "chr22"])
+@pytest.mark.peer
+def test_pruning_keeps_the_sites_that_plink_keeps(data, values, request, tmp_path):
+    """All three programs agree but for sites that do not vary, which PLINK 2 keeps when alone."""
+    prefix = request.getfixturevalue(data)
+    bim, genotypes = read_bim(prefix), ld.founder_genotypes([prefix])
+    varies = np.array([len(set(row[row >= 0].tolist())) > 1 for row in genotypes])
+    pruning = parse_pruning(values, "x")
+    ours = set(bim.id[~prune.pruned(genotypes, bim, pruning, BACKEND)])
+    window = [values[0].removesuffix(" sites").replace(" ", ""), values[1], values[2]]
+    for program, options in (("plink1.9", []), ("plink2", ["--bad-freqs"])):
+        out = tmp_path / program
+        run(program, "--bfile", prefix, "--allow-extra-chr", *options, "--indep-pairwise", *window,
+            "--out", out)  # fmt: skip
+        theirs = set(Path(f"{out}.prune.in").read_text().split())
+        assert ours == theirs & set(bim.id[varies]), program
+
+
+def test_planted_mixtures_of_real_people(chr22):
+    """Mixtures of 2 to 5 real people: rates of false exclusion and inclusion."""
+    genotypes = ld.founder_genotypes([chr22])
+    rng = np.random.default_rng(1)
+    af = genotypes.mean(axis=1) / 2
+    # one common site in every few: sites of one chromosome are far from independent
+    common = np.flatnonzero((af > 0.1) & (af < 0.9))[::6]
+    people, af = genotypes[common].T, af[common]
+    errors = {"dropout": 0.02, "drop_in": 0.01}
+    included = excluded = wrong_in = wrong_out = 0
+    for contributors in (2, 3, 4, 5):
+        for _ in range(5):
+            chosen = rng.choice(len(people), contributors, replace=False)
+            alt = (people[chosen] > 0).any(axis=0)
+            ref = (people[chosen] < 2).any(axis=0)
+            mixed = np.where(alt & ref, 1, np.where(alt, 2, 0)).astype(np.int8)
+            ratios = mixture.likelihood_ratios(mixed, people, af, contributors, **errors)
+            inside = np.isin(np.arange(len(people)), chosen)
+            included += contributors
+            excluded += len(people) - contributors
+            wrong_out += int((ratios[inside] < mixture.DECISIVE).sum())
+            wrong_in += int((ratios[~inside] >= mixture.DECISIVE).sum())
+    print(
+        f"\nmixtures of 2 to 5 of 564 real people, {len(common)} sites of chr22: "
+        f"{wrong_out} of {included} contributors not included, "
+        f"{wrong_in} of {excluded} others included"
+    )
+    assert wrong_out == 0
+    assert wrong_in / excluded < 0.01

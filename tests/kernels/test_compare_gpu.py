@@ -1,0 +1,130 @@
+"""SNP comparisons on a GPU: the same matches and pairs as on the CPU, whatever the sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+import cupy
+from popdesic.backend import KINSHIP, LD, PRODUCT, Planes, compare_gpu
+from popdesic.backend.cpu import CpuBackend
+from popdesic.backend.gpu import GpuBackend
+from popdesic.compare import identity, ld
+from reference import draw_genotypes, evaluate_terms, make_planes
+
+pytestmark = pytest.mark.gpu
+CPU = CpuBackend(4)
+
+
+@pytest.fixture(scope="module")
+def backend(gpu_device) -> GpuBackend:
+    return GpuBackend()
+
+
+def planes_of(genotypes: np.ndarray, **options) -> Planes:
+    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
+
+
+@pytest.mark.parametrize("terms", [KINSHIP, LD, PRODUCT])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_terms_of_the_comparisons(backend, terms, missing):
+    rng = np.random.default_rng(1)
+    a, b = draw_genotypes(rng, 33, 700, missing), draw_genotypes(rng, 20, 700, missing)
+    fill = rng.integers(0, 3, a.shape)
+    planes = planes_of(a, fill=fill, masked=missing > 0), planes_of(b, masked=missing > 0)
+    expected = evaluate_terms(a, b, terms)
+    np.testing.assert_array_equal(backend.bitgemm(*planes, terms), expected)
+    np.testing.assert_array_equal(
+        backend.bitgemm(planes[0], None, terms), evaluate_terms(a, a, terms)
+    )
+
+
+def assert_same_matches(backend, queries, database, k, min_called=1):
+    ours = identity.search(queries, database, backend, k=k, min_called=min_called)
+    slow = identity.search(queries, database, CPU, k=k, min_called=min_called)
+    for name in ("key", "index", "mismatches", "called"):
+        there = slow.index >= 0
+        np.testing.assert_array_equal(
+            np.where(there, getattr(ours, name), 0), np.where(there, getattr(slow, name), 0), name
+        )
+    np.testing.assert_array_equal(ours.index, slow.index)
+
+
+@pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 511, 512, 513, 1500])
+@pytest.mark.parametrize("missing", [(0, 0), (0.2, 0.2), (0, 0.2), (0.2, 0)])
+def test_matches_of_every_number_of_sites(backend, n_sites, missing):
+    """Few sites make ties, which go to the earlier profile; masks on either side or none."""
+    rng = np.random.default_rng(n_sites)
+    a, b = draw_genotypes(rng, 5, n_sites, missing[0]), draw_genotypes(rng, 700, n_sites)
+    b[rng.random(b.shape) < missing[1]] = -1
+    fill = rng.integers(0, 3, b.shape)
+    queries = planes_of(a, masked=missing[0] > 0)
+    database = planes_of(b, fill=fill, masked=missing[1] > 0)
+    assert_same_matches(backend, queries, database, 7, min_called=max(1, n_sites // 2))
+
+
+@pytest.mark.parametrize("n_queries", [1, 8, 31, 32, 33, 70])
+@pytest.mark.parametrize("n_profiles", [1, 15, 16, 17, 4100, 30_000])
+def test_matches_of_every_number_of_profiles(backend, n_queries, n_profiles):
+    rng = np.random.default_rng(n_profiles)
+    words = rng.integers(0, 2**63, (n_profiles, 2, 2), dtype=np.uint64)
+    words[:, 1] &= words[:, 0]
+    database = Planes(words, 128)
+    queries = Planes(words[rng.integers(0, n_profiles, n_queries)], 128)
+    assert_same_matches(backend, queries, database, 10)
+
+
+def test_worst_order_of_the_database(backend):
+    """Every profile is better than all before it: candidates overflow, and the answer stays."""
+    n = 300_000
+    words = np.zeros((n, 2, 16), np.uint64)
+    filled = np.linspace(1000, 0, n).astype(int)
+    bits = np.arange(1024)[None, :] < filled[:, None]
+    words[:, 0] = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+    queries = Planes(np.zeros((2, 2, 16), np.uint64), 1024)
+    assert_same_matches(backend, queries, Planes(words, 1024), 5)
+
+
+def test_parts_of_a_database(backend, monkeypatch):
+    monkeypatch.setattr(compare_gpu, "PART_BYTES", 64 * 1024)
+    rng = np.random.default_rng(3)
+    words = rng.integers(0, 2**63, (20_000, 2, 3), dtype=np.uint64)
+    words[:, 1] &= words[:, 0]
+    database = Planes(words, 192)
+    assert_same_matches(backend, Planes(words[:9], 192), database, 4)
+
+
+def test_one_bit_profiles(gpu_device):
+    rng = np.random.default_rng(4)
+    words = rng.integers(0, 2**63, (50_000, 1, 2), dtype=np.uint64)
+    queries = Planes(words[[7, 49_999]] ^ np.uint64(5), 128)
+    found = compare_gpu.resident_matches(queries, cupy.asarray(words), gpu_device, 6)
+    for row, query in zip(found, queries.words, strict=True):
+        distance = np.bitwise_count(words ^ query).sum(axis=(1, 2), dtype=np.int64)
+        expected = np.lexsort((np.arange(len(words)), distance * 2**20 // 128))[:6]
+        np.testing.assert_array_equal(row, expected)
+
+
+@pytest.mark.parametrize(("n_sites", "n_samples"), [(5, 70), (300, 1030), (1100, 129)])
+def test_pairs_of_sites_are_those_of_the_cpu(backend, n_sites, n_samples, monkeypatch):
+    monkeypatch.setattr(compare_gpu, "SQUARE_SITES", 512)
+    rng = np.random.default_rng(n_sites)
+    genotypes = rng.binomial(2, 0.3, (n_sites, n_samples)).astype(np.int8)
+    genotypes[1::3] = np.where(
+        rng.random(genotypes[1::3].shape) < 0.8,
+        genotypes[::3][: len(genotypes[1::3])],
+        genotypes[1::3],
+    )
+    genotypes[n_sites // 2] = 1
+    planes = ld.site_planes(genotypes)
+    ends = np.minimum(np.arange(n_sites) + 400, n_sites)
+    candidates = backend.r2_pairs(planes, ends, 0.3)
+    if backend.device.capability == 90:
+        assert candidates is not None
+    ours = ld.correlated_pairs(planes, ends, backend, 0.3)
+    slow = ld.correlated_pairs(planes, ends, CPU, 0.3)
+    assert len(slow[0]) > 0
+    for a, b in zip(ours, slow, strict=True):
+        np.testing.assert_array_equal(a, b)

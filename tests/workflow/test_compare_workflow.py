@@ -1,0 +1,91 @@
+"""The comparisons run by Snakemake: queries, mixtures, a pruned panel, and their plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from popdesic.panel import load_panel
+from popdesic.results import read_table
+from running import finished, planned, snakemake, snapshot
+from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """Two founders; N04 is typed again as a query and mixed with S03."""
+    north, south, _ = make_cohorts((16, 14, 5), n_sites=400)
+    folder = tmp_path_factory.mktemp("compare")
+    one, two = north.genotypes[:, 4], south.genotypes[:, 3]
+    mixed = np.where((one < 0) | (two < 0), -1, np.where(one == two, one, 1))
+    profiles = Cohort("profiles", ["again", "mixed"], north.sites, np.stack([one, mixed], axis=1))
+    config = FAST | {
+        "panel": {"ld_prune": ["20 sites", 1, 0.3]},
+        "compare": {
+            "identity": {"query": "data/profiles.vcf"},
+            "mixture": {"profiles": "data/profiles.vcf", "contributors": 2},
+        },
+    }
+    write_study(folder, [north, south], config)
+    (folder / "data/profiles.vcf").write_text(profiles.vcf())
+    ran = finished(snakemake(folder, "compare"))
+    assert ran["compare_cohorts"] == 3
+    assert ran["measure_ld"] == ran["join_comparisons"] == ran["draw_comparisons"] == 1
+    assert ran["place_profiles"] == ran["search_profiles"] == 2
+    return folder
+
+
+def test_queries_and_mixtures_are_answered(study):
+    found = read_table(study / "results/compare/identity.query.tsv")
+    best = found[(found["query"] == "again") & (found["rank"] == "1")].iloc[0]
+    assert (best["match"], best["mismatches"], best["verdict"]) == ("N04", "0", "same")
+    found = read_table(study / "results/compare/mixture.query.tsv")
+    mixed = found[(found.mixture == "mixed") & found["rank"].isin(["1", "2"])]
+    assert set(mixed.reference) == {"N04", "S03"}
+    assert set(mixed.absent) == {"0"}
+
+
+def test_pruned_panel_has_fewer_sites_and_says_so(study):
+    sites, _ = load_panel(study / "results/panel/sites.tsv")
+    kept = (study / "results/compare/prune.in").read_text().split()
+    removed = (study / "results/compare/prune.out").read_text().split()
+    assert len(kept) + len(removed) == len(sites) < 400
+
+
+def test_a_newcomer_changes_no_table_of_founders(study):
+    before = snapshot(study)
+    north, south, west = make_cohorts((16, 14, 5), n_sites=400)
+    (study / west.path).write_text(west.vcf())
+    config = (study / "config/config.yaml").read_text()
+    write_sheets(study, [north, south, west])
+    (study / "config/config.yaml").write_text(config)
+    plan = planned(snakemake(study, "compare", "-n"))
+    assert plan["compare_cohorts"] == 3
+    assert "choose_unrelated" not in plan
+    assert "measure_ld" not in plan
+    assert "build_panel" not in plan
+    assert snapshot(study) == before
+
+
+def test_nothing_is_planned_for_who_wants_nothing(tmp_path):
+    config = FAST | {"compare": {"analyses": []}, "embedding": {"max_kinship": 0}}
+    write_study(tmp_path, make_cohorts((6, 6)), config)
+    plan = planned(snakemake(tmp_path, "-n"))
+    assert not {"compare_cohorts", "measure_ld", "choose_unrelated", "draw_comparisons"} & set(plan)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"compare": {"ld": {"window": "5 miles"}}}, "'5 miles' is no window"),
+        ({"compare": {"ld": {"window": "1 cM"}}}, "names no genetic map"),
+        ({"panel": {"ld_prune": ["50 kb", 5, 0.2]}}, "and 1 where the window is in bp or kb"),
+        ({"compare": {"identity": {"query": "none.vcf"}}}, "compare.identity.query is 'none.vcf'"),
+        ({"compare": {"ld": {"region": "1-5"}}}, "write chrom:from-to"),
+    ],
+)
+def test_bad_options_stop_before_any_job(tmp_path, config, words):
+    write_study(tmp_path, make_cohorts((6, 6)), FAST | config)
+    output = snakemake(tmp_path, "-n", fails=True)
+    assert words in " ".join(output.split())

@@ -1,0 +1,18 @@
+"""Founders without close relatives among them, which define the axes of the PCA."""
+
+from pathlib import Path
+
+from popdesic.compare.kinship import choose_unrelated
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    counts = choose_unrelated(
+        list(map(Path, snakemake.input.tiles)),
+        {
+            cohort: Path(fam).with_suffix("")
+            for cohort, fam in zip(snakemake.params.founders, snakemake.input.fams, strict=True)
+        },
+        Path(snakemake.output[0]),
+        max_kinship=snakemake.params.max_kinship,
+    )
+    log_counts(log, counts)

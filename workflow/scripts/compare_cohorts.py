@@ -1,0 +1,20 @@
+"""Kinship, identity and contamination between the samples of two cohorts."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.compare.cohorts import Limits, compare_cohorts
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    counts = compare_cohorts(
+        Path(snakemake.input.a[0]).parent,
+        Path(snakemake.input.b[0]).parent,
+        Path(snakemake.input.panel),
+        {name: Path(path) for name, path in snakemake.output.items()},
+        backend,
+        Limits(**snakemake.params.limits),
+    )
+    log_counts(log, counts)

@@ -1,0 +1,13 @@
+"""Figures of kinship and LD."""
+
+from pathlib import Path
+
+from popdesic.figures.compare import draw_comparisons
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    names = draw_comparisons(
+        {name: Path(path) for name, path in snakemake.input.items()},
+        Path(snakemake.output[0]).parent,
+    )
+    log.info("drawn: %s", ", ".join(names))

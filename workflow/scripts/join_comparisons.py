@@ -1,0 +1,19 @@
+"""Relatives, identical samples and contamination of the whole study."""
+
+from pathlib import Path
+
+from popdesic.compare.cohorts import join_identity, join_mixture
+from popdesic.compare.kinship import join_pairs
+from popdesic.log import log_counts, logged
+from popdesic.sheets import samples_in_order
+
+with logged(snakemake.log[0]) as log:
+    sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)
+    tiles = {name: list(map(Path, paths)) for name, paths in snakemake.input.items()}
+    out = {name: Path(path) for name, path in snakemake.output.items()}
+    pairs = join_pairs(tiles["kinship"], out["kinship"], min_kinship=snakemake.params.min_kinship)
+    matches = join_identity(tiles["identity"], sheet, out["identity"], top=snakemake.params.top)
+    mixed = join_mixture(tiles["mixture"], out["mixture"])
+    log_counts(log, pairs.relation.value_counts().sort_index().to_dict())
+    same = matches[matches.verdict == "same"]
+    log_counts(log, {"same person by genotype": len(same), "contamination": len(mixed)})

@@ -1,0 +1,21 @@
+"""LD between the panel's sites over the founders, and the lists of LD pruning."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.compare.scan import LdOptions, measure_ld
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    counts = measure_ld(
+        [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
+        list(map(Path, snakemake.params.sources)),
+        Path(snakemake.input.panel),
+        next(map(Path, snakemake.input.get("unrelated", [])), None),
+        {name: Path(path) for name, path in snakemake.output.items()},
+        backend,
+        LdOptions(**snakemake.params.options),
+    )
+    log_counts(log, counts)

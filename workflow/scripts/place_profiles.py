@@ -1,0 +1,16 @@
+"""A file of query profiles or mixtures on the panel."""
+
+from pathlib import Path
+
+from popdesic.compare.queries import place_profiles
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    counts = place_profiles(
+        Path(snakemake.params.source),
+        Path(snakemake.input.panel),
+        Path(snakemake.output[0]).parent,
+        haploid=snakemake.params.haploid,
+        threads=snakemake.threads,
+    )
+    log_counts(log, counts)

@@ -1,0 +1,428 @@
+"""SNP comparisons on a GPU: best matches of query profiles, correlated pairs of sites.
+
+Both leave on the device what they are not asked for: of 32 x 20 million pairs only the best of each
+query come back, of a billion correlations only those that reach a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cupy
+import cupyx
+import numpy as np
+
+from .base import PRODUCT, Planes
+from .kernels import (
+    BLOCK_ROWS,
+    SLOT_BYTES,
+    SLOT_OVERHEAD,
+    STAGE_WORDS,
+    Device,
+    block_order,
+    divide_up,
+    layout_tiles,
+    load_function,
+    pack_planes,
+    packed_bytes,
+    plan_products,
+    step_table,
+)
+
+#: Queries of one launch and candidates that are kept of each, as in kernels/compare.cu.
+QUERIES, CAPACITY = 32, 4096
+#: Most matches of a query that the fused search returns.
+MOST_MATCHES = 256
+#: Bits of a profile's number in a key; the share of mismatches in 2**-20 is above them.
+INDEX_BITS = 40
+NEVER = np.iinfo(np.int64).max
+#: Bytes of one part of a database on its way to the device.
+PART_BYTES = 256 << 20
+#: Correlations of one square of sites: 1 GiB of float32.
+SQUARE_SITES = 1 << 14
+
+
+def _query_words(queries: Planes) -> np.ndarray:
+    """Letters of up to 32 queries as the kernel reads them: uint32 (letters, 32, words)."""
+    words = np.asarray(queries.words)
+    n, n_planes, _ = words.shape
+    full, rest = divmod(queries.n_sites, 64)
+    n_words = divide_up(queries.n_sites, 64)
+    words = words[:, :, :n_words]
+    valid = np.full(n_words, ~np.uint64(0))
+    if rest:
+        valid[full] = np.uint64(2**rest - 1)
+    called = words[:, 2] & valid if n_planes == 3 else np.broadcast_to(valid, words[:, 0].shape)
+    carrier = words[:, 0] & called
+    if n_planes == 1:
+        letters = [carrier, called & ~carrier]
+    else:
+        hom = words[:, 1] & called
+        letters = [called & ~carrier, carrier & ~hom, hom]
+        if n_planes == 3:
+            letters.append(called)
+    out = np.zeros((len(letters), QUERIES, divide_up(n_words, 8) * 8), np.uint64)
+    for i, letter in enumerate(letters):
+        out[i, :n, :n_words] = letter
+    return out.view(np.uint32)
+
+
+def _with_planes(planes: Planes, n_planes: int) -> Planes:
+    """Complete planes with a mask where the other side has one."""
+    if planes.words.shape[1] == n_planes:
+        return planes
+    bits = np.zeros(planes.words.shape[2] * 64, np.uint8)
+    bits[: planes.n_sites] = 1
+    mask = np.packbits(bits, bitorder="little").view(np.uint64)
+    mask = np.broadcast_to(mask, (planes.n_samples, 1, len(mask)))
+    return Planes(np.concatenate([np.asarray(planes.words), mask], axis=1), planes.n_sites)
+
+
+class _Search:
+    """Candidates of one batch of queries on the device."""
+
+    def __init__(self, queries: Planes, k: int, min_called: int, device: Device):
+        self.k, self.min_called, self.n_sites = k, max(min_called, 1), queries.n_sites
+        self.n_queries = queries.n_samples
+        self.words = cupy.asarray(_query_words(queries))
+        defines = (("N_PLANES", queries.words.shape[1]),)
+        self.scan_kernel = load_function("compare", "scan_profiles", defines, device.capability)
+        self.keep_kernel = load_function("compare", "keep_best", defines, device.capability)
+        self.blocks = device.multiprocessors * 4
+        self.candidates = cupy.empty((QUERIES, CAPACITY), np.uint64)
+        self.counts = cupy.empty(QUERIES, np.uint32)
+        self.limits = cupy.empty(QUERIES, np.uint64)
+        self.overflow = cupy.empty(1, np.int32)
+        self.reset(cautious=False)
+
+    def reset(self, cautious: bool) -> None:
+        self.counts.fill(0)
+        self.limits.fill(0)
+        self.limits[: self.n_queries] = np.uint64(2**64 - 1)
+        self.overflow.fill(0)
+        self.cautious, self.seen = cautious, 0
+
+    def scan(self, words: cupy.ndarray, first_index: int) -> None:
+        """Take in profiles, in pieces that grow while the limits get tighter.
+
+        Of profiles in no particular order, a piece as long as all before it times g brings about
+        k g candidates. Where the order defeats that, the search is done again with pieces that
+        cannot overflow.
+        """
+        row, n = 0, len(words)
+        while row < n:
+            room = (CAPACITY - self.k) // PROFILES_A_STEP * PROFILES_A_STEP
+            growth = CAPACITY // (4 * self.k)
+            size = room if self.cautious or not self.seen else max(room, self.seen * growth)
+            size = min(size, n - row)
+            self.scan_kernel(
+                (min(self.blocks, divide_up(size, 16 * 8)),),
+                (256,),
+                (
+                    words,
+                    self.words,
+                    self.limits,
+                    self.candidates,
+                    self.counts,
+                    np.int64(row),
+                    np.int64(size),
+                    np.int64(first_index + row),
+                    np.int32(words.shape[2]),
+                    np.int32(self.words.shape[2]),
+                    np.int32(self.n_sites),
+                    np.int32(self.min_called),
+                ),
+            )
+            self.keep_kernel(
+                (QUERIES,),
+                (1024,),
+                (self.candidates, self.counts, self.limits, self.overflow, np.int32(self.k)),
+            )
+            row += size
+            self.seen += size
+
+    def indices(self) -> np.ndarray | None:
+        """int64 (n_queries, k) numbers of the best profiles, -1 for none; None: scan again."""
+        if int(self.overflow[0]):
+            return None
+        keys = self.candidates[: self.n_queries, : self.k].get()
+        counts = self.counts[: self.n_queries].get()
+        there = np.arange(self.k)[None, :] < counts[:, None]
+        index = (keys & np.uint64(2**INDEX_BITS - 1)).astype(np.int64)
+        return np.where(there, index, -1)
+
+
+#: Pieces of a scan are whole steps of a warp.
+PROFILES_A_STEP = 16
+
+
+def resident_matches(
+    queries: Planes, words: cupy.ndarray, device: Device, k: int, min_called: int = 1
+) -> np.ndarray:
+    """Best matches in a database that is on the device already: int64 (n_queries, k).
+
+    Parameters
+    ----------
+    queries : Planes
+        Any number of queries; 1, 2 or 3 planes. One plane is one bit a site: has the allele or not.
+    words : uint64 device array, (n_profiles, n_planes, row_words)
+        As many planes; `row_words` even.
+    """
+    return _matches(queries, lambda: iter([(0, words)]), device, k, min_called)
+
+
+def _matches(queries: Planes, parts, device: Device, k: int, min_called: int) -> np.ndarray:
+    searches = [
+        _Search(Planes(queries.words[q : q + QUERIES], queries.n_sites), k, min_called, device)
+        for q in range(0, queries.n_samples, QUERIES)
+    ]
+    for first, words in parts():
+        for search in searches:
+            search.scan(words, first)
+    found = [search.indices() for search in searches]
+    if any(index is None for index in found):
+        for search in searches:
+            search.reset(cautious=True)
+        for first, words in parts():
+            for search in searches:
+                search.scan(words, first)
+        found = [search.indices() for search in searches]
+    return np.concatenate(found)
+
+
+def stream_parts(database: np.ndarray) -> Iterator[tuple[int, cupy.ndarray]]:
+    """Parts of a database in host memory, each copied while the one before it is scanned.
+
+    A database in pinned memory goes as it is; another passes through two pinned buffers.
+    """
+    n_profiles, n_planes, n_words = database.shape
+    rows = max(PROFILES_A_STEP, PART_BYTES // (n_planes * n_words * 8))
+    rows = min(rows // PROFILES_A_STEP * PROFILES_A_STEP, max(n_profiles, 1))
+    row_words = n_words + n_words % 2
+    pinned = _is_pinned(database) and row_words == n_words
+    buffers = [cupy.zeros((rows, n_planes, row_words), np.uint64) for _ in range(2)]
+    hosts = (
+        []
+        if pinned
+        else [cupyx.zeros_pinned((rows, n_planes, row_words), np.uint64) for _ in range(2)]
+    )
+    copy = cupy.cuda.Stream(non_blocking=True)
+    compute = cupy.cuda.get_current_stream()
+    sent = [cupy.cuda.Event(), cupy.cuda.Event()]
+    scanned = [cupy.cuda.Event(), cupy.cuda.Event()]
+    copy.wait_event(compute.record())
+
+    def send(turn: int, first: int) -> None:
+        last = min(first + rows, n_profiles)
+        if pinned:
+            source = database[first:last]
+        else:
+            sent[turn].synchronize()
+            hosts[turn][: last - first, :, :n_words] = database[first:last]
+            source = hosts[turn][: last - first]
+        copy.wait_event(scanned[turn])
+        buffers[turn][: last - first].set(source, stream=copy)
+        sent[turn].record(copy)
+
+    starts = list(range(0, n_profiles, rows))
+    if starts:
+        send(0, 0)
+    for number, first in enumerate(starts):
+        turn = number % 2
+        if number + 1 < len(starts):
+            send(1 - turn, starts[number + 1])
+        compute.wait_event(sent[turn])
+        yield first, buffers[turn][: min(rows, n_profiles - first)]
+        scanned[turn].record(compute)
+    compute.synchronize()
+
+
+def _is_pinned(array: np.ndarray) -> bool:
+    if not array.flags.c_contiguous:
+        return False
+    try:
+        return cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type == 1
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def top_matches(
+    queries: Planes, database: Planes, device: Device, k: int, min_called: int
+) -> tuple[np.ndarray, ...] | None:
+    """What `compare.identity.search` returns, with the choice made on the device.
+
+    Returns
+    -------
+    key, index, mismatches, called : int64 arrays, (n_queries, k)
+        None where `k` is more than the device keeps.
+    """
+    if k > MOST_MATCHES:
+        return None
+    n_planes = max(queries.words.shape[1], database.words.shape[1])
+    queries = _with_planes(queries, n_planes)
+    words = database.words
+    if words.shape[1] != n_planes:
+        words = _with_planes(database, n_planes).words
+    index = _matches(queries, lambda: stream_parts(words), device, k, min_called)
+    mismatches, called = np.zeros_like(index), np.zeros_like(index)
+    for q, row in enumerate(index):
+        found = row >= 0
+        mismatches[q, found], called[q, found] = _count(
+            queries.words[q], np.asarray(words[row[found]]), queries.n_sites
+        )
+    key = np.where(index >= 0, (mismatches << 20) // np.maximum(called, 1), NEVER)
+    return key, index, mismatches, called
+
+
+def _count(query: np.ndarray, profiles: np.ndarray, n_sites: int):
+    """Mismatches and jointly called sites of one query and some profiles, on the host."""
+    n_planes = len(query)
+    if n_planes == 3:
+        both = query[2] & profiles[:, 2]
+        called = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+    else:
+        both, called = ~np.uint64(0), np.full(len(profiles), n_sites)
+    differ = query[0] ^ profiles[:, 0]
+    if n_planes > 1:
+        differ |= query[1] ^ profiles[:, 1]
+    return np.bitwise_count(differ & both).sum(axis=1, dtype=np.int64), called
+
+
+# --- correlations -------------------------------------------------------------------------------
+
+
+class R2Squares:
+    """Squared correlations of complete sites, square by square, without leaving the device.
+
+    Needs wgmma (compute capability 9.0): its accumulators become correlations where they are.
+    """
+
+    def __init__(self, words: cupy.ndarray, n_samples: int, device: Device):
+        """words: uint64 device array (n_sites, 2, n_words), variant-major planes u and v."""
+        self.n_sites, self.n_samples, self.device = len(words), n_samples, device
+        self.plan = plan_products(PRODUCT, True)
+        if self.plan.n_slots != 1 or any(map(any, (*self.plan.rows, *self.plan.columns))):
+            raise AssertionError("the product of two sites is one output without margins")
+        stages = divide_up(words.shape[2], STAGE_WORDS)
+        padded = divide_up(self.n_sites, BLOCK_ROWS) * BLOCK_ROWS
+        counts = cupy.zeros((self.n_sites, 3), np.uint64)
+        self.packed = cupy.empty(
+            packed_bytes(self.n_sites, len(self.plan.letters), stages), np.uint8
+        )
+        letters = self.plan.letters
+        self.n_stages = pack_planes(
+            *(words, 0, words.shape[2], n_samples, letters, self.packed, counts),
+            device.capability,
+        )
+        carriers, homs = counts[:, 0].astype(np.int64), counts[:, 1].astype(np.int64)
+        total, squares = carriers + homs, carriers + 3 * homs
+        variance = (n_samples * squares - total * total).astype(np.float64)
+        scale = cupy.where(variance > 0, 1 / cupy.sqrt(cupy.maximum(variance, 1)), np.nan)
+        self.moments = cupy.zeros((padded, 2), np.int32)
+        self.moments[: self.n_sites, 0] = total.astype(np.int32)
+        self.moments[: self.n_sites, 1] = scale.astype(np.float32).view(np.int32)
+        shared = SLOT_BYTES
+        self.stages = (device.shared_bytes - SLOT_OVERHEAD) // shared
+        defines = (("CLUSTER", 2), ("LOCKSTEP", 4), ("R2", 1), ("STAGES", self.stages))
+        self.kernel = load_function("bitgemm_wgmma", "bitgemm_wgmma", defines, device.capability)
+        self.kernel.max_dynamic_shared_size_bytes = self.stages * SLOT_BYTES + SLOT_OVERHEAD
+        self.steps = cupy.asarray(step_table(self.plan.passes[0].steps))
+
+    def compute(self, out: cupy.ndarray, blocks: cupy.ndarray, first_block: int) -> None:
+        """Write blocks of 256 x 256 correlations.
+
+        out: float32 (rows, padded n_sites), row 0 standing for block row `first_block`; blocks:
+        int32 (n_blocks, 2), numbered over all sites.
+        """
+        # the kernel addresses rows from the start of all sites
+        origin = out.data.ptr - first_block * BLOCK_ROWS * out.shape[1] * 4
+        tiles = layout_tiles(self.n_sites)
+        grid = min(len(blocks) * 2, self.device.multiprocessors // 2 * 2)
+        self.kernel(
+            (grid,),
+            (384,),
+            (
+                self.packed,
+                self.packed,
+                np.uint64(origin),
+                self.steps,
+                blocks,
+                np.int32(len(self.plan.passes[0].steps)),
+                np.int32(len(blocks)),
+                np.int32(1),
+                np.int32(self.n_stages),
+                np.int32(tiles),
+                np.int32(tiles),
+                np.int64(out.shape[1]),
+                np.int64(0),
+                np.int32(1),
+                cupy.zeros(1, np.uint32),
+                self.moments,
+                self.moments,
+                np.int32(self.n_samples),
+                np.int32(self.plan.scale[0]),
+            ),
+            shared_mem=self.stages * SLOT_BYTES + SLOT_OVERHEAD,
+        )
+
+    def pairs(self, ends: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs i < j < ends[i] whose r2, in float32, is at least `least`: sorted int64 arrays."""
+        ends_there = cupy.asarray(ends.astype(np.int32))
+        padded = divide_up(self.n_sites, BLOCK_ROWS) * BLOCK_ROWS
+        per_pass = SQUARE_SITES // BLOCK_ROWS
+        every = block_order(padded // BLOCK_ROWS, padded // BLOCK_ROWS, True)
+        out = cupy.empty((min(padded, SQUARE_SITES), padded), np.float32)
+        defines = (("N_PLANES", 3),)
+        select = load_function("compare", "select_pairs", defines, self.device.capability)
+        capacity = 1 << 24
+        found, count = cupy.empty((capacity, 2), np.int32), cupy.zeros(1, np.uint64)
+        parts = []
+        for first in range(0, padded // BLOCK_ROWS, per_pass):
+            row0, row1 = first * BLOCK_ROWS, min((first + per_pass) * BLOCK_ROWS, self.n_sites)
+            last = divide_up(int(ends[row0:row1].max()), BLOCK_ROWS)
+            chosen = every[
+                (every[:, 0] >= first) & (every[:, 0] < first + per_pass) & (every[:, 1] < last)
+            ]
+            self.compute(out, cupy.asarray(chosen), first)
+            while True:
+                count.fill(0)
+                select(
+                    (divide_up(self.n_sites, 32), min(1024, divide_up(row1 - row0, 8))),
+                    (256,),
+                    (
+                        out,
+                        np.int64(padded),
+                        np.int32(row1 - row0),
+                        np.int32(self.n_sites),
+                        np.int32(row0),
+                        np.int32(0),
+                        ends_there,
+                        np.float32(least),
+                        found,
+                        count,
+                        np.uint64(capacity),
+                    ),
+                )
+                n_found = int(count[0])
+                if n_found <= capacity:
+                    break
+                capacity = n_found
+                found = cupy.empty((capacity, 2), np.int32)
+            parts.append(found[:n_found].get())
+        pairs = np.concatenate(parts).astype(np.int64)
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        return pairs[order, 0], pairs[order, 1]
+
+
+def r2_pairs(
+    planes: Planes, ends: np.ndarray, least: float, device: Device
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Pairs of variant-major planes within their windows that may reach `least`.
+
+    float32 rounding is allowed for: every pair with r2 >= least is among them, with some just
+    below. None where this device or data need the general path.
+    """
+    if device.capability != 90 or not planes.complete or planes.n_sites > 20_000:
+        return None
+    squares = R2Squares(cupy.asarray(np.ascontiguousarray(planes.words)), planes.n_sites, device)
+    return squares.pairs(ends, least - 1e-5)

@@ -1,0 +1,1 @@
+"""SNP comparisons: LD and pruning, kinship, identity search, mixture analysis."""

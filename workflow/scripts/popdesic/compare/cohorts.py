@@ -1,0 +1,300 @@
+"""Two cohorts against each other: one product, three questions.
+
+The counts of `backend.KINSHIP` say how closely two people are related, whether they are the same
+person, and whether one has hardly an allele that the other lacks, as if the other's sample held
+both people's DNA. Blocks of samples bound the memory; nothing depends on their size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..backend import KINSHIP, Backend, Planes
+from ..distance import require_one_panel
+from ..encode import load_planes
+from ..panel import load_panel
+from ..qc import chunks
+from ..results import read_table, write_table
+from . import identity, kinship, mixture
+
+#: Samples a side of one block: five int64 matrices of it are 160 MB.
+BLOCK_SAMPLES = 2048
+
+IDENTITY = ["query", "query_cohort", "match", "match_cohort", "rank", "called", "mismatches"]
+IDENTITY += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
+MIXTURE = ["mixture", "mixture_cohort", "reference", "reference_cohort", "contributors", "called"]
+MIXTURE += ["absent", "absent_share", "log10_lr", "log10_rmne", "random_inclusions", "verdict"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is written of all pairs (configuration keys of the same names).
+
+    Attributes
+    ----------
+    min_kinship : float
+    top : int
+        Best matches a query.
+    max_mismatch : float
+        Largest share of mismatching genotypes of one person typed twice.
+    error_rate : float
+        Of a genotype, for the likelihood ratio of a match.
+    max_absent : float
+        Largest share of sites at which a contributor has an allele that the mixture lacks.
+    dropout, drop_in : float
+    min_called : int
+        Pairs with fewer jointly called sites are not judged.
+    """
+
+    min_kinship: float
+    top: int
+    max_mismatch: float
+    error_rate: float
+    max_absent: float
+    dropout: float
+    drop_in: float
+    min_called: int
+
+
+def compare_cohorts(
+    folder_a: Path, folder_b: Path, panel: Path, out: dict[str, Path], backend: Backend, limits
+) -> dict[str, int]:
+    """Compare all samples of two cohorts, or of one with itself.
+
+    Parameters
+    ----------
+    folder_a, folder_b : Path
+        Folders of `planes.npy`; the same twice for one cohort. The samples of b are the queries:
+        b is the cohort that comes later in sample order.
+    panel : Path
+        `panel/sites.tsv`.
+    out : dict
+        Paths of the tables ``kinship``, ``identity`` and ``mixture``.
+    limits : Limits
+
+    Returns
+    -------
+    dict
+        Pairs compared, pairs with too few jointly called sites, rows of each table.
+    """
+    a, about_a = load_planes(folder_a)
+    same = folder_a == folder_b
+    b, about_b = (a, about_a) if same else load_planes(folder_b)
+    require_one_panel(folder_a, about_a, folder_b, about_b)
+    af = load_panel(panel)[0].af.to_numpy()
+    best = identity.TopMatches(b.n_samples, limits.top)
+    pairs, hits, judged, few = [], [], 0, 0
+    for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
+        block_a = Planes(a.words[row0:row1], a.n_sites)
+        for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
+            if same and column0 < row0:
+                continue
+            diagonal = same and row0 == column0
+            block_b = None if diagonal else Planes(b.words[column0:column1], b.n_sites)
+            values = backend.bitgemm(block_a, block_b, KINSHIP)
+            counts = dict(zip(KINSHIP.outputs, values, strict=True))
+            upper = np.triu(np.ones(values.shape[1:], bool), 1) if diagonal else True
+            judged += int(np.sum(np.broadcast_to(upper, values.shape[1:])))
+            few += int(((counts["called"] < limits.min_called) & upper).sum())
+            rows, columns, phi = kinship.close_pairs(
+                counts,
+                min_kinship=limits.min_kinship,
+                min_called=limits.min_called,
+                upper=diagonal,
+            )
+            found = np.stack([counts[name][rows, columns] for name in _KINSHIP_COUNTS], axis=1)
+            pairs += zip(rows + row0, columns + column0, found, phi, strict=True)
+            mismatches = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+            _add_matches(best, mismatches, counts["called"], limits, row0, column0, same)
+            lacks_b = counts["ibs0"] + counts["het_b"] - counts["both_het"]  # a lacks alleles of b
+            lacks_a = counts["ibs0"] + counts["het_a"] - counts["both_het"]
+            other = (
+                (counts["called"] >= max(limits.min_called, 1))
+                & (mismatches > limits.max_mismatch * counts["called"])
+                & upper
+            )
+            for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
+                i, j = np.nonzero(other & (lacks <= limits.max_absent * counts["called"]))
+                hits += zip(
+                    i + row0,
+                    j + column0,
+                    [a_is_mixture] * len(i),
+                    lacks[i, j],
+                    counts["called"][i, j],
+                    strict=True,
+                )
+    sides = _Sides(a, b, about_a, about_b, af, limits)
+    tables = {
+        "kinship": _kinship_table(pairs, sides),
+        "identity": _identity_table(best, sides),
+        "mixture": _mixture_table(hits, sides),
+    }
+    for name, table in tables.items():
+        write_table(out[name], table)
+    return {
+        "pairs": judged,
+        "pairs with too few jointly called sites": few,
+        **{f"{name} rows": len(table) for name, table in tables.items()},
+    }
+
+
+_KINSHIP_COUNTS = ("called", "ibs0", "het_a", "het_b", "both_het")
+
+
+@dataclass(frozen=True)
+class _Sides:
+    a: Planes
+    b: Planes
+    about_a: dict
+    about_b: dict
+    af: np.ndarray
+    limits: Limits
+
+
+def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
+    """Samples of a as matches of the queries in these columns of b; with one cohort both ways."""
+
+    def add(queries: slice, first: int, mismatches, called) -> None:
+        part = identity.TopMatches(0, best.k)
+        for name in ("key", "index", "mismatches", "called"):
+            setattr(part, name, getattr(best, name)[queries])
+        part.add(first, mismatches, called, limits.min_called)
+        for name in ("key", "index", "mismatches", "called"):
+            getattr(best, name)[queries] = getattr(part, name)
+
+    if same and row0 == column0:
+        called = called.copy()
+        np.fill_diagonal(called, 0)  # nobody is a match of themselves
+    add(slice(column0, column0 + called.shape[1]), row0, mismatches.T, called.T)
+    if same and row0 != column0:
+        add(slice(row0, row0 + called.shape[0]), column0, mismatches, called)
+
+
+def _kinship_table(pairs, sides: _Sides) -> pd.DataFrame:
+    rows = []
+    for i, j, found, phi in pairs:
+        called, ibs0, het_a, het_b, both = (int(x) for x in found)
+        rows.append(
+            (
+                sides.about_a["samples"][i],
+                sides.about_b["samples"][j],
+                sides.about_a["cohort"],
+                sides.about_b["cohort"],
+                *(called, ibs0, het_a, het_b, both),
+                phi,
+                kinship.relation(phi, ibs0 / called),
+            )
+        )
+    return pd.DataFrame(rows, columns=kinship.COLUMNS)
+
+
+def _identity_table(best: identity.TopMatches, sides: _Sides) -> pd.DataFrame:
+    rows = []
+    for query, rank in np.argwhere(best.index >= 0):
+        match = best.index[query, rank]
+        mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
+        share = mismatches / called
+        same = share <= sides.limits.max_mismatch
+        rmp = lr = np.nan
+        if same:  # of the others only the counts are of interest
+            found = identity.match_statistics(
+                identity.genotypes_of(sides.b, np.array([query])),
+                identity.genotypes_of(sides.a, np.array([match])),
+                sides.af,
+                sides.limits.error_rate,
+            )
+            rmp, lr = found[0][0], found[1][0]
+        rows.append(
+            (
+                sides.about_b["samples"][query],
+                sides.about_b["cohort"],
+                sides.about_a["samples"][match],
+                sides.about_a["cohort"],
+                rank + 1,
+                called,
+                mismatches,
+                share,
+                rmp,
+                lr,
+                "same" if same else "different",
+            )
+        )
+    return pd.DataFrame(rows, columns=IDENTITY)
+
+
+def _mixture_table(hits, sides: _Sides) -> pd.DataFrame:
+    """Contamination: a mixture of two people, one of whom is the reference."""
+    errors = {"dropout": sides.limits.dropout, "drop_in": sides.limits.drop_in}
+    rows = []
+    for i, j, a_is_mixture, absent, called in sorted(hits):
+        one = identity.genotypes_of(sides.a, np.array([i]))
+        two = identity.genotypes_of(sides.b, np.array([j]))
+        mixed, other = (one, two) if a_is_mixture else (two, one)
+        ratio = mixture.likelihood_ratios(mixed[0], other, sides.af, 2, **errors)[0]
+        jointly = np.where(other[0] >= 0, mixed[0], -1)
+        rmne = mixture.log10_rmne(jointly, sides.af, int(absent))
+        names = [
+            (sides.about_a["samples"][i], sides.about_a["cohort"]),
+            (sides.about_b["samples"][j], sides.about_b["cohort"]),
+        ]
+        (name, cohort), (reference, of) = names if a_is_mixture else names[::-1]
+        n_references = sides.a.n_samples if sides.a is not sides.b else sides.a.n_samples - 1
+        rows.append(
+            (
+                *(name, cohort, reference, of, 2, int(called), int(absent)),
+                absent / called,
+                ratio,
+                rmne,
+                n_references * 10.0**rmne,
+                mixture.verdict(ratio),
+            )
+        )
+    return pd.DataFrame(rows, columns=MIXTURE)
+
+
+def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int) -> pd.DataFrame:
+    """The best matches of each sample among its own and all earlier cohorts.
+
+    Parameters
+    ----------
+    sheet : DataFrame
+        `sample` and, where the study has them, `sex` and `population`: a match that is the same
+        person by genotype but not by these is a likely sample swap, named in column `conflict`.
+    """
+    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    order = {name: i for i, name in enumerate(sheet["sample"])}
+    table = table.assign(
+        _query=table["query"].map(order),
+        _share=table.mismatch_share.astype(np.float64),
+        _match=table["match"].map(order),
+    ).sort_values(["_query", "_share", "_match"], kind="stable")
+    table["rank"] = table.groupby("_query", sort=False).cumcount() + 1
+    table = table[table["rank"] <= top].reset_index(drop=True)
+    described = sheet.set_index("sample")
+    conflicts = pd.Series([""] * len(table), dtype=str)
+    for column in ("sex", "population"):
+        if column in described:
+            one = table["query"].map(described[column]).to_numpy()
+            two = table["match"].map(described[column]).to_numpy()
+            known = ~(np.isin(one, ["", "NA"]) | np.isin(two, ["", "NA"]))
+            differ = known & (one != two) & (table.verdict == "same").to_numpy()
+            conflicts[differ] = [f"{text} {column}".strip() for text in conflicts[differ]]
+    table["conflict"] = conflicts.replace("", "none").to_numpy()
+    table = table[[*IDENTITY, "conflict"]]
+    write_table(out, table)
+    return table
+
+
+def join_mixture(tiles: list[Path], out: Path) -> pd.DataFrame:
+    """All tiles' contamination hits, strongest first."""
+    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    strength = -table.log10_lr.astype(np.float64)
+    table = table.assign(_strength=strength).sort_values(
+        ["_strength", "mixture", "reference"], kind="stable"
+    )[MIXTURE]
+    write_table(out, table)
+    return table

@@ -1,0 +1,170 @@
+"""D and D' of pairs of sites, from genotypes by EM or from phased haplotypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..backend import Planes
+from ..backend.compare_cpu import pair_tables
+from ..errors import UserError
+
+#: An EM step that changes no haplotype frequency by more than this is the last one.
+EM_TOLERANCE, EM_STEPS = 1e-12, 2000
+
+
+def tables_of(planes: Planes, rows: np.ndarray, columns: np.ndarray, threads: int = 1):
+    """int64 (n_pairs, 3, 3) genotype tables of pairs of sites, over jointly called samples.
+
+    `planes` are variant-major (`ld.site_planes`).
+    """
+    words = planes.words
+    if planes.complete:
+        called = np.zeros(words.shape[2] * 64, np.uint8)
+        called[: planes.n_sites] = 1
+        mask = np.packbits(called, bitorder="little").view(np.uint64)
+        mask = np.broadcast_to(mask, (len(words), 1, words.shape[2]))
+        words = np.concatenate([words, mask], axis=1)
+    return pair_tables(words, rows, columns, threads)
+
+
+def haplotype_frequencies(tables: np.ndarray) -> np.ndarray:
+    """Frequencies of the four haplotypes of two sites by EM on genotypes (Excoffier, Slatkin 1995).
+
+    All genotypes but the double heterozygote tell their haplotypes; of those the share in coupling
+    phase is re-estimated, from equal shares on, until nothing moves.
+
+    Parameters
+    ----------
+    tables : int array, (n_pairs, 3, 3)
+
+    Returns
+    -------
+    float64 array, (n_pairs, 4)
+        REF-REF, REF-ALT, ALT-REF, ALT-ALT; NaN where nothing is jointly called.
+    """
+    t = tables.astype(np.float64)
+    total = 2 * t.sum(axis=(1, 2))
+    known = np.stack(
+        [
+            2 * t[:, 0, 0] + t[:, 0, 1] + t[:, 1, 0],
+            2 * t[:, 0, 2] + t[:, 0, 1] + t[:, 1, 2],
+            2 * t[:, 2, 0] + t[:, 1, 0] + t[:, 2, 1],
+            2 * t[:, 2, 2] + t[:, 1, 2] + t[:, 2, 1],
+        ],
+        axis=1,
+    )
+    double = t[:, 1, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        coupling = np.full(len(t), 0.5)
+        frequency = _with_phase(known, double, coupling) / total[:, None]
+        active = np.flatnonzero(double > 0)
+        for _ in range(EM_STEPS):
+            if not len(active):
+                break
+            f = frequency[active]
+            cis, trans = f[:, 0] * f[:, 3], f[:, 1] * f[:, 2]
+            share = np.where(cis + trans > 0, cis / (cis + trans), 0.5)
+            new = _with_phase(known[active], double[active], share) / total[active, None]
+            moved = np.abs(new - f).max(axis=1) > EM_TOLERANCE
+            frequency[active] = new
+            active = active[moved]
+    return frequency
+
+
+def _with_phase(known, double, coupling):
+    return known + double[:, None] * np.stack(
+        [coupling, 1 - coupling, 1 - coupling, coupling], axis=1
+    )
+
+
+def disequilibrium(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """D and D' (Lewontin 1964) from haplotype frequencies (n_pairs, 4): ALT with ALT is positive.
+
+    D = P(ALT, ALT) - p q; D' = D / D_max, in [-1, 1], NaN where a site does not vary.
+    """
+    p, q = frequency[:, 2] + frequency[:, 3], frequency[:, 1] + frequency[:, 3]
+    d = frequency[:, 3] - p * q
+    most = np.where(
+        d >= 0,
+        np.minimum(p * (1 - q), (1 - p) * q),
+        np.minimum(p * q, (1 - p) * (1 - q)),
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return d, np.where(most > 0, np.clip(d / most, -1, 1), np.nan)
+
+
+def haplotype_pair_frequencies(tables: np.ndarray) -> np.ndarray:
+    """The same from tables of phased haplotypes, whose "genotypes" are 0 and 1: (n_pairs, 4)."""
+    flat = tables[:, :2, :2].reshape(-1, 4).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return flat / flat.sum(axis=1, keepdims=True)
+
+
+def read_haplotypes(source: Path, sites: pd.DataFrame, samples: list[str]) -> np.ndarray:
+    """Phased haplotypes of a cohort at the panel's sites, from its VCF or BCF.
+
+    The stores keep genotypes alone, so phase is read from the cohort's own file once more.
+
+    Parameters
+    ----------
+    sites : DataFrame
+        The panel: `chrom`, `pos`, `ref`, `alt`; swapped alleles are turned.
+    samples : list of str
+
+    Returns
+    -------
+    int8 array, (n_sites, 2 n_samples)
+        1 where the haplotype carries ALT, -1 where the genotype is missing or the file has not the
+        site.
+
+    Raises
+    ------
+    UserError
+        The file is PLINK's, or a heterozygous genotype is not phased.
+    """
+    from cyvcf2 import VCF
+
+    from ..plink import plink_prefix  # decoders of genotypes: only phase needs them
+
+    if plink_prefix(source) is not None:
+        raise UserError(
+            f"{source}: PLINK files have no phase, but compare.ld.phase is 'phased'; give a phased "
+            "VCF or BCF, or set compare.ld.phase to 'em'."
+        )
+    row = {
+        (chrom, pos, ref, alt): (i, False)
+        for i, (chrom, pos, ref, alt) in enumerate(
+            zip(sites.chrom, sites.pos, sites.ref, sites.alt, strict=True)
+        )
+    }
+    row |= {(c, p, alt, ref): (i, True) for (c, p, ref, alt), (i, _) in row.items()}
+    vcf = VCF(str(source), samples=samples, lazy=True)
+    place = [vcf.samples.index(name) for name in samples]
+    haplotypes = np.full((len(sites), 2 * len(samples)), -1, np.int8)
+    done = set()
+    for record in vcf:
+        if len(record.ALT) != 1:
+            continue
+        found = row.get((record.CHROM, record.POS, record.REF.upper(), record.ALT[0].upper()))
+        if found is None or found[0] in done:
+            continue
+        index, swapped = found
+        done.add(index)
+        calls = record.genotype.array()[place]  # (n_samples, ploidy + 1), the last column: phased
+        alleles, phased = calls[:, :2].astype(np.int8), calls[:, -1].astype(bool)
+        missing = (alleles < 0).any(axis=1)
+        unknown = ~phased & ~missing & (alleles[:, 0] != alleles[:, 1])
+        if unknown.any():
+            raise UserError(
+                f"{source}: at {record.CHROM}:{record.POS} the genotype of sample "
+                f"'{samples[int(np.argmax(unknown))]}' is heterozygous without phase, but "
+                "compare.ld.phase is 'phased'; phase the file or set compare.ld.phase to 'em'."
+            )
+        if swapped:
+            alleles = 1 - alleles
+        alleles[missing] = -1
+        haplotypes[index] = alleles.ravel()
+    return haplotypes

@@ -1,0 +1,202 @@
+"""KING-robust kinship from integer counts, degrees of relationship, unrelated sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import UserError
+from ..results import read_table, write_table
+
+#: Smallest kinship of each degree (Manichaikul et al. 2010, table 1: powers of two).
+DUPLICATE, FIRST, SECOND, THIRD = 2**-1.5, 2**-2.5, 2**-3.5, 2**-4.5
+#: First-degree pairs with a smaller share of opposite homozygotes are parent and child, who have
+#: none but genotyping errors; full siblings share no allele at a quarter of the genome.
+PARENT_IBS0 = 0.005
+#: Largest group of relatives whose maximum unrelated set is found exactly.
+EXACT_GROUP = 40
+
+COLUMNS = ["sample_a", "sample_b", "cohort_a", "cohort_b", "called", "ibs0", "het_a", "het_b"]
+COLUMNS += ["both_het", "kinship", "relation"]
+
+
+def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
+    """KING-robust kinship of pairs of samples (Manichaikul et al. 2010, equation 11).
+
+    ``phi = 1/2 - S / (4 min(het_a, het_b))`` with S the squared genotype distance
+    ``4 ibs0 + het_a + het_b - 2 both_het``, all over jointly called sites. Robust to population
+    structure between pairs of one population; across populations it is negative.
+
+    Parameters
+    ----------
+    counts : dict of int64 arrays of one shape
+        Outputs of the terms `backend.KINSHIP`.
+
+    Returns
+    -------
+    float64 array
+        NaN where one of the two has no heterozygous site that is jointly called.
+    """
+    squared = 4 * counts["ibs0"] + counts["het_a"] + counts["het_b"] - 2 * counts["both_het"]
+    least = np.minimum(counts["het_a"], counts["het_b"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(least > 0, 0.5 - squared / (4.0 * least), np.nan)
+
+
+def relation(kinship: float, ibs0_share: float) -> str:
+    """Words for a kinship, and for first-degree pairs for their share of opposite homozygotes."""
+    if kinship > DUPLICATE:
+        return "duplicate or identical twin"
+    if kinship > FIRST:
+        return "parent and child" if ibs0_share < PARENT_IBS0 else "full siblings"
+    if kinship > SECOND:
+        return "second degree"
+    return "third degree" if kinship > THIRD else "distant"
+
+
+def close_pairs(
+    counts: dict[str, np.ndarray], *, min_kinship: float, min_called: int, upper: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and kinship of the pairs of a block that are at least `min_kinship`.
+
+    Pairs with fewer than `min_called` jointly called sites are left out. `upper`: the block is a
+    set of samples against itself, of which the pairs above the diagonal count.
+    """
+    kinship = king_robust(counts)
+    with np.errstate(invalid="ignore"):
+        close = (kinship >= min_kinship) & (counts["called"] >= min_called)
+    if upper:
+        close = np.triu(close, 1)
+    rows, columns = np.nonzero(close)
+    return rows, columns, kinship[rows, columns]
+
+
+def join_pairs(tiles: list[Path], out: Path, *, min_kinship: float = -np.inf) -> pd.DataFrame:
+    """All tiles' close pairs in one table, closest first, ties by name; written to `out`."""
+    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    value = table.kinship.astype(np.float64)
+    table = table.assign(_value=-value)[value >= min_kinship]
+    table = table.sort_values(["_value", "sample_a", "sample_b"], kind="stable")[COLUMNS]
+    write_table(out, table)
+    return table
+
+
+def choose_unrelated(
+    tiles: list[Path], fams: dict[str, Path], out: Path, *, max_kinship: float
+) -> dict[str, int]:
+    """Write which founder samples define the PCA axes: a largest set without close relatives.
+
+    Parameters
+    ----------
+    tiles : list of Path
+        Close pairs of all pairs of founder cohorts.
+    fams : dict
+        `planes.json`-ordered sample names come from ``cohorts/{cohort}/genotypes.fam``.
+    out : Path
+        `panel/unrelated.tsv`: `sample`, `cohort`, `unrelated` (yes or no), `relatives` (how many
+        founders are closer than the limit).
+    max_kinship : float
+        Pairs at or above it are relatives.
+
+    Raises
+    ------
+    UserError
+        Fewer than two samples are left.
+    """
+    from ..store import read_fam
+
+    rows = [(name, c) for c, fam in fams.items() for name in read_fam(fam)["sample"]]
+    samples = pd.DataFrame(rows, columns=["sample", "cohort"])
+    pairs = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    pairs = pairs[pairs.kinship.astype(np.float64) >= max_kinship]
+    index = {name: i for i, name in enumerate(samples["sample"])}
+    edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]
+    kept = unrelated_set(len(samples), edges)
+    if len(kept) < 2:
+        raise UserError(
+            f"results/panel/unrelated.tsv: only {len(kept)} of the {len(samples)} founder samples "
+            f"is no relative of another (kinship below embedding.max_kinship = {max_kinship}), but "
+            "PCA axes need two; raise it, or set it to 0 for axes from all founders."
+        )
+    degree = np.bincount(np.array(edges, np.int64).ravel(), minlength=len(samples))
+    write_table(
+        out,
+        samples.assign(
+            unrelated=np.where(np.isin(np.arange(len(samples)), kept), "yes", "no"),
+            relatives=degree,
+        ),
+    )
+    return {"founders": len(samples), "unrelated": len(kept), "pairs of relatives": len(edges)}
+
+
+def relatives_but_one(tiles: list[Path]) -> set[str]:
+    """Samples to leave out so that no duplicates or first-degree relatives are left.
+
+    Of every family a largest unrelated set stays; ties go to the sample whose name comes first.
+    No tiles: nobody.
+    """
+    if not tiles:
+        return set()
+    pairs = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    pairs = pairs[pairs.kinship.astype(np.float64) >= FIRST]
+    names = sorted({*pairs.sample_a, *pairs.sample_b})
+    index = {name: i for i, name in enumerate(names)}
+    edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]
+    kept = {names[i] for i in unrelated_set(len(names), edges)}
+    return set(names) - kept
+
+
+def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
+    """A maximum set of samples no two of which are joined by an edge.
+
+    Exact in every connected group of up to EXACT_GROUP samples; in larger ones a sample with the
+    fewest remaining relatives is taken again and again. Ties go to the sample that comes first.
+    """
+    neighbours: dict[int, set[int]] = {}
+    for a, b in edges:
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    kept = [i for i in range(n) if i not in neighbours]
+    waiting = set(neighbours)
+    while waiting:
+        group, frontier = set(), [min(waiting)]
+        while frontier:
+            node = frontier.pop()
+            if node not in group:
+                group.add(node)
+                frontier += neighbours[node] - group
+        waiting -= group
+        kept += (
+            _largest(frozenset(group), neighbours)
+            if len(group) <= EXACT_GROUP
+            else _greedy(group, neighbours)
+        )
+    return sorted(kept)
+
+
+def _greedy(group: set[int], neighbours: dict[int, set[int]]) -> list[int]:
+    left, kept = set(group), []
+    while left:
+        node = min(left, key=lambda i: (len(neighbours[i] & left), i))
+        kept.append(node)
+        left -= neighbours[node] | {node}
+    return kept
+
+
+def _largest(group: frozenset[int], neighbours: dict[int, set[int]]) -> list[int]:
+    """Branch on the node with most neighbours; nodes with one or none are always taken."""
+    taken: list[int] = []
+    while group:
+        degree = {i: len(neighbours[i] & group) for i in group}
+        easy = min((i for i in group if degree[i] <= 1), default=None)
+        if easy is not None:
+            taken.append(easy)
+            group = group - neighbours[easy] - {easy}
+            continue
+        node = min(group, key=lambda i: (-degree[i], i))
+        with_node = [node, *_largest(group - neighbours[node] - {node}, neighbours)]
+        without = _largest(group - {node}, neighbours)
+        return taken + (with_node if len(with_node) >= len(without) else without)
+    return taken

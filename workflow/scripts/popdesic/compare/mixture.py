@@ -1,0 +1,165 @@
+"""Mixture analysis: is a person's DNA part of a sample that holds several people's?
+
+A research tool, not casework: sites are taken as independent (LD makes every figure too strong),
+contributors as unrelated to each other and to the tested person (a contributor's relatives are
+included far too often), frequencies as the panel's, and error rates as one number for all sites.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from ..backend import Product, Terms
+
+#: Sites at which the reference (second block) has an allele that the mixture (first block) lacks,
+#: and jointly called sites: r & ~m (FastID mixture analysis; DESIGN section 5).
+MIXTURE = Terms(
+    ("absent", "called"),
+    (
+        Product(0, 1, "z", "u"),
+        Product(0, 1, "v", "z"),
+        Product(0, 1, "v", "e"),
+        Product(1, 1, "c", "c"),
+    ),
+)
+#: Most contributors that are tried where their number is not given.
+MOST_CONTRIBUTORS = 6
+#: log10 likelihood ratio from which a reference counts as included, and as excluded below minus it.
+DECISIVE = 4.0
+
+
+def detection(copies: np.ndarray, dropout: float, drop_in: float) -> np.ndarray:
+    """Probability that an allele shows with this many copies among the contributors.
+
+    ``1 - dropout**copies * (1 - drop_in)``: each copy may drop out by itself, and any allele may
+    drop in (a semi-continuous model; Curran, Gill and Bill 2005).
+    """
+    return 1 - dropout ** copies.astype(np.float64) * (1 - drop_in)
+
+
+def evidence_tables(
+    mixture: np.ndarray, af: np.ndarray, contributors: int, *, dropout: float, drop_in: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probability of what shows at each site, with and without a given reference.
+
+    Parameters
+    ----------
+    mixture : int8 array, (n_sites,)
+        0: only REF shows, 1: both, 2: only ALT, -1: not called.
+    af : float64 array, (n_sites,)
+    contributors : int
+        People in the mixture, the reference among them.
+
+    Returns
+    -------
+    with_reference : float64 array, (n_sites, 3)
+        log10 P(evidence | reference of genotype 0, 1, 2 and contributors - 1 unknown people);
+        0 where the mixture is not called.
+    unknown : float64 array, (n_sites,)
+        log10 P(evidence | as many unknown people).
+    """
+    p = np.clip(af, 5e-5, 1 - 5e-5)
+    called = mixture >= 0
+    ref_shows, alt_shows = mixture <= 1, mixture >= 1
+
+    def probability(known: int, n_unknown: int) -> np.ndarray:
+        """Over the number of ALT among the unknown people's alleles; known: None or a genotype."""
+        n = 2 * n_unknown
+        alt = np.arange(n + 1)
+        log_binomial = gammaln(n + 1) - gammaln(alt + 1) - gammaln(n - alt + 1)
+        weight = np.exp(log_binomial + xlogy(alt, p[:, None]) + xlogy(n - alt, 1 - p[:, None]))
+        total = n + (2 if known >= 0 else 0)
+        copies = alt + max(known, 0)
+        of_alt = detection(copies, dropout, drop_in)
+        of_ref = detection(total - copies, dropout, drop_in)
+        of_alt = np.where(alt_shows[:, None], of_alt, 1 - of_alt)
+        of_ref = np.where(ref_shows[:, None], of_ref, 1 - of_ref)
+        return (weight * of_alt * of_ref).sum(axis=1)
+
+    with np.errstate(divide="ignore"):
+        known = np.stack([np.log10(probability(g, contributors - 1)) for g in range(3)], axis=1)
+        unknown = np.log10(probability(-1, contributors))
+    return np.where(called[:, None], known, 0.0), np.where(called, unknown, 0.0)
+
+
+def count_contributors(
+    mixture: np.ndarray, af: np.ndarray, *, dropout: float, drop_in: float
+) -> int:
+    """The number of unknown people, 1 to MOST_CONTRIBUTORS, that makes the evidence likeliest."""
+    likelihoods = [
+        evidence_tables(mixture, af, n, dropout=dropout, drop_in=drop_in)[1].sum()
+        for n in range(1, MOST_CONTRIBUTORS + 1)
+    ]
+    return int(np.argmax(likelihoods)) + 1
+
+
+def likelihood_ratios(
+    mixture: np.ndarray,
+    references: np.ndarray,
+    af: np.ndarray,
+    contributors: int,
+    *,
+    dropout: float,
+    drop_in: float,
+) -> np.ndarray:
+    """log10 likelihood ratio of each reference being in the mixture.
+
+    P(evidence | reference + contributors - 1 unknown) / P(evidence | contributors unknown), over
+    jointly called sites.
+
+    Parameters
+    ----------
+    mixture : int8 array, (n_sites,)
+    references : int8 array, (n_references, n_sites)
+        Genotypes, -1 missing.
+
+    Returns
+    -------
+    float64 array, (n_references,)
+    """
+    known, unknown = evidence_tables(mixture, af, contributors, dropout=dropout, drop_in=drop_in)
+    gain = known - unknown[:, None]
+    sites = np.arange(len(af))
+    return np.array(
+        [np.where(row >= 0, gain[sites, np.maximum(row, 0)], 0.0).sum() for row in references]
+    )
+
+
+def log10_rmne(mixture: np.ndarray, af: np.ndarray, absent: int) -> float:
+    """Bound on the probability that a random person is not excluded (RMNE), as log10.
+
+    A random person has an allele that the mixture lacks with probability 1 - (1 - p)^2 where only
+    REF shows, 1 - p^2 where only ALT does. The probability of at most `absent` such sites is at
+    most min over t >= 0 of exp(t absent) prod (1 - q + q exp(-t)) (Chernoff), which is what is
+    returned: never too small a probability, if sites are independent.
+    """
+    p = np.clip(af, 5e-5, 1 - 5e-5)
+    lacks = np.select([mixture == 0, mixture == 2], [1 - (1 - p) ** 2, 1 - p**2], 0.0)
+    lacks = lacks[lacks > 0]
+    if absent >= lacks.sum():
+        return 0.0
+
+    def bound(t: float) -> float:
+        return float(t * absent + np.log1p(-lacks * -np.expm1(-t)).sum())
+
+    if absent == 0:
+        return float(np.log1p(-lacks).sum() / np.log(10))
+    low, high = 0.0, 1.0
+    while bound(high * 2) < bound(high) and high < 64:
+        high *= 2
+    high *= 2
+    for _ in range(80):  # the bound is convex in t
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        if bound(left) <= bound(right):
+            high = right
+        else:
+            low = left
+    return min(0.0, bound((low + high) / 2) / np.log(10))
+
+
+def verdict(log10_lr: float) -> str:
+    """Words for a likelihood ratio."""
+    if log10_lr >= DECISIVE:
+        return "included"
+    return "excluded" if log10_lr <= -DECISIVE else "undecided"

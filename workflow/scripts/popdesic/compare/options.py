@@ -1,0 +1,77 @@
+"""Options of the comparisons that a schema cannot check: light, since every plan reads them."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import UserError
+
+
+def parse_window(window: str) -> tuple[float, str]:
+    """Amount and unit (bp, sites or cM; kb becomes bp) of a window."""
+    text = str(window).strip()
+    for unit, factor in (("kb", 1000), ("bp", 1), ("sites", 1), ("cM", 1)):
+        if text.endswith(unit):
+            try:
+                amount = float(text.removesuffix(unit)) * factor
+            except ValueError:
+                break
+            if amount > 0:
+                return amount, "bp" if unit == "kb" else unit
+    raise UserError(
+        f"config/config.yaml: '{window}' is no window; write a number and bp, kb, sites or cM, for "
+        "example '250 kb'."
+    )
+
+
+def parse_pruning(values: list, key: str) -> tuple[float, str, int, float]:
+    """Window (amount, unit bp or sites), step in sites and r2 of a configuration's list.
+
+    Raises
+    ------
+    UserError
+        The three values are not what `plink2 --indep-pairwise` would take.
+    """
+    shown = f"config/config.yaml: {key} is {values}"
+    if len(values) != 3:
+        raise UserError(f"{shown}; give a window, a step in sites and an r2: [50 sites, 5, 0.2].")
+    amount, unit = parse_window(values[0])
+    step, r2 = values[1:]
+    if unit == "cM":
+        raise UserError(f"{shown}; a window of pruning is in sites, bp or kb.")
+    if not isinstance(step, int) or step < 1 or (unit == "bp" and step != 1):
+        raise UserError(
+            f"{shown}; the step is a whole number of sites of at least 1, and 1 where the window "
+            "is in bp or kb."
+        )
+    if isinstance(r2, str) or not 0 <= r2 < 1:
+        raise UserError(f"{shown}; r2 must be at least 0 and below 1.")
+    return amount, unit, step, float(r2)
+
+
+def parse_region(region: str) -> tuple[str, int, int] | None:
+    """Contig, first and last position of ``chrom:from-to``; None for ``auto``."""
+    if region == "auto":
+        return None
+    match = re.fullmatch(r"(.+):(\d+)-(\d+)", region)
+    if match is None:
+        raise UserError(
+            f"config/config.yaml: compare.ld.region is '{region}'; write chrom:from-to, for "
+            "example 2:1000000-2000000, or auto."
+        )
+    return match[1], int(match[2]), int(match[3])
+
+
+def check_options(config: dict) -> None:
+    """Raise a `UserError` where windows, pruning or region of a configuration cannot be read."""
+    ld = config["compare"]["ld"]
+    _, unit = parse_window(ld["window"])
+    if unit == "cM" and not ld["map"]:
+        raise UserError(
+            f"config/config.yaml: compare.ld.window is '{ld['window']}', but compare.ld.map names "
+            "no genetic map; name one or give the window in bp, kb or sites."
+        )
+    parse_pruning(ld["prune"], "compare.ld.prune")
+    parse_region(ld["region"])
+    if config["panel"]["ld_prune"]:
+        parse_pruning(config["panel"]["ld_prune"], "panel.ld_prune")

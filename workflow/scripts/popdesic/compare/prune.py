@@ -1,0 +1,168 @@
+"""LD pruning with the semantics of `plink2 --indep-pairwise` (PLINK 1.x order of comparisons)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..backend import Backend, Planes, select_backend
+from ..backend.compare_cpu import prune
+from ..genotypes import MISSING, unpack_bed
+from ..qc import chunks
+from ..results import read_table
+from ..store import atomic_path, open_bed, read_bim
+from .ld import BLOCK_SITES, r2_block, site_planes
+from .options import parse_pruning
+
+
+def prune_windows(
+    contig: np.ndarray, pos: np.ndarray, amount: float, unit: str, step: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """First and end of each window of sites, contig after contig.
+
+    Windows of sites move by `step`; windows of bp move on until their end takes in a further site.
+    Each contig's last window is the first that reaches its end.
+
+    Returns
+    -------
+    start, stop : int64 arrays, (n_windows,)
+    """
+    starts, stops = [], []
+    bounds = np.flatnonzero(np.diff(contig, prepend=-1, append=-1))
+    for first, last in itertools.pairwise(bounds):
+        start = int(first)
+        if unit == "sites":
+            while True:
+                stop = min(start + int(amount), last)
+                starts.append(start)
+                stops.append(stop)
+                if stop == last:
+                    break
+                start += step
+            continue
+        here = pos[first:last]
+        while True:
+            stop = first + int(np.searchsorted(here, pos[start] + amount, "right"))
+            starts.append(start)
+            stops.append(stop)
+            if stop >= last:
+                break
+            start = max(start + 1, first + int(np.searchsorted(here, pos[stop] - amount, "left")))
+    return np.array(starts, np.int64), np.array(stops, np.int64)
+
+
+def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: Backend):
+    """Which sites LD pruning removes.
+
+    Within each window every two sites not yet removed are compared, each pair once; where
+    r2 > threshold, the site with the commoner major allele goes (the rarer minor one), of equals
+    the later one, and the comparison moves on to the next first site; this repeats until a pass
+    removes nothing. Sites that do not vary are removed first. That is the order of PLINK 1.9 and
+    of PLINK 2 up to 2023 (``--indep-order 1`` since).
+
+    Parameters
+    ----------
+    genotypes : int8 array, (n_sites, n_samples)
+        Of founders, -1 missing.
+    sites : DataFrame
+        `chrom`, `pos`; contigs in runs, positions rising.
+    pruning : tuple
+        From `parse_pruning`.
+
+    Returns
+    -------
+    bool array, (n_sites,)
+    """
+    amount, unit, step, threshold = pruning
+    planes = site_planes(genotypes)
+    n = len(genotypes)
+    called = (genotypes >= 0).sum(axis=1)
+    alt = np.where(genotypes > 0, genotypes, 0).sum(axis=1, dtype=np.int64)
+    with np.errstate(invalid="ignore"):
+        af = alt / (2 * called)
+    squares = np.where(genotypes > 0, genotypes.astype(np.int64) ** 2, 0).sum(axis=1)
+    removed = called * squares - alt * alt <= 0
+    _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
+    start, stop = prune_windows(contig, sites.pos.to_numpy(np.int64), amount, unit, step)
+    width = max(1, int((stop - start).max()) - 1)
+    correlated = np.zeros((n, width), bool)
+    for row0, row1 in chunks(n, BLOCK_SITES):
+        a = Planes(planes.words[row0:row1], planes.n_sites)
+        end = min(n, row1 + width)
+        above = np.zeros((row1 - row0, end - row0), bool)
+        for column0 in range(row0, end, BLOCK_SITES):
+            column1 = min(end, column0 + BLOCK_SITES)
+            if column0 == row0:
+                column1 = row1
+            b = None if column0 == row0 else Planes(planes.words[column0:column1], planes.n_sites)
+            with np.errstate(invalid="ignore"):
+                above[:, column0 - row0 : column1 - row0] = r2_block(a, b, backend) > threshold
+        for i in range(row1 - row0):
+            part = above[i, i + 1 : i + 1 + width]
+            correlated[row0 + i, : len(part)] = part
+    removed = np.ascontiguousarray(removed)
+    prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
+    return removed
+
+
+def prune_founders(
+    sites: pd.DataFrame, genotypes: dict[str, tuple[Path, Path]], values: list, threads: int = 1
+) -> np.ndarray:
+    """Which sites of a panel in the making LD pruning removes: bool (n_sites,).
+
+    Parameters
+    ----------
+    sites : DataFrame
+        `chrom`, `pos`, `ref`, `alt` in genome order.
+    genotypes : dict
+        By founder cohort the stem of its raw genotypes, and the sample table that says whom to
+        keep.
+    values : list
+        `panel.ld_prune`.
+    """
+    from ..encode import match_sites
+
+    pruning = parse_pruning(values, "panel.ld_prune")
+    removed = np.zeros(len(sites), bool)
+    found = []
+    for cohort in sorted(genotypes):
+        raw, samples = genotypes[cohort]
+        table = read_table(samples)
+        row, swapped, _ = match_sites(read_bim(raw), sites)
+        keep = np.flatnonzero(table.keep.to_numpy() == "yes")
+        found.append((open_bed(raw), len(table), keep, row, swapped))
+    backend = select_backend("cpu", threads)
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        parts = []
+        for bed, n, keep, row, swapped in found:
+            rows, turned = row[first:last], swapped[first:last]
+            part = unpack_bed(np.ascontiguousarray(bed[np.maximum(rows, 0)]), n)[:, keep]
+            part[rows < 0] = MISSING
+            part[turned] = np.where(part[turned] == MISSING, MISSING, 2 - part[turned])
+            parts.append(part)
+        here = sites.iloc[first:last].reset_index(drop=True)
+        removed[first:last] = pruned(np.concatenate(parts, axis=1), here, pruning, backend)
+    return removed
+
+
+def contig_runs(chrom: np.ndarray) -> list[tuple[int, int]]:
+    """First and end row of each contig of the panel."""
+    bounds = [0, *(np.flatnonzero(chrom[1:] != chrom[:-1]) + 1).tolist(), len(chrom)]
+    return list(itertools.pairwise(bounds))
+
+
+def write_lists(sites: pd.DataFrame, removed: np.ndarray, kept_out: Path, removed_out: Path):
+    """`prune.in` and `prune.out`: one site a line as chrom:pos:ref:alt, in panel order.
+
+    Identifiers of files can repeat or be '.', this one cannot.
+    """
+    names = [
+        f"{chrom}:{pos}:{ref}:{alt}\n"
+        for chrom, pos, ref, alt in zip(sites.chrom, sites.pos, sites.ref, sites.alt, strict=True)
+    ]
+    for path, flags in ((kept_out, ~removed), (removed_out, removed)):
+        with atomic_path(path) as temporary:
+            temporary.write_text("".join(n for n, f in zip(names, flags, strict=True) if f))

@@ -1,0 +1,186 @@
+"""Query modes: profiles searched in all cohorts, and mixtures held against every sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..backend import Backend, Planes
+from ..distance import require_one_panel
+from ..encode import encode_cohort, load_planes
+from ..errors import UserError
+from ..ingest import ingest_cohort
+from ..panel import load_panel
+from ..results import write_table
+from ..store import read_fam
+from . import identity, mixture
+
+QUERY_COLUMNS = ["query", "rank", "match", "match_cohort", "called", "mismatches"]
+QUERY_COLUMNS += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
+MIXTURE_COLUMNS = ["mixture", "rank", "reference", "reference_cohort", "contributors", "called"]
+MIXTURE_COLUMNS += ["absent", "absent_share", "log10_lr", "log10_rmne", "random_inclusions"]
+MIXTURE_COLUMNS += ["verdict"]
+
+
+def place_profiles(
+    source: Path, panel: Path, out: Path, *, haploid: str, threads: int = 1
+) -> dict[str, int]:
+    """Decode a file of profiles and place it on the panel, as a cohort would be, all samples kept.
+
+    Raises
+    ------
+    UserError
+        As for a cohort: no biallelic SNP, no site of the panel, a profile without a called site.
+    """
+    ingest_cohort(source, out / "raw", haploid=haploid, threads=threads)
+    names = read_fam(out / "raw")["sample"]
+    write_table(out / "samples.tsv", pd.DataFrame({"sample": names, "keep": "yes"}))
+    return encode_cohort(
+        out / "raw",
+        out / "samples.tsv",
+        panel,
+        out,
+        impute="none",
+        cohort=source.name,
+        threads=threads,
+    )
+
+
+class _Database:
+    """All cohorts' planes, mapped one after the other."""
+
+    def __init__(self, profiles: Path, cohorts: list[Path]):
+        self.planes, self.about = load_planes(profiles)
+        self.parts: list[tuple[Planes, dict]] = []
+        for folder in cohorts:
+            planes, about = load_planes(folder)
+            require_one_panel(profiles, self.about, folder, about)
+            # Imputed genotypes are no evidence: masked wherever a mask is stored.
+            self.parts.append((planes, about))
+        self.starts = np.cumsum([0, *(planes.n_samples for planes, _ in self.parts)])
+
+    def locate(self, index: int) -> tuple[str, str, np.ndarray]:
+        """Name, cohort and genotypes (1, n_sites) of a sample of the database."""
+        part = int(np.searchsorted(self.starts, index, "right")) - 1
+        planes, about = self.parts[part]
+        row = index - self.starts[part]
+        genotypes = identity.genotypes_of(planes, np.array([row]))
+        return about["samples"][row], about["cohort"], genotypes
+
+    def require_matches(self, best: identity.TopMatches, min_called: int, what: str) -> None:
+        """Raise where a profile shares too few called sites with everybody."""
+        for name, index in zip(self.about["samples"], best.index, strict=True):
+            if index[0] < 0:
+                raise UserError(
+                    f"{self.about['cohort']}: {what} '{name}' has fewer than "
+                    f"distance.min_called = {min_called} sites that are called jointly with any of "
+                    f"the {self.starts[-1]} samples; type it at more of the panel's sites or lower "
+                    "distance.min_called."
+                )
+
+
+def search_queries(
+    profiles: Path,
+    cohorts: list[Path],
+    panel: Path,
+    out: Path,
+    backend: Backend,
+    *,
+    top: int,
+    min_called: int,
+    max_mismatch: float,
+    error_rate: float,
+) -> pd.DataFrame:
+    """The best matches of each query profile among all cohorts.
+
+    Parameters
+    ----------
+    profiles : Path
+        Folder of `place_profiles`.
+    cohorts : list of Path
+        Folders of `planes.npy`, in sample order.
+    out : Path
+        `compare/identity.query.tsv`, `top` rows a query, best first.
+
+    Raises
+    ------
+    UserError
+        Another panel, or a query without enough jointly called sites with anybody.
+    """
+    database = _Database(profiles, cohorts)
+    af = load_panel(panel)[0].af.to_numpy()
+    best = identity.TopMatches(database.planes.n_samples, top)
+    for (planes, _), start in zip(database.parts, database.starts, strict=False):
+        found = identity.search(database.planes, planes, backend, k=top, min_called=min_called)
+        best.merge(found, int(start))
+    database.require_matches(best, min_called, "query")
+    rows = []
+    for query, rank in np.argwhere(best.index >= 0):
+        name, cohort, genotypes = database.locate(int(best.index[query, rank]))
+        own = identity.genotypes_of(database.planes, np.array([query]))
+        rmp, ratio = identity.match_statistics(own, genotypes, af, error_rate)
+        mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
+        share = mismatches / called
+        verdict = "same" if share <= max_mismatch else "different"
+        row = (database.about["samples"][query], rank + 1, name, cohort, called, mismatches)
+        rows.append((*row, share, rmp[0], ratio[0], verdict))
+    table = pd.DataFrame(rows, columns=QUERY_COLUMNS)
+    write_table(out, table)
+    return table
+
+
+def search_mixtures(
+    profiles: Path,
+    cohorts: list[Path],
+    panel: Path,
+    out: Path,
+    backend: Backend,
+    *,
+    top: int,
+    min_called: int,
+    contributors: int | str,
+    dropout: float,
+    drop_in: float,
+) -> pd.DataFrame:
+    """Who of all cohorts may be in each mixture: the references with fewest absent alleles.
+
+    Parameters
+    ----------
+    contributors : int or ``auto``
+        People in each mixture.
+    out : Path
+        `compare/mixture.query.tsv`, `top` rows a mixture.
+    """
+    database = _Database(profiles, cohorts)
+    af = load_panel(panel)[0].af.to_numpy()
+    best = identity.TopMatches(database.planes.n_samples, top)
+    for (planes, _), start in zip(database.parts, database.starts, strict=False):
+        for first in range(0, planes.n_samples, identity.BLOCK_PROFILES):
+            words = planes.words[first : first + identity.BLOCK_PROFILES]
+            block = Planes(words, planes.n_sites)
+            absent, called = backend.bitgemm(database.planes, block, mixture.MIXTURE)
+            best.add(int(start) + first, absent, called, min_called)
+    database.require_matches(best, min_called, "mixture")
+    errors = {"dropout": dropout, "drop_in": drop_in}
+    rows = []
+    for number, name in enumerate(database.about["samples"]):
+        shows = identity.genotypes_of(database.planes, np.array([number]))[0]
+        people = (
+            mixture.count_contributors(shows, af, **errors)
+            if contributors == "auto"
+            else contributors
+        )
+        for rank in np.flatnonzero(best.index[number] >= 0):
+            reference, cohort, genotypes = database.locate(int(best.index[number, rank]))
+            ratio = mixture.likelihood_ratios(shows, genotypes, af, people, **errors)[0]
+            absent, called = int(best.mismatches[number, rank]), int(best.called[number, rank])
+            jointly = np.where(genotypes[0] >= 0, shows, -1)
+            rmne = mixture.log10_rmne(jointly, af, absent)
+            row = (name, rank + 1, reference, cohort, people, called, absent, absent / called)
+            expected = int(database.starts[-1]) * 10.0**rmne
+            rows.append((*row, ratio, rmne, expected, mixture.verdict(ratio)))
+    table = pd.DataFrame(rows, columns=MIXTURE_COLUMNS)
+    write_table(out, table)
+    return table

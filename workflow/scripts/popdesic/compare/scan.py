@@ -1,0 +1,230 @@
+"""The LD stage: pairs in LD, decay with distance, one region whole, pruned lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..backend import Backend, Planes
+from ..errors import UserError
+from ..panel import load_panel
+from ..results import open_text, read_table, write_npz, write_table
+from ..store import read_fam
+from .disequilibrium import (
+    disequilibrium,
+    haplotype_frequencies,
+    haplotype_pair_frequencies,
+    read_haplotypes,
+    tables_of,
+)
+from .ld import (
+    Decay,
+    correlated_pairs,
+    founder_genotypes,
+    r2_block,
+    site_planes,
+    window_ends,
+)
+from .options import parse_pruning, parse_region
+from .prune import contig_runs, pruned, write_lists
+
+COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
+#: Sites of the region that is drawn where none is named, and most sites of one that is.
+REGION_SITES, MOST_REGION_SITES = 150, 2000
+
+HOW = {
+    "em": "r2 is the squared correlation of genotypes; D and D' from haplotype frequencies by EM",
+    "phased": "r2, D and D' from phased haplotypes",
+}
+
+
+@dataclass(frozen=True)
+class LdOptions:
+    """Configuration keys `compare.ld.*`; `pruning` is `compare.ld.prune`."""
+
+    window: str
+    min_r2: float
+    phase: str
+    map: str | None
+    region: str
+    prune: list
+
+
+def measure_ld(
+    prefixes: list[Path],
+    sources: list[Path],
+    panel: Path,
+    unrelated: Path | None,
+    out: dict[str, Path],
+    backend: Backend,
+    options: LdOptions,
+) -> dict[str, int]:
+    """LD between the panel's sites, over the founders (the unrelated ones where a table says who).
+
+    Contig after contig, so that memory is bounded by the largest one.
+
+    Parameters
+    ----------
+    prefixes, sources : list of Path
+        Of the founder cohorts: stems of the genotypes on the panel, and the cohorts' own files,
+        which are read for phase alone (``compare.ld.phase: phased``).
+    out : dict
+        ``pairs`` (.tsv.gz), ``decay`` (.tsv), ``region`` (.npz: chrom, pos, r2), ``kept`` and
+        ``removed`` (site lists of pruning).
+
+    Returns
+    -------
+    dict
+        Counts.
+
+    Raises
+    ------
+    UserError
+        A window, region or map that cannot be used; genotypes without phase.
+    """
+    sites, digest = load_panel(panel)
+    pruning = parse_pruning(options.prune, "compare.ld.prune")
+    cm = read_map(Path(options.map), sites) if options.map else None
+    keep = None
+    if unrelated is not None:
+        table = read_table(unrelated)
+        keep = set(table["sample"][table.unrelated == "yes"])
+    phased = None
+    if options.phase == "phased":
+        names = [read_fam(prefix)["sample"] for prefix in prefixes]
+        phased = np.concatenate(
+            [
+                read_haplotypes(source, sites, [n for n in here if keep is None or n in keep])
+                for source, here in zip(sources, names, strict=True)
+            ],
+            axis=1,
+        )
+    decay, removed, pairs = Decay(), np.zeros(len(sites), bool), []
+    with open_text(out["pairs"]) as file:
+        file.write(f"# panel {digest}; {HOW[options.phase]}; founders\n")
+        file.write("\t".join(COLUMNS) + "\n")
+        for first, last in contig_runs(sites.chrom.to_numpy()):
+            rows = np.arange(first, last)
+            here = sites.iloc[first:last].reset_index(drop=True)
+            genotypes = founder_genotypes(prefixes, keep, rows)
+            removed[rows] = pruned(genotypes, here, pruning, backend)
+            planes = site_planes(genotypes if phased is None else phased[rows])
+            ends = window_ends(here, options.window, None if cm is None else cm[rows])
+            pos = here.pos.to_numpy()
+            i, j, r2 = correlated_pairs(
+                planes,
+                ends,
+                backend,
+                options.min_r2,
+                lambda a, b, r2, pos=pos: decay.add(pos[b] - pos[a], r2),
+            )
+            _write_pairs(file, here, planes, i, j, r2, phased is not None, backend)
+            pairs.append((first + i, first + j))
+    write_table(out["decay"], decay.table())
+    write_lists(sites, removed, out["kept"], out["removed"])
+    i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    region = choose_region(sites, options.region, i, j)
+    genotypes = founder_genotypes(prefixes, keep, region)
+    whole = r2_block(site_planes(genotypes if phased is None else phased[region]), None, backend)
+    write_npz(
+        out["region"],
+        chrom=np.array(sites.chrom.iloc[region[0]]),
+        pos=sites.pos.to_numpy(np.int64)[region],
+        r2=whole.astype(np.float32),
+    )
+    return {
+        "sites": len(sites),
+        "samples": genotypes.shape[1],
+        f"pairs with r2 of at least {options.min_r2}": len(i),
+        "pairs within the window": int(decay.pairs.sum()),
+        "sites left by pruning": int((~removed).sum()),
+    }
+
+
+def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -> None:
+    tables = tables_of(planes, i, j, getattr(backend, "threads", 1))
+    frequency = haplotype_pair_frequencies(tables) if phased else haplotype_frequencies(tables)
+    d, d_prime = disequilibrium(frequency)
+    pos, names = sites.pos.to_numpy(), sites.id.to_numpy()
+    called = tables.sum(axis=(1, 2))
+    file.writelines(
+        f"{chrom}\t{pos_a}\t{id_a}\t{pos_b}\t{id_b}\t{pos_b - pos_a}\t{n}\t"
+        f"{r:.6g}\t{x:.6g}\t{y:.6g}\n"
+        for chrom, pos_a, id_a, pos_b, id_b, n, r, x, y in zip(
+            sites.chrom.to_numpy()[i],
+            *(pos[i], names[i], pos[j], names[j]),
+            *(called, r2, d, d_prime),
+            strict=True,
+        )
+    )
+
+
+def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Rows of the sites of a region.
+
+    `region` is ``chrom:from-to``, or ``auto``: the run of REGION_SITES sites of one contig that
+    holds most of the pairs in LD, the first of several.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, or holds fewer than 2 or more than MOST_REGION_SITES sites.
+    """
+    bounds = parse_region(region)
+    if bounds is not None:
+        chrom, low, high = bounds
+        pos = sites.pos.to_numpy()
+        rows = np.flatnonzero((sites.chrom == chrom).to_numpy() & (pos >= low) & (pos <= high))
+        if not 2 <= len(rows) <= MOST_REGION_SITES:
+            raise UserError(
+                f"config/config.yaml: compare.ld.region {region} holds {len(rows)} sites of the "
+                f"panel; choose one with 2 to {MOST_REGION_SITES}."
+            )
+        return rows
+    near = j - i < REGION_SITES
+    starts = np.zeros(len(sites) + 1, np.int64)
+    np.add.at(starts, np.maximum(j[near] - REGION_SITES + 1, 0), 1)
+    np.add.at(starts, i[near] + 1, -1)
+    held = np.cumsum(starts)[:-1]
+    best, most = (0, min(REGION_SITES, len(sites))), -1
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        room = max(1, last - first - REGION_SITES + 1)
+        at = first + int(np.argmax(held[first : first + room]))
+        if held[at] > most:
+            best, most = (at, min(at + REGION_SITES, last)), held[at]
+    return np.arange(*best)
+
+
+def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
+    """Genetic positions of the sites, in cM, interpolated within a map: float64 (n_sites,).
+
+    The map is a table with the columns `chrom`, `pos` (bp) and `cm`. Sites beyond its ends take
+    the value of the end.
+
+    Raises
+    ------
+    UserError
+        The file is missing, lacks a column or a contig, or its values do not rise.
+    """
+    try:
+        table = pd.read_csv(path, sep=r"\s+", dtype={"chrom": str})
+    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as reason:
+        raise UserError(f"{path}: the genetic map cannot be read ({reason}).") from None
+    if not {"chrom", "pos", "cm"} <= set(table.columns):
+        raise UserError(
+            f"{path}, row 1: a genetic map has the columns chrom, pos and cm; found: "
+            f"{', '.join(map(str, table.columns))}."
+        )
+    cm = np.empty(len(sites))
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        name = sites.chrom.iloc[first]
+        part = table[table.chrom == name]
+        if part.empty:
+            raise UserError(f"{path}: contig '{name}' of the panel is not in the genetic map.")
+        if (part.pos.diff() < 0).any() or (part.cm.diff() < 0).any():
+            raise UserError(f"{path}: pos and cm of contig '{name}' must not fall; sort the map.")
+        cm[first:last] = np.interp(sites.pos.iloc[first:last], part.pos, part.cm)
+    return cm

@@ -1,0 +1,51 @@
+"""What the report says of the comparisons: relatives, identical samples, contamination, LD."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..inline import FigureText, describe_figure
+from ..results import read_table
+from ..words import number
+
+#: Rows of each table of the page; the files have all.
+MOST_ROWS = 20
+_FIGURES = (
+    ("kinship", "kinship", "Kinship of close pairs"),
+    ("ld_decay", "ld", "Decay of LD"),
+    ("ld_region", "ld", "LD of a region"),
+)
+
+
+def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
+    """Tables and figures of the analyses that were run, None where there are none.
+
+    Returns
+    -------
+    dict
+        ``kinship``, ``identity`` and ``mixture``: rows (at most MOST_ROWS) and their number in
+        all, or None; ``figures``: list of FigureText.
+    """
+    section: dict[str, Any] = {"kinship": None, "identity": None, "mixture": None}
+    for name in section:
+        path = results / "compare" / f"{name}.tsv"
+        if name not in analyses or not path.exists():
+            continue
+        table = read_table(path)
+        if name == "identity":
+            table = table[table.verdict == "same"]
+        rows = table.head(MOST_ROWS).to_dict("records")
+        section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
+    texts: list[FigureText] = []
+    for name, analysis, title in _FIGURES:
+        if analysis in analyses and (figures / f"{name}.svg").exists():
+            texts.append(describe_figure(figures, name, name, title, _sizes(name, section)))
+    section["figures"] = texts
+    return section if texts or any(section[name] for name in ("kinship", "identity")) else None
+
+
+def _sizes(name: str, section: dict) -> str:
+    if name == "kinship" and section["kinship"]:
+        return f"{number(section['kinship']['n'])} pairs."
+    return "Founders, unrelated ones where embedding.max_kinship asks for them."

@@ -1,0 +1,23 @@
+"""Query profiles or mixtures against the samples of all cohorts."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.compare.queries import search_mixtures, search_queries
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    kind = snakemake.wildcards.kind
+    search = {"identity": search_queries, "mixture": search_mixtures}[kind]
+    table = search(
+        Path(snakemake.input.profiles[0]).parent,
+        [Path(planes).parent for planes in snakemake.input.planes],
+        Path(snakemake.input.panel),
+        Path(snakemake.output[0]),
+        backend,
+        min_called=snakemake.params.min_called,
+        **snakemake.params[kind],
+    )
+    log.info("verdicts: %s", table.verdict.value_counts().to_dict())
