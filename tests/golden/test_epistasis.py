@@ -80,14 +80,6 @@ def test_alpha_and_beta_are_those_of_bitepi(mice):
                 assert measure(real.table(*names)) == pytest.approx(value, abs=2e-6)
 
 
-def test_black_coat_triples_of_the_whole_panel(shared_data):
-    folder = shared_data / "mice1814"
-    chosen = set((folder / "ref_BitEpi_black_triples_panel.snps.txt").read_text().split())
-    real = Real(folder / "hs_mice.vcf.gz", folder / "samples.tsv", chosen)
-    assert all(real.contigs(hit) == {"2", "4"} for hit in real.hits(2, 20))
-    assert real.contigs(real.hits(3, 1)[0]) == {"2", "4", "7"}
-
-
 def test_planted_models_are_found(shared_data):
     folder = shared_data / "gametes"
     real = Real(
