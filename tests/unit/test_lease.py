@@ -60,6 +60,13 @@ def test_a_killed_process_gives_its_device_back(tmp_path, hold):
     assert second.stdout.readline() == "0\n"
 
 
+def test_a_process_keeps_the_device_that_it_has(tmp_path):
+    """In every folder of locks, and whatever it has leased in another."""
+    for folder in (tmp_path / "a", tmp_path / "b", tmp_path / "a"):
+        assert lease_device(2, folder=folder, environment={}) == 0
+    assert len(list(tmp_path.glob("*/*.lock"))) == 2
+
+
 def test_a_scheduler_has_the_last_word(tmp_path):
     granted = {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "2"}
     for _ in range(2):

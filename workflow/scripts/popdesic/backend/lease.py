@@ -24,7 +24,7 @@ SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 POLL_SECONDS = 1.0
 
 #: Open lock files: closing one would give the device back.
-_held: dict[int, object] = {}
+_held: dict[Path, int] = {}
 
 
 def lock_folder() -> Path:
@@ -75,7 +75,7 @@ def lease_device(
     started, told = time.monotonic(), False
     while True:
         for index, name in enumerate(names):
-            if _take(folder / f"{name.replace('/', '_')}.lock", index):
+            if _take(folder / f"{name.replace('/', '_')}.lock"):
                 log.info("device %s, leased among %d", name, count)
                 return index
         if time.monotonic() - started >= patience:
@@ -89,9 +89,9 @@ def lease_device(
         time.sleep(POLL_SECONDS)
 
 
-def _take(path: Path, index: int) -> bool:
+def _take(path: Path) -> bool:
     """Whether the lock is ours: nobody held it, or this process does already."""
-    if index in _held:
+    if path in _held:
         return True
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -105,5 +105,5 @@ def _take(path: Path, index: int) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         return False
-    _held[index] = descriptor
+    _held[path] = descriptor
     return True
