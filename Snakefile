@@ -28,6 +28,8 @@ include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/export.smk"
+include: "workflow/rules/reorder.smk"
+include: "workflow/rules/epistasis.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -43,6 +45,8 @@ localrules:
     embedding,
     compare,
     export,
+    reorder,
+    epistasis,
     report,
 
 
@@ -56,4 +60,5 @@ rule all:
         rules.embedding.input,
         rules.compare.input,
         rules.export.input,
+        rules.epistasis.input,
         rules.report.input,

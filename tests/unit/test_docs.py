@@ -39,7 +39,11 @@ def test_example_config_spells_out_the_defaults():
     written = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
     defaults = load_config({})
     # What the example shows although a study that does not ask for it pays nothing.
-    shown = {"impute": {"evaluate": 0}, "export": {"formats": []}}
+    shown = {
+        "impute": {"evaluate": 0},
+        "export": {"formats": []},
+        "epistasis": {"order": [], "restrict": ""},
+    }
     for block in written.keys() - {"report"}:
         found = written[block]
         assert (found | shown[block] if block in shown else found) == defaults[block], block

@@ -141,6 +141,83 @@ class Planes:
         return Planes(self.words[:, :2], self.n_sites)
 
 
+@dataclass(frozen=True)
+class OneHot:
+    """Stored genotypes of all scanned sites in one phenotype class, one bit a sample.
+
+    Attributes
+    ----------
+    words : uint64 array, (n_sites, n_states, n_words)
+        Variant-major, little-endian bits, zero from bit `n_samples` on. State 0 holds the samples
+        with the site's rarest genotype, state 1 those with the second rarest, both ranked over
+        all classes together; state 2, present for every site if any genotype of the scan is
+        missing, those whose genotype is missing. Carriers of the third genotype are not stored:
+        their counts follow from margins (DESIGN section 8).
+    n_samples : int
+        Samples of this class; ``n_words >= ceil(n_samples / 64)``.
+    """
+
+    words: np.ndarray
+    n_samples: int
+
+
+@dataclass(frozen=True)
+class ScanData:
+    """What a scan of pairs or triples reads.
+
+    The cost of a contingency table is an exact integer, the lower the better:
+    ``sum over cells (total[n0 + n1] - part[n0] - part[n1])`` minus the same expression of the one
+    cell that holds all samples called at every site of the pair or triple. n0 and n1 count the
+    controls and cases of a cell. K2: total = lnGamma(n + 2), part = lnGamma(n + 1); mutual
+    information: total = part = n ln n, which gives -N times the information in nats. The
+    subtraction makes pairs with different missingness comparable; without missing genotypes it is
+    a constant.
+
+    Attributes
+    ----------
+    classes : tuple of two OneHot
+        Controls, then cases; the same sites, the same number of states.
+    total, part : int64 arrays, (n_samples + 1,)
+        Natural logarithms scaled by a power of two (`popdesic.scores.score_tables`); n_samples
+        counts both classes.
+    rank : int32 array, (n_sites,)
+        Index of each site in panel order. Sites are ordered by the number of samples in their
+        stored states, fewest first, so the smallest index of a triple has the least to compact.
+    allowed : uint64 array, (n_sites, ceil(n_sites / 64)), or None
+        Bit j of row i: sites i and j may be partners (symmetric); None permits all.
+    """
+
+    classes: tuple[OneHot, OneHot]
+    total: np.ndarray
+    part: np.ndarray
+    rank: np.ndarray
+    allowed: np.ndarray | None = None
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.rank)
+
+    @property
+    def n_samples(self) -> int:
+        return self.classes[0].n_samples + self.classes[1].n_samples
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The best pairs or triples of a scan, best first.
+
+    Attributes
+    ----------
+    cost : int64 array, (k,)
+    sites : int32 array, (k, order)
+        Indices into the scanned sites, ascending in a row. Rows are ordered by cost, then by the
+        row's panel ranks in ascending order: the same list from every backend.
+    """
+
+    cost: np.ndarray
+    sites: np.ndarray
+
+
 def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
     """uint64 zeros that start on a 64-byte boundary: a vector register never spans two lines."""
     size = int(np.prod(shape)) * 8
@@ -291,5 +368,29 @@ class Backend(Protocol):
 
         `closure_panel`, except for a matrix that exceeds the device: its floats may then differ
         in the last places.
+        """
+        ...
+
+    def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
+        """The best `top` pairs x < y with x in `first` and `allowed` partners.
+
+        Parameters
+        ----------
+        data : ScanData
+        first : range
+            The smallest site index of the pairs: a unit of work.
+        top : int
+            How many to keep, at least 1.
+        cutoff : int, optional
+            The caller needs no pair whose cost is above it (equal ones it does need).
+        """
+        ...
+
+    def scan_triples(
+        self, data: ScanData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        """The best `top` triples x < y < z, x in `first`, all three pairs allowed.
+
+        Parameters as in `scan_pairs`.
         """
         ...

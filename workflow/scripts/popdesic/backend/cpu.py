@@ -7,8 +7,18 @@ import functools
 import numpy as np
 from llvmlite import binding
 
-from . import bitgemm_cpu, minplus_cpu
-from .base import PLANE_BITS, Bounds, Planes, Terms, aligned_zeros, closure_panel, infinity
+from . import bitgemm_cpu, epistasis_cpu, minplus_cpu
+from .base import (
+    PLANE_BITS,
+    Bounds,
+    Hits,
+    Planes,
+    ScanData,
+    Terms,
+    aligned_zeros,
+    closure_panel,
+    infinity,
+)
 from .threads import run_tasks, usable_cpus
 
 
@@ -141,6 +151,14 @@ class CpuBackend:
     def close_block(self, w: np.ndarray) -> None:
         minplus_cpu.mirror_upper(w)
         minplus_cpu.floyd_warshall(w)
+
+    def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
+        return epistasis_cpu.scan_pairs(data, first, top, cutoff, threads=self.threads)
+
+    def scan_triples(
+        self, data: ScanData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        return epistasis_cpu.scan_triples(data, first, top, cutoff, threads=self.threads)
 
 
 def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) -> np.ndarray:

@@ -1,0 +1,102 @@
+"""Slow, obvious versions of the epistasis scans: the oracles of their tests."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from popdesic.backend import Hits, OneHot, ScanData
+
+
+def random_scan(
+    rng: np.random.Generator,
+    n_sites: int,
+    n_samples: tuple[int, int],
+    *,
+    missing: float = 0.0,
+    frequencies: tuple[float, float, float] | None = None,
+    tables: tuple[np.ndarray, np.ndarray],
+) -> tuple[ScanData, np.ndarray, np.ndarray]:
+    """Random scan data, its states int8 (n_sites, n_samples) and the cases, bool (n_samples).
+
+    States: 0 and 1 stored, 2 missing, 3 the genotype that is not stored.
+    """
+    cases = np.arange(sum(n_samples)) >= n_samples[0]
+    states = np.empty((n_sites, sum(n_samples)), np.int8)
+    for row in states:
+        p = np.sort(rng.dirichlet((1, 1, 1))) if frequencies is None else frequencies
+        row[:] = rng.choice([0, 1, 3], size=len(row), p=p)
+        row[rng.random(len(row)) < missing] = 2
+    stored = (states != 3).sum(axis=1)
+    order = np.argsort(stored, kind="stable")
+    states = states[order]
+    return make_scan(states, cases, order.astype(np.int32), *tables), states, cases
+
+
+def make_scan(states, cases, rank, total, part, allowed=None) -> ScanData:
+    """Scan data of states (0, 1 stored; 2 missing; 3 not stored), plane by plane."""
+    kinds = [0, 1, 2] if (states == 2).any() else [0, 1]
+
+    def planes(chosen):
+        n = int(chosen.sum())
+        words = np.zeros((len(states), len(kinds), -(-n // 64) * 8), np.uint8)
+        for k, kind in enumerate(kinds):
+            bits = np.packbits(states[:, chosen] == kind, axis=1, bitorder="little")
+            words[:, k, : bits.shape[1]] = bits
+        return OneHot(words.view(np.uint64), n)
+
+    return ScanData((planes(~cases), planes(cases)), total, part, rank, allowed)
+
+
+def pack_allowed(permitted: np.ndarray) -> np.ndarray:
+    """A symmetric bool matrix as rows of bits."""
+    n = len(permitted)
+    out = np.zeros((n, -(-n // 64) * 8), np.uint8)
+    bits = np.packbits(permitted, axis=1, bitorder="little")
+    out[:, : bits.shape[1]] = bits
+    return out.view(np.uint64)
+
+
+def table(states: np.ndarray, cases: np.ndarray, sites: tuple[int, ...]) -> np.ndarray:
+    """Contingency table of jointly called samples: int64 (2, 3, 3[, 3]), states 0, 1, 3 a side."""
+    counts = np.zeros((2, *(4,) * len(sites)), np.int64)
+    for sample in range(states.shape[1]):
+        counts[(int(cases[sample]), *(int(states[s, sample]) for s in sites))] += 1
+    return counts[np.ix_([0, 1], *[[0, 1, 3]] * len(sites))]
+
+
+def cost(counts: np.ndarray, total: np.ndarray, part: np.ndarray) -> int:
+    """Cost of one table, cell by cell in Python integers."""
+
+    def cell(n0, n1):
+        return int(total[n0 + n1]) - int(part[n0]) - int(part[n1])
+
+    pairs = list(zip(counts[0].ravel().tolist(), counts[1].ravel().tolist(), strict=True))
+    return sum(cell(*pair) for pair in pairs) - cell(*map(sum, zip(*pairs, strict=True)))
+
+
+def scan(
+    data: ScanData,
+    states: np.ndarray,
+    cases: np.ndarray,
+    order: int,
+    first: range,
+    top: int,
+    permitted: np.ndarray | None = None,
+) -> Hits:
+    """The best `top` of all combinations, one after the other."""
+    found = []
+    for sites in itertools.combinations(range(len(states)), order):
+        if sites[0] not in first:
+            continue
+        if permitted is not None and not all(
+            permitted[a, b] for a, b in itertools.combinations(sites, 2)
+        ):
+            continue
+        value = cost(table(states, cases, sites), data.total, data.part)
+        found.append((value, sorted(int(data.rank[s]) for s in sites), sites))
+    found = sorted(found)[:top]
+    return Hits(
+        np.array([f[0] for f in found], np.int64),
+        np.array([f[2] for f in found], np.int32).reshape(-1, order),
+    )

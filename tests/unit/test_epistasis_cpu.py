@@ -1,0 +1,109 @@
+"""Pair and triple scans on the CPU against the brute-force oracle."""
+
+import numpy as np
+import pytest
+import reference_epistasis as oracle
+from popdesic.backend import ScanData
+from popdesic.backend.cpu import CpuBackend
+from popdesic.backend.epistasis_cpu import _pext_loop
+from popdesic.scores import scale_bits, score_tables, table_cost
+from scipy.special import gammaln, xlogy
+
+
+def scan(backend, order):
+    return backend.scan_pairs if order == 2 else backend.scan_triples
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02, 0.4])
+@pytest.mark.parametrize("n_samples", [(1, 1), (1, 64), (40, 33), (65, 127), (500, 600)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_scans_equal_the_oracle(missing, n_samples, threads):
+    rng = np.random.default_rng([*n_samples, int(100 * missing)])
+    score = "k2" if threads == 1 else "mutual_information"
+    tables = score_tables(score, sum(n_samples))
+    n_sites = 9 if sum(n_samples) < 500 else 6
+    data, states, cases = oracle.random_scan(
+        rng, n_sites, n_samples, missing=missing, tables=tables
+    )
+    for order in (2, 3):
+        for first, top in ((range(n_sites), 10), (range(1, 4), 1000)):
+            want = oracle.scan(data, states, cases, order, first, top)
+            got = scan(CpuBackend(threads), order)(data, first, top)
+            assert np.array_equal(got.cost, want.cost)
+            assert np.array_equal(got.sites, want.sites)
+
+
+def test_sites_with_and_without_missing_beside_each_other():
+    rng = np.random.default_rng(3)
+    tables = score_tables("k2", 150)
+    data, states, cases = oracle.random_scan(rng, 8, (70, 80), missing=0.2, tables=tables)
+    states[::2][states[::2] == 2] = 3
+    data = oracle.make_scan(states, cases, data.rank, *tables)
+    want = oracle.scan(data, states, cases, 3, range(8), 60)
+    got = CpuBackend(1).scan_triples(data, range(8), 60)
+    assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
+
+
+def test_only_permitted_partners():
+    rng = np.random.default_rng(4)
+    tables = score_tables("k2", 90)
+    data, states, cases = oracle.random_scan(rng, 10, (40, 50), tables=tables)
+    permitted = rng.random((10, 10)) < 0.6
+    permitted |= permitted.T
+    data = ScanData(data.classes, *tables, data.rank, oracle.pack_allowed(permitted))
+    for order in (2, 3):
+        want = oracle.scan(data, states, cases, order, range(10), 500, permitted)
+        got = scan(CpuBackend(2), order)(data, range(10), 500)
+        assert len(got.cost) == len(want.cost) > 5
+        assert np.array_equal(got.sites, want.sites)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_units_blocks_and_ties(order):
+    """More sites than a block, copies of sites (exact ties), scan in parts and as a whole."""
+    rng = np.random.default_rng(6)
+    tables = score_tables("k2", 130)
+    data, states, cases = oracle.random_scan(rng, 150, (60, 70), missing=0.01, tables=tables)
+    states[70:] = states[:80]
+    data = oracle.make_scan(states, cases, rng.permutation(150).astype(np.int32), *tables)
+    whole = scan(CpuBackend(2), order)(data, range(150), 40)
+    parts = [scan(CpuBackend(1), order)(data, range(a, a + 30), 40) for a in range(0, 150, 30)]
+    cost = np.concatenate([p.cost for p in parts])
+    sites = np.concatenate([p.sites for p in parts])
+    keys = [(c, *sorted(data.rank[s])) for c, s in zip(cost, sites, strict=True)]
+    best = sorted(range(len(keys)), key=keys.__getitem__)[:40]
+    assert np.array_equal(whole.cost, cost[best]) and np.array_equal(whole.sites, sites[best])
+    for value, members in zip(whole.cost, whole.sites, strict=True):
+        counts = oracle.table(states, cases, tuple(members))
+        assert value == oracle.cost(counts, *tables)
+    cut = scan(CpuBackend(1), order)(data, range(150), 40, cutoff=int(whole.cost[4]))
+    n = int((whole.cost <= whole.cost[4]).sum())
+    assert np.array_equal(cut.sites[:n], whole.sites[:n])
+
+
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+def test_integer_scores_equal_float64(score):
+    rng = np.random.default_rng(7)
+    table = rng.integers(0, 400, (2, 27))
+    total, part = score_tables(score, int(table.sum()))
+    n0, n1 = table.sum(axis=1)
+    if score == "k2":
+        f, g = lambda n: gammaln(n + 2.0), lambda n: gammaln(n + 1.0)
+    else:
+        f = g = lambda n: xlogy(n, n)
+    want = (f(table.sum(axis=0)) - g(table[0]) - g(table[1])).sum() - (f(n0 + n1) - g(n0) - g(n1))
+    found = int(table_cost(table, total, part)) / 2 ** scale_bits(int(table.sum()))
+    assert found == pytest.approx(want, rel=1e-9)
+
+
+def test_scale_leaves_room_for_the_largest_studies():
+    assert scale_bits(500_000) == 40
+    total, part = score_tables("k2", 2_000_000)
+    assert total.max() > 0 and part.min() >= 0
+
+
+def test_portable_bit_extraction():
+    rng = np.random.default_rng(8)
+    for word, mask in rng.integers(0, 2**64, (50, 2), dtype=np.uint64):
+        bits = [(int(word) >> k) & 1 for k in range(64) if int(mask) >> k & 1]
+        assert _pext_loop(word, mask) == sum(bit << k for k, bit in enumerate(bits))

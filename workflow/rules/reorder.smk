@@ -1,0 +1,60 @@
+# One-hot planes of the scanned sites, split by phenotype (only where epistasis.order asks for it).
+#
+# needs   results/cohorts/{cohort}/genotypes.bed .bim .fam, the sample sheet
+# gives   results/reorder/onehot.npy    stored genotypes of each site, controls then cases
+#         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
+#         results/reorder/samples.tsv   samples in plane order, class, stratum
+
+from popdesic.reorder import phenotype_classes
+
+EPISTASIS = CONFIG["epistasis"]
+ORDERS = sorted(EPISTASIS["order"])
+REORDERED = multiext("results/reorder/", "onehot.npy", "sites.tsv", "samples.tsv")
+if ORDERS and workflow.is_main_process:
+    try:
+        phenotype_classes(STUDY.samples, EPISTASIS["binarize"], CONFIG["samples"])
+        if EPISTASIS["restrict"] and not Path(EPISTASIS["restrict"]).is_file():
+            raise UserError(
+                f"config/config.yaml: epistasis.restrict is '{EPISTASIS['restrict']}', which does "
+                "not exist; correct the path, relative to the study folder."
+            )
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+
+
+rule reorder:
+    input:
+        REORDERED if ORDERS else [],
+
+
+rule build_onehot:
+    input:
+        **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+    output:
+        onehot="results/reorder/onehot.npy",
+        sites="results/reorder/sites.tsv",
+        samples="results/reorder/samples.tsv",
+    log:
+        "logs/build_onehot.log",
+    benchmark:
+        "benchmarks/build_onehot.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # One byte a genotype of the chosen sites, twice while they are ordered.
+        mem_mb=lambda wildcards, input, attempt: memory(500 + 10 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
+    params:
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        strata=EPISTASIS["strata"],
+        binarize=EPISTASIS["binarize"],
+        orders=ORDERS,
+        code=code_of("reorder"),
+    message:
+        "One-hot planes of the scanned sites"
+    script:
+        "../scripts/build_onehot.py"

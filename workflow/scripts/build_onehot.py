@@ -1,0 +1,25 @@
+"""One-hot planes of the scanned sites, split by phenotype."""
+
+from pathlib import Path
+
+from popdesic.log import log_counts, logged
+from popdesic.reorder import build_onehot, phenotype_classes
+from popdesic.sheets import read_sheet
+
+with logged(snakemake.log[0]) as log:
+    sheet = snakemake.params.sheet
+    samples = read_sheet(Path(sheet), sheet)
+    classes = phenotype_classes(samples, snakemake.params.binarize, sheet)
+    restrict = snakemake.input.get("restrict")
+    counts = build_onehot(
+        [Path(path).with_suffix("") for path in snakemake.input.beds],
+        samples,
+        classes,
+        strata=snakemake.params.strata,
+        restrict=Path(restrict) if restrict else None,
+        least=max(snakemake.params.orders),
+        onehot_out=Path(snakemake.output.onehot),
+        sites_out=Path(snakemake.output.sites),
+        samples_out=Path(snakemake.output.samples),
+    )
+    log_counts(log, counts)

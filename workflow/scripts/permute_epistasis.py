@@ -1,0 +1,21 @@
+"""Best score of each scan with permuted phenotypes."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.log import logged
+from popdesic.significance import permute_scan
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    for warning in permute_scan(
+        Path(snakemake.input.planes[0]).parent,
+        backend,
+        Path(snakemake.output[0]),
+        order=int(snakemake.wildcards.order),
+        permutations=snakemake.params.permutations,
+        seed=snakemake.params.seed,
+        **snakemake.params.scan,
+    ):
+        log.warning("%s", warning)

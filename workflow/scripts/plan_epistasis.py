@@ -1,0 +1,21 @@
+"""Forecast of the epistasis scans; refuses what would take too long."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.epistasis import plan_scan
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    forecast = plan_scan(
+        Path(snakemake.input[0]).parent,
+        backend,
+        Path(snakemake.output[0]),
+        orders=snakemake.params.orders,
+        score=snakemake.params.score,
+        permutations=snakemake.params.permutations,
+        max_device_hours=snakemake.params.max_device_hours,
+    )
+    log_counts(log, forecast)

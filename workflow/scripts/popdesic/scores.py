@@ -1,0 +1,43 @@
+"""Scores of contingency tables as sums of integer table entries (DESIGN section 8)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+#: Bits after the binary point, fewer where a cost of so many samples would not fit int64.
+SCALE_BITS = 40
+SCORES = ("k2", "mutual_information")
+
+
+def scale_bits(n_samples: int) -> int:
+    """Binary places of the table entries for scans of `n_samples` samples."""
+    largest = max(float(gammaln(n_samples + 2)), float(xlogy(n_samples, n_samples)), 1.0)
+    return min(SCALE_BITS, math.floor(63 - math.log2(largest)))
+
+
+def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tables `total` and `part` of `backend.ScanData`, int64 (n_samples + 1,).
+
+    ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n twice. Every entry is
+    rounded once, so that sums are exact in any order and equal on every device.
+    """
+    n = np.arange(n_samples + 1, dtype=np.float64)
+    if score == "k2":
+        tables = gammaln(n + 2), gammaln(n + 1)
+    elif score == "mutual_information":
+        tables = xlogy(n, n), xlogy(n, n)
+    else:
+        raise ValueError(f"unknown score {score!r}")
+    scale = 2.0 ** scale_bits(n_samples)
+    return tuple(np.rint(table * scale).astype(np.int64) for table in tables)
+
+
+def table_cost(table: np.ndarray, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Cost of contingency tables, int64 (...); `table` is (2, ..., n_cells), controls and cases."""
+    controls, cases = np.asarray(table)
+    cells = total[controls + cases] - part[controls] - part[cases]
+    n0, n1 = controls.sum(axis=-1), cases.sum(axis=-1)
+    return cells.sum(axis=-1) - (total[n0 + n1] - part[n0] - part[n1])

@@ -1,0 +1,189 @@
+"""Significance of hits: the null of the best score, interaction tests, BitEpi's measures.
+
+Permutations keep phenotypes within strata; the best score of each permuted scan is one draw from
+the null of the maximum, which corrects for all tests at once (Westfall & Young 1993).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from .backend import Backend, Hits
+from .epistasis import genotypes_of, load_scan, merge_hits, permuted, scanner
+from .reorder import read_reordered
+from .results import read_table, write_table
+from .scores import scale_bits, score_tables, table_cost
+
+#: Fewest permutations that an extreme-value distribution is fitted to.
+LEAST_FOR_FIT = 20
+
+
+def permute_scan(
+    folder: Path,
+    backend: Backend,
+    out: Path,
+    *,
+    order: int,
+    permutations: int,
+    seed: int,
+    score: str,
+    min_distance_bp: int,
+    max_r2: float,
+) -> list[str]:
+    """Best cost of each permuted scan, one row a permutation; returns warnings for the log."""
+    words, _, _ = read_reordered(folder)
+    data, _, samples = load_scan(folder, score, min_distance_bp, max_r2)
+    best = []
+    for index in range(permutations):
+        hits = scanner(backend, order)(
+            permuted(words, samples, data, seed, index), range(data.n_sites), 1
+        )
+        best.append(int(hits.cost[0]) if len(hits.cost) else 0)
+    numbers = np.arange(1, permutations + 1)
+    write_table(out, pd.DataFrame({"permutation": numbers, "cost": best}, dtype=np.int64))
+    return strata_warnings(samples)
+
+
+def strata_warnings(samples: pd.DataFrame) -> list[str]:
+    """A sentence where phenotype and stratum are associated: p-values then cover less."""
+    table = pd.crosstab(samples["stratum"], samples["class"])
+    if len(table) < 2:
+        return []
+    p = float(stats.chi2_contingency(table.to_numpy()).pvalue)
+    single = table.index[(table == 0).any(axis=1)].tolist()
+    said = [f"all of stratum {name} are of one class: it is never permuted" for name in single]
+    if p < 0.01:
+        said.append(f"phenotype and stratum are associated (chi-square p = {p:.2g})")
+    return said
+
+
+def permutation_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """(1 + permutations whose best is as good or better) / (1 + permutations); NaN without any."""
+    if not len(null):
+        return np.full(len(cost), np.nan)
+    return (1 + np.searchsorted(np.sort(null), cost, "right")) / (1 + len(null))
+
+
+def extreme_value_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """p of each cost under a generalised extreme-value fit to the null's best; NaN if too few."""
+    if len(null) < LEAST_FOR_FIT or np.ptp(null) == 0:
+        return np.full(len(cost), np.nan)
+    centre, scale = null.mean(), null.std()
+    shape, location, width = stats.genextreme.fit(-(null - centre) / scale)
+    return stats.genextreme.sf(-(cost - centre) / scale, shape, location, width)
+
+
+def hit_tables(genotypes: np.ndarray, n_controls: int) -> np.ndarray:
+    """Contingency table of k sites over jointly called samples: int64 (2, 3, ..., 3)."""
+    k = len(genotypes)
+    called = (genotypes >= 0).all(axis=0)
+    cell = np.zeros(genotypes.shape[1], np.int64)
+    for row in genotypes:
+        cell = 3 * cell + row
+    case = np.arange(genotypes.shape[1]) >= n_controls
+    index = cell[called] + 3**k * case[called]
+    return np.bincount(index, minlength=2 * 3**k).reshape(2, *(3,) * k)
+
+
+def bitepi_beta(table: np.ndarray) -> float:
+    """BitEpi's beta: purity of the cells, weighted by their size (Bayat et al. 2021)."""
+    controls, cases = (part.astype(np.float64) for part in table)
+    n = controls + cases
+    purity = np.divide(controls**2 + cases**2, n, out=np.zeros_like(n), where=n > 0)
+    return float(purity.sum() / max(n.sum(), 1))
+
+
+def bitepi_alpha(table: np.ndarray) -> float:
+    """BitEpi's alpha: beta less the best beta with one site less."""
+    sites = range(1, table.ndim)
+    return bitepi_beta(table) - max(bitepi_beta(table.sum(axis=site)) for site in sites)
+
+
+def interaction_test(table: np.ndarray, steps: int = 200) -> tuple[float, int, float]:
+    """Likelihood-ratio test of the pair's interaction: G2, degrees of freedom, p.
+
+    Saturated log-linear model against that with all two-way terms (BOOST, Wan et al. 2010), fitted
+    by iterative proportional fitting; df = (rows - 1)(columns - 1) of the genotypes that occur.
+    """
+    expected = np.ones(table.shape)
+    for _ in range(steps):
+        before = expected.copy()
+        for axis in range(3):
+            margin, fitted = table.sum(axis=axis), expected.sum(axis=axis)
+            ratio = np.divide(margin, fitted, out=np.zeros_like(fitted), where=fitted > 0)
+            expected = expected * np.expand_dims(ratio, axis)
+        if np.abs(expected - before).max() < 1e-9:
+            break
+    ratio = np.divide(table, expected, out=np.ones_like(expected), where=(table > 0))
+    statistic = float(2 * (table * np.log(ratio)).sum())
+    occur = [int((table.sum(axis=(0, other)) > 0).sum()) for other in (2, 1)]
+    freedom = (occur[0] - 1) * (occur[1] - 1)
+    p = float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0
+    return max(statistic, 0.0), freedom, p
+
+
+def rank_hits(
+    folder: Path,
+    units: list[Path],
+    null: Path | None,
+    out: Path,
+    *,
+    order: int,
+    score: str,
+    top: int,
+    tests: int,
+) -> dict[str, float]:
+    """Merge the units' hits and write the ranked table (columns: config/README.md)."""
+    words, sites, samples = read_reordered(folder)
+    n_cases = int((samples["class"] == "case").sum())
+    n_controls = len(samples) - n_cases
+    parts = []
+    for path in units:
+        with np.load(path) as file:
+            parts.append(Hits(file["cost"], file["sites"]))
+    hits = merge_hits(parts, sites["rank"].to_numpy(), top)
+    total, part = score_tables(score, len(samples))
+    unit = 2.0 ** scale_bits(len(samples))
+    used, local = np.unique(hits.sites, return_inverse=True)
+    genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)
+    local = local.reshape(hits.sites.shape)
+    drawn = np.zeros(0, np.int64)
+    if null is not None:
+        drawn = read_table(null)["cost"].to_numpy(np.int64)
+    p, p_fit = permutation_p(hits.cost, drawn), extreme_value_p(hits.cost, drawn)
+
+    def cost(table: np.ndarray) -> float:
+        return float(table_cost(table.reshape(2, -1), total, part)) / unit
+
+    ranks, rows = sites["rank"].to_numpy(), []
+    for k, members in enumerate(hits.sites):
+        by_rank = np.argsort(ranks[members])
+        table = hit_tables(genotypes[local[k][by_rank]], n_controls)
+        row = {"rank": k + 1, "score": hits.cost[k] / unit}
+        row |= {"p_permutation": p[k], "p_extreme_value": p_fit[k]}
+        for number, member in enumerate(members[by_rank], 1):
+            site = sites.iloc[member]
+            row |= {f"{name}{number}": site[name] for name in ("id", "chrom", "pos", "ref", "alt")}
+        axes = range(1, order + 1)
+        main = [cost(table.sum(axis=tuple(a for a in axes if a != site))) for site in axes]
+        row |= {f"main{number}": value for number, value in enumerate(main, 1)}
+        parts_of = {f"{site}": value for site, value in zip(axes, main, strict=True)}
+        if order == 3:
+            pairs = {f"{a}+{b}": cost(table.sum(axis=6 - a - b)) for a, b in combinations(axes, 2)}
+            best = min(pairs, key=pairs.get)
+            row |= {"best_pair": best, "best_pair_score": pairs[best]}
+            parts_of |= pairs
+        row["interaction_gain"] = min(parts_of.values()) - hits.cost[k] / unit
+        row |= {"alpha": bitepi_alpha(table), "beta": bitepi_beta(table)}
+        if order == 2:
+            row |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction_test(table), strict=True))
+        for name, counts in zip(("controls", "cases"), table, strict=True):
+            row[name] = ",".join(map(str, counts.ravel()))
+        rows.append(row)
+    write_table(out, pd.DataFrame(rows))
+    return {"tests": tests, "hits": len(rows), "permutations": len(drawn)}

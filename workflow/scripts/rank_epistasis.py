@@ -1,0 +1,23 @@
+"""Ranked table of the hits of one order."""
+
+from pathlib import Path
+
+from popdesic.epistasis import NAMES
+from popdesic.log import log_counts, logged
+from popdesic.significance import rank_hits
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]) as log:
+    order = snakemake.params.order
+    null = snakemake.input.get("null")
+    counts = rank_hits(
+        Path(snakemake.input.planes[0]).parent,
+        [Path(path) for path in snakemake.input.units],
+        Path(null) if null else None,
+        Path(snakemake.output[0]),
+        order=order,
+        score=snakemake.params.score,
+        top=snakemake.params.top,
+        tests=read_json(snakemake.input.plan)[NAMES[order]]["tests"],
+    )
+    log_counts(log, counts)

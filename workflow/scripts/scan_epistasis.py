@@ -1,0 +1,22 @@
+"""One unit of an exhaustive scan."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.epistasis import scan_unit
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    counts = scan_unit(
+        Path(snakemake.input.planes[0]).parent,
+        backend,
+        Path(snakemake.output[0]),
+        order=int(snakemake.wildcards.order),
+        unit=int(snakemake.wildcards.unit),
+        n_units=snakemake.params.n_units,
+        top=snakemake.params.top,
+        **snakemake.params.scan,
+    )
+    log_counts(log, counts)
