@@ -116,12 +116,17 @@ class _Stream:
         builder = self.builder
         builder.store(builder.add(builder.load(self.total), _popcount(builder, vector)), self.total)
 
-    def result(self):
+    def by_lane(self):
+        """The counts of each lane as a vector."""
         builder = self.builder
         total = builder.load(self.total)
         for level, slot in enumerate(self.counters):
             ones = _popcount(builder, builder.load(slot))
             total = builder.add(total, _times_power_of_two(builder, ones, level))
+        return total
+
+    def result(self):
+        builder, total = self.builder, self.by_lane()
         lanes = [builder.extract_element(total, _I32(lane)) for lane in range(LANES)]
         while len(lanes) > 1:
             lanes = [builder.add(x, y) for x, y in zip(lanes[::2], lanes[1::2], strict=True)]

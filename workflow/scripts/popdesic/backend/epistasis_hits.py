@@ -1,0 +1,69 @@
+"""The best hits of a scan on a CPU: a heap a worker, and the total order that makes it exact."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+#: Bits of one panel rank in the key that breaks ties.
+RANK_BITS = 21
+
+
+@numba.njit(nogil=True)
+def permitted(allowed, i, j):
+    if allowed.shape[0] == 0:
+        return True
+    return (allowed[i, j >> 6] >> np.uint64(j & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@numba.njit(nogil=True)
+def rank_key(ranks, x, y, z):
+    """The ranks in ascending order as one number; z < 0 stands for none."""
+    a, b = min(ranks[x], ranks[y]), max(ranks[x], ranks[y])
+    if z < 0:
+        return (np.int64(a) << RANK_BITS) | np.int64(b)
+    c = np.int64(ranks[z])
+    low, high = min(np.int64(a), c), max(np.int64(b), c)
+    middle = np.int64(a) + np.int64(b) + c - low - high
+    return (((low << RANK_BITS) | middle) << RANK_BITS) | high
+
+
+@numba.njit(nogil=True)
+def _after(heap, i, j):
+    """True if entry i comes after entry j in the order of hits."""
+    return heap[i, 0] > heap[j, 0] or (heap[i, 0] == heap[j, 0] and heap[i, 1] > heap[j, 1])
+
+
+@numba.njit(nogil=True)
+def _swap(heap, i, j):
+    for k in range(heap.shape[1]):
+        heap[i, k], heap[j, k] = heap[j, k], heap[i, k]
+
+
+@numba.njit(nogil=True)
+def offer(heap, state, cost, key, x, y, z):
+    """Take a hit into the heap (worst on top) of state[0] entries; state[1] is what may enter."""
+    size, top = state[0], heap.shape[0]
+    if size == top:
+        if cost > heap[0, 0] or (cost == heap[0, 0] and key > heap[0, 1]):
+            return
+        i = 0
+    else:
+        i = size
+        state[0] = size = size + 1
+    heap[i, 0], heap[i, 1], heap[i, 2], heap[i, 3], heap[i, 4] = cost, key, x, y, z
+    while i > 0 and _after(heap, i, (i - 1) // 2):
+        _swap(heap, i, (i - 1) // 2)
+        i = (i - 1) // 2
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and _after(heap, child + 1, child):
+            child += 1
+        if not _after(heap, child, i):
+            break
+        _swap(heap, i, child)
+        i = child
+    if size == top:
+        state[1] = min(state[1], heap[0, 0])
