@@ -133,25 +133,28 @@ def _counter(z_states: int):
     return count
 
 
-def _filler(n_states: int, subtract: bool):
+def _filler(n_states: int):
     """The nine cells of (y, z) from the stored counts and the margins, for WIDE sites z.
 
     counts: int32 (n_states, n_states, block). y0, y1, y2: samples with y in its stored states and
     missing; margins[t, z]: those with z in state t; whole: all samples. With a missing state
     these include it, and it is taken off. cells[c, row + k]: the cells, states 0, 1 and the third
-    a side; with `subtract` they are also taken off cells[c, 18 + k].
+    a side; cells[c, 18 + k] = rest[r, q + k] less these.
     """
 
     @intrinsic
-    def fill(typing_context, counts, column, y0, y1, y2, margins, z, whole, cells, c, row):
+    def fill(
+        typing_context, counts, column, y0, y1, y2, margins, z, whole, rest, r, q, cells, c, row
+    ):
         n = types.int64
-        signature = types.void(counts, n, n, n, n, margins, n, n, cells, n, n)
+        signature = types.void(counts, n, n, n, n, margins, n, n, rest, n, n, cells, n, n)
 
         def codegen(context, builder, signature, arguments):
-            counts, column, y0, y1, y2, margins, z, whole, cells, c, row = arguments
+            counts, column, y0, y1, y2, margins, z, whole, rest, r, q, cells, c, row = arguments
             stored = _Rows(context, builder, signature.args[0], counts)
             margin = _Rows(context, builder, signature.args[5], margins)
-            out = _Rows(context, builder, signature.args[8], cells)
+            before = _Rows(context, builder, signature.args[8], rest)
+            out = _Rows(context, builder, signature.args[11], cells)
 
             def spread(value):
                 return _splat(builder, builder.trunc(value, _I32), _COUNTS)
@@ -170,16 +173,15 @@ def _filler(n_states: int, subtract: bool):
             of_y = [spread(y) for y in (y0, y1, y2)]
             third_y = [less(of_y[s], *n[s]) for s in range(2)]
             third_z = [less(of_z[t], *(row[t] for row in n)) for t in range(2)]
-            rest = less(spread(whole), of_y[0], of_y[1], *third_z)
+            last = less(spread(whole), of_y[0], of_y[1], *third_z)
             if n_states == 3:
                 # Taken off: y missing, and z missing while y is in its third state.
-                rest = less(rest, of_y[2], less(of_z[2], *(row[2] for row in n)))
-            found = [*n[0][:2], third_y[0], *n[1][:2], third_y[1], *third_z, rest]
+                last = less(last, of_y[2], less(of_z[2], *(row[2] for row in n)))
+            found = [*n[0][:2], third_y[0], *n[1][:2], third_y[1], *third_z, last]
             for k, value in enumerate(found):
                 out.store(value, out.address(c, builder.add(row, _I64(k)), column))
-                if subtract:
-                    address = out.address(c, _I64(18 + k), column)
-                    out.store(builder.sub(out.load(address, _COUNTS), value), address)
+                left = before.load(before.address(r, builder.add(q, _I64(k)), column), _COUNTS)
+                out.store(builder.sub(left, value), out.address(c, _I64(18 + k), column))
             return context.get_dummy_value()
 
         return signature, codegen
@@ -188,8 +190,7 @@ def _filler(n_states: int, subtract: bool):
 
 
 _count_two, _count_three = _counter(2), _counter(3)
-_fill_two, _fill_three = _filler(2, False), _filler(3, False)
-_fill_two_less, _fill_three_less = _filler(2, True), _filler(3, True)
+_fill_two, _fill_three = _filler(2), _filler(3)
 
 
 @numba.njit(nogil=True)
@@ -212,17 +213,15 @@ def count_states(planes, row0, depth, n_states, y, y_states, z0, width, z_states
 
 
 @numba.njit(nogil=True)
-def fill_cells(counts, n_states, y0, y1, y2, margins, z0, whole, cells, c, row, width, subtract):
+def fill_cells(
+    counts, n_states, y0, y1, y2, margins, z0, whole, rest, r, q, cells, c, row, width
+):  # fmt: skip
     """See `_filler`, for z in [z0, z0 + width)."""
     for z in range(0, width, WIDE):
-        if n_states == 2 and subtract:
-            _fill_two_less(counts, z, y0, y1, y2, margins, z0 + z, whole, cells, c, row)
-        elif n_states == 2:
-            _fill_two(counts, z, y0, y1, y2, margins, z0 + z, whole, cells, c, row)
-        elif subtract:
-            _fill_three_less(counts, z, y0, y1, y2, margins, z0 + z, whole, cells, c, row)
+        if n_states == 2:
+            _fill_two(counts, z, y0, y1, y2, margins, z0 + z, whole, rest, r, q, cells, c, row)
         else:
-            _fill_three(counts, z, y0, y1, y2, margins, z0 + z, whole, cells, c, row)
+            _fill_three(counts, z, y0, y1, y2, margins, z0 + z, whole, rest, r, q, cells, c, row)
 
 
 def _multiply_add(builder, x, y, z):

@@ -33,7 +33,7 @@ from .threads import run_tasks
 #: Sites z of one block, y of one tile, x of one chunk; bytes that a chunk's planes may take.
 BLOCK = 64
 TILE = 8
-CHUNK = 16
+CHUNK = 32
 CHUNK_BYTES = 1 << 28
 #: Sites (one cache line) that rows of planes are longer than their blocks: rows of a power of two
 #: of bytes would compete for the same sets of a cache.
@@ -111,9 +111,9 @@ def _compact(words, x, state, first, out, row0, depth):
                 out[row, z] = pending
 
 
-def _row_tables(planes0, planes1, n_states, states_of, x, out):
-    """out[c, s, t, z]: pair tables of site x with every site."""
-    for z0 in range(0, states_of.shape[0], BLOCK):
+def _row_tables(planes0, planes1, n_states, states_of, x, first, out):
+    """out[c, s, t, z]: pair tables of site x with every site of the block of `first` or later."""
+    for z0 in range(first // BLOCK * BLOCK, states_of.shape[0], BLOCK):
         z_states = _block_states(states_of, n_states, z0)
         for c in range(2):
             planes = planes0 if c == 0 else planes1
@@ -136,12 +136,16 @@ def _block_states(states_of, n_states, z0):
 
 
 @numba.njit(nogil=True)
-def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, row):
-    """cells[c, row : row + 9] = the tables of (y, z); tables: those of y's `_row_tables`."""
+def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
+    """cells[first + c, :9] = the tables of (y, z); tables: those of y's `_row_tables`.
+
+    cells: int32 (at least first + 2, 27, BLOCK); the rest of it is overwritten.
+    """
     for c in range(2):
         fill_cells(
             tables[c, :, :, z0 : z0 + BLOCK], n_states, margins[c, 0, y], margins[c, 1, y],
-            margins[c, n_states - 1, y], margins[c], z0, sizes[c], cells, c, row, BLOCK, False,
+            margins[c, n_states - 1, y], margins[c], z0, sizes[c],
+            cells, first + c, 18, cells, first + c, 0, BLOCK,
         )  # fmt: skip
 
 
@@ -196,7 +200,7 @@ def _pair_task(
 ):
     """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`."""
     n_sites = rank.shape[0]
-    cells = np.empty((2, 9, BLOCK), np.int32)
+    cells = np.empty((2, 27, BLOCK), np.int32)
     work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
     for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
         _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
@@ -219,14 +223,14 @@ def _triple_task(
     """
     n_sites, last = rank.shape[0], n_states - 1
     counts = np.empty((n_states, n_states, BLOCK), np.int32)
-    # Rows 0 to 26: the table, x's third state last; then the tables of x missing, and of (y, z).
+    # Rows 0 to 26: the table, x's third state last; then the part with x missing.
     cells = np.empty((2, 36, BLOCK), np.int32)
-    pairs = np.empty((y1 - y0, 2, 9, BLOCK), np.int32)
+    pairs = np.empty((2 * (y1 - y0), 27, BLOCK), np.int32)
     work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
     for z0 in range((y0 + 1) // BLOCK * BLOCK, n_sites, BLOCK):
         z_states = _block_states(states_of, n_states, z0)
         for y in range(y0, y1):
-            _pair_cells(tables_y[y - y0], sizes, margins, n_states, y, z0, pairs[y - y0], 0)
+            _pair_cells(tables_y[y - y0], sizes, margins, n_states, y, z0, pairs, 2 * (y - y0))
         for i in range(tables_x.shape[0]):
             x = first + i
             for y in range(max(x + 1, y0), y1):
@@ -234,16 +238,17 @@ def _triple_task(
                 if low >= high or not permitted(allowed, x, y):
                     continue
                 for c in range(2):
-                    cells[c, 18:27] = pairs[y - y0, c]
                     for g in range(states_of[x]):
                         count_states(
                             compacted, offsets[i, c, g], depths[i, c, g], n_states, y,
                             states_of[y], z0, BLOCK, z_states, counts,
                         )  # fmt: skip
+                        # What x's stored states leave of the table of (y, z) has its third.
                         of_x = tables_x[i, c, g]
+                        rest, r, q = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
                         fill_cells(
                             counts, n_states, of_x[0, y], of_x[1, y], of_x[last, y], of_x, z0,
-                            margins[c, g, x], cells, c, 9 * g if g < 2 else 27, BLOCK, True,
+                            margins[c, g, x], rest, r, q, cells, c, 9 * g if g < 2 else 27, BLOCK,
                         )  # fmt: skip
                 _collect(
                     cells, 27, n_states, x, y, z0, low, high,
@@ -270,7 +275,7 @@ def _kernels():
 
     return (
         compiled(_compact.py_func, _U3, _N, _N, _N, _U2, _N, _N),
-        compiled(_row_tables, _U2, _U2, _N, _I1, _N, _T4),
+        compiled(_row_tables, _U2, _U2, _N, _I1, _N, _N, _T4),
         compiled(_pair_task, _T4, _I1, _T3, _N, _N, *_SHARED),
         compiled(
             _triple_task, _T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, *_SHARED
@@ -335,7 +340,7 @@ def scan_pairs(
         heap, state = scan.free.get()
         tables = scan.tables(1)[0]
         for x in range(start, stop):
-            count_row(*scan.planes, scan.n_states, scan.states_of, x, tables)
+            count_row(*scan.planes, scan.n_states, scan.states_of, x, x, tables)
             pairs(
                 tables, scan.sizes, scan.margins, scan.n_states, x, *scan.shared, heap, state,
             )  # fmt: skip
@@ -383,7 +388,7 @@ def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
     tables_x = scan.tables(n)
 
     def prepare(i: int) -> None:
-        count_row(*scan.planes, scan.n_states, scan.states_of, start + i, tables_x[i])
+        count_row(*scan.planes, scan.n_states, scan.states_of, start + i, start, tables_x[i])
         for c in range(2):
             for g in range(scan.n_states):
                 compact(
@@ -395,7 +400,7 @@ def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
         heap, state = scan.free.get()
         tables_y = scan.tables(y1 - y0)
         for y in range(y0, y1):
-            count_row(*scan.planes, scan.n_states, scan.states_of, y, tables_y[y - y0])
+            count_row(*scan.planes, scan.n_states, scan.states_of, y, y0, tables_y[y - y0])
         triples(
             tables_y, tables_x, compacted, offsets, depths, scan.sizes, scan.margins,
             scan.states_of, scan.n_states, start, y0, y1, *scan.shared, heap, state,
