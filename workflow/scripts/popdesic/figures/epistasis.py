@@ -198,8 +198,7 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
         panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
         return figure
     scale = mpl.colors.TwoSlopeNorm(prevalence, 0.0, 1.0)
-    shades = mpl.colormaps["RdBu_r"].copy()
-    shades.set_bad(MISSING_COLOUR)
+    shades = mpl.colormaps["RdBu_r"].with_extremes(bad=MISSING_COLOUR)
     for axes, (counts, row, which, title) in zip(panels, tables, strict=True):
         n = counts.sum(axis=0)
         share = np.ma.masked_array(counts[1] / np.maximum(n, 1), n == 0)
