@@ -170,101 +170,95 @@ for scanned in ORDERS:
             "../scripts/rank_epistasis.py"
 
 
-if "screen" in EXTRAS:
-
-    rule screen_pairs:
-        input:
-            planes=REORDERED,
-            plan="results/epistasis/plan.json",
-            units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
-        output:
-            hits="results/epistasis/units/screen.npz",
-            table=EXTRAS["screen"],
-        log:
-            "logs/screen_pairs.log",
-        benchmark:
-            "benchmarks/screen_pairs.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 8
-        resources:
-            # The tables of a block of pairs and sites, and the planes.
-            mem_mb=lambda wildcards, input, attempt: memory(1500 + 4 * input_mb(input), attempt),
-            runtime=lambda wildcards, input, attempt: minutes(
-                1 + 1e-4 * EPISTASIS["screen"] * input_mb(input), attempt
-            ),
-            gpu=GPUS,
-        params:
-            scan=SCAN,
-            pairs=EPISTASIS["screen"],
-            top=EPISTASIS["top"],
-            device=CONFIG["device"],
-            code=code_of("epistasis_screen", "significance"),
-        message:
-            "Screen of the best {params.pairs} pairs with every third site"
-        script:
-            "../scripts/screen_pairs.py"
+rule screen_pairs:
+    input:
+        planes=REORDERED,
+        plan="results/epistasis/plan.json",
+        units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
+    output:
+        hits="results/epistasis/units/screen.npz",
+        table="results/epistasis/screen.tsv",
+    log:
+        "logs/screen_pairs.log",
+    benchmark:
+        "benchmarks/screen_pairs.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # The tables of a block of pairs and sites, and the planes.
+        mem_mb=lambda wildcards, input, attempt: memory(1500 + 4 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(
+            1 + 1e-4 * EPISTASIS["screen"] * input_mb(input), attempt
+        ),
+        gpu=GPUS,
+    params:
+        scan=SCAN,
+        pairs=EPISTASIS["screen"],
+        top=EPISTASIS["top"],
+        device=CONFIG["device"],
+        code=code_of("epistasis_screen", "significance"),
+    message:
+        "Screen of the best {params.pairs} pairs with every third site"
+    script:
+        "../scripts/screen_pairs.py"
 
 
-if "refit" in EXTRAS:
-
-    rule refit_hits:
-        input:
-            planes=REORDERED,
-            hits=HITS,
-        output:
-            EXTRAS["refit"],
-        log:
-            "logs/refit_hits.log",
-        benchmark:
-            "benchmarks/refit_hits.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, input, attempt: memory(800 + input_mb(input), attempt),
-            runtime=lambda wildcards, attempt: minutes(1 + 1e-3 * n_samples(*COHORTS), attempt),
-        params:
-            orders=ORDERS,
-            covariates=EPISTASIS["covariates"],
-            sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(),
-            code=code_of("epistasis_refit"),
-        message:
-            "Logistic regressions of the best hits"
-        script:
-            "../scripts/refit_hits.py"
+rule refit_hits:
+    input:
+        planes=REORDERED,
+        hits=HITS,
+    output:
+        "results/epistasis/refit.tsv",
+    log:
+        "logs/refit_hits.log",
+    benchmark:
+        "benchmarks/refit_hits.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(800 + input_mb(input), attempt),
+        runtime=lambda wildcards, attempt: minutes(1 + 1e-3 * n_samples(*COHORTS), attempt),
+    params:
+        orders=ORDERS,
+        covariates=EPISTASIS["covariates"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("epistasis_refit"),
+    message:
+        "Logistic regressions of the best hits"
+    script:
+        "../scripts/refit_hits.py"
 
 
-if "power" in EXTRAS:
-
-    rule estimate_power:
-        input:
-            samples="results/reorder/samples.tsv",
-            plan="results/epistasis/plan.json",
-            nulls=NULLS,
-        output:
-            EXTRAS["power"],
-        log:
-            "logs/estimate_power.log",
-        benchmark:
-            "benchmarks/estimate_power.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, attempt: memory(800, attempt),
-            runtime=lambda wildcards, attempt: minutes(1, attempt),
-        params:
-            orders=[order for order in ORDERS if PERMUTATIONS[order]],
-            models=EPISTASIS["power"],
-            score=EPISTASIS["score"],
-            seed=EPISTASIS["seed"],
-            code=code_of("epistasis_power"),
-        message:
-            "Power of the epistasis scans"
-        script:
-            "../scripts/estimate_power.py"
+rule estimate_power:
+    input:
+        samples="results/reorder/samples.tsv",
+        plan="results/epistasis/plan.json",
+        nulls=NULLS,
+    output:
+        "results/epistasis/power.tsv",
+    log:
+        "logs/estimate_power.log",
+    benchmark:
+        "benchmarks/estimate_power.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(800, attempt),
+        runtime=lambda wildcards, attempt: minutes(1, attempt),
+    params:
+        orders=[order for order in ORDERS if PERMUTATIONS[order]],
+        models=EPISTASIS["power"],
+        score=EPISTASIS["score"],
+        seed=EPISTASIS["seed"],
+        code=code_of("epistasis_power"),
+    message:
+        "Power of the epistasis scans"
+    script:
+        "../scripts/estimate_power.py"
 
 
 if ORDERS:
