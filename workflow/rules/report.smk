@@ -110,6 +110,7 @@ rule write_report:
         OUTCOME,
         figures=rules.draw_figures.output,
         comparisons=rules.compare.input,
+        epistasis=rules.epistasis.input,
     output:
         "results/report/report.html",
     log:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from . import __version__
 from .compare.section import comparison_section
 from .distance import Distances
+from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
 from .inline import TEXTS, describe_figures
 from .outcome import Outcome, closest_pairs
@@ -66,6 +67,10 @@ def write_report(
         min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
         min_call_rate=configuration["panel"]["min_call_rate"],
     )
+    epistasis = epistasis_section(
+        outcome.folder, figures, sorted(configuration["epistasis"]["order"])
+    )
+    findings += epistasis_findings(epistasis)
     texts = describe_figures(outcome, figures)
     template = _environment().get_template("report.html.j2")
     page = template.render(
@@ -86,6 +91,7 @@ def write_report(
         comparisons=comparison_section(
             outcome.folder, figures, configuration.get("compare", {}).get("analyses", [])
         ),
+        epistasis=epistasis,
         files=file_rows(outcome),
     )
     with atomic_path(out) as temporary:
@@ -302,6 +308,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/mixture.tsv", "Samples that hold all alleles of another one"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),
         ("compare/prune.in", "Sites that LD pruning keeps"),
+        *epistasis_files(),
     ]
     for space, alpha in outcome.maps():
         rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))
