@@ -20,7 +20,7 @@ COSTS = {
     "pairs": SiteCosts(dense=1.0, pair=1e-12, row=1.0, move=0.0),
     "half": SiteCosts(dense=1.0, pair=1e9, row=1e-12, move=0.0),
     "dense": SiteCosts(dense=1e-12, pair=1.0, row=1.0, move=0.0),
-    "mixed": SiteCosts(dense=1e-4, pair=1e-3, row=1e-3, move=0.0),
+    "mixed": SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, move=0.0),
 }
 
 

@@ -452,8 +452,10 @@ class GpuBackend:
         self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
 
     @classmethod
-    def leased(cls) -> GpuBackend:
+    def leased(cls, host_bytes: int | None = None) -> GpuBackend:
         """A backend on a device that no other job of this machine uses.
+
+        `host_bytes` as in the constructor.
 
         Raises
         ------
@@ -462,7 +464,7 @@ class GpuBackend:
         """
         cls()  # says in one sentence what is missing
         cupy.cuda.Device(lease_device(cupy.cuda.runtime.getDeviceCount())).use()
-        return cls()
+        return cls(host_bytes=host_bytes or HOST_BYTES)
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:
