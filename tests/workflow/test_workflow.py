@@ -149,8 +149,12 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
             },
             {"close_paths": 1, "compute_pca": 1},
         ),
+        (
+            {"distance": {"metric": "normalized", "site_parts": 3}},
+            {"measure_distance_tile": 18, "sum_distance_parts": 6},
+        ),
     ],
-    ids=["defaults", "gpu", "manhattan", "ibs"],
+    ids=["defaults", "gpu", "manhattan", "ibs", "parts"],
 )
 def test_plan(tmp_path, config, jobs):
     write_study(tmp_path, all_cohorts()[:3], config)
@@ -179,6 +183,19 @@ def test_a_stage_runs_no_further(founders):
     written = set(contents(founders))
     assert {"distance/squared.npy", "distance/called.npy", "distance/samples.tsv"} <= written
     assert not [name for name in written if name.startswith(("geodesic", "embedding", "report"))]
+
+
+def test_tiles_in_parts_are_the_same_bytes(founders, tmp_path):
+    folder = copy_study(founders, tmp_path / "study")
+    write_sheets(folder, all_cohorts()[:2], FAST | {"distance": {"site_parts": 2}})
+    shutil.rmtree(folder / "results/distance")
+    ran = finished(snakemake(folder, "distance"))
+    assert ran == {"measure_distance_tile": 6, "sum_distance_parts": 3, "assemble_distance": 1} | (
+        {"export_distance": 1}
+    )
+    before, after = contents(founders), contents(folder)
+    assert {name: after[name] for name in before} == before
+    assert not list((folder / "results/distance/tiles").glob("*.part*"))
 
 
 def test_results_are_those_of_the_oracle(west_then_east):

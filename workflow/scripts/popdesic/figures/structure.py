@@ -24,6 +24,7 @@ SMALLEST_NAMED = 0.035
 UNITS = {
     "euclidean": "Euclidean distance",
     "manhattan": "Manhattan distance (alleles)",
+    "normalized": "distance of normalised genotypes",
     "ibs": "IBS distance (1 - share identical)",
 }
 
