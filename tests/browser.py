@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its DevTools pipe; nothing but Python's own library is needed."""
+"""A headless Chromium, driven over its DevTools pipe by Python's own library alone."""
 
 from __future__ import annotations
 

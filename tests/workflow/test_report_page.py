@@ -69,7 +69,7 @@ def browser():
 
 @pytest.fixture
 def page(study, browser):
-    """The page, opened anew; whatever a test does, the console stays empty and nothing is fetched."""
+    """The page, opened anew; in the end the console is empty and nothing was fetched."""
     browser.problems.clear()
     browser.open(study["page"].as_uri(), READY)
     yield browser
@@ -138,7 +138,8 @@ def test_coordinates_and_columns_arrive_as_they_were_written(page, study):
         shown = page.run(
             f"(() => {{ const m = explorer.data.maps.find(m => m.name === '{name}');"
             f"const k = m.axes.findIndex(a => a.name.split(' ')[0] === '{axis}'), a = m.axes[k];"
-            "return [...explorer.data.coordinates(m, k)].map(s => a.low + s * (a.high - a.low)); })()"
+            "return [...explorer.data.coordinates(m, k)]"
+            ".map(s => a.low + s * (a.high - a.low)); })()"
         )
         np.testing.assert_allclose(shown, table, atol=np.ptp(table) / 65_534)
     columns = page.run(

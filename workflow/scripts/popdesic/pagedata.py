@@ -67,8 +67,10 @@ def page_data(
         if name != "sample"
     ]
     measured = outcome.qc.set_index("sample").loc[order]
-    for name in ("call_rate", "heterozygosity"):
-        columns.append(_text_column(name.replace("_", " "), measured[name], outcome))
+    columns += [
+        _text_column(name.replace("_", " "), measured[name], outcome)
+        for name in ("call_rate", "heterozygosity")
+    ]
     drawn = []
     for path in maps:
         if is_repeated(path.stem, outcome):

@@ -1,4 +1,4 @@
-"""Parts of the report that only some studies have: checks of the samples, accuracy of imputation."""
+"""Parts of the report: checks of the samples, relatives, accuracy of imputation."""
 
 from __future__ import annotations
 
