@@ -149,7 +149,7 @@ def test_page_fetches_nothing(study, page):
     assert all(r.startswith(("#", "data:")) for r in page.resources)
     text = study[2].read_text("utf-8")
     assert "@import" not in text
-    assert not re.search(r"url\((?!#)", text)
+    assert not re.search(r"url\((?!#|%23)", text)
 
 
 def test_links_lead_to_files_or_to_the_page_itself(study, page):
