@@ -24,7 +24,7 @@ HEADINGS = {
     "silhouette": "Silhouette of the labels",
     "samples": "Samples compared",
 }
-AGAINST = {"distance": "plain distances", "geodesic": "its own geodesics"}
+AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
 
 
 @dataclass(frozen=True)
