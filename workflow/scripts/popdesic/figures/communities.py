@@ -157,7 +157,7 @@ def draw_heatmap(matrix: _Matrix, table: pd.DataFrame, colouring: Colouring, tit
     n = len(matrix)
     block = table["level0" if "level0" in table else "community"].to_numpy()
     community = table.community.to_numpy()
-    order = np.lexsort((np.arange(n), block, community))
+    order = np.lexsort((np.arange(n), block, table.fine.to_numpy(), community))
     low, high = limits_of(matrix.probe())
     edges = np.linspace(low, high, HISTOGRAM_BARS + 1)
     picture, _, _ = summarize_pairs(matrix, order, community, edges)
