@@ -9,8 +9,6 @@
 # fit_blocks runs under the interpreter that graph-tool is installed for; where there is none it says
 # so in one sentence, and HDBSCAN's clusters take the place of the blocks.
 
-import subprocess
-
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
 if COMMUNITY_SPACE == "auto":
@@ -28,16 +26,6 @@ COMMUNITY_FIGURES = {
     "communities_heatmap": "Geodesics by community",
     **({"communities_tree": "Tree"} if COMMUNITY_TREE else {}),
 }
-
-
-def graph_tool_state(wildcards):
-    """Whether graph-tool can be found: installing it later runs its rule again."""
-    probe = "import importlib.util as u; raise SystemExit(not u.find_spec('graph_tool'))"
-    python = CONFIG["communities"]["graph_tool_python"]
-    try:
-        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
-    except OSError:
-        return False
 
 
 rule communities:
@@ -106,7 +94,10 @@ if COMMUNITY_METHODS:
             seed=CONFIG["communities"]["seed"],
             restarts=CONFIG["communities"]["restarts"],
             draws=CONFIG["communities"]["draws"],
-            found=graph_tool_state,
+            # Installing graph-tool later runs this again.
+            found=lambda wildcards: has_module(
+                CONFIG["communities"]["graph_tool_python"], "graph_tool"
+            ),
         message:
             "Nested stochastic block model"
         shell:
