@@ -5,6 +5,7 @@ import pytest
 import reference_epistasis as oracle
 from popdesic.backend import ScanData
 from popdesic.backend.cpu import CpuBackend
+from popdesic.backend.epistasis_cells import WIDE, cost_bound, sum_logs
 from popdesic.backend.epistasis_cpu import _pext_loop
 from popdesic.scores import scale_bits, score_tables, table_cost
 from scipy.special import gammaln, xlogy
@@ -107,3 +108,65 @@ def test_portable_bit_extraction():
     for word, mask in rng.integers(0, 2**64, (50, 2), dtype=np.uint64):
         bits = [(int(word) >> k) & 1 for k in range(64) if int(mask) >> k & 1]
         assert _pext_loop(word, mask) == sum(bit << k for k, bit in enumerate(bits))
+
+
+def bounds_of(tables: np.ndarray, total, part):
+    """Bound and exact cost, both in the bound's unit, of tables int32 (2, n_cells, k)."""
+    n_cells, k = tables.shape[1:]
+    bound = cost_bound(total, part, n_cells)
+    cells = np.zeros((2, n_cells, -(-k // WIDE) * WIDE), np.int32)
+    cells[:, :, :k] = tables
+    sums = np.zeros((2, cells.shape[2]), np.int32)
+    found = np.zeros(cells.shape[2], np.float32)
+    betas = np.float32(bound.beta_total), np.float32(bound.beta_part)
+    sum_logs(cells, n_cells, *betas, sums, found, cells.shape[2])
+    assert np.array_equal(sums[:, :k], tables.sum(axis=1))
+    exact = [
+        sum(int(total[a + b]) - int(part[a]) - int(part[b]) for a, b in zip(*pair, strict=True))
+        for pair in np.moveaxis(tables, 2, 0).tolist()
+    ]
+    return found[:k].astype(float) - bound.slack, np.array(exact, float) * bound.scale
+
+
+def draw_tables(rng, n_samples: int, n_cells: int, k: int = 300) -> np.ndarray:
+    """Tables of at most `n_samples`, from even to all in few cells; some have fewer samples."""
+    tables = np.empty((k, 2 * n_cells), np.int32)
+    for row in tables:
+        p = rng.dirichlet(np.full(2 * n_cells, 10.0 ** rng.uniform(-3, 2)))
+        n = n_samples if rng.random() < 0.8 else rng.integers(n_samples + 1)
+        row[:] = rng.multinomial(n, p)
+    return np.moveaxis(tables.reshape(k, 2, n_cells), 0, 2)
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 17, 130, 4096, 200_000])
+@pytest.mark.parametrize("n_cells", [9, 27])
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+def test_bound_is_never_above_the_cost(score, n_cells, n_samples):
+    rng = np.random.default_rng([n_samples, n_cells])
+    tables = draw_tables(rng, n_samples, n_cells)
+    bound, exact = bounds_of(tables, *score_tables(score, n_samples))
+    assert (bound <= exact).all()
+    if n_samples == 4096:
+        # Close enough to be of use, in bits: Stirling's remainder costs 0.1 for an empty count.
+        assert (exact - bound).max() < 7
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bound_holds_for_any_tables(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 400))
+    total, part = (rng.integers(0, 1 << int(rng.integers(3, 45)), n + 1) for _ in range(2))
+    if seed % 2:
+        part = score_tables("k2", n)[1]
+    bound, exact = bounds_of(draw_tables(rng, n, 27), total, part)
+    assert (bound <= exact).all()
+
+
+def test_scan_with_tables_that_the_bound_does_not_know():
+    rng = np.random.default_rng(11)
+    tables = tuple(rng.integers(0, 1 << 40, 121) for _ in range(2))
+    data, states, cases = oracle.random_scan(rng, 8, (50, 70), missing=0.05, tables=tables)
+    for order in (2, 3):
+        want = oracle.scan(data, states, cases, order, range(8), 5)
+        got = scan(CpuBackend(1), order)(data, range(8), 5)
+        assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)

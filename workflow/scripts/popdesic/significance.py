@@ -21,6 +21,8 @@ from .scores import scale_bits, score_tables, table_cost
 
 #: Fewest permutations that an extreme-value distribution is fitted to.
 LEAST_FOR_FIT = 20
+#: How far below the smallest p of N permutations, 1 / (N + 1), the fit is believed.
+LEAST_OF_RESOLUTION = 0.1
 
 
 def permute_scan(
@@ -70,12 +72,17 @@ def permutation_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
 
 
 def extreme_value_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """p of each cost under a generalised extreme-value fit to the null's best; NaN if too few."""
+    """p of each cost under a generalised extreme-value fit to the null's best; NaN if too few.
+
+    Never below LEAST_OF_RESOLUTION times the smallest permutation p: the fitted tail may even end
+    before a cost, and a p of 0 would claim what no number of permutations can show.
+    """
     if len(null) < LEAST_FOR_FIT or np.ptp(null) == 0:
         return np.full(len(cost), np.nan)
     centre, scale = null.mean(), null.std()
     shape, location, width = stats.genextreme.fit(-(null - centre) / scale)
-    return stats.genextreme.sf(-(cost - centre) / scale, shape, location, width)
+    fitted = stats.genextreme.sf(-(cost - centre) / scale, shape, location, width)
+    return np.maximum(fitted, LEAST_OF_RESOLUTION / (1 + len(null)))
 
 
 def hit_tables(genotypes: np.ndarray, n_controls: int) -> np.ndarray:
