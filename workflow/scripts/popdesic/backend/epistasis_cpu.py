@@ -17,6 +17,8 @@ neither threads nor tiles nor the bound decide what is found. All counts and cos
 from __future__ import annotations
 
 import functools
+import hashlib
+from pathlib import Path
 from queue import SimpleQueue
 
 import numba
@@ -25,6 +27,7 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from . import bitgemm_cpu, epistasis_cells, epistasis_hits
 from .base import Hits, ScanData
 from .epistasis_cells import GROUP, cost_bound, count_states, fill_cells, sum_logs
 from .epistasis_hits import RANK_BITS, offer, permitted, rank_key
@@ -111,6 +114,7 @@ def _compact(words, x, state, first, out, row0, depth):
                 out[row, z] = pending
 
 
+@numba.njit(nogil=True)
 def _row_tables(planes0, planes1, n_states, states_of, x, first, out):
     """out[c, s, t, z]: pair tables of site x with every site of the block of `first` or later."""
     for z0 in range(first // BLOCK * BLOCK, states_of.shape[0], BLOCK):
@@ -195,6 +199,7 @@ def _collect(
                 offer(heap, state, cost, rank_key(rank, x, y, z), x, y, z)
 
 
+@numba.njit(nogil=True)
 def _pair_task(
     tables, sizes, margins, n_states, x, total, part, shift, bound, rank, allowed, heap, state
 ):
@@ -211,6 +216,7 @@ def _pair_task(
         )  # fmt: skip
 
 
+@numba.njit(nogil=True)
 def _triple_task(
     tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
     y0, y1, total, part, shift, bound, rank, allowed, heap, state,
@@ -266,21 +272,50 @@ _SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
 _SHARED += (types.Array(types.uint64, 2, "C", readonly=True), _I2, _I1)
 
 
+def _stamped(stamp: str):
+    """The kernels as functions of one tuple that hold `stamp`: compact, row tables, pairs, triples.
+
+    numba keeps compiled code as long as the function's own file is the same; what is held by a
+    function is part of the key as well, so that a change of the modules below is noticed.
+    """
+
+    def compact(arguments):
+        if stamp:
+            _compact(*arguments)
+
+    def row_tables(arguments):
+        if stamp:
+            _row_tables(*arguments)
+
+    def pairs(arguments):
+        if stamp:
+            _pair_task(*arguments)
+
+    def triples(arguments):
+        if stamp:
+            _triple_task(*arguments)
+
+    return compact, row_tables, pairs, triples
+
+
 @functools.cache
 def _kernels():
     """The compiled kernels: compact, row tables, pairs, triples."""
+    sources = (bitgemm_cpu, epistasis_cells, epistasis_hits)
+    text = b"".join(Path(module.__file__).read_bytes() for module in sources)
+    signatures = (
+        (_U3, _N, _N, _N, _U2, _N, _N),
+        (_U2, _U2, _N, _I1, _N, _N, _T4),
+        (_T4, _I1, _T3, _N, _N, *_SHARED),
+        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, *_SHARED),
+    )
+    kernels = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
 
-    def compiled(function, *arguments):
-        return numba.njit([types.void(*arguments)], nogil=True, cache=True)(function)
+    def compiled(function, signature):
+        kernel = numba.njit([types.void(types.Tuple(signature))], nogil=True, cache=True)(function)
+        return lambda *arguments: kernel(arguments)
 
-    return (
-        compiled(_compact.py_func, _U3, _N, _N, _N, _U2, _N, _N),
-        compiled(_row_tables, _U2, _U2, _N, _I1, _N, _N, _T4),
-        compiled(_pair_task, _T4, _I1, _T3, _N, _N, *_SHARED),
-        compiled(
-            _triple_task, _T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, *_SHARED
-        ),
-    )  # fmt: skip
+    return tuple(map(compiled, kernels, signatures))
 
 
 class _Scan:
