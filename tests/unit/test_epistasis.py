@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from outcomes import ALPHAS, SPACES, make_results
 from popdesic import reorder
 from popdesic.backend.cpu import CpuBackend
 from popdesic.epistasis import (
@@ -31,6 +32,7 @@ from popdesic.epistasis_section import epistasis_findings, epistasis_section
 from popdesic.errors import UserError
 from popdesic.figures.epistasis import draw_epistasis
 from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
+from popdesic.report import write_report
 from popdesic.results import read_table
 from popdesic.scores import score_tables, table_cost
 from popdesic.sheets import load_config
@@ -105,10 +107,13 @@ def squared_correlation(a, b) -> float:
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("min_distance_bp", [0, 401])
-def test_permitted_partners_are_those_of_the_definition(tmp_path, missing, min_distance_bp):
+def test_permitted_partners_are_those_of_the_definition(
+    tmp_path, missing, min_distance_bp, monkeypatch
+):
+    monkeypatch.setattr("popdesic.epistasis.BLOCK_SITES", 15)
     rng = np.random.default_rng(2)
-    genotypes = random_genotypes(rng, 66, 70, missing)
-    genotypes[1::2] = np.where(rng.random((33, 70)) < 0.3, genotypes[1::2], genotypes[::2])
+    genotypes = random_genotypes(rng, 34, 70, missing)
+    genotypes[1::2] = np.where(rng.random((17, 70)) < 0.3, genotypes[1::2], genotypes[::2])
     case = np.arange(70) % 2
     folder, _ = build(tmp_path, genotypes, case)
     words, sites, _ = read_reordered(folder)
@@ -117,13 +122,13 @@ def test_permitted_partners_are_those_of_the_definition(tmp_path, missing, min_d
     found = permitted_partners(words, sites, 35, 35, min_distance_bp, 0.3, BACKEND)
     bits = np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")
     n_forbidden = 0
-    for i, j in itertools.permutations(range(66), 2):
+    for i, j in itertools.permutations(range(34), 2):
         near = sites.chrom[i] == sites.chrom[j] and abs(sites.pos[i] - sites.pos[j])
         close = sites.chrom[i] == sites.chrom[j] and near < min_distance_bp
         want = not close and not squared_correlation(ordered[i], ordered[j]) > 0.3
         n_forbidden += not want
         assert bits[i, j] == want, (i, j)
-    assert 20 < n_forbidden < 2000
+    assert 10 < n_forbidden < 500
     assert permitted_partners(words, sites, 35, 35, 0, 1.0, BACKEND) is None
 
 
@@ -630,3 +635,33 @@ def test_section_of_the_report(scanned):
     assert found == {"Epistasis: strata": "warning", "Epistasis: no p-values": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
     assert epistasis_findings(None) == []
+
+
+MAPS = ("pcoa", "umap")
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
+
+
+def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
+    outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
+    figures = outcome.folder / "figures"
+    for name in ("reorder", "epistasis", "figures"):
+        shutil.copytree(scanned / name, outcome.folder / name)
+    table = outcome.folder / "epistasis/pairs.tsv"
+    table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
+    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"]
+    for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
+        (figures / f"{name}.svg").write_text(EMPTY)
+    out = tmp_path / "report.html"
+    write_report(outcome, distances, figures, load_config({"epistasis": {"order": [2, 3]}}), out)
+    page = out.read_text("utf-8")
+    assert '<section id="epistasis"' in page and 'href="#epistasis"' in page
+    for name in figure_names([2, 3]):
+        assert page.count(f'id="fig-{name}"') == 1
+    assert "&lt;b&gt;rs2&lt;/b&gt;" in page and "<b>rs2" not in page
+    assert "Epistasis: strata." in page and "phenotype and stratum are associated" in page
+    assert "Logistic refit" in page and "Best triples of the screen" not in page
+    assert "All 45 pairs were tested" in " ".join(page.split())
+    write_report(outcome, distances, figures, load_config({}), out)
+    without = out.read_text("utf-8")
+    assert 'id="epistasis"' not in without and "fig-hits.pairs" not in without
+    assert "#epistasis" not in without and "Epistasis:" not in without
