@@ -525,6 +525,20 @@ def test_what_is_not_refused(tmp_path):
         check_epistasis(filled, sheet, "samples.tsv", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "n"), [("", 0), ("# ids\n\n", 0), ("rs1\nrs2\nrs1\n", 2), ("1\t5\t9\n", None)]
+)
+def test_too_short_a_list_of_sites(tmp_path, text, n):
+    """A single range of a BED file may hold any number of sites."""
+    (tmp_path / "list.txt").write_text(text)
+    filled = load_config({"epistasis": {"order": [3], "restrict": "list.txt"}})["epistasis"]
+    if n is None:
+        check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
+        return
+    with pytest.raises(UserError, match=f"list.txt: it lists {n} sites, fewer than the 3 that"):
+        check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
+
+
 def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(reorder, "MAX_SAMPLES", 39)
     filled = load_config({"epistasis": {"order": [2]}})["epistasis"]
