@@ -212,6 +212,12 @@ def test_without_strata_a_difference_between_cohorts_looks_like_a_hit(tmp_path):
     assert np.median(p) < 0.1
 
 
+def test_permuted_scans_that_are_as_good_count():
+    found = permutation_p(np.array([4, 5, 6]), np.array([7, 5, 5]))
+    np.testing.assert_allclose(found, [1 / 4, 3 / 4, 3 / 4])
+    assert np.isnan(permutation_p(np.array([4]), np.zeros(0))).all()
+
+
 def test_association_of_strata_and_phenotype_is_said():
     samples = pd.DataFrame(
         {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
@@ -250,6 +256,10 @@ def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
     statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum(axis=(1, 2))
     share = (statistic > stats.chi2.isf(alpha, 8)).mean()
     assert chi2_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
+    pooled = (n[0] * cells[0] + n[1] * cells[1]) / sum(n)
+    noncentral = n[0] * n[1] / sum(n) * ((cells[1] - cells[0]) ** 2 / pooled).sum()
+    exact = stats.ncx2.sf(stats.chi2.isf(alpha, 8), 8, noncentral)
+    assert chi2_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
     flat = cell_probabilities([0.4, 0.4], [0.3] * 9)
     assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
