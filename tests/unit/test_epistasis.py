@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from outcomes import ALPHAS, SPACES, make_results
 from popdesic import reorder
 from popdesic.backend.cpu import CpuBackend
 from popdesic.epistasis import (
@@ -31,6 +32,7 @@ from popdesic.epistasis_section import epistasis_findings, epistasis_section
 from popdesic.errors import UserError
 from popdesic.figures.epistasis import draw_epistasis
 from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
+from popdesic.report import write_report
 from popdesic.results import read_table
 from popdesic.scores import score_tables, table_cost
 from popdesic.sheets import load_config
@@ -105,10 +107,13 @@ def squared_correlation(a, b) -> float:
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("min_distance_bp", [0, 401])
-def test_permitted_partners_are_those_of_the_definition(tmp_path, missing, min_distance_bp):
+def test_permitted_partners_are_those_of_the_definition(
+    tmp_path, missing, min_distance_bp, monkeypatch
+):
+    monkeypatch.setattr("popdesic.epistasis.BLOCK_SITES", 15)
     rng = np.random.default_rng(2)
-    genotypes = random_genotypes(rng, 66, 70, missing)
-    genotypes[1::2] = np.where(rng.random((33, 70)) < 0.3, genotypes[1::2], genotypes[::2])
+    genotypes = random_genotypes(rng, 34, 70, missing)
+    genotypes[1::2] = np.where(rng.random((17, 70)) < 0.3, genotypes[1::2], genotypes[::2])
     case = np.arange(70) % 2
     folder, _ = build(tmp_path, genotypes, case)
     words, sites, _ = read_reordered(folder)
@@ -117,13 +122,13 @@ def test_permitted_partners_are_those_of_the_definition(tmp_path, missing, min_d
     found = permitted_partners(words, sites, 35, 35, min_distance_bp, 0.3, BACKEND)
     bits = np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")
     n_forbidden = 0
-    for i, j in itertools.permutations(range(66), 2):
+    for i, j in itertools.permutations(range(34), 2):
         near = sites.chrom[i] == sites.chrom[j] and abs(sites.pos[i] - sites.pos[j])
         close = sites.chrom[i] == sites.chrom[j] and near < min_distance_bp
         want = not close and not squared_correlation(ordered[i], ordered[j]) > 0.3
         n_forbidden += not want
         assert bits[i, j] == want, (i, j)
-    assert 20 < n_forbidden < 2000
+    assert 10 < n_forbidden < 500
     assert permitted_partners(words, sites, 35, 35, 0, 1.0, BACKEND) is None
 
 
@@ -207,6 +212,12 @@ def test_without_strata_a_difference_between_cohorts_looks_like_a_hit(tmp_path):
     assert np.median(p) < 0.1
 
 
+def test_permuted_scans_that_are_as_good_count():
+    found = permutation_p(np.array([4, 5, 6]), np.array([7, 5, 5]))
+    np.testing.assert_allclose(found, [1 / 4, 3 / 4, 3 / 4])
+    assert np.isnan(permutation_p(np.array([4]), np.zeros(0))).all()
+
+
 def test_association_of_strata_and_phenotype_is_said():
     samples = pd.DataFrame(
         {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
@@ -245,6 +256,10 @@ def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
     statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum(axis=(1, 2))
     share = (statistic > stats.chi2.isf(alpha, 8)).mean()
     assert chi2_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
+    pooled = (n[0] * cells[0] + n[1] * cells[1]) / sum(n)
+    noncentral = n[0] * n[1] / sum(n) * ((cells[1] - cells[0]) ** 2 / pooled).sum()
+    exact = stats.ncx2.sf(stats.chi2.isf(alpha, 8), 8, noncentral)
+    assert chi2_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
     flat = cell_probabilities([0.4, 0.4], [0.3] * 9)
     assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
@@ -520,6 +535,20 @@ def test_what_is_not_refused(tmp_path):
         check_epistasis(filled, sheet, "samples.tsv", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "n"), [("", 0), ("# ids\n\n", 0), ("rs1\nrs2\nrs1\n", 2), ("1\t5\t9\n", None)]
+)
+def test_too_short_a_list_of_sites(tmp_path, text, n):
+    """A single range of a BED file may hold any number of sites."""
+    (tmp_path / "list.txt").write_text(text)
+    filled = load_config({"epistasis": {"order": [3], "restrict": "list.txt"}})["epistasis"]
+    if n is None:
+        check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
+        return
+    with pytest.raises(UserError, match=f"list.txt: it lists {n} sites, fewer than the 3 that"):
+        check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
+
+
 def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(reorder, "MAX_SAMPLES", 39)
     filled = load_config({"epistasis": {"order": [2]}})["epistasis"]
@@ -630,3 +659,33 @@ def test_section_of_the_report(scanned):
     assert found == {"Epistasis: strata": "warning", "Epistasis: no p-values": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
     assert epistasis_findings(None) == []
+
+
+MAPS = ("pcoa", "umap")
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
+
+
+def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
+    outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
+    figures = outcome.folder / "figures"
+    for name in ("reorder", "epistasis", "figures"):
+        shutil.copytree(scanned / name, outcome.folder / name)
+    table = outcome.folder / "epistasis/pairs.tsv"
+    table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
+    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"]
+    for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
+        (figures / f"{name}.svg").write_text(EMPTY)
+    out = tmp_path / "report.html"
+    write_report(outcome, distances, figures, load_config({"epistasis": {"order": [2, 3]}}), out)
+    page = out.read_text("utf-8")
+    assert '<section id="epistasis"' in page and 'href="#epistasis"' in page
+    for name in figure_names([2, 3]):
+        assert page.count(f'id="fig-{name}"') == 1
+    assert "&lt;b&gt;rs2&lt;/b&gt;" in page and "<b>rs2" not in page
+    assert "Epistasis: strata." in page and "phenotype and stratum are associated" in page
+    assert "Logistic refit" in page and "Best triples of the screen" not in page
+    assert "All 45 pairs were tested" in " ".join(page.split())
+    write_report(outcome, distances, figures, load_config({}), out)
+    without = out.read_text("utf-8")
+    assert 'id="epistasis"' not in without and "fig-hits.pairs" not in without
+    assert "#epistasis" not in without and "Epistasis:" not in without

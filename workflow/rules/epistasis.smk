@@ -53,7 +53,8 @@ rule plan_epistasis:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(500 + 2 * input_mb(input), attempt),
+        # The planes, and the random genotypes that the forecast of a large study is measured on.
+        mem_mb=lambda wildcards, input, attempt: memory(1500 + 2 * input_mb(input), attempt),
         runtime=lambda wildcards, attempt: minutes(2, attempt),
         gpu=GPUS,
     params:

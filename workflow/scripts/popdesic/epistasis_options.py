@@ -60,6 +60,8 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
             f"{_WHERE}.restrict is '{block['restrict']}', which does not exist; correct the path, "
             "relative to the study folder."
         )
+    if block["restrict"]:
+        _check_listed(folder / block["restrict"], block["restrict"], max(block["order"]))
     if block["screen"] and 2 not in block["order"]:
         raise UserError(
             f"{_WHERE}.screen extends the best pairs, but epistasis.order is {block['order']}; add "
@@ -109,6 +111,18 @@ def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.Data
         },
         index=samples.index,
     )
+
+
+def _check_listed(path: Path, shown: str, least: int) -> None:
+    """A list of sites is long enough; how many sites the ranges of a BED file hold comes later."""
+    lines = [line.split() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
+    lines = [line for line in lines if not line[0].startswith(("#", "track", "browser"))]
+    listed = len({line[0] for line in lines})
+    if not lines or (len(lines[0]) == 1 and listed < least):
+        raise UserError(
+            f"{shown}: it lists {listed} sites, fewer than the {least} that a scan of order "
+            f"{least} combines; list more (epistasis.restrict) or set it to ''."
+        )
 
 
 def _check_model(model: dict, number: int, orders: list[int]) -> None:

@@ -18,7 +18,11 @@ from .words import number
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 15
-_TITLES = {"hits": "Ranked {}", "network": "Sites of the best {}", "penetrance": "Best {}: cases"}
+_TITLES = {
+    "hits": "Ranked {}",
+    "network": "Sites of the best {}",
+    "penetrance": "Cases in the best {}",
+}
 
 
 def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:

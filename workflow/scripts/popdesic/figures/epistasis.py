@@ -167,7 +167,8 @@ def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
         axes.text(
             x,
             y,
-            f"{shorten(place.id[site], 14)} ({place.chrom[site]})",
+            _label(place.id[site], place.chrom[site], place.pos[site], 14)
+            + f" ({place.chrom[site]})",
             fontsize=6.5,
             rotation=np.degrees(angle[site]) + 180 * left,
             rotation_mode="anchor",
@@ -189,7 +190,7 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
         for _, row in hits.head(1).iterrows():
             counts = hit_counts(row, 3)
             tables = [
-                (counts[:, g], row, (2, 3), f"{shorten(row['id1'], 14)} {_genotype(row, 1, g)}")
+                (counts[:, g], row, (2, 3), f"{_name(row, 1, 14)} {_genotype(row, 1, g)}")
                 for g in range(3)
             ]
     figure, panels = new_figure(max(len(tables), 1), height=2.9)
@@ -213,8 +214,8 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
         first, second = which
         axes.set_yticks(range(3), [_genotype(row, first, g) for g in range(3)])
         axes.set_xticks(range(3), [_genotype(row, second, g) for g in range(3)])
-        axes.set_ylabel(shorten(row[f"id{first}"], 20))
-        axes.set_xlabel(shorten(row[f"id{second}"], 20))
+        axes.set_ylabel(_name(row, first, 20))
+        axes.set_xlabel(_name(row, second, 20))
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
@@ -222,6 +223,15 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
     bar.set_label("share of cases")
     bar.outline.set_linewidth(0.4)
     return figure
+
+
+def _label(name: str, chrom: str, pos: str | int, longest: int) -> str:
+    """A site's name, its place where it has none."""
+    return shorten(f"{chrom}:{pos}" if name == "." else name, longest)
+
+
+def _name(row: pd.Series, site: int, longest: int) -> str:
+    return _label(row[f"id{site}"], row[f"chrom{site}"], row[f"pos{site}"], longest)
 
 
 def _genotype(row: pd.Series, site: int, alt_count: int) -> str:

@@ -1,0 +1,157 @@
+"""Epistasis scans through Snakemake: what was planted is found, kills resume, units change nothing.
+
+One phenotype of three kinds of people: cases by a pair, by a triple that shows in its sites and
+pairs too, and by the exclusive or of three sites, which no single site or pair shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import command, contents, environment, finished, snakemake, snapshot
+from study import FAST, Cohort, make_sites, write_sheets, write_study
+
+N_SITES = 22
+PAIR, TRIPLE, XOR = (2, 15), (4, 9, 18), (6, 11, 20)
+#: Frequency of ALT at which half the people carry it.
+HALF = 1 - np.sqrt(0.5)
+
+
+def planted() -> tuple[list[Cohort], np.ndarray]:
+    """Two cohorts and the cases among all their samples."""
+    rng = np.random.default_rng(20)
+    n = 900
+    frequency = rng.uniform(0.2, 0.45, N_SITES)
+    frequency[[*PAIR, *XOR]] = HALF
+    frequency[list(TRIPLE)] = 0.16
+    genotypes = rng.binomial(2, frequency[:, None], (N_SITES, n))
+    carrier = genotypes > 0
+    risk = np.where(carrier[list(PAIR)].sum(axis=0) % 2, 0.9, 0.1)
+    kind = rng.integers(0, 3, n)
+    # Three in ten carry each of these: the parity then has effects of single sites and of pairs.
+    risk = np.where(kind == 1, carrier[list(TRIPLE)].sum(axis=0) % 2, risk)
+    risk = np.where(kind == 2, carrier[list(XOR)].sum(axis=0) % 2, risk)
+    genotypes[rng.random(genotypes.shape) < 0.005] = -1
+    sites, cohorts = make_sites(N_SITES), []
+    for name, members in (("north", range(500)), ("south", range(500, n))):
+        names = [f"{name[0].upper()}{k:03d}" for k in members]
+        drawn = genotypes[:, list(members)].astype(np.int8)
+        cohorts.append(Cohort(name, names, sites, drawn, populations=["P"] * len(names)))
+    return cohorts, rng.random(n) < risk
+
+
+def write(folder: Path, **epistasis) -> None:
+    """Sheets of the study with its phenotypes, and its configuration."""
+    cohorts, case = planted()
+    block = {"order": [2, 3], "permutations": 19, "screen": 2} | epistasis
+    write_sheets(folder, cohorts, FAST | {"epistasis": block})
+    path = folder / "config/samples.tsv"
+    sheet = pd.read_csv(path, sep="\t", dtype=str)
+    sheet["phenotype"] = case.astype(int)
+    sheet.to_csv(path, sep="\t", index=False)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> dict:
+    """Scanned in three units an order; killed as soon as one is there, then resumed."""
+    folder = write_study(tmp_path_factory.mktemp("epistasis"), planted()[0])
+    write(folder, units=3)
+    process = subprocess.Popen(
+        command(folder, "epistasis"),
+        env=environment(),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    units, deadline = folder / "results/epistasis/units", time.monotonic() + 400
+    # Two units: Snakemake has then noted the end of the first.
+    while len(list(units.glob("*.npz"))) < 2:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    killed = snapshot(folder)
+    snakemake(folder, "--unlock")
+    output = snakemake(folder, "epistasis", "--rerun-incomplete")
+    return {"folder": folder, "killed": killed, "output": output}
+
+
+def hits(folder: Path, name: str) -> pd.DataFrame:
+    table = pd.read_csv(folder / f"results/epistasis/{name}.tsv", sep="\t")
+    columns = [column for column in table if column.startswith("id")]
+    table["sites"] = [frozenset(int(name[2:]) for name in row) for row in table[columns].to_numpy()]
+    return table
+
+
+def test_planted_pair_is_the_best(study):
+    pairs = hits(study["folder"], "pairs")
+    assert len(pairs) == N_SITES * (N_SITES - 1) // 2
+    assert pairs.sites[0] == set(PAIR)
+    assert pairs.p_permutation[0] == 1 / 20
+    assert pairs.lr_p[0] < 1e-9 and pairs.interaction_gain[0] > 20
+    assert pairs.sites[1] < set(TRIPLE), "the part of the triple that shows alone"
+
+
+def test_planted_triples_are_those_that_add_most(study):
+    """The exclusive or first, no part of which says anything."""
+    triples = hits(study["folder"], "triples")
+    gains = triples.sort_values("interaction_gain", ascending=False)
+    assert list(triples.sites.head(2)) == list(gains.sites.head(2)) == [set(XOR), set(TRIPLE)]
+    xor = triples.iloc[0]
+    assert min(xor.main1, xor.main2, xor.main3, xor.best_pair_score) > 0
+    assert triples.interaction_gain[1] > 10 > gains.interaction_gain.iloc[2]
+
+
+def test_screen_finds_the_triple_with_a_pair_but_not_the_exclusive_or(study):
+    screen = hits(study["folder"], "screen")
+    assert set(screen.exhaustive) == {"no"}
+    assert screen.sites[0] == set(TRIPLE)
+    assert frozenset(XOR) not in set(screen.sites)
+
+
+def test_killed_units_resume(study):
+    """Units that were done stay as they are; the others run once."""
+    before, after = study["killed"], snapshot(study["folder"])
+    done = [name for name in before if name.startswith("epistasis/units/")]
+    assert 1 <= len(done) < 6
+    assert "epistasis/triples.tsv" not in before
+    again = finished(study["output"])["scan_epistasis"]
+    kept = [name for name in done if before[name] == after[name]]
+    assert kept and again == 6 - len(kept)
+    assert all(before[name][1] == after[name][1] for name in done)
+
+
+def test_units_do_not_change_a_byte(study, tmp_path):
+    folder = tmp_path / "study"
+    shutil.copytree(study["folder"], folder, symlinks=True)
+    write(folder, units=1)
+    ran = finished(snakemake(folder, "epistasis"))
+    assert ran["scan_epistasis"] == 2 and not ran["permute_epistasis"]
+    tables = ("pairs.tsv", "triples.tsv", "screen.tsv", "null.order2.tsv")
+    first, second = contents(study["folder"]), contents(folder)
+    for name in tables:
+        assert first[f"epistasis/{name}"] == second[f"epistasis/{name}"], name
+
+
+def test_refused_before_the_scans(study, tmp_path):
+    """By the sheets before any job, by the forecast before any scan."""
+    folder = tmp_path / "study"
+    shutil.copytree(study["folder"], folder, symlinks=True)
+    write(folder, units=3, strata="batch")
+    output = snakemake(folder, "epistasis", fails=True)
+    assert "epistasis.strata is 'batch', which is no column of config/samples.tsv" in output
+    assert not finished(output) and "Traceback" not in output
+    write(folder, units=3, max_device_hours=1e-9)
+    output = snakemake(folder, "epistasis", fails=True)
+    assert "device-hours at the rate measured here, above epistasis.max_device_hours" in output
+    assert not finished(output) and "Traceback" not in output
