@@ -288,7 +288,9 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
                 __syncthreads();
                 for (int e = threadIdx.x; e < ADDERS * 32; e += ADDERS) {
                     const i64 j = ((i64)blockIdx.y * ADDERS * 4 + (e / 32) * 4 + q) * 32 + e % 32;
-                    if (j < columns) w[j] += sums[e / 32 * 33 + e % 32];
+                    const int value = sums[e / 32 * 33 + e % 32];
+                    // no other thread adds here: an addition that nobody waits for
+                    if (value && j < columns) atomicAdd(w + j, value);
                 }
                 __syncthreads();
             }

@@ -14,6 +14,7 @@ The integers are those of the dense products (kernels/sparse.cu has the formulas
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 from dataclasses import asdict, dataclass, field
@@ -48,14 +49,14 @@ log = logging.getLogger(__name__)
 STATE_SHIFT = 30
 #: Square of bits that a thread block of `transpose_bits` turns; as in kernels/sparse.cu.
 SIDE = 512
-#: Rows of the result that `add_pairs` works on together: their accumulators stay in L2.
-BAND_BYTES = 32 << 20
+#: Accumulators that `add_pairs` works on together, so that they stay in L2 (H200, pairs of 60 to
+#: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list
+#: once a band costs more than that saves (2.5 ms with bands, 0.6 without).
+BAND_BYTES, FEW_PAIRS = 32 << 20, 256
 #: Words in the middle of a range that tell whether it is worth sorting its sites.
 PROBE_WORDS = 256
 #: Shorter ranges, smaller results and smaller gains than this are left to the dense products.
-LEAST_WORDS, LEAST_PAIRS, LEAST_GAIN = 2048, 1 << 20, 0.9
-#: Sites below which a way of its own costs more than it saves.
-FEWEST_SITES = 4096
+LEAST_WORDS, LEAST_PAIRS, LEAST_GAIN = 2048, 1 << 22, 0.9
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,14 @@ class SiteCosts:
     dense : one site in the dense products, per pair of (padded) samples of the result
     pair : two carriers added to the accumulators
     row : one homozygote's carriers, per 32 samples
+    rows : bringing the carriers of all homozygotes to the result, per pair of (padded) samples
     move : turning one word (64 sites) of one plane of one sample, there and back
     """
 
     dense: float
     pair: float
     row: float
+    rows: float
     move: float
 
 
@@ -222,14 +225,14 @@ def list_carriers(
 
 
 def add_pairs(
-    a, b, acc: cupy.ndarray, table: cupy.ndarray, symmetric: bool, n_rows: int, capability: int
+    a, b, acc: cupy.ndarray, table: cupy.ndarray, symmetric: bool, banded: bool, capability: int
 ) -> None:
     """Add the pairs of two sides' lists (entries, offsets, lengths) to the accumulators."""
     n_slots, rows, columns = acc.shape
     n_sites = len(a[2])
-    band = max(1, BAND_BYTES // (4 * columns * n_slots))
+    band = max(1, BAND_BYTES // (4 * columns * n_slots)) if banded else rows
     _function("add_pairs", capability)(
-        (divide_up(n_sites * 32, 256), divide_up(n_rows, band)),
+        (divide_up(n_sites * 32, 256), divide_up(rows, band)),
         (256,),
         (
             *a,
@@ -277,7 +280,7 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
     m, n, capability = shape.samples_a, shape.samples_b, device.capability
     half = 0.5 if shape.symmetric else 1
     (seconds, _), *_ = tune.measure(device, [variant], terms, shape)
-    n_sites, carriers = 8192, min(64, m, n)
+    n_sites, carriers = 65536, min(64, m, n)
     acc = cupy.zeros((1, m, n), np.int32)
     lists = []
     for samples in (m, n):
@@ -289,9 +292,9 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
         lists.append((entries, offsets, cupy.full(n_sites, carriers, np.int32)))
     a, b = lists[0], lists[0] if shape.symmetric else lists[1]
     table = cupy.ones((1, 3, 3), np.int32)
-    pair = tune.time_action(lambda: add_pairs(a, b, acc, table, shape.symmetric, m, capability))
+    pair = tune.time_action(lambda: add_pairs(a, b, acc, table, shape.symmetric, True, capability))
     pair /= n_sites * carriers**2 * half
-    words = cupy.random.randint(0, 2**32, (m, 2, 2 * 64), np.uint32).view(np.uint64)
+    words = cupy.random.randint(0, 2**32, (m, 2, 2 * 512), np.uint32).view(np.uint64)
     n_sites = 64 * words.shape[2]
     sites = cupy.arange(n_sites, dtype=np.int32)
     turned = turn(words, 0, n_sites, capability)
@@ -299,11 +302,17 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
         tune.time_action(lambda: gather(turn(words, 0, n_sites, capability), sites, capability))
         / words.size
     )
-    few = words & cupy.roll(words, 1, 2) & cupy.roll(words, 2, 2)
-    rows = int(cupy.unpackbits(few[:, 1].ravel().view(np.uint8)).sum())
-    row = tune.time_action(lambda: add_carriers(few, sites, turned, acc[0, :, :m], capability))
-    row /= max(1, rows * turned.row_words)
-    costs = SiteCosts(seconds / STAGE_BITS / (m * n * half), pair, row, move)
+    timed, sums = [], cupy.zeros((m, m), np.int32)
+    for shift in (1, 2):  # a few of the genotypes homozygous, then fewer
+        words &= cupy.roll(words, shift, 2)
+        words &= cupy.roll(words, 3, 2)
+        rows = int(cupy.unpackbits(words[:, 1].ravel().view(np.uint8)).sum(dtype=np.int64))
+        action = functools.partial(add_carriers, words, sites, turned, sums, capability)
+        timed.append((tune.time_action(action), rows * turned.row_words))
+    (longer, most), (shorter, fewer) = timed
+    row = max(longer - shorter, 0) / (most - fewer)
+    rest = max(shorter - row * fewer, 0) / (m * m)
+    costs = SiteCosts(seconds / STAGE_BITS / (m * n * half), pair, row, rest, move)
     log.info("%s, %s: measured %s", device.name, name, costs)
     tune.write_cache(key, name, asdict(costs))
     return costs
@@ -363,6 +372,11 @@ class SparsePath:
         rows = homs[0] * b.row_words + (0 if s.symmetric else homs[-1] * a.row_words)
         return pairs, dense / s.plan.n_products + self.costs.row * rows, dense
 
+    def _bringing(self) -> float:
+        """Seconds that the carriers of homozygotes cost, however few they are."""
+        s = self.stream
+        return self.costs.rows * s._a.padded * s._b.padded * (1 if s.symmetric else 2)
+
     @staticmethod
     def pays(shape: tune.ShapeClass) -> bool:
         """Whether problems of a class are large enough to look at the frequency of sites."""
@@ -385,10 +399,13 @@ class SparsePath:
             turn(words, first + start, PROBE_WORDS * 64, self._capability)
             for words, first in sources
         ]
-        costs = self._weigh(turned)
-        best = float(cupy.minimum(cupy.minimum(costs[0], costs[1]), costs[2]).sum())
-        n_words = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
-        return best + n_words * self.costs.move < LEAST_GAIN * float(costs[2].sum())
+        pairs, half, dense = self._weigh(turned)
+        share = PROBE_WORDS / n_words
+        without = float(cupy.minimum(pairs, dense).sum())
+        best = float(cupy.minimum(cupy.minimum(pairs, half), dense).sum())
+        best = min(without, best + self._bringing() * share)
+        moved = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
+        return best + moved * self.costs.move < LEAST_GAIN * float(dense.sum())
 
     def turn(self, sources: list, n_sites: int) -> list[Turned]:
         """The planes of a range of every side, by site."""
@@ -398,17 +415,19 @@ class SparsePath:
         """Add the products of one range, already turned, each site by the way of least cost."""
         pairs, half, dense = self._weigh(turned)
         way = cupy.where(pairs <= cupy.minimum(half, dense), 0, cupy.where(half < dense, 1, 2))
-        few = 0 if self.forced else FEWEST_SITES
+        if not self.forced and self.table.half:
+            saved = cupy.where(way == 1, cupy.minimum(pairs, dense) - half, 0).sum()
+            if float(saved) < self._bringing():
+                way = cupy.where(pairs <= dense, 0, 2)
         lists = {}
-        for number, name in enumerate(("pairs", "half", "dense")):
-            sites = cupy.flatnonzero(way == number).astype(np.int32)
-            if name == "half" and 0 < len(sites) < few:
-                way[sites] = 2
-                sites = sites[:0]
-            lists[name] = sites
-            self.used[name] += len(sites)
-        if len(lists["pairs"]):
-            self._add_pairs(turned, lists["pairs"])
+        for number, name in enumerate(self.used):
+            lists[name] = cupy.flatnonzero(way == number).astype(np.int32)
+            self.used[name] += len(lists[name])
+        few = turned[0].counts[0] * turned[-1].counts[0] < 2 * FEW_PAIRS
+        for banded, chosen in ((False, few), (True, ~few)):
+            sites = lists["pairs"][chosen[lists["pairs"]]]
+            if len(sites):
+                self._add_pairs(turned, sites, banded)
         if len(lists["half"]):
             self._add_half(turned, lists["half"])
         if len(lists["dense"]):
@@ -447,15 +466,14 @@ class SparsePath:
         for mine, other, target in zip(gathered, others, self._carried, strict=True):
             add_carriers(mine, sites, other, target, self._capability)
 
-    def _add_pairs(self, turned: list[Turned], sites: cupy.ndarray) -> None:
+    def _add_pairs(self, turned: list[Turned], sites: cupy.ndarray, banded: bool) -> None:
         s = self.stream
         lists = [
             list_carriers(side, sites, counts, self._capability)
             for side, counts in zip(turned, self.listed, strict=True)
         ]
         self.n_listed += len(sites)
-        n_rows = s._a.n_samples
-        add_pairs(lists[0], lists[-1], s._acc, self._pairs, s.symmetric, n_rows, self._capability)
+        add_pairs(lists[0], lists[-1], s._acc, self._pairs, s.symmetric, banded, self._capability)
 
     @property
     def site_limit(self) -> int:
