@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import cupy
@@ -53,6 +53,8 @@ SIDE = 512
 #: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list
 #: once a band costs more than that saves (2.5 ms with bands, 0.6 without).
 BAND_BYTES, FEW_PAIRS = 32 << 20, 256
+#: Most of the free device memory that the carriers of homozygotes may take.
+CARRIED_SHARE = 0.25
 #: Words in the middle of a range that tell whether it is worth sorting its sites.
 PROBE_WORDS = 256
 #: Shorter ranges, smaller results and smaller gains than this are left to the dense products.
@@ -341,6 +343,8 @@ class SparsePath:
         self.listed = [cupy.zeros((side.n_samples, 3), np.uint32) for side in s._sides]
         self._carried: list[cupy.ndarray] = []
         self._capability = s.backend.device.capability
+        if self.table.half and self.reserved > CARRIED_SHARE * s.backend.free_bytes():
+            self.table = replace(self.table, half=None)
         if self.table.half:
             weight = self.table.half[0]
             self._half_plan = Plan(
@@ -371,6 +375,13 @@ class SparsePath:
             return pairs, cupy.full_like(dense, np.inf), dense
         rows = homs[0] * b.row_words + (0 if s.symmetric else homs[-1] * a.row_words)
         return pairs, dense / s.plan.n_products + self.costs.row * rows, dense
+
+    @property
+    def reserved(self) -> int:
+        """Bytes of device memory that the carriers of homozygotes will still take."""
+        if not self.table.half or self._carried:
+            return 0
+        return 4 * self.stream._acc[0].size * (1 if self.stream.symmetric else 2)
 
     def _bringing(self) -> float:
         """Seconds that the carriers of homozygotes cost, however few they are."""
