@@ -439,6 +439,20 @@ def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.nd
     return planes
 
 
+def mask_few(words: cupy.ndarray) -> cupy.ndarray:
+    """The same planes with one genotype in 1024 missing."""
+    masked = cupy.empty((len(words), 3, words.shape[2]), np.uint64)
+    masked[:, :2] = words
+    for first in range(0, len(words), 256):
+        rows = masked[first : first + 256, 2]
+        missing = ~cupy.zeros(rows.shape, np.uint64)
+        for _ in range(10):
+            draw = cupy.random.randint(0, 2**32, (len(rows), 2 * rows.shape[1]), np.uint32)
+            missing &= draw.view(np.uint64)
+        rows[...] = ~missing
+    return masked
+
+
 def real_frequencies(path: Path) -> np.ndarray:
     """ALT frequencies of the SNPs of a VCF that vary."""
     found = []
@@ -501,12 +515,17 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
     if vcf.is_file():
         spectra["chr22"] = rng.choice(real_frequencies(vcf), n_sites)
     print_row("spectrum", "", "ms dense", "ms sparse", "ratio", "% pairs", "% half", "% dense")
-    for name, frequencies in spectra.items():
-        planes = Planes(draw_spectrum(n, frequencies, 7), n_sites)
+    cases = [(name, False) for name in spectra] + [("neutral", True)]
+    for name, masked in cases:
+        words = draw_spectrum(n, spectra[name], 7)
+        if masked:
+            words = mask_few(words)
+        planes = Planes(words, n_sites)
+        n_planes = words.shape[1]
         results, seconds, streams = [], [], []
         for sparse in (False, True):
             backend = GpuBackend(sparse=sparse)
-            stream = backend.stream(n, None, 2, 2, SQUARED, n_sites)
+            stream = backend.stream(n, None, n_planes, n_planes, SQUARED, n_sites)
 
             add_and_settle(stream, planes)
             timed = []
@@ -515,7 +534,7 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
                 add_and_settle(stream, planes)
                 timed.append(time.perf_counter() - start)
             seconds.append(float(np.median(timed)))
-            stream = backend.stream(n, None, 2, 2, SQUARED, n_sites)
+            stream = backend.stream(n, None, n_planes, n_planes, SQUARED, n_sites)
             stream.add(planes)
             streams.append(stream)
         for (_, a), (_, b) in zip(streams[0].result_rows(), streams[1].result_rows(), strict=True):
@@ -523,7 +542,7 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
         path = streams[1].sparse
         shares = [100 * x / n_sites for x in path.used.values()]
         print_row(
-            f"{n} x {n_sites}, {name}",
+            f"{n} x {n_sites}, {name}{', 0.1 % missing' if masked else ''}",
             "same integers" if all(results) else "DIFFERENT",
             *(s * 1e3 for s in seconds),
             seconds[0] / seconds[1],
@@ -531,7 +550,7 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
         )
         print(path.costs)
         profile(path, planes)
-        streams = stream = planes = path = None
+        streams = stream = planes = words = path = None
         cupy.get_default_memory_pool().free_all_blocks()
 
 

@@ -151,7 +151,7 @@ def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turn
     out = cupy.empty((n_sites, n_planes, out_words), np.uint32)
     counts = cupy.zeros((n_planes, n_sites), np.uint32)
     _function("transpose_bits", capability)(
-        (divide_up(n_sites, SIDE), divide_up(n_samples, SIDE), n_planes),
+        (divide_up(n_sites, SIDE) * divide_up(n_samples, SIDE), 1, n_planes),
         (256,),
         (
             words[:, :, first:],
@@ -164,6 +164,7 @@ def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turn
             np.int64(n_planes * out_words),
             np.int64(out_words),
             counts,
+            np.int32(True),
         ),
     )
     return Turned(out, counts, n_samples)
@@ -175,7 +176,7 @@ def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray
     out_words = divide_up(len(sites), SIDE) * SIDE // 32
     out = cupy.empty((turned.n_samples, n_planes, out_words // 2), np.uint64)
     _function("transpose_bits", capability)(
-        (divide_up(turned.n_samples, SIDE), divide_up(len(sites), SIDE), n_planes),
+        (divide_up(turned.n_samples, SIDE) * divide_up(len(sites), SIDE), 1, n_planes),
         (256,),
         (
             turned.words,
@@ -188,6 +189,7 @@ def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray
             np.int64(n_planes * out_words),
             np.int64(out_words),
             np.uint64(0),
+            np.int32(False),
         ),
     )
     return out
