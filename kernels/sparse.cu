@@ -41,19 +41,15 @@ __device__ __forceinline__ void exchange(u32 (&t)[32], u32 mask) {
 // Shapes    source rows of row_stride words (row `rows[r]` where a list is given), planes
 //           plane_stride words apart, n_columns bits in whole 8-byte words; out rows of out_stride
 //           words, planes out_plane apart; counts (planes, n_columns) or null: += bits a column.
-// Threads   256, each one square of 32 x 32 bits; grid (squares, 1, planes): the squares of one
-//           column of them first where rows_first, so that lines of `out` are written together.
+// Threads   256, each one square of 32 x 32 bits; grid (columns / 512, rows / 512, planes).
 // Shared    512 x 17 words, skewed.
 extern "C" __global__ void __launch_bounds__(TRANSPOSERS)
 transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int n_rows,
                i64 row_stride, i64 plane_stride, i64 n_columns, u32* __restrict__ out,
-               i64 out_stride, i64 out_plane, u32* __restrict__ counts, int rows_first) {
+               i64 out_stride, i64 out_plane, u32* __restrict__ counts) {
     __shared__ u32 square[SIDE * PITCH + SIDE_WORDS];
-    const u32 down_squares = (n_rows + SIDE - 1) / SIDE, across_squares = gridDim.x / down_squares;
-    const u32 down0 = rows_first ? blockIdx.x % down_squares : blockIdx.x / across_squares;
-    const u32 across0 = rows_first ? blockIdx.x / down_squares : blockIdx.x % across_squares;
-    const i64 column0 = (i64)across0 * SIDE;
-    const int row0 = down0 * SIDE;
+    const i64 column0 = (i64)blockIdx.x * SIDE;
+    const int row0 = blockIdx.y * SIDE;
     source += blockIdx.z * plane_stride + column0 / 32;
     const i64 pairs = (n_columns - column0 + 63) / 64;
     {

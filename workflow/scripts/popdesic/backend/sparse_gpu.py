@@ -1,7 +1,7 @@
 """Rare sites on a GPU: what few carriers share is added carrier by carrier, exactly.
 
 The sites of a range are turned to site-major planes and counted. Each site then goes the way that
-costs least by a model whose costs are measured on the device (`tune.site_costs`):
+costs least by a model whose costs are measured on the device (`site_costs`):
 
 - pairs: every two carriers of the site are added to the accumulators (missing genotypes count as
   a third kind of carrier, so this holds for any terms);
@@ -25,6 +25,17 @@ import numpy as np
 
 from . import tune
 from .base import Terms
+from .carriers_gpu import (
+    FEW_PAIRS,
+    STATE_SHIFT,
+    Turned,
+    add_carriers,
+    add_pairs,
+    gather,
+    list_carriers,
+    sparse_function,
+    turn,
+)
 from .kernels import (
     INT32_MAX,
     STAGE_BITS,
@@ -34,9 +45,7 @@ from .kernels import (
     Plan,
     Step,
     Variant,
-    divide_up,
     launch,
-    load_function,
     pack_planes,
 )
 
@@ -45,14 +54,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Where the genotype of an entry of a list stands; as in kernels/sparse.cu.
-STATE_SHIFT = 30
-#: Square of bits that a thread block of `transpose_bits` turns; as in kernels/sparse.cu.
-SIDE = 512
-#: Accumulators that `add_pairs` works on together, so that they stay in L2 (H200, pairs of 60 to
-#: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list
-#: once a band costs more than that saves (2.5 ms with bands, 0.6 without).
-BAND_BYTES, FEW_PAIRS = 32 << 20, 256
 #: Most of the free device memory that the carriers of homozygotes may take.
 CARRIED_SHARE = 0.25
 #: Words in the middle of a range that tell whether it is worth sorting its sites.
@@ -125,154 +126,6 @@ class SiteTable:
             zero[:, 0, 0],
             half,
         )
-
-
-@dataclass
-class Turned:
-    """One side's planes of a range by site: uint32 (n_sites, n_planes, row_words)."""
-
-    words: cupy.ndarray
-    counts: cupy.ndarray
-    n_samples: int
-
-    @property
-    def row_words(self) -> int:
-        return self.words.shape[2]
-
-
-def _function(name: str, capability: int) -> cupy.RawKernel:
-    return load_function("sparse", name, (), capability)
-
-
-def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:
-    """Planes (n_samples, n_planes, .) from word `first` on by site, and bits of each site."""
-    n_samples, n_planes, row_words = words.shape
-    out_words = divide_up(n_samples, SIDE) * SIDE // 32
-    out = cupy.empty((n_sites, n_planes, out_words), np.uint32)
-    counts = cupy.zeros((n_planes, n_sites), np.uint32)
-    _function("transpose_bits", capability)(
-        (divide_up(n_sites, SIDE) * divide_up(n_samples, SIDE), 1, n_planes),
-        (256,),
-        (
-            words[:, :, first:],
-            np.uint64(0),
-            np.int32(n_samples),
-            np.int64(2 * row_words * n_planes),
-            np.int64(2 * row_words),
-            np.int64(n_sites),
-            out,
-            np.int64(n_planes * out_words),
-            np.int64(out_words),
-            counts,
-            np.int32(True),
-        ),
-    )
-    return Turned(out, counts, n_samples)
-
-
-def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray:
-    """Planes of the listed sites by sample: uint64 (n_samples, n_planes, n_words)."""
-    _, n_planes, row_words = turned.words.shape
-    out_words = divide_up(len(sites), SIDE) * SIDE // 32
-    out = cupy.empty((turned.n_samples, n_planes, out_words // 2), np.uint64)
-    _function("transpose_bits", capability)(
-        (divide_up(turned.n_samples, SIDE) * divide_up(len(sites), SIDE), 1, n_planes),
-        (256,),
-        (
-            turned.words,
-            sites,
-            np.int32(len(sites)),
-            np.int64(n_planes * row_words),
-            np.int64(row_words),
-            np.int64(turned.n_samples),
-            out,
-            np.int64(n_planes * out_words),
-            np.int64(out_words),
-            np.uint64(0),
-            np.int32(False),
-        ),
-    )
-    return out
-
-
-def list_carriers(
-    turned: Turned, sites: cupy.ndarray, counts: cupy.ndarray, capability: int
-) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
-    """Carriers of the listed sites: entries, where each site's begin, how many it has.
-
-    `counts` (n_samples, 3) uint32: += sites at which a sample has genotype 1, 2, missing.
-    """
-    most = turned.counts[0, sites].astype(np.int64)
-    if len(turned.counts) > 2:
-        most += turned.n_samples - turned.counts[2, sites]
-    ends = cupy.cumsum(most)
-    offsets = ends - most
-    entries = cupy.empty(max(1, int(ends[-1])), np.uint32)
-    lengths = cupy.empty(len(sites), np.int32)
-    _function("list_carriers", capability)(
-        (divide_up(len(sites) * 32, 256),),
-        (256,),
-        (
-            turned.words,
-            sites,
-            np.int32(len(sites)),
-            np.int32(turned.words.shape[1]),
-            np.int64(turned.row_words),
-            np.int32(turned.n_samples),
-            offsets,
-            entries,
-            lengths,
-            counts,
-        ),
-    )
-    return entries, offsets, lengths
-
-
-def add_pairs(
-    a, b, acc: cupy.ndarray, table: cupy.ndarray, symmetric: bool, banded: bool, capability: int
-) -> None:
-    """Add the pairs of two sides' lists (entries, offsets, lengths) to the accumulators."""
-    n_slots, rows, columns = acc.shape
-    n_sites = len(a[2])
-    band = max(1, BAND_BYTES // (4 * columns * n_slots)) if banded else rows
-    _function("add_pairs", capability)(
-        (divide_up(n_sites * 32, 256), divide_up(rows, band)),
-        (256,),
-        (
-            *a,
-            *b,
-            np.int32(n_sites),
-            acc,
-            np.int64(columns),
-            np.int64(rows * columns),
-            table,
-            np.int32(n_slots),
-            np.int32(symmetric),
-            np.int32(band),
-        ),
-    )
-
-
-def add_carriers(
-    planes: cupy.ndarray, sites: cupy.ndarray, turned: Turned, sums: cupy.ndarray, capability: int
-) -> None:
-    """sums[i][j] += listed sites at which i is homozygous (`planes`, gathered) and j a carrier."""
-    n_samples, n_planes, n_words = planes.shape
-    _function("add_carriers", capability)(
-        (n_samples, divide_up(turned.row_words, SIDE)),
-        (128,),
-        (
-            planes[:, 1:],
-            np.int64(2 * n_planes * n_words),
-            np.int64(divide_up(len(sites), 32)),
-            turned.words,
-            np.int64(turned.words.shape[1] * turned.row_words),
-            np.int64(turned.row_words),
-            sites,
-            sums,
-            np.int64(sums.shape[1]),
-        ),
-    )
 
 
 def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.ShapeClass) -> SiteCosts:
@@ -500,7 +353,7 @@ class SparsePath:
         if not self._carried:
             return
         rows, columns = s._a.padded, s._b.padded
-        _function("add_mirrored", self._capability)(
+        sparse_function("add_mirrored", self._capability)(
             (columns // 32, rows // 32),
             (256,),
             (
