@@ -13,7 +13,7 @@ from popdesic.backend import kernels, sparse_gpu, tune
 from popdesic.backend.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
 from popdesic.backend.gpu import GpuBackend
 from popdesic.backend.sparse_gpu import SiteCosts, SiteTable
-from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle
+from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
 
 #: Costs that send every site one way, and some that send sites all three ways.
 COSTS = {
@@ -162,3 +162,19 @@ def test_bits_are_turned_and_back(gpu_device):
             back = np.unpackbits(back.view(np.uint8), axis=2, bitorder="little")
             assert np.array_equal(back[:, :, : len(sites)], bits[:, :, sites])
             assert not back[:, :, len(sites) :].any()
+
+
+@pytest.mark.gpu
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ("hapmap3_957/hapmap3_957", "kg1_chr22_564/kg1_chr22_dev564"))
+def test_real_genotypes(gpu_device, shared_data, name):
+    """Real spectra, with and without missing genotypes, against the dense products."""
+    genotypes = read_genotypes(shared_data / f"{name}.vcf.gz")
+    planes = make_planes(genotypes, True, np.random.default_rng(7))
+    for given in (planes, planes.without_mask()):
+        for terms in (SQUARED, SQUARED_IBS0):
+            expected = GpuBackend(sparse=False).bitgemm(given, None, terms)
+            for costs in COSTS.values():
+                assert np.array_equal(
+                    GpuBackend(sparse=costs).bitgemm(given, None, terms), expected
+                )
