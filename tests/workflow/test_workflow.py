@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -337,6 +338,21 @@ def test_every_contract_file_is_there(complete):
     for kind in ("logs", "benchmarks"):
         assert len(list((complete / kind).rglob("*.*"))) > 20
     assert not list((complete / "results").rglob(".*.tmp"))
+
+
+def test_snakemake_s_own_report_has_captions_categories_and_labels(complete, tmp_path):
+    out = tmp_path / "report.html"
+    snakemake(complete, "--report", str(out))
+    text = out.read_text("utf-8")
+    categories = json.loads(re.search(r"var categories = (\{.*\});", text)[1])
+    listed = {path for parts in categories.values() for names in parts.values() for path in names}
+    drawn = {f"results/{name}" for name in contents(complete) if name.startswith("figures/")}
+    assert listed == {path for path in drawn if path.endswith(".svg")}
+    assert {"Quality", "Distances", "Maps"} <= set(categories)
+    results = json.loads(re.search(r"var results = (\{\"results/.*\});", text)[1])
+    for path in listed:
+        assert len(results[path]["caption"]) > 150, path
+        assert results[path]["labels"]["figure"], path
 
 
 def test_a_second_run_has_nothing_to_do(complete):
