@@ -19,14 +19,21 @@ __device__ __forceinline__ int square_at(int row, int word) {
     return row * PITCH + word + (row >> 5);
 }
 
+// Exchanges bits J apart between words J apart; whole bytes by permutation.
 template <int J>
 __device__ __forceinline__ void exchange(u32 (&t)[32], u32 mask) {
     #pragma unroll
     for (int k = 0; k < 32; ++k) {
         if (k & J) continue;
-        const u32 x = ((t[k] >> J) ^ t[k + J]) & mask;
-        t[k] ^= x << J;
-        t[k + J] ^= x;
+        const u32 low = t[k], high = t[k + J];
+        if (J == 16 || J == 8) {
+            t[k] = __byte_perm(low, high, J == 16 ? 0x5410 : 0x6240);
+            t[k + J] = __byte_perm(low, high, J == 16 ? 0x7632 : 0x7351);
+        } else {
+            const u32 x = ((low >> J) ^ high) & mask;
+            t[k] = low ^ (x << J);
+            t[k + J] = high ^ x;
+        }
     }
 }
 
@@ -45,16 +52,22 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
     const int row0 = blockIdx.y * SIDE;
     source += blockIdx.z * plane_stride + column0 / 32;
     const i64 pairs = (n_columns - column0 + 63) / 64;
-    #pragma unroll 8
-    for (int e = threadIdx.x; e < SIDE * SIDE_WORDS / 2; e += TRANSPOSERS) {
-        const int r = e / (SIDE_WORDS / 2), w = e % (SIDE_WORDS / 2);
-        uint2 bits = make_uint2(0, 0);
-        if (row0 + r < n_rows && w < pairs) {
-            const i64 row = rows ? rows[row0 + r] : row0 + r;
-            bits = reinterpret_cast<const uint2*>(source + row * row_stride)[w];
+    {
+        // a thread keeps its two words of every 32nd row: one step from row to row everywhere
+        constexpr int STEP = TRANSPOSERS / (SIDE_WORDS / 2);
+        const int r0 = threadIdx.x / (SIDE_WORDS / 2), w = threadIdx.x % (SIDE_WORDS / 2);
+        const u32* from = source + (row0 + r0) * row_stride + 2 * w;
+        u32* to = square + square_at(r0, 2 * w);
+        #pragma unroll
+        for (int i = 0; i < SIDE / STEP; ++i) {
+            uint2 bits = make_uint2(0, 0);
+            if (row0 + r0 + i * STEP < n_rows && w < pairs)
+                bits = *reinterpret_cast<const uint2*>(
+                    rows ? source + rows[row0 + r0 + i * STEP] * row_stride + 2 * w : from);
+            to[i * (STEP * PITCH + STEP / 32)] = bits.x;
+            to[i * (STEP * PITCH + STEP / 32) + 1] = bits.y;
+            from += STEP * row_stride;
         }
-        square[square_at(r, 2 * w)] = bits.x;
-        square[square_at(r, 2 * w + 1)] = bits.y;
     }
     __syncthreads();
     const int across = threadIdx.x % SIDE_WORDS, down = threadIdx.x / SIDE_WORDS;
@@ -71,12 +84,18 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
     for (int i = 0; i < 32; ++i) square[square_at(across * 32 + i, down)] = t[i];
     __syncthreads();
     out += blockIdx.z * out_plane + row0 / 32;
-    #pragma unroll 8
-    for (int e = threadIdx.x; e < SIDE * SIDE_WORDS / 2; e += TRANSPOSERS) {
-        const int r = e / (SIDE_WORDS / 2), w = e % (SIDE_WORDS / 2);
-        if (column0 + r < n_columns)
-            reinterpret_cast<uint2*>(out + (column0 + r) * out_stride)[w] =
-                make_uint2(square[square_at(r, 2 * w)], square[square_at(r, 2 * w + 1)]);
+    {
+        constexpr int STEP = TRANSPOSERS / (SIDE_WORDS / 4);
+        const int r0 = threadIdx.x / (SIDE_WORDS / 4), w = threadIdx.x % (SIDE_WORDS / 4) * 4;
+        const u32* from = square + square_at(r0, w);
+        u32* to = out + (column0 + r0) * out_stride + w;
+        #pragma unroll
+        for (int i = 0; i < SIDE / STEP; ++i) {
+            const u32* x = from + i * (STEP * PITCH + STEP / 32);
+            if (column0 + r0 + i * STEP < n_columns)
+                *reinterpret_cast<uint4*>(to) = make_uint4(x[0], x[1], x[2], x[3]);
+            to += STEP * out_stride;
+        }
     }
     if (!counts) return;
     for (int c = threadIdx.x; c < SIDE; c += TRANSPOSERS) {
@@ -288,7 +307,9 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
                 __syncthreads();
                 for (int e = threadIdx.x; e < ADDERS * 32; e += ADDERS) {
                     const i64 j = ((i64)blockIdx.y * ADDERS * 4 + (e / 32) * 4 + q) * 32 + e % 32;
-                    if (j < columns) w[j] += sums[e / 32 * 33 + e % 32];
+                    const int value = sums[e / 32 * 33 + e % 32];
+                    // no other thread adds here: an addition that nobody waits for
+                    if (value && j < columns) atomicAdd(w + j, value);
                 }
                 __syncthreads();
             }

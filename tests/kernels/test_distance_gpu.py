@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("cupy")
 
 from popdesic.backend import select_backend
-from popdesic.distance import measure_tile
+from popdesic.distance import measure_tile, sum_parts
 from popdesic.encode import write_planes
 from popdesic.genotypes import pack_bed
 from popdesic.store import write_json
@@ -50,7 +50,7 @@ def cohorts(tmp_path) -> list[Path]:
 
 
 @pytest.mark.parametrize("missing", ["pairwise", "imputed"])
-@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "normalized"])
 def test_tiles_are_the_same_bytes(gpu_device, cohorts, tmp_path, metric, missing):
     for a, b in combinations_with_replacement(cohorts, 2):
         for device in ("cpu", "gpu"):
@@ -58,3 +58,17 @@ def test_tiles_are_the_same_bytes(gpu_device, cohorts, tmp_path, metric, missing
             backend = select_backend(device, 4)
             measure_tile(a, b, out, backend, metric=metric, missing=missing)
         assert (tmp_path / "cpu.npz").read_bytes() == (tmp_path / "gpu.npz").read_bytes(), (a, b)
+
+
+def test_parts_and_little_host_memory_are_the_same_bytes(gpu_device, cohorts, tmp_path):
+    """Sites shared by jobs, streamed through a ring of pinned memory much smaller than they are."""
+    for a, b in combinations_with_replacement(cohorts, 2):
+        arguments = {"metric": "euclidean", "missing": "pairwise"}
+        measure_tile(a, b, tmp_path / "whole.npz", select_backend("cpu", 4), **arguments)
+        parts = [tmp_path / f"part{part}.npz" for part in range(3)]
+        for part, path in enumerate(parts):
+            backend = select_backend("gpu", host_bytes=1 << 16)
+            assert backend.host_bytes == 1 << 16
+            measure_tile(a, b, path, backend, **arguments, part=part, parts=3)
+        sum_parts(parts, tmp_path / "sum.npz")
+        assert (tmp_path / "sum.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()

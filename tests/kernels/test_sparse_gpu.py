@@ -13,14 +13,14 @@ from popdesic.backend import kernels, sparse_gpu, tune
 from popdesic.backend.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
 from popdesic.backend.gpu import GpuBackend
 from popdesic.backend.sparse_gpu import SiteCosts, SiteTable
-from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle
+from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
 
 #: Costs that send every site one way, and some that send sites all three ways.
 COSTS = {
-    "pairs": SiteCosts(dense=1.0, pair=1e-12, row=1.0, move=0.0),
-    "half": SiteCosts(dense=1.0, pair=1e9, row=1e-12, move=0.0),
-    "dense": SiteCosts(dense=1e-12, pair=1.0, row=1.0, move=0.0),
-    "mixed": SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, move=0.0),
+    "pairs": SiteCosts(dense=1.0, pair=1e-12, row=1.0, rows=0.0, move=0.0),
+    "half": SiteCosts(dense=1.0, pair=1e9, row=1e-12, rows=0.0, move=0.0),
+    "dense": SiteCosts(dense=1e-12, pair=1.0, row=1.0, rows=0.0, move=0.0),
+    "mixed": SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, rows=0.0, move=0.0),
 }
 
 
@@ -122,26 +122,24 @@ def test_many_homozygotes(gpu_device):
 
 
 @pytest.mark.gpu
-def test_choice_by_measured_costs(gpu_device, monkeypatch):
+def test_choice_by_measured_costs(gpu_device):
     """Left to itself the backend sorts the sites of rare data and not of common ones."""
-    monkeypatch.setattr(sparse_gpu, "LEAST_WORDS", 256)
-    rng = np.random.default_rng(5)
-    n, n_words = 2048, 1024
-    common = rng.integers(0, 2**64, (n, 2, n_words), np.uint64)
+    import cupy
+
+    n, n_words = 4096, 4096
+    common = cupy.random.randint(0, 2**32, (n, 2, 2 * n_words), np.uint32).view(np.uint64)
     common[:, 1] &= common[:, 0]
-    rare = np.zeros_like(common)
-    flat = rare.reshape(-1)
-    flat[rng.integers(0, flat.size, 3000)] = 1 << 17
+    rare = cupy.zeros_like(common)
+    rare.ravel()[cupy.random.randint(0, rare.size, 1 << 20)] = 1 << 17
     rare[:, 0] |= rare[:, 1]
+    dense = GpuBackend(sparse=False)
     for words, gains in ((common, False), (rare, True)):
-        backend = GpuBackend()
-        stream = backend.stream(n, None, 2, 2, SQUARED, n_words * 64)
-        stream.add(Planes(words, n_words * 64))
-        assert stream.sparse.gains is gains
-        assert np.array_equal(
-            stream.result(),
-            GpuBackend(sparse=False).bitgemm(Planes(words, n_words * 64), None, SQUARED),
-        )
+        planes = Planes(words, n_words * 64)
+        stream = GpuBackend().stream(n, None, 2, 2, SQUARED, planes.n_sites)
+        stream.add(planes)
+        assert stream.sparse.gains is gains, stream.sparse.costs
+        assert (stream.sparse.used["pairs"] > 0) is gains
+        assert np.array_equal(stream.result(), dense.bitgemm(planes, None, SQUARED))
 
 
 @pytest.mark.gpu
@@ -164,3 +162,19 @@ def test_bits_are_turned_and_back(gpu_device):
             back = np.unpackbits(back.view(np.uint8), axis=2, bitorder="little")
             assert np.array_equal(back[:, :, : len(sites)], bits[:, :, sites])
             assert not back[:, :, len(sites) :].any()
+
+
+@pytest.mark.gpu
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ("hapmap3_957/hapmap3_957", "kg1_chr22_564/kg1_chr22_dev564"))
+def test_real_genotypes(gpu_device, shared_data, name):
+    """Real spectra, with and without missing genotypes, against the dense products."""
+    genotypes = read_genotypes(shared_data / f"{name}.vcf.gz")
+    planes = make_planes(genotypes, True, np.random.default_rng(7))
+    for given in (planes, planes.without_mask()):
+        for terms in (SQUARED, SQUARED_IBS0):
+            expected = GpuBackend(sparse=False).bitgemm(given, None, terms)
+            for costs in COSTS.values():
+                assert np.array_equal(
+                    GpuBackend(sparse=costs).bitgemm(given, None, terms), expected
+                )

@@ -314,6 +314,7 @@ class BitgemmStream:
             return
         budget = self.backend.free_bytes() + packed * self._range_words
         budget += 2 * stored * self._range_words if self._a.raw else 0
+        budget -= self.sparse.reserved if self.sparse else 0
         # by site, and brought together again: as much as they take as they are stored, twice
         per_word = packed + (2 * stored if staged else 0) + (2 * stored if self.sparse else 0)
         longest = min(budget // per_word, PACKED_BYTES // packed, self._site_limit // 64)

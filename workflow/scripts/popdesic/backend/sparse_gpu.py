@@ -1,7 +1,7 @@
 """Rare sites on a GPU: what few carriers share is added carrier by carrier, exactly.
 
 The sites of a range are turned to site-major planes and counted. Each site then goes the way that
-costs least by a model whose costs are measured on the device (`tune.site_costs`):
+costs least by a model whose costs are measured on the device (`site_costs`):
 
 - pairs: every two carriers of the site are added to the accumulators (missing genotypes count as
   a third kind of carrier, so this holds for any terms);
@@ -14,9 +14,10 @@ The integers are those of the dense products (kernels/sparse.cu has the formulas
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import cupy
@@ -24,6 +25,17 @@ import numpy as np
 
 from . import tune
 from .base import Terms
+from .carriers_gpu import (
+    FEW_PAIRS,
+    STATE_SHIFT,
+    Turned,
+    add_carriers,
+    add_pairs,
+    gather,
+    list_carriers,
+    sparse_function,
+    turn,
+)
 from .kernels import (
     INT32_MAX,
     STAGE_BITS,
@@ -33,9 +45,7 @@ from .kernels import (
     Plan,
     Step,
     Variant,
-    divide_up,
     launch,
-    load_function,
     pack_planes,
 )
 
@@ -44,18 +54,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Where the genotype of an entry of a list stands; as in kernels/sparse.cu.
-STATE_SHIFT = 30
-#: Square of bits that a thread block of `transpose_bits` turns; as in kernels/sparse.cu.
-SIDE = 512
-#: Rows of the result that `add_pairs` works on together: their accumulators stay in L2.
-BAND_BYTES = 32 << 20
+#: Most of the free device memory that the carriers of homozygotes may take.
+CARRIED_SHARE = 0.25
 #: Words in the middle of a range that tell whether it is worth sorting its sites.
 PROBE_WORDS = 256
 #: Shorter ranges, smaller results and smaller gains than this are left to the dense products.
-LEAST_WORDS, LEAST_PAIRS, LEAST_GAIN = 2048, 1 << 20, 0.9
-#: Sites below which a way of its own costs more than it saves.
-FEWEST_SITES = 4096
+LEAST_WORDS, LEAST_PAIRS, LEAST_GAIN = 2048, 1 << 22, 0.9
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,14 @@ class SiteCosts:
     dense : one site in the dense products, per pair of (padded) samples of the result
     pair : two carriers added to the accumulators
     row : one homozygote's carriers, per 32 samples
+    rows : bringing the carriers of all homozygotes to the result, per pair of (padded) samples
     move : turning one word (64 sites) of one plane of one sample, there and back
     """
 
     dense: float
     pair: float
     row: float
+    rows: float
     move: float
 
 
@@ -122,152 +128,6 @@ class SiteTable:
         )
 
 
-@dataclass
-class Turned:
-    """One side's planes of a range by site: uint32 (n_sites, n_planes, row_words)."""
-
-    words: cupy.ndarray
-    counts: cupy.ndarray
-    n_samples: int
-
-    @property
-    def row_words(self) -> int:
-        return self.words.shape[2]
-
-
-def _function(name: str, capability: int) -> cupy.RawKernel:
-    return load_function("sparse", name, (), capability)
-
-
-def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:
-    """Planes (n_samples, n_planes, .) from word `first` on by site, and bits of each site."""
-    n_samples, n_planes, row_words = words.shape
-    out_words = divide_up(n_samples, SIDE) * SIDE // 32
-    out = cupy.empty((n_sites, n_planes, out_words), np.uint32)
-    counts = cupy.zeros((n_planes, n_sites), np.uint32)
-    _function("transpose_bits", capability)(
-        (divide_up(n_sites, SIDE), divide_up(n_samples, SIDE), n_planes),
-        (256,),
-        (
-            words[:, :, first:],
-            np.uint64(0),
-            np.int32(n_samples),
-            np.int64(2 * row_words * n_planes),
-            np.int64(2 * row_words),
-            np.int64(n_sites),
-            out,
-            np.int64(n_planes * out_words),
-            np.int64(out_words),
-            counts,
-        ),
-    )
-    return Turned(out, counts, n_samples)
-
-
-def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray:
-    """Planes of the listed sites by sample: uint64 (n_samples, n_planes, n_words)."""
-    _, n_planes, row_words = turned.words.shape
-    out_words = divide_up(len(sites), SIDE) * SIDE // 32
-    out = cupy.empty((turned.n_samples, n_planes, out_words // 2), np.uint64)
-    _function("transpose_bits", capability)(
-        (divide_up(turned.n_samples, SIDE), divide_up(len(sites), SIDE), n_planes),
-        (256,),
-        (
-            turned.words,
-            sites,
-            np.int32(len(sites)),
-            np.int64(n_planes * row_words),
-            np.int64(row_words),
-            np.int64(turned.n_samples),
-            out,
-            np.int64(n_planes * out_words),
-            np.int64(out_words),
-            np.uint64(0),
-        ),
-    )
-    return out
-
-
-def list_carriers(
-    turned: Turned, sites: cupy.ndarray, counts: cupy.ndarray, capability: int
-) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
-    """Carriers of the listed sites: entries, where each site's begin, how many it has.
-
-    `counts` (n_samples, 3) uint32: += sites at which a sample has genotype 1, 2, missing.
-    """
-    most = turned.counts[0, sites].astype(np.int64)
-    if len(turned.counts) > 2:
-        most += turned.n_samples - turned.counts[2, sites]
-    ends = cupy.cumsum(most)
-    offsets = ends - most
-    entries = cupy.empty(max(1, int(ends[-1])), np.uint32)
-    lengths = cupy.empty(len(sites), np.int32)
-    _function("list_carriers", capability)(
-        (divide_up(len(sites) * 32, 256),),
-        (256,),
-        (
-            turned.words,
-            sites,
-            np.int32(len(sites)),
-            np.int32(turned.words.shape[1]),
-            np.int64(turned.row_words),
-            np.int32(turned.n_samples),
-            offsets,
-            entries,
-            lengths,
-            counts,
-        ),
-    )
-    return entries, offsets, lengths
-
-
-def add_pairs(
-    a, b, acc: cupy.ndarray, table: cupy.ndarray, symmetric: bool, n_rows: int, capability: int
-) -> None:
-    """Add the pairs of two sides' lists (entries, offsets, lengths) to the accumulators."""
-    n_slots, rows, columns = acc.shape
-    n_sites = len(a[2])
-    band = max(1, BAND_BYTES // (4 * columns * n_slots))
-    _function("add_pairs", capability)(
-        (divide_up(n_sites * 32, 256), divide_up(n_rows, band)),
-        (256,),
-        (
-            *a,
-            *b,
-            np.int32(n_sites),
-            acc,
-            np.int64(columns),
-            np.int64(rows * columns),
-            table,
-            np.int32(n_slots),
-            np.int32(symmetric),
-            np.int32(band),
-        ),
-    )
-
-
-def add_carriers(
-    planes: cupy.ndarray, sites: cupy.ndarray, turned: Turned, sums: cupy.ndarray, capability: int
-) -> None:
-    """sums[i][j] += listed sites at which i is homozygous (`planes`, gathered) and j a carrier."""
-    n_samples, n_planes, n_words = planes.shape
-    _function("add_carriers", capability)(
-        (n_samples, divide_up(turned.row_words, SIDE)),
-        (128,),
-        (
-            planes[:, 1:],
-            np.int64(2 * n_planes * n_words),
-            np.int64(divide_up(len(sites), 32)),
-            turned.words,
-            np.int64(turned.words.shape[1] * turned.row_words),
-            np.int64(turned.row_words),
-            sites,
-            sums,
-            np.int64(sums.shape[1]),
-        ),
-    )
-
-
 def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.ShapeClass) -> SiteCosts:
     """The costs of a shape class on a device: from the user's cache, else measured now and kept."""
     key, name = tune.device_key(device), f"sites {variant.label} {shape}"
@@ -277,7 +137,7 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
     m, n, capability = shape.samples_a, shape.samples_b, device.capability
     half = 0.5 if shape.symmetric else 1
     (seconds, _), *_ = tune.measure(device, [variant], terms, shape)
-    n_sites, carriers = 8192, min(64, m, n)
+    n_sites, carriers = 65536, min(64, m, n)
     acc = cupy.zeros((1, m, n), np.int32)
     lists = []
     for samples in (m, n):
@@ -289,9 +149,9 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
         lists.append((entries, offsets, cupy.full(n_sites, carriers, np.int32)))
     a, b = lists[0], lists[0] if shape.symmetric else lists[1]
     table = cupy.ones((1, 3, 3), np.int32)
-    pair = tune.time_action(lambda: add_pairs(a, b, acc, table, shape.symmetric, m, capability))
+    pair = tune.time_action(lambda: add_pairs(a, b, acc, table, shape.symmetric, True, capability))
     pair /= n_sites * carriers**2 * half
-    words = cupy.random.randint(0, 2**32, (m, 2, 2 * 64), np.uint32).view(np.uint64)
+    words = cupy.random.randint(0, 2**32, (m, 2, 2 * 512), np.uint32).view(np.uint64)
     n_sites = 64 * words.shape[2]
     sites = cupy.arange(n_sites, dtype=np.int32)
     turned = turn(words, 0, n_sites, capability)
@@ -299,11 +159,17 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
         tune.time_action(lambda: gather(turn(words, 0, n_sites, capability), sites, capability))
         / words.size
     )
-    few = words & cupy.roll(words, 1, 2) & cupy.roll(words, 2, 2)
-    rows = int(cupy.unpackbits(few[:, 1].ravel().view(np.uint8)).sum())
-    row = tune.time_action(lambda: add_carriers(few, sites, turned, acc[0, :, :m], capability))
-    row /= max(1, rows * turned.row_words)
-    costs = SiteCosts(seconds / STAGE_BITS / (m * n * half), pair, row, move)
+    timed, sums = [], cupy.zeros((m, m), np.int32)
+    for shift in (1, 2):  # a few of the genotypes homozygous, then fewer
+        words &= cupy.roll(words, shift, 2)
+        words &= cupy.roll(words, 3, 2)
+        rows = int(cupy.unpackbits(words[:, 1].ravel().view(np.uint8)).sum(dtype=np.int64))
+        action = functools.partial(add_carriers, words, sites, turned, sums, capability)
+        timed.append((tune.time_action(action), rows * turned.row_words))
+    (longer, most), (shorter, fewer) = timed
+    row = max(longer - shorter, 0) / (most - fewer)
+    rest = max(shorter - row * fewer, 0) / (m * m)
+    costs = SiteCosts(seconds / STAGE_BITS / (m * n * half), pair, row, rest, move)
     log.info("%s, %s: measured %s", device.name, name, costs)
     tune.write_cache(key, name, asdict(costs))
     return costs
@@ -332,6 +198,8 @@ class SparsePath:
         self.listed = [cupy.zeros((side.n_samples, 3), np.uint32) for side in s._sides]
         self._carried: list[cupy.ndarray] = []
         self._capability = s.backend.device.capability
+        if self.table.half and self.reserved > CARRIED_SHARE * s.backend.free_bytes():
+            self.table = replace(self.table, half=None)
         if self.table.half:
             weight = self.table.half[0]
             self._half_plan = Plan(
@@ -363,6 +231,18 @@ class SparsePath:
         rows = homs[0] * b.row_words + (0 if s.symmetric else homs[-1] * a.row_words)
         return pairs, dense / s.plan.n_products + self.costs.row * rows, dense
 
+    @property
+    def reserved(self) -> int:
+        """Bytes of device memory that the carriers of homozygotes will still take."""
+        if not self.table.half or self._carried:
+            return 0
+        return 4 * self.stream._acc[0].size * (1 if self.stream.symmetric else 2)
+
+    def _bringing(self) -> float:
+        """Seconds that the carriers of homozygotes cost, however few they are."""
+        s = self.stream
+        return self.costs.rows * s._a.padded * s._b.padded * (1 if s.symmetric else 2)
+
     @staticmethod
     def pays(shape: tune.ShapeClass) -> bool:
         """Whether problems of a class are large enough to look at the frequency of sites."""
@@ -385,10 +265,13 @@ class SparsePath:
             turn(words, first + start, PROBE_WORDS * 64, self._capability)
             for words, first in sources
         ]
-        costs = self._weigh(turned)
-        best = float(cupy.minimum(cupy.minimum(costs[0], costs[1]), costs[2]).sum())
-        n_words = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
-        return best + n_words * self.costs.move < LEAST_GAIN * float(costs[2].sum())
+        pairs, half, dense = self._weigh(turned)
+        share = PROBE_WORDS / n_words
+        without = float(cupy.minimum(pairs, dense).sum())
+        best = float(cupy.minimum(cupy.minimum(pairs, half), dense).sum())
+        best = min(without, best + self._bringing() * share)
+        moved = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
+        return best + moved * self.costs.move < LEAST_GAIN * float(dense.sum())
 
     def turn(self, sources: list, n_sites: int) -> list[Turned]:
         """The planes of a range of every side, by site."""
@@ -398,17 +281,19 @@ class SparsePath:
         """Add the products of one range, already turned, each site by the way of least cost."""
         pairs, half, dense = self._weigh(turned)
         way = cupy.where(pairs <= cupy.minimum(half, dense), 0, cupy.where(half < dense, 1, 2))
-        few = 0 if self.forced else FEWEST_SITES
+        if not self.forced and self.table.half:
+            saved = cupy.where(way == 1, cupy.minimum(pairs, dense) - half, 0).sum()
+            if float(saved) < self._bringing():
+                way = cupy.where(pairs <= dense, 0, 2)
         lists = {}
-        for number, name in enumerate(("pairs", "half", "dense")):
-            sites = cupy.flatnonzero(way == number).astype(np.int32)
-            if name == "half" and 0 < len(sites) < few:
-                way[sites] = 2
-                sites = sites[:0]
-            lists[name] = sites
-            self.used[name] += len(sites)
-        if len(lists["pairs"]):
-            self._add_pairs(turned, lists["pairs"])
+        for number, name in enumerate(self.used):
+            lists[name] = cupy.flatnonzero(way == number).astype(np.int32)
+            self.used[name] += len(lists[name])
+        few = turned[0].counts[0] * turned[-1].counts[0] < 2 * FEW_PAIRS
+        for banded, chosen in ((False, few), (True, ~few)):
+            sites = lists["pairs"][chosen[lists["pairs"]]]
+            if len(sites):
+                self._add_pairs(turned, sites, banded)
         if len(lists["half"]):
             self._add_half(turned, lists["half"])
         if len(lists["dense"]):
@@ -447,15 +332,14 @@ class SparsePath:
         for mine, other, target in zip(gathered, others, self._carried, strict=True):
             add_carriers(mine, sites, other, target, self._capability)
 
-    def _add_pairs(self, turned: list[Turned], sites: cupy.ndarray) -> None:
+    def _add_pairs(self, turned: list[Turned], sites: cupy.ndarray, banded: bool) -> None:
         s = self.stream
         lists = [
             list_carriers(side, sites, counts, self._capability)
             for side, counts in zip(turned, self.listed, strict=True)
         ]
         self.n_listed += len(sites)
-        n_rows = s._a.n_samples
-        add_pairs(lists[0], lists[-1], s._acc, self._pairs, s.symmetric, n_rows, self._capability)
+        add_pairs(lists[0], lists[-1], s._acc, self._pairs, s.symmetric, banded, self._capability)
 
     @property
     def site_limit(self) -> int:
@@ -469,7 +353,7 @@ class SparsePath:
         if not self._carried:
             return
         rows, columns = s._a.padded, s._b.padded
-        _function("add_mirrored", self._capability)(
+        sparse_function("add_mirrored", self._capability)(
             (columns // 32, rows // 32),
             (256,),
             (
