@@ -34,6 +34,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
@@ -51,6 +52,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    communities,
     compare,
     export,
     reorder,
@@ -66,6 +68,7 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.communities.input,
         rules.compare.input,
         rules.export.input,
         rules.epistasis.input,

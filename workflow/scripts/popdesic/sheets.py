@@ -101,10 +101,14 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "distance.missing to 'pairwise'."
         )
     check_options(filled)
-    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] == "euclidean":
+    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] not in (
+        "ibs",
+        "manhattan",
+    ):
         raise UserError(
-            f"{source}: export.formats has 'mibs', but distance.metric is 'euclidean', which does "
-            "not count shared alleles; set distance.metric to 'ibs' or 'manhattan'."
+            f"{source}: export.formats has 'mibs', but distance.metric is "
+            f"'{filled['distance']['metric']}', which does not count shared alleles; "
+            "set distance.metric to 'ibs' or 'manhattan'."
         )
     return filled
 

@@ -80,6 +80,7 @@ STAGES = {
 METRICS = {
     "euclidean": "Euclidean (root of the summed squared genotype differences)",
     "manhattan": "Manhattan (summed absolute genotype differences)",
+    "normalized": "normalised (Euclidean, each individual divided by its own sum of genotypes)",
     "ibs": "IBS (one minus the share of alleles identical by state)",
 }
 
