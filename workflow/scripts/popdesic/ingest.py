@@ -17,7 +17,8 @@ from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed
 from .panel import canonical_contig
 from .plink import plink_prefix, read_plink_samples, stream_plink
 from .store import TABLE_ROWS, atomic_path, beside, write_json
-from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, read_header, stream_sites
+from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, stream_sites
+from .vcf_header import read_header
 
 SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
 
