@@ -1,5 +1,6 @@
 # make run    set up what is missing and run the workflow on the embedded example
 # make test   set up what is missing and run the tests
+# make concordance  compare with PLINK, bcftools, scikit-learn on real data; writes concordance.tsv
 # make lint   ruff, snakefmt, snakemake --lint
 # make pictures  take the documentation's pictures from the finished example (needs Chromium)
 # make lock   resolve the dependencies of pyproject.toml again
@@ -9,7 +10,7 @@ VENV := .venv
 PYTEST_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test lint format pictures lock clean
+.PHONY: run test concordance lint format pictures lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -17,6 +18,9 @@ run: $(VENV)/ready-run
 
 test: $(VENV)/ready-test
 	pytest $(PYTEST_FLAGS)
+
+concordance: $(VENV)/ready-test
+	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py
 
 lint: $(VENV)/ready-test
 	ruff check .

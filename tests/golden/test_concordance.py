@@ -1,13 +1,14 @@
-"""Every real data set against PLINK 1.9, PLINK 2, scikit-learn and published results.
+"""Every real data set against PLINK 1.9, PLINK 2, bcftools, scikit-learn and published results.
 
-`POPDESIC_CONCORDANCE=concordance.tsv pytest tests/golden/test_concordance.py` keeps the table: one
-row a data set and quantity, with the peer, how many values were compared, the largest deviation and
-the tolerance. Integers are exact. PLINK prints six significant digits, so half a unit of the sixth
-is added to a tolerance where its numbers are read from text.
+`make concordance` keeps the table, concordance.tsv: one row a data set and quantity, with the peer,
+how many values were compared, the largest difference from what the peer printed, how many
+significant digits it prints (NA: all), the largest difference beyond the rounding of the last of
+them, and the tolerance, which that difference must keep. Integers are exact.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -19,12 +20,14 @@ from popdesic.backend import select_backend
 from popdesic.distance import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
 from popdesic.encode import encode_cohort
-from popdesic.genotypes import BED_MAGIC, MISSING, unpack_bed
+from popdesic.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.ingest import ingest_cohort
 from popdesic.panel import build_panel, load_panel
 from popdesic.qc import hwe_exact, summarize_cohort
 from popdesic.results import read_table
 from popdesic.store import open_bed, read_bim, read_fam
+from popdesic.vcf import stream_sites
+from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
 
 pytestmark = [pytest.mark.shared, pytest.mark.peer]
@@ -50,9 +53,10 @@ def table(tmp_path_factory):
     path = os.environ.get("POPDESIC_CONCORDANCE") or tmp_path_factory.getbasetemp() / (
         "concordance.tsv"
     )
-    columns = ["data", "quantity", "peer", "values", "largest_deviation", "tolerance"]
-    measured = pd.DataFrame(ROWS, columns=columns)
-    measured.to_csv(path, sep="\t", index=False, float_format="%.3g")
+    columns = ["data", "quantity", "peer", "values", "largest_difference", "digits_printed"]
+    measured = pd.DataFrame(ROWS, columns=[*columns, "beyond_rounding", "tolerance"])
+    measured = measured.astype({"digits_printed": "Int64"})
+    measured.to_csv(path, sep="\t", index=False, float_format="%.3g", na_rep="NA")
     print(f"\n{measured.to_string(index=False)}\n{path}")
 
 
@@ -63,12 +67,14 @@ def record(data: str, quantity: str, peer: str, ours, theirs, tolerance: float, 
     assert ours.size
     np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
     deviation = np.nan_to_num(np.abs(ours - theirs))
+    largest = deviation.max()
     if digits:
         with np.errstate(divide="ignore", invalid="ignore"):
             place = np.floor(np.log10(np.abs(theirs))) - digits + 1
         rounding = np.where(theirs != 0, 0.5 * 10.0 ** np.nan_to_num(place, neginf=-99), 0)
         deviation = np.maximum(deviation - 1.000001 * rounding, 0)
-    ROWS.append((data, quantity, peer, ours.size, deviation.max(), tolerance))
+    row = (data, quantity, peer, ours.size, largest, digits or None, deviation.max(), tolerance)
+    ROWS.append(row)
     assert deviation.max() <= tolerance, (data, quantity, deviation.max())
 
 
@@ -124,7 +130,9 @@ def data(request, shared_data, tmp_path_factory, require_command) -> tuple[str, 
     genotypes = unpack_bed(open_bed(folder / "all"), n_samples)
     called = (genotypes != MISSING).any(axis=1)
     # PLINK takes X apart (females alone) and leaves it out of distances.
-    keep_sites(folder / "all", np.flatnonzero(called & (bim.chrom != "X")), folder / "raw")
+    kept = np.flatnonzero(called & (bim.chrom != "X"))
+    keep_sites(folder / "all", kept, folder / "raw")
+    bim.iloc[kept].to_csv(folder / "own_ids.bim", sep="\t", header=False, index=False)
     encode_alone(folder / "raw", folder)
     return request.param, folder
 
@@ -161,6 +169,54 @@ def test_hardy_weinberg(data):
     ours = hwe_exact(*counts.T)
     assert (ours[~varies] == 1).all()  # by definition here, 0.5 by the formula of the mid-p
     record(name, "HWE mid-p", "plink2", ours[varies], theirs.MIDP[varies], HWE, digits=6)
+    some = np.random.default_rng(1).choice(np.flatnonzero(varies), min(200, varies.sum()), False)
+    exact = [float(exact_fraction(*map(int, counts[k]))) for k in some]
+    record(name, "HWE mid-p, 200 sites", "exact fractions", ours[some], exact, HWE)
+
+
+def test_bcftools(data, shared_data, require_command):
+    """The same file read by htslib: alleles counted, missingness, HWE without mid-p."""
+    require_command("bcftools")
+    name, folder = data
+    view = ["bcftools", "view", "-m2", "-M2", "-v", "snps", "-Ou", shared_data / SETS[name]]
+    tags = ["bcftools", "+fill-tags", "-", "-Ou", "--", "-t", "AN,AC,NS,HWE"]
+    columns = ["chrom", "pos", "id", "ref", "alt", "an", "ac", "ns", "hwe"]
+    form = "%CHROM\t%POS\t%ID\t%REF\t%ALT\t%AN\t%AC\t%NS\t%HWE\n"
+    with subprocess.Popen(view, stdout=subprocess.PIPE) as viewed:
+        tagged = subprocess.run(tags, stdin=viewed.stdout, check=True, capture_output=True)
+    query = ["bcftools", "query", "-f", form]
+    text = subprocess.run(query, input=tagged.stdout, check=True, capture_output=True).stdout
+    theirs = pd.read_csv(io.BytesIO(text), sep="\t", names=columns, dtype=str)
+    key = columns[:5]
+    sites = read_table(folder / "sites.qc")[[*key, "n_ref", "n_het", "n_alt", "n_missing"]]
+    sites["id"] = read_bim(folder / "own_ids").id.to_numpy()
+    both = sites.merge(theirs.drop_duplicates(key), on=key, how="left", validate="many_to_one")
+    counts = both[["n_ref", "n_het", "n_alt", "n_missing"]].to_numpy(np.int64)
+    called = counts[:, :3].sum(axis=1)
+    record(name, "called samples by site", "bcftools", called, both.ns.astype(int), 0)
+    record(name, "called alleles", "bcftools", 2 * called, both.an.astype(int), 0)
+    record(name, "ALT alleles", "bcftools", counts[:, 1] + 2 * counts[:, 2], both.ac.astype(int), 0)
+    ours = hwe_exact(*counts[:, :3].T, midp=False)
+    # bcftools keeps tags in single precision, 6e-8 of their value.
+    record(name, "HWE p", "bcftools", ours, both.hwe.astype(float), FLOAT, digits=6)
+
+
+def test_distances_with_2_percent_masked(data, tmp_path):
+    """Missing genotypes in every set, at random."""
+    name, folder = data
+    n = len(read_fam(folder / "raw"))
+    genotypes = unpack_bed(open_bed(folder / "raw"), n)
+    genotypes[np.random.default_rng(2).random(genotypes.shape) < 0.02] = MISSING
+    for end in (".bim", ".fam"):
+        (tmp_path / f"raw{end}").write_bytes((folder / f"raw{end}").read_bytes())
+    (tmp_path / "raw.bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
+    encode_alone(tmp_path / "raw", tmp_path)
+    arguments = ["--distance", "square", "bin", "ibs", "flat-missing"]
+    plink("plink1.9", tmp_path / "raw", tmp_path / "p", *arguments)
+    theirs = np.fromfile(tmp_path / "p.mibs.bin").reshape(n, n)
+    off = ~np.eye(n, dtype=bool)
+    ours = 1 - distances(tile(tmp_path), "ibs")
+    record(name, "IBS, 2 % masked", "plink1.9 flat-missing", ours[off], theirs[off], FLOAT)
 
 
 def test_distances(data):
@@ -225,15 +281,34 @@ def test_principal_components(data):
     record(name, "PCA, 1 - |r|", "plink2", 1 - r[distinct], np.zeros(distinct.sum()), FLOAT)
 
 
-def test_published_identity_by_state(data, shared_data):
-    """SNPRelate's own matrix of the HapMap3 set; it prints seven digits."""
+def test_published_identity_by_state(data, shared_data, tmp_path):
+    """SNPRelate's own matrices, over the sites that they were made from."""
     name, folder = data
-    if name != "hapmap3_957":
-        pytest.skip("SNPRelate's matrix over all of a set's sites is there for hapmap3_957 alone.")
-    theirs = pd.read_csv(shared_data / name / "ref_SNPRelate_IBS.tsv.gz", sep="\t", index_col=0)
+    if name == "hapmap3_957":
+        published = "ref_SNPRelate_IBS.tsv.gz"
+    elif name == "hapmap279":
+        published = "ref_all279_IBS.tsv.gz"
+        text = {"sep": "\t", "dtype": str}
+        used = pd.read_csv(shared_data / name / "ref_all279_snp_ids.tsv.gz", **text)
+        used = used.merge(pd.read_csv(shared_data / name / "snprelate_snp_ids.tsv", **text))
+        known = set(zip(used.rs, used.chrom, used.pos, strict=True))
+        batches = list(stream_sites(shared_data / SETS[name], haploid="diploidize"))
+        keys = [key for b in batches for key in zip(b.id, b.chrom, map(str, b.pos), strict=True)]
+        rows = [key in known for key in keys]
+        genotypes = np.concatenate([batch.genotypes for batch in batches])[rows]
+        assert len(genotypes) == len(used)  # one site is there twice, which ingest would drop
+        (tmp_path / "raw.bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
+        lines = [f"1\ts{k}\t0\t{k + 1}\tA\tC\n" for k in range(len(genotypes))]
+        (tmp_path / "raw.bim").write_text("".join(lines))
+        (tmp_path / "raw.fam").write_bytes((folder / "raw.fam").read_bytes())
+        encode_alone(tmp_path / "raw", tmp_path)
+        folder = tmp_path
+    else:
+        pytest.skip("There is no published matrix of this set.")
+    theirs = pd.read_csv(shared_data / name / published, sep="\t", index_col=0)
     names = list(read_fam(folder / "genotypes")["sample"])
     ours = 1 - distances(tile(folder), "ibs")
-    record(name, "IBS", "SNPRelate", ours, theirs.loc[names, names].to_numpy(), FLOAT, digits=7)
+    record(name, "IBS", "SNPRelate", ours, theirs.loc[names, names].to_numpy(), FLOAT, digits=9)
 
 
 def test_the_check_can_fail():

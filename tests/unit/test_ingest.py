@@ -25,7 +25,8 @@ from popdesic.store import (
     write_fam,
     write_json,
 )
-from popdesic.vcf import DecodeCounts, read_sample_names
+from popdesic.vcf import DecodeCounts
+from popdesic.vcf_header import read_sample_names
 from reference import parse_vcf_text
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from popdesic.beagle import Beagle, impute_window
 from popdesic.encode import load_planes
+from popdesic.genotypes import unpack_bed
 from popdesic.impute import read_windows
-from running import finished, snakemake
-from study import FAST, make_cohorts, write_sheets, write_study
+from popdesic.store import open_bed, read_bim, read_fam
+from running import finished, planned, snakemake
+from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
 
 SETTINGS = {
     "method": "beagle",
@@ -21,6 +26,23 @@ SETTINGS = {
     "threads": 1,
     "memory_mb": 300,
 }
+
+
+def beagle_by_hand(prefix: Path, contigs: list[str], folder: Path) -> np.ndarray:
+    """What the command `beagle` makes of these contigs of a cohort in one run, int8 genotypes."""
+    bim, names = read_bim(prefix), read_fam(prefix)["sample"].tolist()
+    genotypes = unpack_bed(np.array(open_bed(prefix)), len(names))
+    lines = ["##fileformat=VCFv4.2", "\t".join([COLUMNS, *names])]
+    for site, row in zip(bim.itertuples(), genotypes, strict=True):
+        if site.chrom in contigs:
+            fixed = [site.chrom, str(site.pos), site.id, site.ref, site.alt, ".", "PASS", ".", "GT"]
+            lines.append("\t".join([*fixed, *(CALLS[g] for g in row)]))
+    (folder / "hand.vcf").write_text("\n".join(lines) + "\n")
+    command = ["beagle", "gt=hand.vcf", "out=hand", "seed=1", "nthreads=1"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    with gzip.open(folder / "hand.vcf.gz", "rt") as file:
+        rows = [line.split("\t")[9:] for line in file if not line.startswith("#")]
+    return np.array([[int(g[0]) + int(g[2]) for g in row] for row in rows], np.int8)
 
 
 @pytest.mark.skipif(shutil.which("beagle") is None, reason="beagle is not installed")
@@ -42,6 +64,16 @@ def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
             impute_window(*arguments, k, tmp_path / "again", Beagle(threads=2, memory_mb=300))
             scattered = (results / "impute" / cohort.name / f"{k}.npy").read_bytes()
             assert (tmp_path / "again.npy").read_bytes() == scattered
+        by_hand = {}
+        for k, window in enumerate(windows, 1):
+            filled = unpack_bed(np.load(results / f"impute/{cohort.name}/{k}.npy"), 16)
+            expected = beagle_by_hand(own / "genotypes", [window.contig], tmp_path)
+            np.testing.assert_array_equal(filled, expected)
+            by_hand[window.contig] = expected
+        # One run over all chromosomes draws on with the random numbers of the one before.
+        both = beagle_by_hand(own / "genotypes", list(by_hand), tmp_path)
+        first = next(iter(by_hand.values()))
+        np.testing.assert_array_equal(both[: len(first)], first)
         planes, about = load_planes(own)
         assert about["impute"] == "beagle"
         called = np.bitwise_count(planes.words[:, 2]).sum()
@@ -52,6 +84,16 @@ def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
     hidden = table.hidden[table.by == "all"].tolist()
     assert hidden[0] == hidden[1] > 50
     assert (results / "figures/imputation.svg").stat().st_size > 1000
+
+
+def test_an_empty_configuration_is_all_defaults(tmp_path):
+    folder = write_study(tmp_path, make_cohorts((16, 14)))
+    for text in ("", "# nothing is changed\n\n"):
+        (folder / "config/config.yaml").write_text(text)
+        plan = planned(snakemake(folder, "-n"))
+        assert plan["ingest_cohort"] == 2 and plan["compute_umap"] == 2
+    (folder / "config/config.yaml").unlink()
+    assert "config/config.yaml" in snakemake(folder, "-n", fails=True)
 
 
 def test_a_missing_reference_is_found_before_any_job(tmp_path):

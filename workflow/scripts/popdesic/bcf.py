@@ -8,8 +8,9 @@ from cyvcf2 import VCF
 from .backend import vcf_text as codes
 from .errors import UserError
 from .genotypes import site_kind
-from .vcf import DecodeCounts, HaploidPolicies, SiteBatch, VcfHeader
+from .vcf import DecodeCounts, HaploidPolicies, SiteBatch
 from .vcf_errors import record_error
+from .vcf_header import VcfHeader
 
 # cyvcf2's genotype array: an unknown allele, and the filling after a call of fewer alleles.
 UNKNOWN, ABSENT = -1, -2

@@ -14,9 +14,11 @@ import numpy as np
 
 from .errors import UserError
 from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed
+from .panel import canonical_contig
 from .plink import plink_prefix, read_plink_samples, stream_plink
 from .store import TABLE_ROWS, atomic_path, beside, write_json
-from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, read_header, stream_sites
+from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, stream_sites
+from .vcf_header import read_header
 
 SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
 
@@ -177,8 +179,11 @@ class RepeatFinder:
 
     def keys(self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]) -> np.ndarray:
         """Return (n_sites) int64: contig by first appearance, position (31 bits), bases (4)."""
-        contigs = self._contigs
-        contig = np.array([contigs.setdefault(name, len(contigs)) for name in chrom], np.int64)
+        for name in dict.fromkeys(chrom):
+            if name not in self._contigs:  # `chr1` and `1` are one
+                same = self._contigs.get(canonical_contig(name), len(self._contigs))
+                self._contigs[name] = self._contigs[canonical_contig(name)] = same
+        contig = np.array([self._contigs[name] for name in chrom], np.int64)
         return contig << 35 | pos << 4 | _base_codes(ref) << 2 | _base_codes(alt)
 
 

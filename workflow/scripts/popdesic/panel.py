@@ -12,6 +12,7 @@ from .store import atomic_path, digest, write_json
 
 COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
 _AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}
+_REPEATED = "sites that come again with REF and ALT swapped dropped"
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 
 
@@ -141,9 +142,15 @@ def site_keys(table: pd.DataFrame) -> pd.DataFrame:
 def _first(table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
     steps[f"sites of founder {cohort}"] = len(table)
     keys = site_keys(table)
-    return pd.concat([keys[["contig", "low", "high"]], table], axis=1)[
-        ~keys.duplicated().to_numpy()
-    ]
+    repeated = keys.duplicated().to_numpy()
+    _count_repeated(repeated, cohort, steps)
+    return pd.concat([keys[["contig", "low", "high"]], table], axis=1)[~repeated]
+
+
+def _count_repeated(repeated: np.ndarray, cohort: str, steps: dict) -> None:
+    """Ingest drops chrom:pos:ref:alt that come again; here REF and ALT may be swapped, too."""
+    if repeated.any():
+        steps[f"{_REPEATED}, founder {cohort}"] = int(repeated.sum())
 
 
 def _join(merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
@@ -151,7 +158,9 @@ def _join(merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: dict) -
     steps[f"sites of founder {cohort}"] = len(table)
     other = pd.concat([site_keys(table)[["contig", "low", "high"]], table], axis=1)
     key = ["contig", "pos", "low", "high"]
-    other = other[~other.duplicated(key).to_numpy()]
+    repeated = other.duplicated(key).to_numpy()
+    _count_repeated(repeated, cohort, steps)
+    other = other[~repeated]
     both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
     steps[f"sites shared with founder {cohort}"] = len(both)
     swapped = both.ref.str.upper() != both.ref_other.str.upper()
@@ -185,7 +194,9 @@ def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
 def _nothing_left(steps: dict[str, int], founders: dict[str, Path]) -> str:
     left, before, took = 0, 0, ""
     for step, count in steps.items():
-        if step.startswith("swapped REF/ALT") or (left and step.startswith("sites of founder")):
+        if step.startswith(("swapped REF/ALT", _REPEATED)) or (
+            left and step.startswith("sites of founder")
+        ):
             continue
         now = left - count if step.startswith("swapped and") else count
         if now == 0:

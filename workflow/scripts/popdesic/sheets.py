@@ -352,7 +352,7 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
 
 
 def _check_sample_names(folder, cohort, cohorts, samples, config) -> None:
-    from .vcf import read_sample_names  # compiled decoders: jobs that only plan do without
+    from .vcf_header import read_sample_names  # jobs that only plan do without it
 
     row = cohorts.loc[cohort]
     shown = f"{config['cohorts']}, row {row.row}"

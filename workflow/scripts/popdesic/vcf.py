@@ -6,13 +6,10 @@ multiallelic sites are dropped and never split, indels and symbolic alleles are 
 calls and a single '.' are missing, haploid calls follow a policy, and more than two alleles in a
 call, dosages and anything malformed stop the reading.
 
-The compiled half and htslib are imported where they are first needed, because headers are also
-read while the workflow is parsed.
+The compiled half and htslib are imported where they are first needed: jobs that read no VCF do
+without.
 """
 
-import re
-import struct
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
@@ -22,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .bgzf import find_compression, in_order, read_pieces
-from .errors import UserError
-from .vcf_errors import record_error, show
+from .bgzf import in_order
+from .vcf_errors import record_error
+from .vcf_header import VcfHeader, read_head
 
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
 #: Key of the policy of all contigs that a mapping does not name.
@@ -33,23 +30,6 @@ OTHER_CONTIGS = "default"
 # Bytes of text decoded at a time: large against the cost of a call, small against memory.
 # `tests/bench/bench_ingest.py` measures it.
 CHUNK_BYTES = 2 << 20
-
-# Bytes read at a time where only the header is wanted.
-HEADER_BYTES = 1 << 16
-
-FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
-
-
-@dataclass(frozen=True)
-class VcfHeader:
-    """What a header says: `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'."""
-
-    path: Path
-    samples: list[str]
-    contigs: list[str]
-    kind: str
-    compression: str
-    n_lines: int
 
 
 @dataclass(frozen=True)
@@ -148,35 +128,6 @@ class SiteBatch:
     line: np.ndarray
 
 
-def read_header(path: Path | str) -> VcfHeader:
-    """Read and check the header of a VCF or BCF file.
-
-    Raises
-    ------
-    UserError
-        The file is missing, empty, cut short, no VCF, not UTF-8, or has no samples or duplicated
-        ones.
-    """
-    return _read_head(Path(path), HEADER_BYTES)[0]
-
-
-def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]:
-    """Return the sample names of a VCF, BCF or PLINK source, in file order.
-
-    Raises
-    ------
-    UserError
-        As `read_header` does; with `shown` (file and row that name the source) put before it.
-    """
-    from .plink import plink_prefix, read_plink_samples
-
-    try:
-        prefix = plink_prefix(source)
-        return read_header(source).samples if prefix is None else read_plink_samples(prefix)[0]
-    except UserError as error:
-        raise error if shown is None else UserError(f"{shown}: {error}") from None
-
-
 def stream_sites(
     path: Path | str,
     *,
@@ -208,7 +159,7 @@ def stream_sites(
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     ahead = 2 * threads  # enough that no worker waits while the caller writes
     try:
-        header, rest, pieces = _read_head(path, _chunk_bytes, pool, ahead)
+        header, rest, pieces = read_head(path, _chunk_bytes, pool, ahead)
         if header.kind == "bcf":
             from .bcf import stream_bcf
 
@@ -218,89 +169,6 @@ def stream_sites(
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
-
-
-# --- header ---------------------------------------------------------------------------------
-
-
-def _read_head(
-    path: Path, piece_bytes: int, pool: Executor | None = None, ahead: int = 0
-) -> tuple[VcfHeader, list[bytes], Iterator[list[bytes]]]:
-    """Return the header, the first bytes after it, and the pieces that follow."""
-    compression = find_compression(path)
-    pieces = read_pieces(path, compression, piece_bytes, pool, ahead)
-    head = bytearray()
-    while len(head) < 16 and (parts := next(pieces, None)) is not None:
-        head += b"".join(parts)
-    if head.startswith(b"BCF\x02"):
-        # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
-        size = 9 + struct.unpack_from("<I", head, 5)[0] if len(head) >= 9 else 9
-        while len(head) < size and (parts := next(pieces, None)) is not None:
-            head += b"".join(parts)
-        if len(head) < size:
-            raise UserError(f"{path} is cut short in its header; copy or write it again.")
-        text = bytes(head[9:size]).rstrip(b"\0")
-        return _parse_header(path, text, "bcf", compression), [], iter(())
-    if not head.startswith(b"##fileformat=VCF"):
-        raise UserError(
-            f"{path} is not a VCF or BCF file: it starts with {show(head[:16])}, not with "
-            "'##fileformat=VCF'; correct the path or convert the file."
-        )
-    end = 0
-    while True:  # over the lines, up to the first that does not start with '##'
-        newline = head.find(b"\n", end)
-        if newline < 0:
-            parts = next(pieces, None)
-            if parts is not None:
-                head += b"".join(parts)
-                continue
-            newline = len(head)
-        is_meta = head.startswith(b"##", end)
-        end = min(newline + 1, len(head))
-        if not is_meta or end == len(head) == newline:
-            break
-    return _parse_header(path, bytes(head[:end]), "vcf", compression), [bytes(head[end:])], pieces
-
-
-def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHeader:
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        n_line = raw.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{path}, line {n_line}: the header is not UTF-8 text (byte "
-            f"0x{raw[error.start]:02x}); convert it, for example with iconv."
-        ) from None
-    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    where = f"{path}, line {len(lines)}"
-    columns = lines[-1].split("\t")
-    if not lines[-1].startswith("#CHROM"):
-        raise UserError(
-            f"{where}: the header ends without its #CHROM line; add the line that names the "
-            "columns and samples."
-        )
-    if columns[:8] != FIXED_COLUMNS[:8] or columns[8:9] not in ([], ["FORMAT"]):
-        raise UserError(
-            f"{where}: the #CHROM line must name {' '.join(FIXED_COLUMNS)} and then the samples, "
-            "separated by tabs; correct that line."
-        )
-    samples = columns[9:]
-    if not samples:
-        raise UserError(
-            f"{path} has no samples (line {len(lines)} names none); give a file with genotypes."
-        )
-    if "" in samples:
-        raise UserError(
-            f"{where}: sample {samples.index('') + 1} has an empty name; name every sample."
-        )
-    name, n_times = Counter(samples).most_common(1)[0]
-    if n_times > 1:
-        raise UserError(
-            f"{where}: the sample name {name!r} occurs {n_times} times; rename or remove the "
-            "duplicates, for example with bcftools reheader."
-        )
-    contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
-    return VcfHeader(path, samples, contigs, kind, compression, len(lines))
 
 
 # --- text -----------------------------------------------------------------------------------
