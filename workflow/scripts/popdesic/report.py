@@ -15,6 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
+from .community_section import community_section
 from .compare.section import comparison_section
 from .distance import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
@@ -141,7 +142,9 @@ def further_sections(
     """
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders = sorted(configuration["epistasis"]["order"])
+    methods = configuration["communities"]["methods"]
     sections = [
+        ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),
@@ -360,6 +363,9 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("distance/distance.mdist", "Distance matrix in PLINK's format"),
         ("embedding/quality.tsv", "How well each map keeps the distances"),
         ("embedding/pca.tsv", "PCA scores"),
+        ("communities/partition.tsv", "Community of every sample"),
+        ("communities/agreement.tsv", "Agreement of communities and labels"),
+        ("communities/tree.nwk", "Neighbour-joining tree"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that hold all alleles of another one"),
