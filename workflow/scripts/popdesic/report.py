@@ -213,9 +213,19 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
             f"α = {', '.join(map(str, geodesic['alpha']))} on "
             f"{' and on '.join(SPACES[space] for space in geodesic['space'])}",
         ),
-        ("Seed", f"{configuration['embedding']['seed']} (UMAP; all else is free of chance)"),
+        ("Seeds", _seeds(configuration)),
         ("Software", ", ".join(f"{name} {release}" for name, release in software_versions())),
     ]
+
+
+def _seeds(configuration: dict) -> str:
+    """Every seed of the configuration by its stage; what they start gives the same bytes again."""
+    seeds = [
+        f"{stage}.seed {block['seed']}"
+        for stage, block in configuration.items()
+        if isinstance(block, dict) and "seed" in block
+    ]
+    return f"{', '.join(seeds)} (all else is free of chance)"
 
 
 def cohort_rows(outcome: Outcome) -> list[dict[str, Any]]:
