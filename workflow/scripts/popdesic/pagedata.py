@@ -27,7 +27,7 @@ from .words import percent
 #: Steps of an axis; the next number says that the map has no place for the sample.
 STEPS, ABSENT = 65_534, 65_535
 #: Axes of a map that enter the page.
-MAX_AXES = 6
+MAX_AXES = 4
 #: Colours of the scale of a numeric column, interpolated between.
 RAMP = 33
 #: Maps whose axes have no unit, and are drawn with the same scale on both.
