@@ -193,7 +193,8 @@ def pack_column(
         return packed | {"scale": list(colouring.limits)}
     colours = colouring.colours(pd.Series(known, dtype=object))
     packed["colours"] = [mpl.colors.to_hex(colour) for colour in colours]
-    folded = [value for value in known if value in set(colouring.folded)]
+    rare = set(colouring.folded)
+    folded = [value for value in known if value in rare]
     if folded:
         packed |= {"folded": folded, "folded_colour": OTHER_COLOUR}
     return packed | {"markers": [colouring.label_marker(value) for value in known]}
