@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
+from xml.etree.ElementTree import canonicalize
 
 import numpy as np
 import pandas as pd
@@ -187,6 +189,7 @@ def test_page_tells_counts_digest_parameters_and_versions(page):
         "popdesic 0.",
         "numpy ",
         "umap-learn ",
+        "impute.seed 1, embedding.seed 1",
         "geodesic.alpha",
         "Smallest minor allele frequency over all founder samples.",
         "minor allele frequency at least 0.01",
@@ -204,6 +207,22 @@ def test_large_figures_enter_as_png(study, monkeypatch):
     found = Page(large.read_text("utf-8"))
     assert sum(r.startswith("data:image/png;base64,") for r in found.resources) == 15
     assert len(found.pictures) == 15
+
+
+def test_middling_figures_enter_as_one_svg_image_each(study, monkeypatch):
+    outcome, distances, out = study
+    monkeypatch.setattr(inline, "MAX_ELEMENT_BYTES", 0)
+    page = out.with_name("images.html")
+    write_report(outcome, distances, outcome.folder / "figures", configuration(), page)
+    head = "data:image/svg+xml;charset=utf-8,"
+    found = Page(page.read_text("utf-8"))
+    texts = [unquote(r.removeprefix(head)) for r in found.resources if r.startswith(head)]
+    files = [path.read_text("utf-8") for path in (outcome.folder / "figures").glob("*.svg")]
+
+    def content(svg: str) -> str:
+        return canonicalize(" ".join(svg.split("\n")), strip_text=True)
+
+    assert sorted(map(content, texts)) == sorted(map(content, files))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ INTERACTIVE_MAPS = [
     *expand("results/embedding/pcoa.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
 ]
 #: Further tables with a column `sample`, whose columns can colour those maps.
-SAMPLE_TABLES = []
+SAMPLE_TABLES = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
 #: What tells a job which of these files there are.
 OUTCOME_OF = dict(cohorts=COHORTS, founders=STUDY.founders, spaces=SPACES, alphas=ALPHAS)
 #: Captions and template are read by the page itself: they are code to it.
@@ -119,6 +119,7 @@ rule write_report:
         figures=rules.draw_figures.output,
         comparisons=rules.compare.input,
         epistasis=rules.epistasis.input,
+        communities=rules.communities.input,
         imputation=EVALUATION,
         maps=INTERACTIVE_MAPS,
         tables=SAMPLE_TABLES,

@@ -27,7 +27,7 @@ from .words import percent
 #: Steps of an axis; the next number says that the map has no place for the sample.
 STEPS, ABSENT = 65_534, 65_535
 #: Axes of a map that enter the page.
-MAX_AXES = 6
+MAX_AXES = 4
 #: Colours of the scale of a numeric column, interpolated between.
 RAMP = 33
 #: Maps whose axes have no unit, and are drawn with the same scale on both.
@@ -193,7 +193,8 @@ def pack_column(
         return packed | {"scale": list(colouring.limits)}
     colours = colouring.colours(pd.Series(known, dtype=object))
     packed["colours"] = [mpl.colors.to_hex(colour) for colour in colours]
-    folded = [value for value in known if value in set(colouring.folded)]
+    rare = set(colouring.folded)
+    folded = [value for value in known if value in rare]
     if folded:
         packed |= {"folded": folded, "folded_colour": OTHER_COLOUR}
     return packed | {"markers": [colouring.label_marker(value) for value in known]}

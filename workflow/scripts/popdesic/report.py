@@ -15,6 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
+from .community_section import community_section
 from .compare.section import comparison_section
 from .distance import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
@@ -141,7 +142,9 @@ def further_sections(
     """
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders = sorted(configuration["epistasis"]["order"])
+    methods = configuration["communities"]["methods"]
     sections = [
+        ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),
@@ -210,9 +213,19 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
             f"α = {', '.join(map(str, geodesic['alpha']))} on "
             f"{' and on '.join(SPACES[space] for space in geodesic['space'])}",
         ),
-        ("Seed", f"{configuration['embedding']['seed']} (UMAP; all else is free of chance)"),
+        ("Seeds", _seeds(configuration)),
         ("Software", ", ".join(f"{name} {release}" for name, release in software_versions())),
     ]
+
+
+def _seeds(configuration: dict) -> str:
+    """Every seed of the configuration by its stage; what they start gives the same bytes again."""
+    seeds = [
+        f"{stage}.seed {block['seed']}"
+        for stage, block in configuration.items()
+        if isinstance(block, dict) and "seed" in block
+    ]
+    return f"{', '.join(seeds)} (all else is free of chance)"
 
 
 def cohort_rows(outcome: Outcome) -> list[dict[str, Any]]:
@@ -360,6 +373,9 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("distance/distance.mdist", "Distance matrix in PLINK's format"),
         ("embedding/quality.tsv", "How well each map keeps the distances"),
         ("embedding/pca.tsv", "PCA scores"),
+        ("communities/partition.tsv", "Community of every sample"),
+        ("communities/agreement.tsv", "Agreement of communities and labels"),
+        ("communities/tree.nwk", "Neighbour-joining tree"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that hold all alleles of another one"),
