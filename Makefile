@@ -1,5 +1,6 @@
 # make run    set up what is missing and run the workflow on the embedded example
 # make test   set up what is missing and run the tests
+# make test-slurm   all tests on a real Slurm of their own, about 20 minutes
 # make lint   ruff, snakefmt, snakemake --lint
 # make lock   resolve the dependencies of pyproject.toml again
 
@@ -8,7 +9,7 @@ VENV := .venv
 PYTEST_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test lint format lock clean
+.PHONY: run test test-slurm lint format lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -16,6 +17,9 @@ run: $(VENV)/ready-run
 
 test: $(VENV)/ready-test
 	pytest $(PYTEST_FLAGS)
+
+test-slurm: $(VENV)/ready-test
+	pytest tests/slurm --require-slurm --slow -s $(PYTEST_FLAGS)
 
 lint: $(VENV)/ready-test
 	ruff check .
