@@ -53,6 +53,11 @@ def run(slurm: Sandbox, tmp_path_factory) -> dict:
     return {"local": local, "folder": folder, "jobs": jobs, "output": output, "planned": planned}
 
 
+def rule_of(job: dict[str, str]) -> str:
+    """The rule of a job, from the path of its log below the study's `.snakemake/slurm_logs`."""
+    return job["StdOut"].split("/slurm_logs/rule_")[1].split("/")[0]
+
+
 def ask_of(job: dict[str, str]) -> dict:
     """What a job asked Slurm for: partition, GPUs, threads, megabytes, minutes."""
     days, _, clock = job["TimeLimit"].rpartition("-")

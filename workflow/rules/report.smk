@@ -4,6 +4,7 @@
 #         results/geodesic/{space}/alpha{alpha}.json, results/embedding/*
 # gives   results/figures/*.svg *.png
 #         results/report/report.html   one self-contained page
+#         results/report/work.tsv      jobs that ran for it, and those whose results were there
 
 #: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
 FIGURES = [
@@ -55,6 +56,7 @@ PAGE = digest(
 rule report:
     input:
         "results/report/report.html",
+        "results/report/work.tsv",
         expand("results/figures/{figure}.{end}", figure=[f[0] for f in FIGURES], end=["svg", "png"]),
 
 
@@ -135,3 +137,35 @@ rule write_report:
         "Report"
     script:
         "../scripts/write_report.py"
+
+
+localrules:
+    count_work,
+
+
+rule count_work:
+    input:
+        OUTCOME,
+        rules.draw_figures.output,
+        rules.compare.input,
+        rules.export.input,
+        rules.epistasis.input,
+        EVALUATION,
+    output:
+        "results/report/work.tsv",
+    log:
+        "logs/count_work.log",
+    benchmark:
+        "benchmarks/count_work.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(100 + 0.02 * len(COHORTS) ** 2, attempt),
+        runtime=lambda wildcards, attempt: minutes(1e-4 * len(COHORTS) ** 2, attempt),
+    params:
+        code=code_of("work"),
+    message:
+        "Jobs that ran, and results that were there"
+    script:
+        "../scripts/count_work.py"

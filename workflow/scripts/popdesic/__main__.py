@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from .audit import audit
 from .errors import UserError
 from .explain import read_path
 from .plan import describe_plan
@@ -76,6 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("targets", nargs="*", help="stages or files, as for Snakemake")
     command.add_argument("--sites", type=int, help="sites of the panel, where there is none yet")
     command.set_defaults(run=lambda o: print(describe_plan(o.study, o.sites, o.targets)))
+    command = commands.add_parser("audit", help="compare results with their checksums")
+    command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
+    command.add_argument("--repair", action="store_true", help="compute damaged results again")
+    command.add_argument("snakemake", nargs="*", help="after --, arguments for Snakemake")
+    command.set_defaults(run=lambda o: audit(o.study, o.repair, o.snakemake))
     command = commands.add_parser("resume", help="go on on Slurm after Snakemake was killed")
     command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
     command.add_argument("snakemake", nargs="*", help="after --, arguments for Snakemake")
