@@ -55,7 +55,7 @@ def start(folder: Path, slurm: Sandbox):
             slurm.call("scancel", job["JobId"])
 
 
-def wait_until(condition, process: subprocess.Popen, seconds: float = 90) -> None:
+def wait_until(condition, process: subprocess.Popen, seconds: float = 180) -> None:
     """Wait while the run goes on."""
     end = time.monotonic() + seconds
     while not condition():
@@ -76,7 +76,7 @@ def resume(folder: Path, slurm: Sandbox) -> subprocess.CompletedProcess:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=200,
+        timeout=600,
     )
 
 
@@ -161,7 +161,7 @@ def test_the_run_goes_on_by_itself(
     process = start(*arguments)
     (job,) = of(folder, slurm)
     fault(slurm, job)
-    assert process.wait(240) == 0, (folder / "snakemake.out").read_text()
+    assert process.wait(600) == 0, (folder / "snakemake.out").read_text()
     found = [job["JobState"] for job in of(folder, slurm)]
     equal = contents(folder) == undisturbed
     print(f"fault {fault.__name__}: jobs {' then '.join(found)}, bytes equal {equal}")
@@ -178,7 +178,7 @@ def test_the_run_goes_on_by_itself(
 def test_resume_after_ctrl_c(slurm: Sandbox, folder, start, undisturbed):
     process = start()
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) != 0
+    assert process.wait(180) != 0
     done = resume(folder, slurm)
     assert done.returncode == 0, done.stdout
     found = [job["JobState"] for job in of(folder, slurm)]
