@@ -124,7 +124,7 @@ def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
         shutil.copytree(ROOT / "resources", tmp_path / name / "resources")
         start = time.monotonic()
         if name == "local":
-            snakemake(tmp_path / name, "--max-threads", "2")
+            snakemake(tmp_path / name, "--max-threads", "2", seconds=3000)
         else:
             stated = planned_jobs(tmp_path / name)
             on_slurm(tmp_path / name, slurm, seconds=3000)
