@@ -2,6 +2,7 @@
 # make test   set up what is missing and run the tests
 # make test-slurm   all tests on a real Slurm of their own, about 20 minutes
 # make lint   ruff, snakefmt, snakemake --lint
+# make pictures  take the documentation's pictures from the finished example (needs Chromium)
 # make lock   resolve the dependencies of pyproject.toml again
 
 SHELL := /bin/bash
@@ -9,7 +10,7 @@ VENV := .venv
 PYTEST_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test test-slurm lint format lock clean
+.PHONY: run test test-slurm lint format pictures lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -37,6 +38,9 @@ $(VENV)/ready-run: requirements.txt pyproject.toml envs/setup.sh
 
 $(VENV)/ready-test: requirements-dev.txt pyproject.toml envs/setup.sh
 	envs/setup.sh test $(VENV)
+
+pictures: run
+	python docs/make_pictures.py
 
 # The lock files hold versions and hashes but no index address. They need uv (pip install uv).
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

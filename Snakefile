@@ -5,12 +5,20 @@
 #   snakemake --profile slurm                  the same on a cluster
 #   snakemake --cores all distance             up to a stage: panel, encode, distance, geodesic, ...
 
+from pathlib import Path
+
 from snakemake.utils import min_version
 
 min_version("9.0")
 
+STUDY_CONFIG = Path("config/config.yaml")
 
-configfile: "config/config.yaml"
+# Snakemake refuses a file without a key, but here every key has a default.
+if not STUDY_CONFIG.is_file() or any(
+    line.split("#")[0].strip() for line in STUDY_CONFIG.open(encoding="utf-8")
+):
+
+    configfile: "config/config.yaml"
 
 
 report: "workflow/report/workflow.rst"
@@ -26,6 +34,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/geodesic.smk"
+include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
@@ -43,6 +52,7 @@ localrules:
     distance,
     geodesic,
     embedding,
+    communities,
     compare,
     export,
     reorder,
@@ -58,6 +68,7 @@ rule all:
         rules.distance.input,
         rules.geodesic.input,
         rules.embedding.input,
+        rules.communities.input,
         rules.compare.input,
         rules.export.input,
         rules.epistasis.input,

@@ -50,7 +50,13 @@ if [ "$goal" = test ]; then
     want bcftools bcftools "the tests against bcftools"
     want beagle beagle "imputation with Beagle and its tests"
     want phylip phylip "the tests of trees against PHYLIP"
+    if ! /usr/bin/python3 -c 'import graph_tool' 2>/dev/null; then
+        packages+=(python3-graph-tool)
+        waiting+=("communities by block model and their tests")
+    fi
     want bgzip tabix "the tests that write bgzip files"
+    command -v google-chrome >/dev/null || command -v chromium-browser >/dev/null ||
+        want chromium chromium "the test that opens the report in a browser"
     PATH=$PATH:/usr/sbin want slurmctld slurm-wlm "the tests that start a Slurm"
     PATH=$PATH:/usr/sbin want munged munge "the tests that start a Slurm"
 fi

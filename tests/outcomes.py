@@ -27,6 +27,7 @@ def make_results(
     drift: dict[str, dict[str, float]] | None = None,
     geodesic: dict | None = None,
     encode: dict[str, dict[str, int]] | None = None,
+    matrices: bool = True,
 ) -> tuple[Outcome, Distances]:
     """Write a run's results below `folder` and read them.
 
@@ -42,6 +43,8 @@ def make_results(
         What differs from a cohort that agrees with the panel.
     geodesic : dict
         What differs from a closure with a fifth of the pairs indirect.
+    matrices : bool
+        Whether the n x n matrices are written; without them distances cannot be read.
     """
     rng = np.random.default_rng(7)
     rows = [(sample, cohort) for cohort, samples in cohorts.items() for sample in samples]
@@ -115,10 +118,11 @@ def make_results(
         f"# panel 0123456789ab, {N_SITES} sites\n" + panel.to_csv(sep="\t", index=False)
     )
 
-    genotypes = rng.integers(0, 3, (n, N_SITES))
-    squared = ((genotypes[:, None] - genotypes[None]) ** 2).sum(axis=2).astype(np.int64)
-    write_npy(results / "distance/squared.npy", squared)
-    write_npy(results / "distance/called.npy", np.full((n, n), N_SITES, np.int64))
+    if matrices:
+        genotypes = rng.integers(0, 3, (n, N_SITES))
+        squared = ((genotypes[:, None] - genotypes[None]) ** 2).sum(axis=2).astype(np.int64)
+        write_npy(results / "distance/squared.npy", squared)
+        write_npy(results / "distance/called.npy", np.full((n, n), N_SITES, np.int64))
     write_table(results / "distance/samples.tsv", kept[["sample", "cohort"]])
 
     scores = pd.DataFrame(rng.normal(size=(n, 4)), columns=[f"PC{i}" for i in range(1, 5)])

@@ -140,8 +140,11 @@ def draw_genotypes(
 
 
 def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
-    """Squared distance, called sites and opposite homozygotes of all pairs, site after site."""
-    names = ("squared", "called", "ibs0")
+    """Squared distance, called sites, opposite homozygotes, sums of all pairs, site after site.
+
+    `sums` and `squares` add up the genotypes of a, and their squares, over sites called in both.
+    """
+    names = ("squared", "called", "ibs0", "sums", "squares")
     counts = {name: np.zeros((len(a), len(b)), np.int64) for name in names}
     for x, y in zip(a.T.astype(np.int64), b.T.astype(np.int64), strict=True):
         both = (x >= 0)[:, None] & (y >= 0)[None, :]
@@ -149,6 +152,8 @@ def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
         counts["squared"] += np.where(both, difference**2, 0)
         counts["called"] += both
         counts["ibs0"] += both & (difference == 2)
+        counts["sums"] += np.where(both, x[:, None], 0)
+        counts["squares"] += np.where(both, x[:, None] ** 2, 0)
     return counts
 
 

@@ -3,6 +3,7 @@
     python tests/bench/bench_bitgemm_gpu.py [--samples 16384] [--sites 1048576] [--repeats 15]
     python tests/bench/bench_bitgemm_gpu.py --sweep      tile parameters and splits
     python tests/bench/bench_bitgemm_gpu.py --instances  three published instances, streamed
+    python tests/bench/bench_bitgemm_gpu.py --spectrum   rare sites beside the dense products
 
 Times are medians of device events after a warm-up, on random planes drawn on the device. `kernel`
 is the products alone, `+ pack` adds packing the stored planes and clearing the accumulators.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gzip
 import sys
 import time
 from collections.abc import Callable
@@ -27,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "scrip
 
 from popdesic.backend import kernels, tune
 from popdesic.backend.base import SQUARED, Planes, Terms
-from popdesic.backend.gpu import GpuBackend
+from popdesic.backend.gpu import BitgemmStream, GpuBackend
 
 TERA = 1e12
 
@@ -403,6 +405,136 @@ def run_instances(host_bytes: int) -> None:
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
+DRAW_BITS = """
+extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64 n_sites,
+                                u64 seed) {
+    // one word of one sample: two chromosomes a site, each ALT where a hash falls below the limit
+    const i64 at = (i64)blockIdx.x * 256 + threadIdx.x, sample = at / n_words, word = at % n_words;
+    u64 u = 0, v = 0;
+    for (int bit = 0; bit < 64 && word * 64 + bit < n_sites; ++bit) {
+        u64 x = seed + ((u64)sample * n_sites + word * 64 + bit) * 0x9E3779B97F4A7C15ull;
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+        x ^= x >> 31;
+        const u32 limit = limits[word * 64 + bit];
+        const bool first = (u32)x < limit, second = (u32)(x >> 32) < limit;
+        u |= (u64)(first || second) << bit;
+        v |= (u64)(first && second) << bit;
+    }
+    planes[(2 * sample) * n_words + word] = u;
+    planes[(2 * sample + 1) * n_words + word] = v;
+}
+"""
+
+
+def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.ndarray:
+    """Planes without missing genotypes, sites of given ALT frequencies in random mating."""
+    n_words = kernels.divide_up(len(frequencies), 64)
+    planes = cupy.empty((n_samples, 2, n_words), np.uint64)
+    limits = cupy.asarray(np.minimum(frequencies * 2.0**32, 2.0**32 - 1).astype(np.uint32))
+    source = kernels.read_source("bitgemm") + DRAW_BITS
+    function = cupy.RawModule(code=source, options=("-std=c++17",)).get_function("draw")
+    arguments = (planes, limits, np.int64(n_words), np.int64(len(frequencies)), np.uint64(seed))
+    function((n_samples * n_words // 256,), (256,), arguments)
+    return planes
+
+
+def real_frequencies(path: Path) -> np.ndarray:
+    """ALT frequencies of the SNPs of a VCF that vary."""
+    found = []
+    with gzip.open(path, "rt") as lines:
+        for line in lines:
+            cells = line.split("\t")
+            if line.startswith("#") or len(cells[3]) != 1 or len(cells[4]) != 1:
+                continue
+            calls = "".join(cell[:3] for cell in cells[9:])
+            found.append(calls.count("1") / max(1, calls.count("0") + calls.count("1")))
+    return np.array([f for f in found if 0 < f < 1])
+
+
+def add_and_settle(stream: BitgemmStream, planes: Planes) -> None:
+    stream._acc.fill(0)
+    stream.add(planes)
+    if stream.sparse:
+        with stream._compute:
+            stream.sparse.settle()
+    stream._compute.synchronize()
+
+
+def profile(path, planes: Planes) -> None:
+    """Milliseconds of each step of the sparse path."""
+    from popdesic.backend import sparse_gpu
+
+    steps = ("turn", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
+    steps += ("pack_planes",)
+    kept = {name: getattr(sparse_gpu, name) for name in steps}
+    spent = dict.fromkeys((*steps, "weigh"), 0.0)
+
+    def timed(name, function):
+        def call(*args, **kwargs):
+            cupy.cuda.Device().synchronize()
+            start = time.perf_counter()
+            value = function(*args, **kwargs)
+            cupy.cuda.Device().synchronize()
+            spent[name] += time.perf_counter() - start
+            return value
+
+        return call
+
+    for name in steps:
+        setattr(sparse_gpu, name, timed(name, kept[name]))
+    start = time.perf_counter()
+    add_and_settle(path.stream, planes)
+    total = time.perf_counter() - start
+    for name in steps:
+        setattr(sparse_gpu, name, kept[name])
+    print({k: round(v * 1e3, 2) for k, v in spent.items()}, f"total {total * 1e3:.2f} ms")
+
+
+def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
+    """The sparse path beside the dense products: times with packing, results compared."""
+    rng = np.random.default_rng(1)
+    counts = np.arange(1, 2 * n)
+    chances = (1 / counts) / (1 / counts).sum()
+    spectra = {"neutral": rng.choice(counts, n_sites, p=chances) / (2 * n)}
+    vcf = shared / "kg1_chr22_564" / "kg1_chr22_dev564.vcf.gz"
+    if vcf.is_file():
+        spectra["chr22"] = rng.choice(real_frequencies(vcf), n_sites)
+    print_row("spectrum", "", "ms dense", "ms sparse", "ratio", "% pairs", "% half", "% dense")
+    for name, frequencies in spectra.items():
+        planes = Planes(draw_spectrum(n, frequencies, 7), n_sites)
+        results, seconds, streams = [], [], []
+        for sparse in (False, True):
+            backend = GpuBackend(sparse=sparse)
+            stream = backend.stream(n, None, 2, 2, SQUARED, n_sites)
+
+            add_and_settle(stream, planes)
+            timed = []
+            for _ in range(repeats):
+                start = time.perf_counter()
+                add_and_settle(stream, planes)
+                timed.append(time.perf_counter() - start)
+            seconds.append(float(np.median(timed)))
+            stream = backend.stream(n, None, 2, 2, SQUARED, n_sites)
+            stream.add(planes)
+            streams.append(stream)
+        for (_, a), (_, b) in zip(streams[0].result_rows(), streams[1].result_rows(), strict=True):
+            results.append(np.array_equal(a, b))
+        path = streams[1].sparse
+        shares = [100 * x / n_sites for x in path.used.values()]
+        print_row(
+            f"{n} x {n_sites}, {name}",
+            "same integers" if all(results) else "DIFFERENT",
+            *(s * 1e3 for s in seconds),
+            seconds[0] / seconds[1],
+            *shares,
+        )
+        print(path.costs)
+        profile(path, planes)
+        streams = stream = planes = path = None
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=16_384)
@@ -410,12 +542,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--instances", action="store_true")
+    parser.add_argument("--spectrum", action="store_true")
+    parser.add_argument("--shared", type=Path, default=Path("../shared/data"))
     parser.add_argument("--host-bytes", type=int, default=4 << 30)
     options = parser.parse_args()
     backend = GpuBackend()
     print(backend.describe())
     if options.sweep:
         run_sweep(backend.device, options.samples, options.sites, options.repeats)
+    elif options.spectrum:
+        run_spectrum(options.samples, options.sites, options.repeats, options.shared)
     elif options.instances:
         run_instances(options.host_bytes)
     else:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.spatial.distance
+from popdesic.backend import Planes
 from popdesic.backend.cpu import CpuBackend
 from popdesic.distance import (
     assemble_tiles,
@@ -15,6 +16,9 @@ from popdesic.distance import (
     measure_tile,
     metric_distances,
     point_distances,
+    site_part,
+    study_matrices,
+    sum_parts,
     tile_outputs,
 )
 from popdesic.errors import UserError
@@ -22,7 +26,7 @@ from popdesic.store import write_json
 from reference import draw_genotypes, make_planes, pair_counts
 
 N_SITES = 150
-METRICS = ("euclidean", "manhattan", "ibs")
+METRICS = ("euclidean", "manhattan", "ibs", "normalized")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +41,12 @@ def genotypes():
     return drawn | {"n": draw_genotypes(rng, 3, N_SITES)}  # a newcomer without missing genotypes
 
 
-def write_cohort(folder: Path, name: str, genotypes, *, panel: str = "p1", fill=None) -> Path:
+def write_cohort(
+    folder: Path, name: str, genotypes, *, panel: str = "p1", fill=None, n_words: int = 8
+) -> Path:
     folder = folder / name
     folder.mkdir(parents=True)
-    np.save(folder / "planes.npy", make_planes(genotypes, fill=fill, n_words=8))
+    np.save(folder / "planes.npy", make_planes(genotypes, fill=fill, n_words=n_words))
     samples = [f"{name}{k}" for k in range(len(genotypes))]
     about = {"cohort": name, "panel": panel, "n_sites": genotypes.shape[1], "samples": samples}
     write_json(folder / "planes.json", about)
@@ -64,7 +70,7 @@ def assemble(tiles, order, out, *, metric="ibs", min_called=1, on_uncomparable="
     counts = assemble_tiles(
         tiles, order, out, metric=metric, min_called=min_called, on_uncomparable=on_uncomparable
     )
-    matrices = {name: np.load(out / f"{name}.npy") for name in tile_outputs(metric)}
+    matrices = {name: np.load(out / f"{name}.npy") for name in study_matrices(metric)}
     return counts, matrices, pd.read_csv(out / "samples.tsv", sep="\t")
 
 
@@ -76,8 +82,11 @@ def test_tiles(tmp_path, genotypes, backend, metric):
     tiles = make_tiles(tmp_path, genotypes, backend, metric=metric)
     for (a, b), path in tiles.items():
         expected = pair_counts(genotypes[a], genotypes[b])
+        other = pair_counts(genotypes[b], genotypes[a])
+        for name in ("sums", "squares"):
+            expected |= {f"{name}_a": expected[name], f"{name}_b": other[name].T}
         with np.load(path) as tile:
-            names = {"squared", "called"} | ({"ibs0"} if metric != "euclidean" else set())
+            names = set(tile_outputs(metric))
             assert set(tile) == names | {"samples_a", "samples_b", "n_sites", "panel"}
             for name in names:
                 assert tile[name].dtype == np.int64
@@ -102,8 +111,8 @@ def test_imputed_tiles(tmp_path, backend):
     assert counts == {"samples_a": 6, "samples_b": 4, "sites": N_SITES, "site_pairs": 24 * N_SITES}
     expected = pair_counts(filled["a"], filled["b"])
     with np.load(tmp_path / "t.npz") as tile:
-        for name, matrix in expected.items():
-            np.testing.assert_array_equal(tile[name], matrix)
+        for name in tile_outputs("ibs"):
+            np.testing.assert_array_equal(tile[name], expected[name])
 
 
 def test_tiles_have_the_same_bytes_twice(tmp_path, genotypes, backend):
@@ -201,7 +210,7 @@ def test_uncomparable_pair_is_kept_at_infinity(tmp_path, sparse):
         sparse[1], ["a", "b"], tmp_path / "out", min_called=20, on_uncomparable="keep"
     )
     assert counts == {"samples": 5, "samples_dropped": 0, "pairs_at_infinity": 1}
-    for metric in METRICS:
+    for metric in ("euclidean", "manhattan", "ibs"):
         distances = load_distances(tmp_path / "out", metric=metric, n_sites=N_SITES, min_called=20)
         assert np.argwhere(np.isinf(distances)).tolist() == [[1, 3], [3, 1]]
 
@@ -217,7 +226,9 @@ def one_metric(a, b, metric: str) -> float:
         return np.sqrt((difference**2).sum() * len(a) / both.sum())
     if metric == "manhattan":
         return difference.sum() * len(a) / both.sum()
-    return difference.sum() / (2 * both.sum())
+    if metric == "ibs":
+        return difference.sum() / (2 * both.sum())
+    return np.linalg.norm(a[both] / a[both].sum() - b[both] / b[both].sum())
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -227,8 +238,9 @@ def test_metrics(tmp_path, genotypes, backend, metric):
     found = load_distances(tmp_path / "out", metric=metric, n_sites=N_SITES, min_called=1)
     everyone = np.concatenate(list(genotypes.values()))
     expected = [[one_metric(a, b, metric) for b in everyone] for a in everyone]
-    # a product, a quotient and a root: three roundings
-    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    # a product, a quotient and a root: three roundings; normalised profiles are sums of fractions
+    tolerance = 1e-12 if metric == "normalized" else 1e-15
+    np.testing.assert_allclose(found, expected, rtol=tolerance)
     np.testing.assert_array_equal(found, found.T)
     assert (np.diagonal(found) == 0).all()
 
@@ -243,9 +255,97 @@ def test_scaling_is_exact_where_nothing_is_missing():
 def test_pairs_below_the_limit_are_infinite():
     called = np.array([[0, 4, 5]])
     zeros = np.zeros_like(called)
+    sums = np.ones_like(called)
     for metric in METRICS:
-        found = metric_distances(zeros, called, zeros, metric=metric, n_sites=9, min_called=5)
+        found = metric_distances(
+            zeros,
+            called,
+            zeros,
+            metric=metric,
+            n_sites=9,
+            min_called=5,
+            sums=(sums, sums),
+            squares=(sums, sums),
+        )
         assert found.tolist() == [[np.inf, np.inf, 0.0]]
+
+
+def test_normalized_individuals(tmp_path, backend):
+    """Twice the genotypes at every site is no distance; no ALT allele at all is no profile."""
+    rng = np.random.default_rng(6)
+    one = (rng.random(N_SITES) < 0.3).astype(np.int8)
+    drawn = np.stack([one, 2 * one, np.zeros_like(one), one])
+    drawn[3, np.flatnonzero(one)[0]] = -1
+    tiles = make_tiles(tmp_path, {"a": drawn}, backend, metric="normalized")
+    assemble(tiles, ["a"], tmp_path / "out", metric="normalized")
+    found = load_distances(tmp_path / "out", metric="normalized", n_sites=N_SITES, min_called=1)
+    assert (found[np.ix_([0, 1, 3], [0, 1, 3])] == 0).all()
+    assert np.isinf(found[2, [0, 1, 3]]).all()
+    assert found[2, 2] == 0
+
+
+def test_normalized_of_near_duplicates_keeps_its_digits():
+    """One differing site among 2**29: the definition in exact integers."""
+    n = 1 << 29
+    square_a, sum_a, sum_b = n + 3, n + 1, n  # one homozygote among carriers, and a twin without
+    found = metric_distances(
+        *(np.array([[x]]) for x in (1, n)),
+        None,
+        metric="normalized",
+        n_sites=n,
+        min_called=1,
+        sums=(np.array([[sum_a]]), np.array([[sum_b]])),
+        squares=(np.array([[square_a]]), np.array([[n]])),
+    )
+    product = (square_a + n - 1) // 2
+    exact = square_a * sum_b**2 + n * sum_a**2 - 2 * product * sum_a * sum_b
+    np.testing.assert_allclose(found, np.sqrt(exact) / (sum_a * sum_b), rtol=1e-14)
+
+
+# --- parts of the site axis ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", (1, 2, 3, 50))
+def test_parts_cover_the_sites_once(parts):
+    for n_sites in (1, 64, 1024, 1025, 5000):
+        words = np.arange(2 * -(-n_sites // 64), dtype=np.uint64).reshape(1, 2, -1)
+        cut = [site_part(Planes(words, n_sites), part, parts) for part in range(parts)]
+        assert sum(planes.n_sites for planes in cut) == n_sites
+        np.testing.assert_array_equal(np.concatenate([p.words for p in cut], axis=2), words)
+        assert all(p.n_sites <= 64 * p.words.shape[2] for p in cut)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_parts_add_up_to_the_same_bytes(tmp_path, backend, metric):
+    rng = np.random.default_rng(8)
+    folders = []
+    for name, n, missing in (("a", 5, 0.1), ("b", 4, 0.0)):
+        drawn = draw_genotypes(rng, n, 3000, missing)
+        folders.append(write_cohort(tmp_path, name, drawn, n_words=48))
+    for a, b in ((folders[0], folders[0]), (folders[0], folders[1])):
+        arguments = {"metric": metric, "missing": "pairwise"}
+        whole = tmp_path / "whole.npz"
+        measure_tile(a, b, whole, backend, **arguments)
+        for n_parts in (2, 5):
+            parts = [tmp_path / f"{k}.npz" for k in range(n_parts)]
+            counted = [
+                measure_tile(a, b, path, backend, **arguments, part=k, parts=n_parts)["sites"]
+                for k, path in enumerate(parts)
+            ]
+            assert sum(counted) == 3000
+            assert sum_parts(parts, tmp_path / "sum.npz") == {"parts": n_parts}
+            assert (tmp_path / "sum.npz").read_bytes() == whole.read_bytes()
+
+
+def test_parts_of_two_panels(tmp_path, backend):
+    drawn = draw_genotypes(np.random.default_rng(9), 3, N_SITES)
+    for panel in ("p1", "p2"):
+        folder = write_cohort(tmp_path / panel, "a", drawn, panel=panel)
+        out = tmp_path / f"{panel}.npz"
+        measure_tile(folder, folder, out, backend, metric="ibs", missing="pairwise")
+    with pytest.raises(UserError, match=r"p2\.npz: its panel differs from that of .*p1\.npz"):
+        sum_parts([tmp_path / "p1.npz", tmp_path / "p2.npz"], tmp_path / "sum.npz")
+    assert not (tmp_path / "sum.npz").exists()
 
 
 def test_export(tmp_path, genotypes, backend):

@@ -42,7 +42,7 @@ def test_example_config_spells_out_the_defaults():
     shown = {
         "impute": {"evaluate": 0},
         "export": {"formats": []},
-        "epistasis": {"order": [], "restrict": ""},
+        "epistasis": {"order": [], "restrict": "", "screen": 0, "covariates": [], "power": []},
     }
     for block in written.keys() - {"report"}:
         found = written[block]

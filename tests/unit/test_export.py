@@ -20,14 +20,16 @@ from popdesic.export import (
     export_mibs,
     export_newick,
     export_phylip,
+    export_plink,
     export_trees_and_matrices,
     export_vcf,
     export_zarr,
     neighbor_joining,
 )
 from popdesic.genotypes import pack_bed
+from popdesic.plink import stream_plink
 from popdesic.store import read_fam, write_json
-from popdesic.vcf import stream_sites
+from popdesic.vcf import DecodeCounts, stream_sites
 from study import Cohort, make_cohorts, write_raw
 
 
@@ -124,6 +126,59 @@ def test_vcztools_makes_the_vcf_of_the_zarr(placed, tmp_path):
     texts = [[x for x in text.splitlines() if not x.startswith("##")] for text in (theirs, ours)]
     assert texts[0] == texts[1]
     assert len(texts[0]) == 1 + len(placed["sites"])
+
+
+# --- PLINK ------------------------------------------------------------------------------------
+
+
+def sheet_of(names: list[str]) -> pd.DataFrame:
+    """One family whose second sample is a son; the last sample is not in the sheet."""
+    sheet = pd.DataFrame({"sample": names[:-1], "sex": "NA", "father": "NA", "mother": ""})
+    sheet.loc[:2, "sex"] = ["M", "M", "F"]
+    sheet.loc[1, ["father", "mother"]] = names[0], names[2]
+    return sheet.assign(phenotype=["1", "0", "NA", *["0"] * (len(sheet) - 3)])
+
+
+def test_plink_files_hold_genotypes_sexes_parents_and_phenotypes(placed, tmp_path):
+    names = placed["samples"]
+    export_plink(placed["prefixes"], sheet_of(names)[::-1], tmp_path / "panel")
+    found = np.concatenate([b.genotypes for b in stream_plink(tmp_path / "panel", DecodeCounts())])
+    np.testing.assert_array_equal(found, placed["genotypes"])
+    fam = read_fam(tmp_path / "panel")
+    assert fam["sample"].tolist() == names
+    assert fam.iloc[1, 2:].tolist() == [names[0], names[2], "1", "1"]
+    assert fam.sex.tolist() == ["1", "1", "2", *["0"] * (len(names) - 3)]
+    assert fam.phenotype.tolist() == ["2", "1", "-9", *["1"] * (len(names) - 4), "-9"]
+    trait = sheet_of(names).assign(phenotype=["1", "0", "NA", *["0.5"] * (len(names) - 4)])
+    export_plink(placed["prefixes"], trait, tmp_path / "panel")
+    assert read_fam(tmp_path / "panel").phenotype[:4].tolist() == ["1", "0", "-9", "0.5"]
+    export_plink(placed["prefixes"], trait[["sample"]], tmp_path / "panel")
+    assert set(read_fam(tmp_path / "panel").phenotype) == {"-9"}
+
+
+@pytest.mark.peer
+@needs("plink1.9")
+@needs("plink2")
+def test_plink_files_open_in_plink(placed, tmp_path):
+    names = placed["samples"]
+    export_plink(placed["prefixes"], sheet_of(names), tmp_path / "panel")
+    for program, action in (("plink1.9", "--mendel"), ("plink2", "--missing")):
+        options = ["--bfile", tmp_path / "panel", "--out", tmp_path / "p", action]
+        subprocess.run([program, *options], check=True, capture_output=True)
+    trio = placed["genotypes"][:, :3].tolist()
+    impossible = sum(
+        son >= 0 and not (father == mother == -1)
+        and son not in {a + b for a in gametes(father) for b in gametes(mother)}
+        for father, son, mother in trio
+    )  # fmt: skip
+    theirs = pd.read_csv(tmp_path / "p.lmendel", sep=r"\s+").N.sum()
+    assert theirs == impossible > 50
+    missing = pd.read_csv(tmp_path / "p.smiss", sep="\t").MISSING_CT
+    np.testing.assert_array_equal(missing, (placed["genotypes"] < 0).sum(axis=0))
+
+
+def gametes(genotype: int) -> set[int]:
+    return {0: {0}, 1: {0, 1}, 2: {1}, -1: {0, 1}}[genotype]
 
 
 # --- trees ------------------------------------------------------------------------------------

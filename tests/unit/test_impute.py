@@ -16,7 +16,7 @@ from popdesic.genotypes import MISSING, unpack_bed
 from popdesic.impute import check_files, find_contig_file, plan_windows, write_windows
 from popdesic.panel import build_panel, load_panel
 from popdesic.qc import summarize_cohort
-from study import Cohort, write_raw
+from study import Cohort, make_cohorts, write_raw
 
 needs_beagle = pytest.mark.skipif(
     shutil.which("beagle") is None, reason="beagle is not installed; apt-get install beagle"
@@ -312,3 +312,26 @@ def test_accuracy_of_the_mode_equals_counting_by_hand(tmp_path):
 def test_measures_without_anything_hidden_are_not_known():
     n, *others = measures(np.zeros(9))
     assert n == 0 and np.isnan(others).all()
+
+
+def test_a_sample_unknown_to_the_panel_is_found_before_beagle_runs(tmp_path, monkeypatch):
+    cohort = make_cohorts((6,), n_sites=60, missing=0)[0]
+    cohort.genotypes[:30, 2] = MISSING  # called, but nowhere on the panel
+    raw = write_raw(tmp_path / "north" / "raw", cohort)
+    summarize_cohort(raw, {}, tmp_path / "sites", tmp_path / "samples", min_sample_call_rate=0)
+    sites = pd.DataFrame(cohort.sites[:30], columns=["chrom", "pos", "id", "ref", "alt"])
+    table = sites.assign(af=0.5, mode=1, n_called=6).to_csv(sep="\t", index=False)
+    (tmp_path / "panel.tsv").write_text(f"# panel abc, 30 sites\n{table}")
+    write_windows(
+        load_panel(tmp_path / "panel.tsv")[0], tmp_path / "windows", window_mb=0, overlap_mb=0
+    )
+    monkeypatch.setenv("PATH", "")  # no Beagle
+    arguments = raw, tmp_path / "samples", tmp_path / "panel.tsv", tmp_path / "windows", 1
+    with pytest.raises(UserError, match="sample 'N02' of cohort 'north' has no called genotype"):
+        impute_window(*arguments, tmp_path / "out", Beagle())
+    cohort.genotypes[0, 2] = 1
+    write_raw(raw, cohort)
+    with pytest.raises(UserError, match="no command 'beagle'"):
+        cohort.genotypes[1, 3] = MISSING
+        write_raw(raw, cohort)
+        impute_window(*arguments, tmp_path / "out", Beagle())

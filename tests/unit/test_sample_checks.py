@@ -66,6 +66,7 @@ def test_checks_report_and_leave_nobody_out_by_default(tmp_path):
     table = run(tmp_path, raw, checks)
     assert (table.keep == "yes").all() and (table.left_out == "NA").all()
     assert list(table.sex_from_x) == ["M", "F"] * 10
+    assert list(table.sex) == ["M", "F", "M", "F", "M", "M", *["M", "F"] * 6, "NA", "NA"]
     assert (table.mendel_sites[["N2", "N4"]] == "200").all()
     assert table.mendel_errors["N2"] == "0"
     assert int(table.mendel_errors["N4"]) > 20

@@ -201,6 +201,12 @@ def bgzip(data: bytes) -> bytes:
     return head + deflated + struct.pack("<II", zlib.crc32(data), len(data))
 
 
+def spaced_name(cohorts):
+    """A name that newick can hold and PHYLIP cannot."""
+    cohorts[0].samples[2] = "N 02"
+    write_study(Path(), cohorts, FAST | {"export": {"formats": ["newick", "phylip"]}})
+
+
 def truncated_bgzip(cohorts):
     text = cohorts[1].vcf().encode()
     Path(cohorts[1].path).write_bytes(b"".join(bgzip(text[k : k + 4000]) for k in (0, 4000)))
@@ -278,6 +284,11 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         ["config/config.yaml", "distance.missing", "impute.method"],
     ),
     # --- cohorts.tsv
+    "export that ends a name at a space": (
+        spaced_name,
+        "sheets",
+        ["config/samples.tsv, row 4", "'N 02'", "'phylip'", "rename"],
+    ),
     "no sheet of cohorts": (
         lambda cohorts: Path(SHEET).unlink(),
         "sheets",
@@ -603,6 +614,15 @@ def test_one_sentence(study, cohorts, case):
 
 def test_a_good_study_runs(study):
     assert run_study() == ("", "")
+
+
+def test_spaces_in_names_stay_as_they_are(study, cohorts):
+    spaced = [replace(c, samples=[f"{name} of {c.name}" for name in c.samples]) for c in cohorts]
+    write_study(study, spaced, FAST | {"export": {"formats": ["vcf", "newick"]}})
+    assert run_study() == ("", "")
+    names = [name for c in spaced for name in c.samples]
+    assert sorted(read_table(RESULTS / "distance/samples.tsv")["sample"]) == sorted(names)
+    assert sorted(read_table(RESULTS / "embedding/pca.tsv")["sample"]) == sorted(names)
 
 
 def test_swapped_cohort_is_handled_and_counted(study, cohorts):

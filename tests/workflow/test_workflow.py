@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -149,8 +150,12 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
             },
             {"close_paths": 1, "compute_pca": 1},
         ),
+        (
+            {"distance": {"metric": "normalized", "site_parts": 3}},
+            {"measure_distance_tile": 18, "sum_distance_parts": 6},
+        ),
     ],
-    ids=["defaults", "gpu", "manhattan", "ibs"],
+    ids=["defaults", "gpu", "manhattan", "ibs", "parts"],
 )
 def test_plan(tmp_path, config, jobs):
     write_study(tmp_path, all_cohorts()[:3], config)
@@ -179,6 +184,19 @@ def test_a_stage_runs_no_further(founders):
     written = set(contents(founders))
     assert {"distance/squared.npy", "distance/called.npy", "distance/samples.tsv"} <= written
     assert not [name for name in written if name.startswith(("geodesic", "embedding", "report"))]
+
+
+def test_tiles_in_parts_are_the_same_bytes(founders, tmp_path):
+    folder = copy_study(founders, tmp_path / "study")
+    write_sheets(folder, all_cohorts()[:2], FAST | {"distance": {"site_parts": 2}})
+    shutil.rmtree(folder / "results/distance")
+    ran = finished(snakemake(folder, "distance"))
+    assert ran == {"measure_distance_tile": 6, "sum_distance_parts": 3, "assemble_distance": 1} | (
+        {"export_distance": 1}
+    )
+    before, after = contents(founders), contents(folder)
+    assert {name: after[name] for name in before} == before
+    assert not list((folder / "results/distance/tiles").glob("*.part*"))
 
 
 def test_results_are_those_of_the_oracle(west_then_east):
@@ -320,6 +338,21 @@ def test_every_contract_file_is_there(complete):
     for kind in ("logs", "benchmarks"):
         assert len(list((complete / kind).rglob("*.*"))) > 20
     assert not list((complete / "results").rglob(".*.tmp"))
+
+
+def test_snakemake_s_own_report_has_captions_categories_and_labels(complete, tmp_path):
+    out = tmp_path / "report.html"
+    snakemake(complete, "--report", str(out))
+    text = out.read_text("utf-8")
+    categories = json.loads(re.search(r"var categories = (\{.*\});", text)[1])
+    listed = {path for parts in categories.values() for names in parts.values() for path in names}
+    drawn = {f"results/{name}" for name in contents(complete) if name.startswith("figures/")}
+    assert listed == {path for path in drawn if path.endswith(".svg")}
+    assert {"Quality", "Distances", "Maps"} <= set(categories)
+    results = json.loads(re.search(r"var results = (\{\"results/.*\});", text)[1])
+    for path in listed:
+        assert len(results[path]["caption"]) > 150, path
+        assert results[path]["labels"]["figure"], path
 
 
 def test_a_second_run_has_nothing_to_do(complete):

@@ -6,6 +6,7 @@
 import ast
 import functools
 import hashlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -93,6 +94,15 @@ def distance_source(wildcards):
     if wildcards.space == "pcs":
         return ["results/embedding/pca.npy"]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+
+
+def has_module(python, name):
+    """Whether an interpreter finds a module."""
+    probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
+    try:
+        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
 
 
 def memory(megabytes, attempt):

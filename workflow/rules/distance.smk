@@ -2,12 +2,17 @@
 #
 # needs   results/cohorts/{cohort}/planes.npy .json
 # gives   results/distance/tiles/{a}__{b}.npz                integer counts, a before b
-#         results/distance/squared.npy called.npy (ibs0.npy) int64 (n, n), with samples.tsv
+#         results/distance/squared.npy called.npy, ...      int64 (n, n), with samples.tsv
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 
-DISTANCE_MATRICES = ["squared", "called"] + (
-    [] if CONFIG["distance"]["metric"] == "euclidean" else ["ibs0"]
-)
+from popdesic.distance import study_matrices, tile_outputs
+
+DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
+#: Jobs that share the sites of one tile; what each of them leaves is named by its number.
+SITE_PARTS = CONFIG["distance"]["site_parts"]
+#: Memory of a tile for each pair of samples: its matrices, and one more while they are made.
+TILE_BYTES = 8 * (len(tile_outputs(CONFIG["distance"]["metric"])) + 1)
+PART = ".part{part}" if SITE_PARTS > 1 else ""
 #: What turns the integer matrices into distances; every rule that does so reruns with it.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
 
@@ -23,32 +28,44 @@ rule distance:
         ),
 
 
+wildcard_constraints:
+    part="[0-9]+",
+
+
 rule measure_distance_tile:
     input:
         a=multiext("results/cohorts/{a}/planes", ".npy", ".json"),
         b=multiext("results/cohorts/{b}/planes", ".npy", ".json"),
     output:
-        "results/distance/tiles/{a}__{b}.npz",
+        temp(f"results/distance/tiles/{{a}}__{{b}}{PART}.npz")
+        if PART
+        else "results/distance/tiles/{a}__{b}.npz",
     log:
-        "logs/measure_distance_tile/{a}__{b}.log",
+        f"logs/measure_distance_tile/{{a}}__{{b}}{PART}.log",
     benchmark:
-        "benchmarks/measure_distance_tile/{a}__{b}.tsv"
+        f"benchmarks/measure_distance_tile/{{a}}__{{b}}{PART}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        # Three int64 matrices of the pair; the planes are mapped, not read whole.
+        # The int64 matrices of the pair; the planes are mapped, not read whole.
         mem_mb=lambda wildcards, input, attempt: memory(
-            200 + input_mb(input) + 24e-6 * n_samples(wildcards.a) * n_samples(wildcards.b),
+            200
+            + input_mb(input) / SITE_PARTS
+            + (CONFIG["distance"]["host_memory_mb"] if GPUS else 0)
+            + TILE_BYTES * 1e-6 * n_samples(wildcards.a) * n_samples(wildcards.b),
             attempt,
         ),
         runtime=lambda wildcards, input, attempt: minutes(
-            input_mb(input.a[:1]) * n_samples(wildcards.b) / 1e5, attempt
+            input_mb(input.a[:1]) * n_samples(wildcards.b) / SITE_PARTS / 1e5, attempt
         ),
         gpu=GPUS,
+        # No parameter: it changes no result, and so reruns nothing.
+        host_memory_mb=CONFIG["distance"]["host_memory_mb"],
     params:
-        # Tiles differ only by whether they hold ibs0: euclidean needs no more than the squares.
         metric=CONFIG["distance"]["metric"],
+        part=lambda wildcards: int(wildcards.get("part", 0)),
+        parts=SITE_PARTS,
         missing=CONFIG["distance"]["missing"],
         device=CONFIG["device"],
         code=code_of("distance"),
@@ -56,6 +73,35 @@ rule measure_distance_tile:
         "Distances {wildcards.a} x {wildcards.b}"
     script:
         "../scripts/measure_distance_tile.py"
+
+
+if SITE_PARTS > 1:
+
+    rule sum_distance_parts:
+        input:
+            [f"results/distance/tiles/{{a}}__{{b}}.part{part}.npz" for part in range(SITE_PARTS)],
+        output:
+            "results/distance/tiles/{a}__{b}.npz",
+        log:
+            "logs/sum_distance_parts/{a}__{b}.log",
+        benchmark:
+            "benchmarks/sum_distance_parts/{a}__{b}.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=lambda wildcards, attempt: memory(
+                2 * TILE_BYTES * 1e-6 * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
+            ),
+            runtime=lambda wildcards, attempt: minutes(
+                1e-9 * SITE_PARTS * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
+            ),
+        params:
+            code=code_of("distance"),
+        message:
+            "Parts of distances {wildcards.a} x {wildcards.b}"
+        script:
+            "../scripts/sum_distance_parts.py"
 
 
 rule assemble_distance:
@@ -72,7 +118,9 @@ rule assemble_distance:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(40e-6 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=lambda wildcards, attempt: memory(
+            (16 + 8 * len(DISTANCE_MATRICES)) * 1e-6 * n_samples(*COHORTS) ** 2, attempt
+        ),
         runtime=lambda wildcards, attempt: minutes(1e-8 * n_samples(*COHORTS) ** 2, attempt),
     params:
         **DISTANCE_RULE,

@@ -5,12 +5,23 @@
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
+#         results/epistasis/screen.tsv                   best pairs with every third site
+#         results/epistasis/refit.tsv power.tsv          with covariates; power, where asked for
+#         results/figures/hits.*, network.*, penetrance.*
 
-from popdesic.epistasis import NAMES
+from popdesic.epistasis_options import NAMES, figure_names
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
 UNITS = range(EPISTASIS["units"])
+HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
+NULLS = [f"results/epistasis/null.order{order}.tsv" for order in ORDERS if PERMUTATIONS[order]]
+EXTRAS = {
+    name: f"results/epistasis/{name}.tsv"
+    for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
+    if ORDERS and EPISTASIS[key]
+}
+EPISTASIS_FIGURES = figure_names(ORDERS)
 
 
 wildcard_constraints:
@@ -20,7 +31,13 @@ wildcard_constraints:
 
 rule epistasis:
     input:
-        [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS],
+        HITS,
+        list(EXTRAS.values()),
+        expand(
+            "results/figures/{figure}.{end}",
+            figure=EPISTASIS_FIGURES if ORDERS else [],
+            end=["svg", "png"],
+        ),
 
 
 rule plan_epistasis:
@@ -43,6 +60,9 @@ rule plan_epistasis:
         orders=ORDERS,
         score=EPISTASIS["score"],
         permutations=PERMUTATIONS,
+        restricted_partners=SCAN["min_distance_bp"] > 0 or SCAN["max_r2"] < 1,
+        screen=EPISTASIS["screen"],
+        top=EPISTASIS["top"],
         max_device_hours=EPISTASIS["max_device_hours"],
         device=CONFIG["device"],
         code=code_of("epistasis"),
@@ -148,3 +168,133 @@ for scanned in ORDERS:
             "Ranked hits of the epistasis scan"
         script:
             "../scripts/rank_epistasis.py"
+
+
+rule screen_pairs:
+    input:
+        planes=REORDERED,
+        plan="results/epistasis/plan.json",
+        units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
+    output:
+        hits="results/epistasis/units/screen.npz",
+        table="results/epistasis/screen.tsv",
+    log:
+        "logs/screen_pairs.log",
+    benchmark:
+        "benchmarks/screen_pairs.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # The tables of a block of pairs and sites, and the planes.
+        mem_mb=lambda wildcards, input, attempt: memory(1500 + 4 * input_mb(input), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(
+            1 + 1e-4 * EPISTASIS["screen"] * input_mb(input), attempt
+        ),
+        gpu=GPUS,
+    params:
+        scan=SCAN,
+        pairs=EPISTASIS["screen"],
+        top=EPISTASIS["top"],
+        device=CONFIG["device"],
+        code=code_of("epistasis_screen", "significance"),
+    message:
+        "Screen of the best {params.pairs} pairs with every third site"
+    script:
+        "../scripts/screen_pairs.py"
+
+
+rule refit_hits:
+    input:
+        planes=REORDERED,
+        hits=HITS,
+    output:
+        "results/epistasis/refit.tsv",
+    log:
+        "logs/refit_hits.log",
+    benchmark:
+        "benchmarks/refit_hits.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, input, attempt: memory(800 + input_mb(input), attempt),
+        runtime=lambda wildcards, attempt: minutes(1 + 1e-3 * n_samples(*COHORTS), attempt),
+    params:
+        orders=ORDERS,
+        covariates=EPISTASIS["covariates"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("epistasis_refit"),
+    message:
+        "Logistic regressions of the best hits"
+    script:
+        "../scripts/refit_hits.py"
+
+
+rule estimate_power:
+    input:
+        samples="results/reorder/samples.tsv",
+        plan="results/epistasis/plan.json",
+        nulls=NULLS,
+    output:
+        "results/epistasis/power.tsv",
+    log:
+        "logs/estimate_power.log",
+    benchmark:
+        "benchmarks/estimate_power.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(800, attempt),
+        runtime=lambda wildcards, attempt: minutes(1, attempt),
+    params:
+        orders=[order for order in ORDERS if PERMUTATIONS[order]],
+        models=EPISTASIS["power"],
+        score=EPISTASIS["score"],
+        seed=EPISTASIS["seed"],
+        code=code_of("epistasis_power"),
+    message:
+        "Power of the epistasis scans"
+    script:
+        "../scripts/estimate_power.py"
+
+
+if ORDERS:
+
+    rule draw_epistasis:
+        input:
+            planes=REORDERED,
+            hits=HITS,
+            nulls=NULLS,
+        output:
+            svg=[
+                report(
+                    f"results/figures/{name}.svg",
+                    caption=f"../report/{caption}.rst",
+                    category="Epistasis",
+                    labels={"figure": caption, "scan": NAMES[order]},
+                )
+                for name, (caption, order) in EPISTASIS_FIGURES.items()
+            ],
+            png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
+        log:
+            "logs/draw_epistasis.log",
+        benchmark:
+            "benchmarks/draw_epistasis.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=lambda wildcards, input, attempt: memory(
+                500 + 20 * input_mb(input.hits), attempt
+            ),
+            runtime=lambda wildcards, attempt: minutes(1, attempt),
+        params:
+            orders=ORDERS,
+            code=code_of("figures/epistasis"),
+        message:
+            "Figures of the epistasis scans"
+        script:
+            "../scripts/draw_epistasis.py"

@@ -1,12 +1,14 @@
 # Files for other tools, as far as `export.formats` asks for them.
 #
 # needs   results/cohorts/{cohort}/genotypes.*, results/distance/*, results/embedding/pca.tsv
-# gives   results/export/panel.vcf.gz, panel.vcz (VCF-Zarr)       called genotypes of all cohorts
+# gives   results/export/panel.bed .bim .fam, panel.vcf.gz, panel.vcz (VCF-Zarr)
+#             called genotypes of all cohorts
 #         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec,
 #         kinship.king .king.id
 
 FORMATS = CONFIG["export"]["formats"]
 EXPORTS = {
+    "plink": [f"results/export/panel{end}" for end in (".bed", ".bim", ".fam")],
     "vcf": ["results/export/panel.vcf.gz"],
     "zarr": ["results/export/panel.vcz"],
     "mibs": ["results/export/distance.mibs", "results/export/distance.mibs.id"],
@@ -53,6 +55,33 @@ rule export_panel:
         "The panel as VCF"
     script:
         "../scripts/export_panel.py"
+
+
+rule export_panel_plink:
+    input:
+        rules.export_panel.input.genotypes,
+    output:
+        EXPORTS["plink"],
+    log:
+        "logs/export_panel_plink.log",
+    benchmark:
+        "benchmarks/export_panel_plink.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # A thousand sites of all samples at a time.
+        mem_mb=lambda wildcards, attempt: memory(200 + 0.005 * n_samples(*COHORTS), attempt),
+        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 100, attempt),
+    params:
+        cohorts=COHORTS,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(None, "sex", "father", "mother", "phenotype"),
+        code=code_of("export"),
+    message:
+        "The panel as PLINK files"
+    script:
+        "../scripts/export_panel_plink.py"
 
 
 rule export_panel_zarr:

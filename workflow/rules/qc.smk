@@ -11,6 +11,8 @@
 REFERENCE_CHECKS = (
     expand("results/qc/{cohort}.reference.json", cohort=COHORTS) if CONFIG["qc"]["fasta"] else []
 )
+#: Who is the same person as somebody else, where the study asks for it.
+IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
 
 
 rule qc:
@@ -88,6 +90,7 @@ rule check_reference:
 rule summarize_filters:
     input:
         reference=REFERENCE_CHECKS,
+        identity=IDENTITY,
         ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
         encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),

@@ -5,19 +5,14 @@
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum
 
-from popdesic.reorder import phenotype_classes
+from popdesic.epistasis_options import check_epistasis
 
 EPISTASIS = CONFIG["epistasis"]
 ORDERS = sorted(EPISTASIS["order"])
 REORDERED = multiext("results/reorder/", "onehot.npy", "sites.tsv", "samples.tsv")
-if ORDERS and workflow.is_main_process:
+if workflow.is_main_process:
     try:
-        phenotype_classes(STUDY.samples, EPISTASIS["binarize"], CONFIG["samples"])
-        if EPISTASIS["restrict"] and not Path(EPISTASIS["restrict"]).is_file():
-            raise UserError(
-                f"config/config.yaml: epistasis.restrict is '{EPISTASIS['restrict']}', which does "
-                "not exist; correct the path, relative to the study folder."
-            )
+        check_epistasis(EPISTASIS, STUDY.samples, CONFIG["samples"], Path())
     except UserError as error:
         raise WorkflowError(str(error)) from None
 

@@ -43,6 +43,14 @@ OUTCOME = [
     *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
 ]
+#: Coordinates of the page's interactive maps: tables with `sample` and axes X1, X2, …
+INTERACTIVE_MAPS = [
+    "results/embedding/pca.tsv",
+    *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
+    *expand("results/embedding/pcoa.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
+]
+#: Further tables with a column `sample`, whose columns can colour those maps.
+SAMPLE_TABLES = []
 #: What tells a job which of these files there are.
 OUTCOME_OF = dict(cohorts=COHORTS, founders=STUDY.founders, spaces=SPACES, alphas=ALPHAS)
 #: Captions and template are read by the page itself: they are code to it.
@@ -112,6 +120,10 @@ rule write_report:
         OUTCOME,
         figures=rules.draw_figures.output,
         comparisons=rules.compare.input,
+        epistasis=rules.epistasis.input,
+        imputation=EVALUATION,
+        maps=INTERACTIVE_MAPS,
+        tables=SAMPLE_TABLES,
     output:
         "results/report/report.html",
     log:

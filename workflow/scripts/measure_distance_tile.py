@@ -7,7 +7,9 @@ from popdesic.distance import measure_tile
 from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = select_backend(
+        snakemake.params.device, snakemake.threads, snakemake.resources.host_memory_mb << 20
+    )
     log.info("device: %s", backend.describe())
     counts = measure_tile(
         Path(snakemake.input.a[0]).parent,
@@ -16,5 +18,7 @@ with logged(snakemake.log[0]) as log:
         backend,
         metric=snakemake.params.metric,
         missing=snakemake.params.missing,
+        part=snakemake.params.part,
+        parts=snakemake.params.parts,
     )
     log_counts(log, counts)

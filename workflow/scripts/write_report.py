@@ -19,5 +19,7 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.input.figures[0]).parent,
         snakemake.params.configuration,
         out,
+        maps=[Path(path) for path in snakemake.input.maps],
+        tables=[Path(path) for path in snakemake.input.tables],
     )
     log_counts(log, counts)

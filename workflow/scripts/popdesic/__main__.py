@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from .audit import audit
+from .epistasis_options import check_epistasis
 from .errors import UserError
 from .explain import read_path
 from .plan import describe_plan
@@ -32,7 +33,9 @@ def check(folder: Path) -> None:
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} is not valid YAML ({reason}); correct it.") from None
-    study = load_study(load_config(text or {}), folder)
+    config = load_config(text or {})
+    study = load_study(config, folder)
+    check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
     for cohort in study.order:
         role = "founder" if cohort in study.founders else "newcomer"
         print(f"{cohort}\t{role}\t{len(study.samples_of(cohort))} samples")

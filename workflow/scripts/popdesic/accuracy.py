@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .beagle import Beagle, fill_window, window_genotypes
+from .encode import require_called
 from .genotypes import MISSING
 from .impute import Window, plan_windows, read_windows
 from .panel import load_panel
@@ -69,6 +70,8 @@ def evaluate_window(
         Number of sites and of hidden genotypes.
     """
     panel, _ = load_panel(panel_path)
+    if "beagle" in methods:
+        require_called(raw, qc_samples, panel, cohort=cohort)
     n_samples = int((read_table(qc_samples).keep == "yes").sum())
     by_maf = np.zeros((len(methods), len(MAF_BOUNDS) - 1, len(SUMS)))
     by_sample = np.zeros((len(methods), n_samples, len(SUMS)))

@@ -22,7 +22,7 @@ import pandas as pd
 from isal import igzip
 
 from .bgzf import find_compression
-from .encode import match_sites, place_rows
+from .encode import match_sites, place_rows, require_called
 from .errors import UserError
 from .genotypes import MISSING, pack_bed, unpack_bed
 from .impute import Window, contig_names, read_windows
@@ -92,10 +92,11 @@ def impute_window(
     Raises
     ------
     UserError
-        Beagle is missing or stopped.
+        Beagle is missing or stopped, or a sample has no called genotype on the whole panel.
     """
     panel, digest = load_panel(panel_path)
     window = read_windows(windows)[number - 1]
+    require_called(raw, qc_samples, panel, cohort=raw.parent.name)  # before Beagle takes its time
     genotypes = window_genotypes(raw, qc_samples, panel, window)
     sites = panel.iloc[window.start : window.stop]
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -10,28 +10,61 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist, squareform
 
-from .backend import SQUARED, SQUARED_IBS0, Backend
+from .backend import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
 from .encode import load_planes
 from .errors import UserError
 from .qc import chunks
 from .results import open_text, read_table, write_npy, write_npz, write_table
 from .store import atomic_path
 
-#: Metrics that need the number of opposite homozygotes beside the squared distance.
-_NEEDS_IBS0 = {"manhattan", "ibs"}
+#: What the tiles of a metric hold: `ibs0` is the number of opposite homozygotes; `sums_a`,
+#: `squares_a` are the sums of a's genotypes and of their squares over the sites called in b too.
+_TERMS = {
+    "euclidean": SQUARED,
+    "manhattan": SQUARED_IBS0,
+    "ibs": SQUARED_IBS0,
+    "normalized": SQUARED_SUMS,
+}
+#: Parts of a tile's site axis begin at whole runs of so many words: every device's vectors.
+PART_WORDS = 16
 #: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
 DISTANCE_BLOCK = 1 << 22
 #: Rows that stand for all of them where a typical distance is looked for.
 PROBE_ROWS = 500
 
 
+def study_matrices(metric: str) -> tuple[str, ...]:
+    """Names of the integer matrices that the assembled study holds for `metric`.
+
+    Row i of `sums` and `squares` belongs to sample i, over the sites called in sample j as well.
+    """
+    named = (name.removesuffix("_a") for name in _TERMS[metric].outputs if name[-2:] != "_b")
+    return tuple(named)
+
+
 def tile_outputs(metric: str) -> tuple[str, ...]:
-    """Names of the integer matrices that tiles and the assembled study hold for `metric`."""
-    return (SQUARED_IBS0 if metric in _NEEDS_IBS0 else SQUARED).outputs
+    """Names of the integer matrices that the tiles hold for `metric`."""
+    return _TERMS[metric].outputs
+
+
+def site_part(planes: Planes, part: int, parts: int) -> Planes:
+    """One of `parts` runs of sites, about equally long, perhaps empty."""
+    n_runs = -(-planes.n_sites // (64 * PART_WORDS))
+    first, last = (n_runs * k // parts * PART_WORDS for k in (part, part + 1))
+    n_sites = min(planes.n_sites, last * 64) - min(planes.n_sites, first * 64)
+    return Planes(planes.words[:, :, first:last], n_sites)
 
 
 def measure_tile(
-    folder_a: Path, folder_b: Path, out: Path, backend: Backend, *, metric: str, missing: str
+    folder_a: Path,
+    folder_b: Path,
+    out: Path,
+    backend: Backend,
+    *,
+    metric: str,
+    missing: str,
+    part: int = 0,
+    parts: int = 1,
 ) -> dict[str, int]:
     """Integer distances between all samples of two cohorts, written as one tile.
 
@@ -40,10 +73,12 @@ def measure_tile(
     folder_a, folder_b : Path
         Folders with `planes.npy` and `planes.json`; the same folder twice gives the diagonal tile.
     out : Path
-        `.npz` with int64 (n_a, n_b) `squared`, `called` (over jointly called sites) and, where
-        `metric` needs it, `ibs0`; `samples_a`, `samples_b`, `n_sites`, `panel`.
+        `.npz` with int64 (n_a, n_b) `squared`, `called` (over jointly called sites) and what else
+        `metric` needs (`tile_outputs`); `samples_a`, `samples_b`, `n_sites`, `panel`.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
+    part, parts : int
+        Only this run of the sites, of so many; `sum_parts` adds them up.
 
     Returns
     -------
@@ -61,8 +96,10 @@ def measure_tile(
     require_one_panel(folder_a, about_a, folder_b, about_b)
     if missing == "imputed":
         a, b = a.without_mask(), b.without_mask()
-    terms = SQUARED_IBS0 if metric in _NEEDS_IBS0 else SQUARED
-    counts = backend.bitgemm(a, None if same else b, terms)
+    terms = _TERMS[metric]
+    counts = _count(
+        site_part(a, part, parts), None if same else site_part(b, part, parts), terms, backend
+    )
     write_npz(
         out,
         **dict(zip(terms.outputs, counts, strict=True)),
@@ -72,12 +109,56 @@ def measure_tile(
         panel=np.array(about_a["panel"]),
     )
     pairs = a.n_samples * (a.n_samples + 1) // 2 if same else a.n_samples * b.n_samples
+    n_sites = site_part(a, part, parts).n_sites
     return {
         "samples_a": a.n_samples,
         "samples_b": b.n_samples,
-        "sites": a.n_sites,
-        "site_pairs": pairs * a.n_sites,
+        "sites": n_sites,
+        "site_pairs": pairs * n_sites,
     }
+
+
+def _count(a: Planes, b: Planes | None, terms: Terms, backend: Backend) -> np.ndarray:
+    if not a.n_sites:  # more parts than runs of sites
+        n = a.n_samples if b is None else b.n_samples
+        return np.zeros((len(terms.outputs), a.n_samples, n), np.int64)
+    return backend.bitgemm(a, b, terms)
+
+
+def sum_parts(parts: list[Path], out: Path) -> dict[str, int]:
+    """Add the parts of one tile: the bytes of the tile measured in one piece.
+
+    Parameters
+    ----------
+    parts : list of Path
+        What `measure_tile` wrote for each run of the sites.
+    out : Path
+        The tile.
+
+    Returns
+    -------
+    dict
+        The number of parts.
+
+    Raises
+    ------
+    UserError
+        The parts are not of one panel and the same samples.
+    """
+    with np.load(parts[0]) as first:
+        tile = dict(first)
+    for path in parts[1:]:
+        with np.load(path) as part:
+            for name in ("panel", "samples_a", "samples_b", "n_sites"):
+                if not np.array_equal(part[name], tile[name]):
+                    raise UserError(
+                        f"{path}: its {name} differs from that of {parts[0]}; delete both and "
+                        "rerun."
+                    )
+            for name in tile.keys() - {"panel", "samples_a", "samples_b", "n_sites"}:
+                tile[name] += part[name]
+    write_npz(out, **tile)
+    return {"parts": len(parts)}
 
 
 def require_one_panel(folder_a: Path, about_a: dict, folder_b: Path, about_b: dict) -> None:
@@ -105,7 +186,7 @@ def assemble_tiles(
     tiles : dict
         Tile of each pair (a, b), a before or equal to b in `order`.
     out : Path
-        Folder of `squared.npy`, `called.npy`, perhaps `ibs0.npy`, all int64 (n, n), and
+        Folder of the matrices that `study_matrices` names, `.npy`, int64 (n, n), and
         `samples.tsv` (sample, cohort), which gives the order of rows and columns.
     min_called, on_uncomparable
         What to do with pairs of fewer jointly called sites: ``error``, ``drop`` the sample with
@@ -129,7 +210,7 @@ def assemble_tiles(
             cohorts += [cohort] * len(tile["samples_a"])
             panels[cohort] = str(tile["panel"])
     n = len(names)
-    matrices = {name: np.zeros((n, n), np.int64) for name in tile_outputs(metric)}
+    matrices = {name: np.zeros((n, n), np.int64) for name in study_matrices(metric)}
     for (a, b), path in tiles.items():
         with np.load(path) as tile:
             if str(tile["panel"]) != panels[order[0]]:
@@ -141,8 +222,9 @@ def assemble_tiles(
             rows = slice(start[a], start[a] + height)
             columns = slice(start[b], start[b] + width)
             for name, matrix in matrices.items():
-                matrix[rows, columns] = tile[name]
-                matrix[columns, rows] = tile[name].T
+                mine, other = (name, name) if name in tile else (f"{name}_a", f"{name}_b")
+                matrix[rows, columns] = tile[mine]
+                matrix[columns, rows] = tile[other].T
     kept = _comparable(matrices["called"], names, min_called, on_uncomparable)
     for name, matrix in matrices.items():
         write_npy(out / f"{name}.npy", matrix if len(kept) == n else matrix[np.ix_(kept, kept)])
@@ -196,23 +278,31 @@ def metric_distances(
     metric: str,
     n_sites: int,
     min_called: int,
+    sums: tuple[np.ndarray, np.ndarray] | None = None,
+    squares: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Distances of the chosen metric, scaled to all sites.
 
     ``euclidean``: sqrt(squared * n_sites / called); ``manhattan``: (squared - 2 ibs0) * n_sites /
     called, in allele counts (PLINK 1.9's ``--distance flat-missing``); ``ibs``: (squared - 2 ibs0)
-    / (2 called), one minus the share of alleles identical by state.
+    / (2 called), one minus the share of alleles identical by state; ``normalized``: the Euclidean
+    distance of the two individuals, each divided by the sum of its own genotypes, over jointly
+    called sites alone. Both then sum to one whatever is missing, so nothing is scaled.
 
     Parameters
     ----------
     squared, called, ibs0 : int64 arrays, (m, n)
         Over jointly called sites. With missing genotypes the scaled distance is no metric any
         more: the triangle inequality can fail.
+    sums, squares : two int64 arrays, (m, n), each
+        ``normalized``: sums of the genotypes, and of their squares, of the sample of the row and of
+        that of the column, over jointly called sites.
 
     Returns
     -------
     float64 array, (m, n)
-        Infinite where fewer than `min_called` sites are jointly called.
+        Infinite where fewer than `min_called` sites are jointly called, and, ``normalized``, where
+        one of the two has no ALT allele at any of them.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         if metric == "euclidean":
@@ -220,9 +310,26 @@ def metric_distances(
             distances = np.sqrt(squared * np.float64(n_sites) / called)
         elif metric == "manhattan":
             distances = (squared - 2 * ibs0) * np.float64(n_sites) / called
-        else:
+        elif metric == "ibs":
             distances = (squared - 2 * ibs0) / (2.0 * called)
+        else:
+            distances = _normalized(squared, *sums, *squares)
     distances[called < min_called] = np.inf
+    return distances
+
+
+def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
+    """Distances between a / sum_a and b / sum_b; infinite where a sum is 0.
+
+    square_a / sum_a^2 + square_b / sum_b^2 - 2 a.b / (sum_a sum_b), brought to one denominator and
+    to terms that are 0 for equal samples: (sum_a sum_b squared + (sum_b - sum_a)(square_a sum_b -
+    square_b sum_a)) / (sum_a sum_b)^2. The inner products fit int64 up to 2^30 sites.
+    """
+    scale = sum_a * np.float64(1) * sum_b
+    uneven = (sum_b - sum_a) * (square_a * sum_b - square_b * sum_a).astype(np.float64)
+    # rounding may leave a little less than nothing
+    distances = np.sqrt(np.maximum(scale * squared + uneven, 0)) / scale
+    distances[scale == 0] = np.inf
     return distances
 
 
@@ -234,7 +341,7 @@ class Distances:
     ----------
     folder : Path
         `results/distance`.
-    metric : {'euclidean', 'manhattan', 'ibs'}
+    metric : {'euclidean', 'manhattan', 'ibs', 'normalized'}
     n_sites : int
         Sites of the panel.
     min_called : int
@@ -247,7 +354,7 @@ class Distances:
     min_called: int
 
     def _matrices(self) -> dict[str, np.ndarray]:
-        names = tile_outputs(self.metric)
+        names = study_matrices(self.metric)
         return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
 
     def __len__(self) -> int:
@@ -255,7 +362,13 @@ class Distances:
 
     def rows(self, which: np.ndarray) -> np.ndarray:
         """float64 (len(which), n) distances of these samples to all, zero to themselves."""
-        matrices = {name: matrix[which] for name, matrix in self._matrices().items()}
+        stored = self._matrices()
+        matrices = {name: matrix[which] for name, matrix in stored.items()}
+        both = {
+            name: (matrices[name], stored[name][:, which].T)
+            for name in ("sums", "squares")
+            if name in stored
+        }
         block = metric_distances(
             matrices["squared"],
             matrices["called"],
@@ -263,6 +376,7 @@ class Distances:
             metric=self.metric,
             n_sites=self.n_sites,
             min_called=self.min_called,
+            **both,
         )
         block[np.arange(len(which)), which] = 0.0
         return block

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .backend import Planes, aligned_zeros
-from .backend.genotype_cpu import pack_planes
+from .backend.genotype_cpu import add_by_sample, pack_planes
 from .errors import UserError
 from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
 from .impute import fill_words
@@ -101,12 +101,7 @@ def encode_cohort(
         )
     missing = write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads, filled)
     names = fam["sample"].iloc[kept].tolist()
-    for name, n_missing in zip(names, missing, strict=True):
-        if n_missing == len(panel):
-            raise UserError(
-                f"{raw}.bed: sample '{name}' of cohort '{cohort}' has no called genotype at any of "
-                f"the panel's {len(panel)} sites; take it out of the file and of the sample sheet."
-            )
+    _refuse_uncalled(raw, cohort, names, missing == len(panel), len(panel))
     counts |= {"samples": len(kept), "missing_genotypes": int(missing.sum())}
     write_json(
         out / "planes.json",
@@ -120,6 +115,29 @@ def encode_cohort(
         },
     )
     return counts
+
+
+def require_called(raw: Path, qc_samples: Path, panel: pd.DataFrame, *, cohort: str) -> None:
+    """Raise the UserError of `encode_cohort` for a sample that the panel knows nothing of.
+
+    One quick pass over the cohort's rows, for work that is long and comes before encoding.
+    """
+    kept = (read_table(qc_samples).keep == "yes").to_numpy()
+    rows = np.sort(match_sites(read_bim(raw), panel)[0])
+    rows = rows[rows >= 0]
+    bed, counts = open_bed(raw), np.zeros((len(kept), 4), np.int64)
+    for first in range(0, len(rows), CHUNK_SITES):
+        add_by_sample(bed[rows[first : first + CHUNK_SITES]], counts)
+    unknown = kept & (counts[:, :3].sum(axis=1) == 0)
+    _refuse_uncalled(raw, cohort, list(read_fam(raw)["sample"]), unknown, len(panel))
+
+
+def _refuse_uncalled(raw: Path, cohort: str, names: list[str], unknown: np.ndarray, n_sites: int):
+    for index in np.flatnonzero(unknown)[:1]:
+        raise UserError(
+            f"{raw}.bed: sample '{names[index]}' of cohort '{cohort}' has no called genotype at "
+            f"any of the panel's {n_sites} sites; take it out of the file and of the sample sheet."
+        )
 
 
 def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):

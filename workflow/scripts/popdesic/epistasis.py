@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from .backend import Backend, Hits, OneHot, ScanData
+from .backend import Backend, Hits, OneHot, Planes, ScanData
+from .compare.ld import BLOCK_SITES, r2_block, site_planes
+from .epistasis_options import NAMES
 from .errors import UserError
+from .qc import chunks
 from .reorder import pack_states, read_reordered, unpack_states
 from .results import write_npz
 from .scores import score_tables
 from .store import write_json
 
-#: Sites of the scan that measures this machine's rate.
-PROBE_SITES = {2: 2048, 3: 192}
-NAMES = {2: "pairs", 3: "triples"}
+#: Sites of the first scan that measures this machine's rate, and the most; it doubles until one
+#: scan takes PROBE_SECONDS, so that a GPU is measured at work and not at its start.
+PROBE_SITES, MOST_PROBE_SITES = {2: 1024, 3: 128}, {2: 16_384, 3: 4096}
+PROBE_SECONDS = 0.3
+#: Sites, controls, cases and shares of the genotypes of a study shaped as the Wellcome Trust Case
+#: Control Consortium's (2007): the forecast that lets machines be compared.
+WTCCC = (500_568, 3004, 2000, (0.067, 0.237, 0.696))
 
 
 def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:
@@ -31,14 +39,16 @@ def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[One
 
 
 def load_scan(
-    folder: Path, score: str, min_distance_bp: int, max_r2: float
+    folder: Path, score: str, min_distance_bp: int, max_r2: float, backend: Backend
 ) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
     """Scan data, sites and samples of results/reorder, with the permitted partners."""
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
     total, part = score_tables(score, len(samples))
-    allowed = permitted_partners(words, sites, n_controls, n_cases, min_distance_bp, max_r2)
+    allowed = permitted_partners(
+        words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
+    )
     classes = split_classes(words, n_controls, n_cases)
     return (
         ScanData(classes, total, part, sites["rank"].to_numpy(np.int32), allowed),
@@ -55,33 +65,47 @@ def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> n
     return np.take_along_axis(labels, states.astype(np.int64), axis=1)
 
 
-def permitted_partners(words, sites, n_controls, n_cases, min_distance_bp, max_r2):
-    """Bit matrix of `backend.ScanData.allowed`, or None where nothing is forbidden."""
+def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.ndarray:
+    """Rows in `sites` of the sites of a table of hits: int64 (n_hits, order)."""
+    keys = ["chrom", "pos", "ref", "alt"]
+
+    def names(table: pd.DataFrame, columns: list[str]) -> list[tuple[str, ...]]:
+        return list(table[columns].astype(str).itertuples(index=False, name=None))
+
+    place = {name: row for row, name in enumerate(names(sites, keys))}
+    columns = [[f"{key}{k}" for key in keys] for k in range(1, order + 1)]
+    found = [[place[name] for name in names(hits, chosen)] for chosen in columns]
+    return np.array(found, np.int64).reshape(order, len(hits)).T
+
+
+def permitted_partners(
+    words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
+) -> np.ndarray | None:
+    """Bit matrix of `backend.ScanData.allowed`, or None where nothing is forbidden.
+
+    Partners are `min_distance_bp` apart if on one chromosome, and the r2 of their ALT counts over
+    all samples of the scan is at most `max_r2` (a pair without variance has none).
+    """
     if min_distance_bp <= 0 and max_r2 >= 1:
         return None
     n = len(sites)
     chrom, pos = pd.factorize(sites.chrom)[0], sites.pos.to_numpy()
+    blocks = [slice(first, last) for first, last in chunks(n, BLOCK_SITES)]
+    planes: list[Planes] = []
     if max_r2 < 1:
-        dosage = genotypes_of(words, sites, n_controls, n_cases)
-        called = (dosage >= 0).astype(np.float32)
-        dosage = np.maximum(dosage, 0).astype(np.float32)
-        square = dosage * dosage
+        planes = [
+            site_planes(genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases))
+            for rows in blocks
+        ]
     out = np.zeros((n, -(-n // 64) * 8), np.uint8)
-    for first in range(0, n, 1024):
-        rows = slice(first, min(n, first + 1024))
-        permitted = np.ones((rows.stop - first, n), bool)
+    for i, rows in enumerate(blocks):
+        permitted = np.ones((rows.stop - rows.start, n), bool)
         if min_distance_bp > 0:
             near = np.abs(pos[rows, None] - pos[None]) < min_distance_bp
             permitted &= ~((chrom[rows, None] == chrom[None]) & near)
-        if max_r2 < 1:
-            # float32 sums of small integers are exact below 2**24.
-            k = (called[rows] @ called.T).astype(np.float64)
-            a, b = dosage[rows] @ called.T, called[rows] @ dosage.T
-            aa, bb = square[rows] @ called.T, called[rows] @ square.T
-            ab = (dosage[rows] @ dosage.T).astype(np.float64)
-            cov = k * ab - a.astype(np.float64) * b
-            var = (k * aa - a.astype(np.float64) ** 2) * (k * bb - b.astype(np.float64) ** 2)
-            permitted &= ~(cov * cov > max_r2 * var)
+        for j, columns in enumerate(blocks if planes else []):
+            with np.errstate(invalid="ignore"):
+                permitted[:, columns] &= ~(r2_block(planes[i], planes[j], backend) > max_r2)
         bits = np.packbits(permitted, axis=1, bitorder="little")
         out[rows, : bits.shape[1]] = bits
     return out.view(np.uint64)
@@ -108,17 +132,50 @@ def scanner(backend: Backend, order: int):
     return backend.scan_pairs if order == 2 else backend.scan_triples
 
 
-def measure_rate(data: ScanData, order: int, backend: Backend) -> float:
-    """Combinations a second on this device, from a scan of evenly spaced sites."""
-    n = min(data.n_sites, PROBE_SITES[order])
+def measure_rate(
+    probe_of: Callable[[int], ScanData], n_sites: int, order: int, backend: Backend
+) -> float:
+    """Combinations a second on the device at hand, from short scans.
+
+    `probe_of(n)` gives scan data of n sites; it is asked for more and more, at most `n_sites`,
+    until one scan takes long enough to be measured.
+    """
+    scan, n = scanner(backend, order), min(n_sites, PROBE_SITES[order])
+    scan(probe_of(n), range(1), 1)  # compiles
+    while True:
+        probe = probe_of(n)
+        started = time.perf_counter()
+        scan(probe, range(n), 1000)
+        took = max(time.perf_counter() - started, 1e-6)
+        most = min(n_sites, MOST_PROBE_SITES[order])
+        if took >= PROBE_SECONDS or n >= most:
+            return count_tests(n, order) / took
+        n = min(most, 2 * n)
+
+
+def thinned(data: ScanData, n: int) -> ScanData:
+    """`n` evenly spaced sites of a scan."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
     classes = tuple(OneHot(one.words[rows], one.n_samples) for one in data.classes)
-    probe = ScanData(classes, data.total, data.part, data.rank[rows])
-    scan = scanner(backend, order)
-    scan(probe, range(1), 1)  # compiles
-    started = time.perf_counter()
-    scan(probe, range(n), 1000)
-    return count_tests(n, order) / max(time.perf_counter() - started, 1e-6)
+    return ScanData(classes, data.total, data.part, data.rank[rows])
+
+
+def wtccc_shaped(n_sites: int, score: str) -> ScanData:
+    """Random genotypes of as many people and of the frequencies of `WTCCC`."""
+    _, n_controls, n_cases, shares = WTCCC
+    n, rng = n_controls + n_cases, np.random.default_rng(1)
+    drawn = rng.random((n_sites, n), np.float32)
+    states = np.full(drawn.shape, 3, np.int8)
+    states[drawn < shares[0] + shares[1]] = 1
+    states[drawn < shares[0]] = 0
+    classes = split_classes(pack_states(states, n_controls), n_controls, n_cases)
+    return ScanData(classes, *score_tables(score, n), np.arange(n_sites, dtype=np.int32))
+
+
+def describe_scans(tests: int, scans: int, rate: float) -> str:
+    """Tests, rate and time of scans, in words."""
+    hours = tests * scans / rate / 3600
+    return f"{tests} tests, {scans} scans, {rate:.3g} tests/s, {hours:.3g} device-hours"
 
 
 def plan_scan(
@@ -129,27 +186,41 @@ def plan_scan(
     orders: list[int],
     score: str,
     permutations: dict[int, int],
+    restricted_partners: bool,
+    screen: int,
+    top: int,
     max_device_hours: float,
 ) -> dict[str, str]:
     """Forecast tests, device-hours and memory; refuse what exceeds `max_device_hours`.
 
-    The measured rate and what follows from it are returned for the log; the file holds only what
-    the data decide, so that it stays the same from run to run.
+    The measured rate and what follows from it are returned for the log, with the same forecast for
+    a study of the size and frequencies of `WTCCC`; the file holds only what the data decide, so
+    that it stays the same from run to run.
     """
-    data, _, _ = load_scan(folder, score, 0, 1.0)
+    data, _, _ = load_scan(folder, score, 0, 1.0, backend)
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
     for order in orders:
         tests = count_tests(data.n_sites, order)
         scans = 1 + permutations[order]
-        rate = measure_rate(data, order, backend)
+        rate = measure_rate(lambda n: thinned(data, n), data.n_sites, order, backend)
         hours += tests * scans / rate / 3600
         plan[NAMES[order]] = {"tests": tests, "scans": scans}
-        lines[NAMES[order]] = (
-            f"{tests} tests, {scans} scans, {rate:.3g} tests/s, "
-            f"{tests * scans / rate / 3600:.3g} device-hours"
-        )
-    lines["memory"] = f"{sum(one.words.nbytes for one in data.classes) / 1e6:.0f} MB of planes"
+        lines[NAMES[order]] = describe_scans(tests, scans, rate)
+    if screen:
+        pairs = min(screen, top, plan["pairs"]["tests"])
+        plan["screen"] = {"tests": pairs * (data.n_sites - 2), "scans": 1}
+        lines["screen"] = f"{plan['screen']['tests']} tests, not exhaustive"
+    planes = sum(one.words.nbytes for one in data.classes)
+    partners = data.n_sites * -(-data.n_sites // 64) * 8 if restricted_partners else 0
+    lines["memory"] = f"{planes / 1e6:.0f} MB of planes" + (
+        f", {partners / 1e6:.0f} MB of permitted partners" if partners else ""
+    )
     lines["device_hours"] = f"{hours:.3g} (epistasis.max_device_hours: {max_device_hours:g})"
+    for order in orders:
+        rate = measure_rate(lambda n: wtccc_shaped(n, score), WTCCC[0], order, backend)
+        lines[f"forecast of {NAMES[order]} for {WTCCC[0]} sites x {sum(WTCCC[1:3])} samples"] = (
+            describe_scans(count_tests(WTCCC[0], order), 1, rate)
+        )
     if hours > max_device_hours:
         raise UserError(
             f"config/config.yaml: the epistasis scans of {data.n_sites} sites and "
@@ -175,7 +246,7 @@ def scan_unit(
     max_r2: float,
 ) -> dict[str, int]:
     """One unit of a scan: its best `top` hits as npz (cost, sites)."""
-    data, _, _ = load_scan(folder, score, min_distance_bp, max_r2)
+    data, _, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
     first = unit_range(data.n_sites, order, unit, n_units)
     hits = scanner(backend, order)(data, first, top)
     write_npz(out, cost=hits.cost, sites=hits.sites)

@@ -1,4 +1,4 @@
-"""Files for other tools: the panel as VCF and VCF-Zarr, matrices, components, trees."""
+"""Files for other tools: the panel as .bed, VCF and VCF-Zarr, matrices, components, trees."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from .backend import KINSHIP, Backend
 from .bgzf import BGZF_END
@@ -17,11 +18,11 @@ from .compare.kinship import king_robust
 from .distance import Distances, require_one_panel
 from .encode import load_planes
 from .errors import UserError
-from .genotypes import MISSING, unpack_bed
+from .genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from .panel import load_panel
 from .qc import chunks
 from .results import read_table
-from .store import atomic_path, open_bed, read_fam
+from .store import atomic_path, open_bed, read_fam, write_fam
 
 #: Sites taken at a time, and those of one chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
 CHUNK_SITES = 1_000
@@ -52,6 +53,40 @@ def panel_genotypes(prefixes: list[Path]) -> Iterator[tuple[int, np.ndarray]]:
 def sample_names(prefixes: list[Path]) -> list[str]:
     """Names of all samples, in sample order."""
     return [name for prefix in prefixes for name in read_fam(prefix)["sample"]]
+
+
+# --- PLINK ----------------------------------------------------------------------------------
+
+
+def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
+    """Write the called genotypes of all cohorts on the panel as {out}.bed, .bim and .fam.
+
+    Parameters
+    ----------
+    sheet : DataFrame
+        `sample` and, where the study has them, `sex` (M, F), `father`, `mother` and `phenotype`
+        (1 case, 0 control, or a trait), all strings: the .fam has them in PLINK's codes.
+    """
+    names = sample_names(prefixes)
+    with atomic_path(Path(f"{out}.bed")) as temporary, open(temporary, "wb") as file:
+        file.write(BED_MAGIC)
+        for _, genotypes in panel_genotypes(prefixes):
+            file.write(pack_bed(genotypes).tobytes())
+    with atomic_path(Path(f"{out}.bim")) as temporary:
+        shutil.copyfile(f"{prefixes[0]}.bim", temporary)
+    rows = sheet.set_index("sample").reindex(names, fill_value="NA")
+    fam = pd.DataFrame({"family": "0", "sample": names})
+    for column in ("father", "mother"):
+        stated = rows.get(column, pd.Series("0", rows.index))
+        fam[column] = stated.replace(["", "NA"], "0").to_numpy()
+    sex = rows.get("sex", pd.Series("NA", rows.index))
+    fam["sex"] = sex.map({"M": "1", "F": "2"}).fillna("0").to_numpy()
+    trait = rows.get("phenotype", pd.Series("NA", rows.index)).replace("", "NA")
+    numbers = pd.to_numeric(trait, errors="coerce")
+    if numbers.dropna().isin([0, 1]).all():  # PLINK has 1 for controls and 2 for cases
+        trait = numbers.map({0: "1", 1: "2"}).fillna("NA")
+    fam["phenotype"] = trait.replace("NA", "-9").to_numpy()
+    write_fam(out, fam)
 
 
 # --- VCF ------------------------------------------------------------------------------------

@@ -24,6 +24,12 @@ FEW_BRIDGES = 5
 FEW_SHARE = 0.05
 #: A map whose first coordinate has more of the variance is decided by few distant samples.
 DOMINANT = 0.9
+#: What else takes a sample, as `left_out` of `qc/{cohort}.samples.tsv` says it.
+REASONS = {
+    "qc.max_heterozygosity_sd": "heterozygosity far from the population's",
+    "qc.sex_mismatch": "an X of another sex than the sheet's",
+    "qc.max_mendel_rate": "genotypes that the parents cannot have passed on",
+}
 #: Fewer founders than this give unsteady axes.
 FEW_FOUNDERS = 20
 
@@ -83,16 +89,19 @@ def find_problems(
 def _samples(outcome: Outcome, color_by: str, least: float) -> list[Finding]:
     found = []
     lost = outcome.qc[outcome.qc.keep == "no"].sort_values("call_rate")
-    if len(lost):
+    for reason in pd.unique(lost.left_out.sort_values()):
+        rows = lost[lost.left_out == reason]
         names = [
-            f"{row.sample} ({row.cohort}, {percent(row.call_rate)})" for row in lost.itertuples()
+            f"{row.sample} ({row.cohort}, {percent(row.call_rate)})" for row in rows.itertuples()
         ]
-        were = "was" if len(lost) == 1 else "were"
+        few = reason == "qc.min_sample_call_rate"
+        why = f"a call rate below {percent(least)}" if few else REASONS.get(reason, reason)
+        were = "was" if len(rows) == 1 else "were"
         found.append(
             Finding(
                 "warning",
                 "Samples left out",
-                f"{plural(len(lost), 'sample')} with a call rate below {percent(least)} {were} "
+                f"{plural(len(rows), 'sample')} with {why} {were} "
                 f"left out of everything after quality control: {join(names)}.",
             )
         )

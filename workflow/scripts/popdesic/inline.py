@@ -16,6 +16,8 @@ from .words import SPACES, number
 
 #: Figures whose SVG is larger than this enter the page as PNG.
 MAX_INLINE_BYTES = 400_000
+#: Larger ones are one image to the browser instead of thousands of elements: the page opens faster.
+MAX_ELEMENT_BYTES = 60_000
 #: Width of a figure on the page for each inch on paper.
 REM_PER_INCH = 8.3
 #: Folder of the page's template and the captions.
@@ -107,20 +109,29 @@ def read_caption(name: str) -> tuple[str, str, str]:
 
 def embed_figure(stem: Path, alt: str) -> Markup:
     """The figure as an element that needs no other file: SVG, or PNG where the SVG is large."""
-    svg = Path(f"{stem}.svg")
-    if svg.stat().st_size <= MAX_INLINE_BYTES:
-        return Markup(inline_svg(svg.read_text("utf-8"), stem.name, alt))
-    data = base64.b64encode(Path(f"{stem}.png").read_bytes()).decode()
-    with open(svg, encoding="utf-8") as file:
-        width = ElementTree.fromstring(file.read()).get("width")
-    return Markup(
-        f'<img alt="{html.escape(alt)}" style="{_width(width)}" src="data:image/png;base64,{data}">'
-    )
+    size = Path(f"{stem}.svg").stat().st_size
+    text = Path(f"{stem}.svg").read_text("utf-8")
+    if size <= min(MAX_INLINE_BYTES, MAX_ELEMENT_BYTES):
+        return Markup(inline_svg(text, stem.name, alt))
+    if size <= MAX_INLINE_BYTES:
+        # URLs lose their line breaks, and a number sign would end one.
+        data = " ".join(text.split("\n")).replace("%", "%25").replace("#", "%23")
+        source = f"data:image/svg+xml;charset=utf-8,{html.escape(data)}"
+    else:
+        data = base64.b64encode(Path(f"{stem}.png").read_bytes()).decode()
+        source = f"data:image/png;base64,{data}"
+    width, height = (ElementTree.fromstring(text).get(key) for key in ("width", "height"))
+    shape = f"{_width(width)};aspect-ratio:{_points(width):g}/{_points(height):g}"
+    return Markup(f'<img alt="{html.escape(alt)}" style="{shape}" decoding="async" src="{source}">')
 
 
 def _width(points: str) -> str:
     """Style that gives all figures letters of the same size; `points` as in 518.4pt."""
-    return f"max-width:{float(points.removesuffix('pt')) / 72 * REM_PER_INCH:.1f}rem"
+    return f"max-width:{_points(points) / 72 * REM_PER_INCH:.1f}rem"
+
+
+def _points(length: str) -> float:
+    return float(length.removesuffix("pt"))
 
 
 def inline_svg(text: str, name: str, alt: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,13 @@ from markupsafe import Markup
 from . import __version__
 from .compare.section import comparison_section
 from .distance import Distances
+from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
+from .firstmap import choose_map
 from .inline import TEXTS, describe_figures
 from .outcome import Outcome, closest_pairs
+from .pagedata import map_title, page_data, to_json
+from .sections import check_section, imputation_section, relatives_findings
 from .sheets import load_schema
 from .store import atomic_path
 from .words import (
@@ -35,11 +40,20 @@ from .words import (
 
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
+#: Scripts of the page, in the order in which they need each other.
+SCRIPTS = ("data.js", "map.js", "tables.js", "explorer.js")
 PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "umap-learn", "matplotlib")
 
 
 def write_report(
-    outcome: Outcome, distances: Distances, figures: Path, configuration: dict, out: Path
+    outcome: Outcome,
+    distances: Distances,
+    figures: Path,
+    configuration: dict,
+    out: Path,
+    *,
+    maps: Sequence[Path] | None = None,
+    tables: Sequence[Path] = (),
 ) -> dict[str, int]:
     """Write the page.
 
@@ -51,31 +65,51 @@ def write_report(
         The study's whole configuration, defaults filled in: the page prints it.
     out : Path
         `report/report.html`.
+    maps : sequence of Path, optional
+        Tables of coordinates for the interactive maps, by default the PCA and those of each
+        geodesic.
+    tables : sequence of Path
+        Further tables with a column `sample`, whose columns can colour the maps.
 
     Returns
     -------
     dict
-        Bytes of the page, its figures and warnings.
+        Bytes of the page, its figures, maps and warnings.
     """
     close = closest_pairs(distances, list(outcome.samples["sample"]), CLOSE_PAIRS)
+    color_by = configuration["report"]["color_by"]
+    checks = check_section(outcome)
     findings = find_problems(
         outcome,
         close,
-        color_by=configuration["report"]["color_by"],
+        color_by=color_by,
         number_type=configuration["geodesic"]["number"],
         min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
         min_call_rate=configuration["panel"]["min_call_rate"],
     )
+    findings += [*checks.pop("findings"), *relatives_findings(outcome.folder)]
     texts = describe_figures(outcome, figures)
+    sections = further_sections(outcome, figures, configuration)
+    for name, _, content in sections:
+        if name == "epistasis":
+            findings += epistasis_findings(content)
+    maps = default_maps(outcome) if maps is None else maps
+    first = choose_map(outcome, [path.stem for path in maps])
+    data = page_data(outcome, maps, tables, color_by=color_by, first=["pca", first.name])
     template = _environment().get_template("report.html.j2")
     page = template.render(
         title=configuration["report"]["title"],
+        style=_text("page.css"),
+        scripts=[_text(name) for name in SCRIPTS],
+        data=to_json(data),
+        first={"title": map_title(first.name, outcome)} | vars(first),
         summary=summarize(outcome, configuration),
         warnings=[finding for finding in findings if finding.level == "warning"],
         notes=[finding for finding in findings if finding.level == "note"],
         cohorts=cohort_rows(outcome),
         counts=count_tables(outcome),
         filters=filter_rows(outcome),
+        checks=checks,
         geodesics=geodesic_rows(outcome),
         spaces=SPACES,
         close=close.to_dict("records"),
@@ -83,18 +117,47 @@ def write_report(
         figures={text.name: text for text in texts},
         maps=[figure for figure in texts if figure.name.startswith("umap.")],
         coordinates=[figure for figure in texts if figure.name.startswith("pcoa.")],
-        comparisons=comparison_section(
-            outcome.folder, figures, configuration.get("compare", {}).get("analyses", [])
-        ),
+        sections=[(name, heading) for name, heading, _ in sections],
         files=file_rows(outcome),
+        **{name: content for name, _, content in sections},
     )
     with atomic_path(out) as temporary:
         temporary.write_text(page, "utf-8")
     return {
         "bytes": len(page.encode()),
         "figures": len(texts),
+        "maps": len(data["maps"]),
         "warnings": sum(finding.level == "warning" for finding in findings),
     }
+
+
+def further_sections(
+    outcome: Outcome, figures: Path, configuration: dict
+) -> list[tuple[str, str, Any]]:
+    """Sections between the maps and the parameters that this study has.
+
+    Each is a name, its heading, and the content that `workflow/report/{name}.html.j2` gets under
+    that name; a section without content is left out.
+    """
+    analyses = configuration.get("compare", {}).get("analyses", [])
+    orders = sorted(configuration["epistasis"]["order"])
+    sections = [
+        ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
+        ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
+        ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),
+    ]
+    return [section for section in sections if section[2]]
+
+
+def default_maps(outcome: Outcome) -> list[Path]:
+    """Tables of the PCA and of the maps of each geodesic."""
+    names = [f"{m}.{s}.alpha{a}" for m in ("umap", "pcoa") for s, a in outcome.maps()]
+    return [outcome.folder / "embedding" / f"{name}.tsv" for name in ("pca", *names)]
+
+
+def _text(name: str) -> Markup:
+    """A style sheet or script as it stands in the page."""
+    return Markup((TEXTS / name).read_text("utf-8"))
 
 
 def _environment() -> jinja2.Environment:
@@ -302,6 +365,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/mixture.tsv", "Samples that hold all alleles of another one"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),
         ("compare/prune.in", "Sites that LD pruning keeps"),
+        *epistasis_files(),
     ]
     for space, alpha in outcome.maps():
         rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))

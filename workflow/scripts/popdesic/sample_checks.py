@@ -22,7 +22,7 @@ LEAST_X_SITES, X_MAF = 20, 0.05
 #: PLINK's bounds of the inbreeding coefficient on X: females below, males above.
 FEMALE_BELOW, MALE_ABOVE = 0.2, 0.8
 #: Columns that `check_samples` gives, and the filters in the order in which they act.
-COLUMNS = ["het_sd", "x_f", "sex_from_x", "mendel_sites", "mendel_errors", "left_out"]
+COLUMNS = ["het_sd", "sex", "x_f", "sex_from_x", "mendel_sites", "mendel_errors", "left_out"]
 FILTERS = [
     "qc.min_sample_call_rate",
     "qc.max_heterozygosity_sd",
@@ -72,9 +72,10 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
     Returns
     -------
     DataFrame
-        With `het_sd` (deviation of the heterozygosity, see `heterozygosity_deviation`), `x_f` (see
-        `x_inbreeding`), `sex_from_x` (M, F or NA), `mendel_sites` (autosomal sites called in the
-        child and a parent), `mendel_errors`, `left_out` (the filter that took the sample, or NA).
+        With `het_sd` (deviation of the heterozygosity, see `heterozygosity_deviation`), `sex` (as
+        stated: M, F or NA), `x_f` (see `x_inbreeding`), `sex_from_x` (M, F or NA), `mendel_sites`
+        (autosomal sites called in the child and a parent), `mendel_errors`, `left_out`
+        (the filter that took the sample, or NA).
     """
     names = samples["sample"].tolist()
     enough = (samples.keep == "yes").to_numpy()
@@ -110,6 +111,7 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
     return samples.assign(
         keep=np.where(left_out == "NA", "yes", "no"),
         het_sd=het,
+        sex=stated,
         x_f=x_f,
         sex_from_x=sex,
         mendel_sites=np.where(children, sites, np.nan),

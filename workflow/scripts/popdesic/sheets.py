@@ -28,6 +28,8 @@ RULE_WORDS = {"type", "description", "minLength", "enum", "pattern"}
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
 #: What stands for a parent who is not known.
 NOBODY = ("", "0", "NA")
+#: Export formats whose readers take a space in a name for its end.
+SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,14 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "distance.missing to 'pairwise'."
         )
     check_options(filled)
-    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] == "euclidean":
+    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] not in (
+        "ibs",
+        "manhattan",
+    ):
         raise UserError(
-            f"{source}: export.formats has 'mibs', but distance.metric is 'euclidean', which does "
-            "not count shared alleles; set distance.metric to 'ibs' or 'manhattan'."
+            f"{source}: export.formats has 'mibs', but distance.metric is "
+            f"'{filled['distance']['metric']}', which does not count shared alleles; "
+            "set distance.metric to 'ibs' or 'manhattan'."
         )
     return filled
 
@@ -222,6 +228,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             f"config/config.yaml: report.color_by is '{color_by}', which is no column of "
             f"{config['samples']}{_suggestion(color_by, columns)}"
         )
+    _check_exported_names(samples, config)
     if check_files:
         _check_named_files(folder, config)
         fasta = config["qc"]["fasta"]
@@ -411,6 +418,18 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
             f"{row.genotypes}: sample '{missing[0]}'{more} of cohort '{cohort}' "
             f"{'are' if more else 'is'} not listed in {config['samples']}; add a row for each."
         )
+
+
+def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
+    """Names come out as they went in, or the format that cannot hold them is not asked for."""
+    formats = [name for name in SPACELESS_FORMATS if name in config["export"]["formats"]]
+    for row, name in zip(samples.row, samples["sample"], strict=True):
+        if formats and any(letter.isspace() for letter in name):
+            raise UserError(
+                f"{config['samples']}, row {row}: sample '{name}' has a space in its name, which "
+                f"export.formats '{formats[0]}' cannot hold; take {', '.join(formats)} out of "
+                "export.formats or rename the sample in its file and here."
+            )
 
 
 def _check_named_files(folder: Path, config: dict) -> None:

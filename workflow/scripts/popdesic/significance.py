@@ -37,7 +37,7 @@ def permute_scan(
 ) -> list[str]:
     """Best cost of each permuted scan, one row a permutation; returns warnings for the log."""
     words, _, _ = read_reordered(folder)
-    data, _, samples = load_scan(folder, score, min_distance_bp, max_r2)
+    data, _, samples = load_scan(folder, score, min_distance_bp, max_r2, backend)
     best = []
     for index in range(permutations):
         hits = scanner(backend, order)(
@@ -137,8 +137,12 @@ def rank_hits(
     score: str,
     top: int,
     tests: int,
+    labels: dict[str, str] | None = None,
 ) -> dict[str, float]:
-    """Merge the units' hits and write the ranked table (columns: config/README.md)."""
+    """Merge the units' hits and write the ranked table (columns: config/README.md).
+
+    `labels` are further columns, the same in every row.
+    """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
@@ -184,6 +188,6 @@ def rank_hits(
             row |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction_test(table), strict=True))
         for name, counts in zip(("controls", "cases"), table, strict=True):
             row[name] = ",".join(map(str, counts.ravel()))
-        rows.append(row)
+        rows.append(row | (labels or {}))
     write_table(out, pd.DataFrame(rows))
     return {"tests": tests, "hits": len(rows), "permutations": len(drawn)}

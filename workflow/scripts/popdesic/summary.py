@@ -10,6 +10,32 @@ from .results import read_table, write_table
 from .sample_checks import FILTERS
 from .store import read_json
 
+#: Steps that count what a check found, whether or not a filter takes it.
+X_SEX, WRONG_SEX = "samples with a sex from X", "samples whose X contradicts their sex"
+CHILDREN, MENDEL = "children compared with their parents", "Mendelian errors of children"
+DUPLICATED = "samples with the genotypes of another sample"
+
+
+def _findings(table: pd.DataFrame) -> list[tuple[str, int]]:
+    """Sexes and pedigrees of a cohort's sample table, as far as it has any."""
+    told, stated = table.sex_from_x != "NA", table.sex != "NA"
+    found = []
+    if told.any():
+        wrong = told & stated & (table.sex_from_x != table.sex)
+        found += [(X_SEX, int(told.sum())), (WRONG_SEX, int(wrong.sum()))]
+    children = table.mendel_sites != "NA"
+    if children.any():
+        errors = table.mendel_errors[children].astype(float).astype(int).sum()
+        found += [(CHILDREN, int(children.sum())), (MENDEL, int(errors))]
+    return found
+
+
+def _identical(table: pd.DataFrame) -> set[tuple[str, str]]:
+    """(cohort, sample) of everybody whose best match is the same person."""
+    same = table[table.verdict == "same"]
+    pairs = [("query_cohort", "query"), ("match_cohort", "match")]
+    return {row for columns in pairs for row in same[[*columns]].itertuples(index=False, name=None)}
+
 
 def summarize_filters(
     cohorts: list[str],
@@ -20,6 +46,7 @@ def summarize_filters(
     encode: list[Path],
     out: Path,
     reference: list[Path] | None = None,
+    identity: Path | None = None,
 ) -> None:
     """Gather the counts of all steps, in the order in which they happened.
 
@@ -29,6 +56,8 @@ def summarize_filters(
         `raw.json`, `qc/{cohort}.samples.tsv` and `planes.json` of each of `cohorts`.
     reference : list of Path
         `qc/{cohort}.reference.json` of each, where alleles are compared with a genome.
+    identity : Path
+        `compare/identity.tsv`, where samples are searched for duplicates.
     panel : Path
         `panel/counts.json`.
     out : Path
@@ -39,7 +68,8 @@ def summarize_filters(
         counts = read_json(path)["counts"]
         rows += [("ingest", cohort, step, count) for step, count in counts.items()]
     for cohort, path in zip(cohorts, samples, strict=True):
-        left_out = read_table(path).left_out
+        table = read_table(path)
+        left_out = table.left_out
         rows.append(("qc", cohort, "samples", len(left_out)))
         rows.append(
             (
@@ -53,6 +83,13 @@ def summarize_filters(
             ("qc", cohort, f"samples left out by {name}", count)
             for name in FILTERS[1:]
             if (count := (left_out == name).sum())
+        ]
+        rows += [("qc", cohort, step, count) for step, count in _findings(table)]
+    if identity is not None:
+        same = _identical(read_table(identity))
+        rows += [
+            ("qc", cohort, DUPLICATED, sum(owner == cohort for owner, _ in same))
+            for cohort in cohorts
         ]
     for cohort, path in zip(cohorts, reference or [], strict=bool(reference)):
         counts = read_json(path)["counts"]

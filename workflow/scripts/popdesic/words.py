@@ -37,6 +37,23 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "left out: genotypes that the parents cannot have passed on",
         "samples",
     ),
+    ("qc", "samples with a sex from X"): ("Samples whose X tells their sex", "samples"),
+    ("qc", "samples whose X contradicts their sex"): (
+        "Samples whose X says another sex than the sheet",
+        "samples",
+    ),
+    ("qc", "children compared with their parents"): (
+        "Children compared with a parent of their cohort",
+        "samples",
+    ),
+    ("qc", "Mendelian errors of children"): (
+        "Genotypes that the parents cannot have passed on",
+        "genotypes",
+    ),
+    ("qc", "samples with the genotypes of another sample"): (
+        "Samples with the genotypes of another sample, of any cohort",
+        "samples",
+    ),
     ("qc", "ref_is_reference"): ("Sites whose REF is the genome's base", "sites"),
     ("qc", "alt_is_reference"): ("Sites whose ALT is the genome's base (swapped)", "sites"),
     ("qc", "on_other_strand"): ("Sites on the other strand", "sites"),
@@ -63,6 +80,7 @@ STAGES = {
 METRICS = {
     "euclidean": "Euclidean (root of the summed squared genotype differences)",
     "manhattan": "Manhattan (summed absolute genotype differences)",
+    "normalized": "normalised (Euclidean, each individual divided by its own sum of genotypes)",
     "ibs": "IBS (one minus the share of alleles identical by state)",
 }
 

@@ -9,6 +9,7 @@ from .base import (
     PRODUCT,
     SQUARED,
     SQUARED_IBS0,
+    SQUARED_SUMS,
     Backend,
     Hits,
     OneHot,
@@ -25,6 +26,7 @@ __all__ = [
     "PRODUCT",
     "SQUARED",
     "SQUARED_IBS0",
+    "SQUARED_SUMS",
     "Backend",
     "Hits",
     "OneHot",
@@ -37,9 +39,10 @@ __all__ = [
 ]
 
 
-def select_backend(device: str, threads: int = 1) -> Backend:
+def select_backend(device: str, threads: int = 1, host_bytes: int | None = None) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
+    `host_bytes` bounds the host memory that a GPU is fed through; a CPU maps its files.
     Nothing falls back silently: ``gpu`` without a usable GPU is an error, and what ``auto``
     chose is in the backend's `describe()`, which every caller logs.
 
@@ -52,7 +55,7 @@ def select_backend(device: str, threads: int = 1) -> Backend:
         try:
             from .gpu import GpuBackend
 
-            return GpuBackend.leased()
+            return GpuBackend.leased(host_bytes)
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(

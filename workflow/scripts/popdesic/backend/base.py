@@ -83,6 +83,16 @@ SQUARED = _terms(squared=_SQUARED, called=_CALLED)
 #: The same with the number of opposite homozygotes, from which every other metric follows:
 #: Manhattan = squared - 2 ibs0, IBS1 = squared - 4 ibs0, IBS2 = called - IBS1 - ibs0.
 SQUARED_IBS0 = _terms(squared=_SQUARED, called=_CALLED, ibs0=_IBS0)
+#: The same with each sample's sum of genotypes and of their squares, all over jointly called sites:
+#: what distances between individuals divided by their own sum follow from.
+SQUARED_SUMS = _terms(
+    squared=_SQUARED,
+    called=_CALLED,
+    sums_a=[(1, "u", "c"), (1, "v", "c")],
+    squares_a=[(1, "u", "c"), (3, "v", "c")],
+    sums_b=[(1, "c", "u"), (1, "c", "v")],
+    squares_b=[(1, "c", "u"), (3, "c", "v")],
+)
 #: What two samples have in common, over jointly called sites: opposite homozygotes, sites at which
 #: both, the first, the second are heterozygous, and all. From these follow KING-robust kinship,
 #: genotype mismatches (het_a + het_b - 2 both_het + ibs0) and the alleles of one that the other

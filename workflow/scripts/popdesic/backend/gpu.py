@@ -40,6 +40,7 @@ from .kernels import (
     supported_kernels,
 )
 from .lease import lease_device
+from .sparse_gpu import SiteCosts, SparsePath, site_costs
 
 #: Pinned host memory of one stream of planes, unless the caller says otherwise.
 HOST_BYTES = 1 << 30
@@ -157,6 +158,8 @@ class BitgemmStream:
             block_order(self._a.padded // BLOCK_ROWS, self._b.padded // BLOCK_ROWS, self.symmetric)
         )
         self._total: cupy.ndarray | None = None
+        self.sparse = backend.sparse_path(self, shape)
+        self._site_limit = self.sparse.site_limit if self.sparse else self.plan.site_limit
         self._sites_in_acc = 0
         self._range_words = 0
         self._compute, self._copy = cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)
@@ -244,8 +247,14 @@ class BitgemmStream:
 
     def _multiply(self, sources: list, n_words: int, n_sites: int, turn: int) -> None:
         device = self.backend.device
-        if self._sites_in_acc + n_sites > self.plan.site_limit:
+        if self._sites_in_acc + n_sites > self._site_limit:
             self._fold()
+        self._sites_in_acc += n_sites
+        if self.sparse and self.sparse.worth(sources, n_words):
+            turned = self.sparse.turn(sources, n_sites)
+            self._packed[turn].record(self._compute)
+            self.sparse.add(turned)
+            return
         n_stages = 0
         for side, (array, first) in zip(self._sides, sources, strict=True):
             n_stages = pack_planes(
@@ -259,7 +268,6 @@ class BitgemmStream:
                 device.capability,
             )
         self._packed[turn].record(self._compute)
-        self._sites_in_acc += n_sites
         launch(
             self.variant,
             device,
@@ -271,6 +279,8 @@ class BitgemmStream:
 
     def _fold(self) -> None:
         """Accumulators to int64 totals; this is where int32 widens."""
+        if self.sparse:
+            self.sparse.settle()
         if self._total is None:
             self._total = cupy.zeros(self._acc.shape, np.int64)
         self._total += self._acc
@@ -304,8 +314,9 @@ class BitgemmStream:
             return
         budget = self.backend.free_bytes() + packed * self._range_words
         budget += 2 * stored * self._range_words if self._a.raw else 0
-        per_word = packed + (2 * stored if staged else 0)
-        longest = min(budget // per_word, PACKED_BYTES // packed, self.plan.site_limit // 64)
+        # by site, and brought together again: as much as they take as they are stored, twice
+        per_word = packed + (2 * stored if staged else 0) + (2 * stored if self.sparse else 0)
+        longest = min(budget // per_word, PACKED_BYTES // packed, self._site_limit // 64)
         if staged:
             longest = min(longest, self.backend.host_bytes // (2 * stored))
         longest = min(needed, max(STAGE_WORDS, longest // STAGE_WORDS * STAGE_WORDS))
@@ -341,6 +352,8 @@ class BitgemmStream:
         with _device_errors(self._task()):
             host = cupyx.empty_pinned((n_outputs, min(rows, m), n), np.int64)
             with self._compute:
+                if self.sparse:
+                    self.sparse.settle()
                 terms = self._count_terms()
                 block = cupy.empty((min(rows, m), n), np.int64)
             for first in range(0, m, rows):
@@ -369,10 +382,16 @@ class BitgemmStream:
                 len(signed), np.int64
             )
 
-        return [
+        terms = [
             (weigh(self._a.counts, rows), weigh(self._b.counts, columns))
             for rows, columns in zip(self.plan.rows, self.plan.columns, strict=True)
         ]
+        if self.sparse:
+            for o, (row_term, column_term) in enumerate(terms):
+                more_rows, more_columns = self.sparse.margins(o)
+                row_term += more_rows
+                column_term += more_columns
+        return terms
 
     def result(self) -> np.ndarray:
         """The sums so far, int64 (n_outputs, m, n)."""
@@ -395,6 +414,9 @@ class GpuBackend:
         Most pinned host memory for planes on their way to the device.
     device_bytes : int, optional
         Most device memory to use, instead of what is free.
+    sparse : bool or SiteCosts, optional
+        Whether rare sites may leave the dense products (sparse_gpu.py): by default where that is
+        faster by costs measured on the device; with costs given, always. The integers are the same.
 
     Raises
     ------
@@ -409,6 +431,7 @@ class GpuBackend:
         kernel: str | None = None,
         host_bytes: int = HOST_BYTES,
         device_bytes: int | None = None,
+        sparse: bool | SiteCosts = True,
     ) -> None:
         try:
             usable = cupy.cuda.is_available() and cupy.cuda.runtime.getDeviceCount() > 0
@@ -424,12 +447,15 @@ class GpuBackend:
                 f"{', '.join(supported_kernels(self.device))}"
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
+        self.sparse = sparse
         self.host_panel = HOST_PANEL
         self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
 
     @classmethod
-    def leased(cls) -> GpuBackend:
+    def leased(cls, host_bytes: int | None = None) -> GpuBackend:
         """A backend on a device that no other job of this machine uses.
+
+        `host_bytes` as in the constructor.
 
         Raises
         ------
@@ -438,7 +464,7 @@ class GpuBackend:
         """
         cls()  # says in one sentence what is missing
         cupy.cuda.Device(lease_device(cupy.cuda.runtime.getDeviceCount())).use()
-        return cls()
+        return cls(host_bytes=host_bytes or HOST_BYTES)
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:
@@ -468,6 +494,17 @@ class GpuBackend:
         if key not in self._chosen:
             self._chosen[key] = tune.choose(self.device, terms, shape, self.kernel)
         return self._chosen[key]
+
+    def sparse_path(self, stream: BitgemmStream, shape: tune.ShapeClass) -> SparsePath | None:
+        """What adds rare sites to a stream; None where the dense products take all of them."""
+        if not self.sparse or not stream.plan.passes:
+            return None
+        if isinstance(self.sparse, SiteCosts):
+            return SparsePath(stream, self.sparse, forced=True)
+        if not SparsePath.pays(shape):
+            return None
+        costs = site_costs(self.device, stream.variant, stream.terms, shape)
+        return SparsePath(stream, costs)
 
     def stream(
         self, m: int, n: int | None, planes_a: int, planes_b: int, terms: Terms, n_sites: int

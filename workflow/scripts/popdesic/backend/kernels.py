@@ -413,7 +413,7 @@ def read_source(name: str) -> str:
 @functools.cache
 def source_digest() -> str:
     """Changes whenever a kernel changes: choices measured before are then measured again."""
-    names = ("bitgemm", *(f"bitgemm_{kernel}" for kernel in KERNELS))
+    names = ("bitgemm", "sparse", *(f"bitgemm_{kernel}" for kernel in KERNELS))
     return hashlib.sha256("".join(map(read_source, names)).encode()).hexdigest()[:16]
 
 

@@ -18,10 +18,12 @@ block makes m_r x n_r results from a tile of k_c words in shared memory:
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,8 +144,7 @@ def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeC
                 for n in (shape.samples_a, shape.samples_b)
             )
             work = Launch(a, b, acc, blocks, n_stages, shape.symmetric)
-            _, *others = (_time_launch(variant, device, plan, work) for _ in range(REPEATS))
-            seconds = float(np.median(others))
+            seconds = time_action(functools.partial(launch, variant, device, plan, work))
             if seconds >= LONG_ENOUGH or n_stages == shape.stages:
                 break
             n_stages = min(4 * n_stages, shape.stages)
@@ -152,13 +153,17 @@ def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeC
     return sorted(timed, key=lambda one: one[0])
 
 
-def _time_launch(variant: Variant, device: Device, plan: Plan, work: Launch) -> float:
-    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    start.record()
-    launch(variant, device, plan, work)
-    stop.record()
-    stop.synchronize()
-    return cupy.cuda.get_elapsed_time(start, stop) / 1e3
+def time_action(action: Callable[[], object]) -> float:
+    """Seconds of `action` on the current stream: the median of REPEATS, the first not counted."""
+    seconds = []
+    for _ in range(REPEATS):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        action()
+        stop.record()
+        stop.synchronize()
+        seconds.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return float(np.median(seconds[1:]))
 
 
 def cache_file() -> Path:
@@ -167,19 +172,24 @@ def cache_file() -> Path:
     return Path(base) / "popdesic" / "tune.json"
 
 
-def _read_cache() -> dict:
+def device_key(device: Device) -> str:
+    """What a measurement holds for: the device, its driver and the kernels."""
+    return f"{device.name} sm_{device.capability} driver {device.driver} kernels {source_digest()}"
+
+
+def read_cache() -> dict:
     try:
         return json.loads(cache_file().read_text())
     except (OSError, ValueError):
         return {}
 
 
-def _write_cache(key: str, shape: str, entry: dict) -> None:
+def write_cache(key: str, shape: str, entry: dict) -> None:
     """Add one choice. A cache that cannot be written costs a new measurement, nothing else."""
     try:
         path = cache_file()
         path.parent.mkdir(parents=True, exist_ok=True)
-        content = _read_cache()
+        content = read_cache()
         content.setdefault(key, {})[shape] = entry
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
             json.dump(content, file, indent=1, sort_keys=True)
@@ -204,14 +214,14 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
     if len(variants) == 1:
         return variants[0]
     products = plan_products(terms, shape.complete)
-    key = f"{device.name} sm_{device.capability} driver {device.driver} kernels {source_digest()}"
+    key = device_key(device)
     name = (
         f"{kernel or 'any'} {shape.samples_a}x{shape.samples_b}x{shape.stages * STAGE_BITS}"
         f"{' symmetric' if shape.symmetric else ''}{'' if shape.complete else ' with missing'}"
         f" {products.n_products} products"
         f"{'' if plan_xor(terms, shape.complete) is None else ' of |a-b|'}"
     )
-    known = _read_cache().get(key, {}).get(name)
+    known = read_cache().get(key, {}).get(name)
     if known:
         for variant in variants:
             if variant.label == known["variant"]:
@@ -225,7 +235,7 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
         ", ".join(f"{v.label} {s * 1e6:.2f} us a stage" for s, v in timed),
         best.label,
     )
-    _write_cache(key, name, {"variant": best.label, "seconds_per_stage": seconds})
+    write_cache(key, name, {"variant": best.label, "seconds_per_stage": seconds})
     return best
 
 

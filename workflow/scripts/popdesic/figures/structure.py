@@ -24,6 +24,7 @@ SMALLEST_NAMED = 0.035
 UNITS = {
     "euclidean": "Euclidean distance",
     "manhattan": "Manhattan distance (alleles)",
+    "normalized": "distance of normalised genotypes",
     "ibs": "IBS distance (1 - share identical)",
 }
 
@@ -45,9 +46,9 @@ def draw_distances(
     group = label.astype("category").cat.codes.to_numpy()
     order = np.lexsort((np.arange(n), cohorts.astype("category").cat.codes.to_numpy(), group))
     probed = distances.probe()
-    limits = _limits(probed)
+    limits = limits_of(probed)
     edges = np.linspace(*limits, HISTOGRAM_BARS + 1)
-    picture, within, between = _summarize(distances, order, group, edges)
+    picture, within, between = summarize_pairs(distances, order, group, edges)
 
     figure, (left, right) = new_figure(2, height=3.3)
     image = left.imshow(
@@ -58,7 +59,7 @@ def draw_distances(
         interpolation="nearest",
         extent=(0, n, n, 0),
     )
-    _mark_groups(left, label.to_numpy()[order], colouring)
+    mark_groups(left, label.to_numpy()[order], colouring)
     title = colouring.title
     order_words = "cohort" if title == "cohort" else f"{shorten(title, 20)} and cohort"
     left.set_title(f"All pairs, by {order_words}", pad=12)
@@ -82,7 +83,7 @@ def draw_distances(
     return figure
 
 
-def _limits(probed: np.ndarray) -> tuple[float, float]:
+def limits_of(probed: np.ndarray) -> tuple[float, float]:
     """Range of colours and bars: nearly all pairs, so that a few relatives do not squeeze them."""
     if not probed.size:
         return 0.0, 1.0
@@ -91,7 +92,7 @@ def _limits(probed: np.ndarray) -> tuple[float, float]:
     return max(0.0, float(low) - room), float(high) + room
 
 
-def _summarize(distances, order, group, edges):
+def summarize_pairs(distances, order, group, edges):
     """One pass: the heatmap in cells, histograms of pairs of one group and of two groups."""
     n = len(distances)
     cells = min(n, HEATMAP_CELLS)
@@ -119,7 +120,7 @@ def _summarize(distances, order, group, edges):
         return np.where(count > 0, total / np.maximum(count, 1), np.nan), within, between
 
 
-def _mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
+def mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
     """Names and colours of the groups along the left and upper edge of the heatmap."""
     n = len(ordered)
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if n else np.array([], int)

@@ -1,0 +1,46 @@
+"""Pictures of the documentation from the finished example: python docs/make_pictures.py
+
+Needs Chromium and results/ of the embedded example (make run).
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from browser import Browser
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "docs/pictures"
+#: Figures that the documentation shows, by their names there.
+FIGURES = {"umap": "umap.pcs.alpha2"}
+
+
+def main() -> None:
+    OUT.mkdir(exist_ok=True)
+    for name, figure in FIGURES.items():
+        shutil.copyfile(ROOT / f"results/figures/{figure}.png", OUT / f"{name}.png")
+    with Browser(1180, 640) as browser:
+        page = ROOT / "results/report/report.html"
+        browser.open(page.as_uri(), "document.documentElement?.dataset.ready === 'yes'")
+        # A group chosen in the legend, one sample pointed at.
+        browser.click_on("[data-part=legend] li:nth-child(1) button")
+        left, top, _, _ = browser.bring("explorer.panels[0].canvas")
+        browser.run("document.querySelector('#explorer').scrollIntoView({behavior: 'instant'})")
+        left, top = browser.run(
+            "(() => { const b = explorer.panels[0].canvas.getBoundingClientRect();"
+            "return [b.x, b.y]; })()"
+        )
+        x, y = browser.run("explorer.panels[0].screen([...explorer.selected][3])")
+        browser.mouse("Moved", left + x, top + y)
+        browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        browser.screenshot(OUT / "report.png")
+    for path in sorted(OUT.iterdir()):
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The report of a large study: its size, and how soon it answers in a real browser.
+
+python tests/bench/bench_report.py [--samples 30000] [--maps 24] [--repeats 5]
+
+A made-up study of 12 cohorts and 26 populations with clustered maps; its figures are drawn and its
+page is written by the workflow's own functions. Headless Chromium opens the page; `ready` is the
+time from navigation until the maps are drawn and everything answers, `processor` what the browser's
+main thread worked for that. Limits: 15 MB, one second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from timing import print_table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from browser import Browser
+from outcomes import configuration, make_results
+from popdesic.distance import Distances
+from popdesic.figures import draw_figures
+from popdesic.report import default_maps, write_report
+from popdesic.results import read_table, write_table
+
+LIMIT_MB, LIMIT_S = 15, 1.0
+READY = "document.documentElement?.dataset.ready === 'yes'"
+
+
+class Scattered(Distances):
+    """Distances between points, computed when asked for: 30 000 squared would fill a disk."""
+
+    points: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def rows(self, which: np.ndarray) -> np.ndarray:
+        norms = (self.points**2).sum(axis=1)
+        squared = norms[which, None] + norms - 2 * self.points[which] @ self.points.T
+        squared[np.arange(len(which)), which] = 0
+        return np.sqrt(np.maximum(squared, 0))
+
+
+def make_study(folder: Path, n: int, n_maps: int):
+    """Results of n samples, clustered by population."""
+    rng = np.random.default_rng(1)
+    cohorts = {f"cohort{k:02}": [f"C{k:02}_{i:06}" for i in range(n // 12)] for k in range(12)}
+    n = sum(map(len, cohorts.values()))
+    population = rng.integers(0, 26, n)
+    columns = {
+        "population": [f"POP{k:02}" for k in population],
+        "group": [f"G{k % 5}" for k in population],
+        "sex": list(rng.choice(["M", "F"], n)),
+        "age": list(map(str, rng.integers(18, 95, n))),
+        "bmi": [f"{value:.1f}" for value in rng.normal(26, 4, n)],
+        "site": list(rng.choice([f"clinic {k}" for k in range(40)], n)),
+        "barcode": [f"{value:012x}" for value in rng.integers(0, 2**48, n)],
+    }
+    founders = list(cohorts)[:6]
+    outcome, _ = make_results(folder, cohorts, founders, columns, matrices=False)
+    for path in sorted((outcome.folder / "embedding").glob("*.tsv")):
+        table = read_table(path)
+        axes = [c for c in table.columns if c.startswith(("PC", "UMAP")) and c[-1].isdigit()]
+        centres = rng.normal(0, 1, (26, len(axes)))
+        table[axes] = centres[population] + rng.normal(0, 0.15, (n, len(axes)))
+        write_table(path, table)
+    maps = default_maps(outcome)
+    for k in range(n_maps - len(maps)):
+        copy = outcome.folder / "embedding" / f"densmap.map{k}.tsv"
+        copy.write_bytes(maps[1].read_bytes())
+        maps.append(copy)
+    distances = Scattered(outcome.folder, "euclidean", 40, 1)
+    scores = outcome.embedding("pca")[["PC1", "PC2", "PC3", "PC4"]].to_numpy(float)
+    object.__setattr__(distances, "points", scores)
+    return outcome, distances, maps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=30_000)
+    parser.add_argument("--maps", type=int, default=24)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        outcome, distances, maps = make_study(Path(folder), options.samples, options.maps)
+        figures, page = outcome.folder / "figures", outcome.folder / "report/report.html"
+        limits = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
+        start = time.perf_counter()
+        draw_figures(outcome, distances, figures, color_by="population", **limits)
+        drawn = time.perf_counter() - start
+        start = time.perf_counter()
+        counts = write_report(outcome, distances, figures, configuration(), page, maps=maps)
+        written = time.perf_counter() - start
+        ready, busy = [], []
+        with Browser() as browser:
+            browser.call("Performance.enable", timeDomain="threadTicks")
+
+            def processor() -> float:
+                metrics = browser.call("Performance.getMetrics")["metrics"]
+                return next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+            for _ in range(options.repeats):
+                browser.open("about:blank", "true")
+                before = processor()
+                browser.open(page.as_uri(), READY)
+                ready.append(browser.run("performance.getEntriesByName('ready')[0].startTime"))
+                busy.append(processor() - before)
+            answers = {
+                "colour by another column": "explorer.part('colour').selectedIndex = (k % 5) + 1,"
+                "explorer.recolour(), explorer.panels.forEach(p => p.drawNow())",
+                "find the sample under the pointer": "explorer.panels[0].nearest(150, 150 + k)",
+                "zoom and draw": "explorer.panels[0].zoom(1.01), explorer.panels[0].drawNow()",
+                "search": "explorer.matches('9' + k)",
+                "lasso": "explorer.select(explorer.panels[0].within("
+                "[[60, 10], [300, 10], [300, 300], [60, 300 - k]]))",
+            }
+            times = {
+                name: browser.run(
+                    "(() => { let least = Infinity; for (let k = 0; k < 5; k++) {"
+                    f"const t = performance.now(); {script};"
+                    "least = Math.min(least, performance.now() - t); } return least; })()"
+                )
+                for name, script in answers.items()
+            }
+            problems = browser.problems
+        rows = [
+            ("size of the page", f"{counts['bytes'] / 1e6:.1f} MB", f"{LIMIT_MB} MB"),
+            ("ready, best", f"{min(ready) / 1e3:.2f} s", f"{LIMIT_S:g} s"),
+            ("ready, median", f"{np.median(ready) / 1e3:.2f} s", f"{LIMIT_S:g} s"),
+            ("processor for it, best", f"{min(busy):.2f} s", ""),
+            *((name, f"{value:.0f} ms", "") for name, value in times.items()),
+            ("figures drawn", f"{drawn:.0f} s", ""),
+            ("page written", f"{written:.0f} s", ""),
+        ]
+        title = (
+            f"{len(outcome.samples)} samples, {counts['maps']} maps, {counts['figures']} figures"
+        )
+        print_table(title, ["", "measured", "limit"], rows)
+        print(f"problems on the console: {problems or 'none'}")
+        largest = sorted(figures.glob("*"), key=lambda path: -path.stat().st_size)[:5]
+        print("largest figures:", [(p.name, p.stat().st_size) for p in largest])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Rare sites added carrier by carrier: the integers of the dense products, whatever way they go."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from popdesic.backend import kernels, sparse_gpu, tune
+from popdesic.backend.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
+from popdesic.backend.gpu import GpuBackend
+from popdesic.backend.sparse_gpu import SiteCosts, SiteTable
+from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle
+
+#: Costs that send every site one way, and some that send sites all three ways.
+COSTS = {
+    "pairs": SiteCosts(dense=1.0, pair=1e-12, row=1.0, move=0.0),
+    "half": SiteCosts(dense=1.0, pair=1e9, row=1e-12, move=0.0),
+    "dense": SiteCosts(dense=1e-12, pair=1.0, row=1.0, move=0.0),
+    "mixed": SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, move=0.0),
+}
+
+
+def draw_rare(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
+    """Genotypes (n_samples, n_sites) uint8, most sites rare, in random mating."""
+    frequency = np.exp(rng.uniform(np.log(1 / (4 * n_samples)), 0, n_sites))
+    genotypes = rng.binomial(2, frequency, (n_samples, n_sites)).astype(np.uint8)
+    genotypes[rng.random(genotypes.shape) < missing] = MISSING
+    return genotypes
+
+
+@pytest.fixture(autouse=True)
+def first_candidate(monkeypatch):
+    """No measurement of the other candidates."""
+    candidates = tune.candidates
+    monkeypatch.setattr(
+        tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+    )
+
+
+@pytest.mark.parametrize("complete", (True, False))
+@pytest.mark.parametrize("name", [*TERMS, "product"])
+def test_tables_equal_the_terms(name, complete):
+    """Carriers, margins and the half form give every output at every two genotypes."""
+    terms = PRODUCT if name == "product" else TERMS[name]
+    for plan in (kernels.plan_products(terms, complete), kernels.plan_xor(terms, complete)):
+        if plan is None:
+            continue
+        table = SiteTable.of(plan)
+        for x, y in plan.genotype_pairs():
+            found = table.constant.copy()
+            found += table.rows[:, x - 1] if x else 0
+            found += table.columns[:, y - 1] if y else 0
+            found += table.pairs[:, x - 1, y - 1] if x and y else 0
+            assert found.tolist() == plan.slot_values(x, y)
+            if table.half:
+                one, carried = table.half
+                product = one * (x == 1) * (y == 1)
+                product += carried * ((x == 2) * (y >= 1) + (x >= 1) * (y == 2))
+                assert [product] == plan.slot_values(x, y)
+    assert SiteTable.of(kernels.plan_products(SQUARED, True)).half == (-1, -2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", COSTS)
+@pytest.mark.parametrize("missing", (0.0, 0.03))
+def test_equals_oracle(gpu_device, way, missing):
+    rng = np.random.default_rng(len(way))
+    backend = GpuBackend(sparse=COSTS[way])
+    dense = GpuBackend(sparse=False)
+    for n_sites in (1, 63, 65, 511, 513, 2100):
+        blocks = {n: draw_rare(rng, n, n_sites, missing) for n in (1, 2, 65, 300, 530)}
+        planes = {n: make_planes(g, missing > 0, rng, n % 3) for n, g in blocks.items()}
+        for terms in (SQUARED, SQUARED_IBS0, TERMS["ibs"]):
+            for m, n in ((1, 300), (65, 2), (300, 530), (2, 2)):
+                found = backend.bitgemm(planes[m], planes[n], terms)
+                assert np.array_equal(found, oracle(blocks[m], blocks[n], terms)), (n_sites, m, n)
+            for n in blocks:
+                found = backend.bitgemm(planes[n], None, terms)
+                assert np.array_equal(found, oracle(blocks[n], blocks[n], terms)), (n_sites, n)
+                assert np.array_equal(found, dense.bitgemm(planes[n], None, terms))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", kernels.KERNELS)
+def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
+    """Ranges and folds; every way is taken; blocks with and without a mask."""
+    if kernel not in kernels.supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {kernel}")
+    monkeypatch.setattr(sparse_gpu.SparsePath, "site_limit", property(lambda self: 4096))
+    rng = np.random.default_rng(3)
+    backend = GpuBackend(kernel=kernel, sparse=COSTS["mixed"], host_bytes=1 << 19)
+    for masked in (False, True):
+        a = draw_rare(rng, 600, 9000, 0.01 * masked)
+        b = draw_rare(rng, 130, 9000, 0.0)
+        pa, pb = make_planes(a, masked, rng), make_planes(b, False, rng)
+        stream = backend.stream(600, None, 2 + masked, 2 + masked, SQUARED, 9000)
+        stream.add(pa)
+        assert np.array_equal(stream.result(), oracle(a, a, SQUARED))
+        half = not masked and kernel != "popc"
+        assert all(n > 0 for way, n in stream.sparse.used.items() if way != "half" or half)
+        expected = oracle(a, b, SQUARED)
+        assert np.array_equal(backend.bitgemm(pa, pb, SQUARED), expected)
+        assert np.array_equal(backend.bitgemm(pb, pa, SQUARED), expected.transpose(0, 2, 1))
+        # results may be read before more sites come
+        stream.add(pa)
+        assert np.array_equal(stream.result(), 2 * oracle(a, a, SQUARED))
+
+
+@pytest.mark.gpu
+def test_many_homozygotes(gpu_device):
+    """The counters of one row are emptied several times."""
+    rng = np.random.default_rng(4)
+    n_sites = 40_000
+    a = rng.choice(np.array([1, 2, 2, 2], np.uint8), (70, n_sites))
+    planes = make_planes(a, False, rng)
+    found = GpuBackend(sparse=COSTS["half"]).bitgemm(planes, None, SQUARED)
+    assert np.array_equal(found, oracle(a, a, SQUARED))
+
+
+@pytest.mark.gpu
+def test_choice_by_measured_costs(gpu_device, monkeypatch):
+    """Left to itself the backend sorts the sites of rare data and not of common ones."""
+    monkeypatch.setattr(sparse_gpu, "LEAST_WORDS", 256)
+    rng = np.random.default_rng(5)
+    n, n_words = 2048, 1024
+    common = rng.integers(0, 2**64, (n, 2, n_words), np.uint64)
+    common[:, 1] &= common[:, 0]
+    rare = np.zeros_like(common)
+    flat = rare.reshape(-1)
+    flat[rng.integers(0, flat.size, 3000)] = 1 << 17
+    rare[:, 0] |= rare[:, 1]
+    for words, gains in ((common, False), (rare, True)):
+        backend = GpuBackend()
+        stream = backend.stream(n, None, 2, 2, SQUARED, n_words * 64)
+        stream.add(Planes(words, n_words * 64))
+        assert stream.sparse.gains is gains
+        assert np.array_equal(
+            stream.result(),
+            GpuBackend(sparse=False).bitgemm(Planes(words, n_words * 64), None, SQUARED),
+        )
+
+
+@pytest.mark.gpu
+def test_bits_are_turned_and_back(gpu_device):
+    import cupy
+
+    rng = np.random.default_rng(6)
+    for n, n_words, planes in itertools.product((1, 33, 513), (1, 8, 17), (2, 3)):
+        words = rng.integers(0, 2**64, (n, planes, n_words), np.uint64)
+        n_sites = n_words * 64
+        turned = sparse_gpu.turn(cupy.asarray(words), 0, n_sites, gpu_device.capability)
+        bits = np.unpackbits(words.view(np.uint8), axis=2, bitorder="little")
+        by_site = np.unpackbits(turned.words.get().view(np.uint8), axis=2, bitorder="little")
+        assert np.array_equal(by_site[:, :, :n], bits.transpose(2, 1, 0))
+        assert not by_site[:, :, n:].any()
+        assert np.array_equal(turned.counts.get(), bits.sum(0))
+        sites = np.flatnonzero(rng.random(n_sites) < 0.4).astype(np.int32)
+        if len(sites):
+            back = sparse_gpu.gather(turned, cupy.asarray(sites), gpu_device.capability).get()
+            back = np.unpackbits(back.view(np.uint8), axis=2, bitorder="little")
+            assert np.array_equal(back[:, :, : len(sites)], bits[:, :, sites])
+            assert not back[:, :, len(sites) :].any()

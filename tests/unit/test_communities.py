@@ -1,0 +1,280 @@
+"""Communities: neighbours, joining and agreement against slow counts and scikit-learn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic.communities import (
+    agreement,
+    build_graph,
+    density_clusters,
+    energy_tree,
+    find_communities,
+    join_groups,
+    load_partition,
+    mean_silhouette,
+    membership,
+    modularity,
+    number_by_size,
+    sum_to_groups,
+)
+from popdesic.community_section import community_section
+from popdesic.export import neighbor_joining
+from popdesic.figures.communities import draw_communities, lay_out, read_newick
+from popdesic.knn import nearest_neighbors
+from popdesic.results import read_table, write_npy
+from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import silhouette_score
+
+ROOT = Path(__file__).resolve().parents[2]
+FIT = ROOT / "workflow" / "scripts" / "fit_blocks.py"
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng()
+
+
+def clouds(rng, sizes, spread=0.05):
+    """Geodesics (n, n) of groups in 30 dimensions, and which group each sample is in."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    centres = np.array([[0, 0], [2, 0], [0, 60], [90, 90]], float)[: len(sizes)]
+    points = rng.normal(0, spread, (len(group), 30))
+    points[:, :2] += centres[group]
+    return squareform(pdist(points)), group
+
+
+@pytest.fixture(scope="module")
+def graph_tool():
+    probe = [SYSTEM_PYTHON, "-c", "import graph_tool"]
+    if not Path(SYSTEM_PYTHON).exists() or subprocess.run(probe, capture_output=True).returncode:
+        pytest.skip("graph-tool is not installed; apt-get install python3-graph-tool to test it.")
+
+
+def fit_blocks(graph, out, *, seed=1, restarts=1, draws=5, python=SYSTEM_PYTHON):
+    arguments = [python, str(FIT), str(graph), str(out), str(seed), str(restarts), str(draws)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 3), (2, 1), (17, 5), (40, 60)])
+def test_neighbors_equal_a_slow_sort(rng, n, k, monkeypatch):
+    monkeypatch.setattr("popdesic.knn.BLOCK_NUMBERS", 3 * n)
+    far = rng.integers(0, 6, (n, n)).astype(np.float32)  # many ties
+    far = far + far.T
+    near, distances = nearest_neighbors(far.__getitem__, n, k)
+    for i in range(n):
+        others = sorted((j for j in range(n) if j != i), key=lambda j: (far[i, j], j))[:k]
+        assert near[i].tolist() == others
+        assert distances[i].tolist() == [far[i, j] for j in others]
+
+
+def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
+    far, _ = clouds(rng, [6, 5])
+    far[:6, 6:] = far[6:, :6] = np.inf
+    write_npy(tmp_path / "l.npy", far)
+    build_graph(tmp_path / "l.npy", 8, tmp_path / "g.npz")
+    with np.load(tmp_path / "g.npz") as graph:
+        edges, n = graph["edges"].tolist(), int(graph["n"])
+    expected = [[i, j] for i in range(11) for j in range(i + 1, 11) if (i < 6) == (j < 6)]
+    assert n == 11 and edges == expected
+
+
+def test_numbers_go_by_size_and_noise_is_zero():
+    labels = np.array([5, 5, -1, 2, 2, 2, 9, 9, -1])
+    assert number_by_size(labels).tolist() == [2, 2, 0, 1, 1, 1, 3, 3, 0]
+
+
+def test_silhouette_equals_scikit_learn(rng, monkeypatch):
+    monkeypatch.setattr("popdesic.communities.BLOCK_NUMBERS", 100)
+    far, _ = clouds(rng, [9, 14, 1], 2.0)
+    groups = np.r_[rng.permutation(np.repeat([0, 1, 2], [9, 14, 1]))]
+    expected = silhouette_score(far, groups, metric="precomputed")
+    assert mean_silhouette(sum_to_groups(far, groups), groups) == pytest.approx(expected)
+
+
+def test_tree_joins_the_pair_of_smallest_energy(rng):
+    far, _ = clouds(rng, [7, 12, 5, 3], 1.0)
+    groups = rng.permutation(np.repeat([0, 1, 2, 3, 4], [6, 9, 5, 4, 3]))
+    members = [set(np.flatnonzero(groups == g)) for g in range(5)]
+
+    def mean(a, b):
+        return np.mean([[far[i, j] for j in b] for i in a])
+
+    def energy(a, b):
+        weight = len(a) * len(b) / (len(a) + len(b))
+        return weight * (2 * mean(a, b) - mean(a, a) - mean(b, b))
+
+    for count, merged in energy_tree(sum_to_groups(far, groups), groups):
+        found = {frozenset(np.flatnonzero(merged[groups] == g)) for g in range(count)}
+        assert found == {frozenset(m) for m in members}
+        if count > 1:
+            pairs = [(a, b) for i, a in enumerate(members) for b in members[i + 1 :]]
+            a, b = min(pairs, key=lambda pair: energy(*pair))
+            members = [m for m in members if m not in (a, b)] + [a | b]
+
+
+def test_modularity_equals_its_definition(rng):
+    edges = np.array([(i, j) for i in range(12) for j in range(i) if rng.random() < 0.4])
+    groups = rng.integers(0, 3, 12)
+    a = np.zeros((12, 12))
+    a[edges[:, 0], edges[:, 1]] = a[edges[:, 1], edges[:, 0]] = 1
+    degree, twice = a.sum(axis=1), a.sum()
+    same = groups[:, None] == groups
+    expected = ((a - np.outer(degree, degree) / twice) * same).sum() / twice
+    assert modularity(edges, groups) == pytest.approx(expected)
+
+
+def test_joining_finds_two_scales(rng):
+    # of three clouds two are close to each other: two coarse groups, three fine ones
+    far, group = clouds(rng, [20, 25, 30])
+    blocks = 2 * group + np.arange(len(group)) % 2
+    near, _ = nearest_neighbors(far.__getitem__, len(far), 5)
+    edges = np.stack([np.repeat(np.arange(len(far)), 5), near.ravel()], axis=1)
+    joined = join_groups(far, blocks, edges)
+    assert joined.coarse.max() == 1 and joined.fine.max() == 2
+    assert (number_by_size(joined.fine) == number_by_size(group)).all()
+    assert set(zip(joined.coarse, group == 2, strict=True)) in ({(0, 0), (1, 1)}, {(1, 0), (0, 1)})
+    alone = join_groups(far, np.zeros(len(far), int), edges)
+    assert not alone.coarse.any() and not alone.silhouettes
+
+
+def test_membership_needs_no_matching_of_labels():
+    community = np.array([1, 1, 1, 2, 2, 2])
+    draws = np.array([[7, 7, 7, 3, 3, 3], [1, 2, 2, 2, 4, 4]])
+    # second draw: block 2 has two of community 1 and one of 2, so sample 3 is out of place
+    assert membership(draws, community).tolist() == [1, 1, 1, 0.5, 1, 1]
+    assert np.isnan(membership(draws[:0], community)).all()
+
+
+def test_agreement_leaves_out_what_is_no_label():
+    n = 12
+    samples = pd.DataFrame(
+        {
+            "sample": [f"s{i}" for i in range(n)],
+            "cohort": "one",
+            "population": ["p"] * 5 + ["q"] * 5 + ["NA"] * 2,
+            "height": [str(i) for i in range(n)],
+        }
+    )
+    partition = samples[["sample"]].assign(
+        community=[1] * 5 + [2] * 7, probability=1.0, hdbscan=[1] * 4 + [0] + [2] * 7
+    )
+    table = agreement(partition, samples).set_index("partition")
+    assert set(table.label) == {"population"}
+    assert table.ari["community"] == table.ami["community"] == 1
+    assert table.samples["community"] == 10 and table.noise["hdbscan"] == 1
+    assert table.ari["hdbscan"] < 1
+
+
+def test_newick_is_laid_out_with_its_branch_lengths(rng):
+    points = rng.normal(size=(9, 3))
+    names = [f"s{i}" for i in range(8)] + ["it's (9); x"]
+    newick = neighbor_joining(squareform(pdist(points)), names)
+    children, lengths, leaf = read_newick(newick)
+    assert sorted(leaf.values()) == sorted(names)
+    found, segments, ends = lay_out(newick)
+    assert sorted(found) == sorted(names) and ends.shape == (9, 2)
+    drawn = np.sqrt(((segments[:, 1] - segments[:, 0]) ** 2).sum(axis=1))
+    assert np.sort(drawn) == pytest.approx(np.sort(np.maximum(lengths[1:], 0)))
+    assert len(children) == 2 * 9 - 2
+
+
+def make_study(folder, rng, sizes=(45, 40, 50)):
+    far, group = clouds(rng, sizes)
+    names = [f"s{i}" for i in range(len(far))]
+    write_npy(folder / "l.npy", far.astype(np.float32))
+    cohort = "\n".join(f"{name}\tone" for name in names)
+    (folder / "order.tsv").write_text(f"sample\tcohort\n{cohort}\n")
+    rows = "\n".join(f"{s}\tone\tp{g}" for s, g in zip(names, group, strict=True))
+    (folder / "sheet.tsv").write_text(f"sample\tcohort\tpopulation\n{rows}\n")
+    build_graph(folder / "l.npy", 12, folder / "g.npz")
+    return group
+
+
+def run_study(folder, blocks):
+    out = {f"{name}_out": folder / name for name in ("partition", "agreement", "about", "tree")}
+    about = find_communities(
+        folder / "l.npy",
+        folder / "g.npz",
+        blocks,
+        folder / "order.tsv",
+        folder / "sheet.tsv",
+        methods=["blockmodel", "hdbscan", "tree"],
+        min_cluster_size=5,
+        **out,
+    )
+    return about, [path.read_bytes() for path in out.values()]
+
+
+def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph_tool):
+    group = make_study(tmp_path, rng)
+    written = []
+    for name in ("a.npz", "b.npz"):
+        fit_blocks(tmp_path / "g.npz", tmp_path / name)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1], "the block model drifts between equal runs"
+    about, first = run_study(tmp_path, tmp_path / "a.npz")
+    assert run_study(tmp_path, tmp_path / "b.npz")[1] == first
+    table = load_partition(tmp_path / "partition")
+    assert (table.fine == number_by_size(group)).all()
+    assert about["communities"] == 2 and about["made_from"] == "level0"
+    assert ((table.probability > 0) & (table.probability <= 1)).all()
+    model = about["block_model"]
+    assert model["blocks"][-1] == 1 and model["draws"] == 5
+    assert sum(model["description_length_by_level"]) == pytest.approx(
+        model["description_length"], rel=1e-5
+    )
+    scores = read_table(tmp_path / "agreement").set_index(["label", "partition"])
+    assert float(scores.ari["population", "fine"]) == 1
+
+
+def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng):
+    group = make_study(tmp_path, rng)
+    said = fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=sys.executable)
+    assert said.count("\n") == 1 and "python3-graph-tool" in said
+    about, _ = run_study(tmp_path, tmp_path / "b.npz")
+    assert about["missing"] in said and about["made_from"] == "hdbscan"
+    table = load_partition(tmp_path / "partition")
+    assert (table.hdbscan == number_by_size(group)).all() and "level0" not in table
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    names = draw_communities(
+        tmp_path / "l.npy",
+        tmp_path / "partition",
+        tmp_path / "order.tsv",
+        tmp_path / "sheet.tsv",
+        figures,
+        color_by="population",
+        tree=tmp_path / "tree",
+        title="test",
+    )
+    assert names == ["communities", "communities_heatmap", "communities_tree"]
+    (tmp_path / "communities").mkdir()
+    (tmp_path / "about").rename(tmp_path / "communities/communities.json")
+    (tmp_path / "agreement").rename(tmp_path / "communities/agreement.tsv")
+    section = community_section(tmp_path, figures, ["blockmodel", "tree"])
+    assert section["missing"] == about["missing"] and len(section["figures"]) == 3
+    assert "HDBSCAN" in section["words"]
+    assert community_section(tmp_path, figures, []) is None
+
+
+def test_hdbscan_is_left_out_of_very_large_studies(monkeypatch, rng):
+    monkeypatch.setattr("popdesic.communities.HDBSCAN_SAMPLES", 10)
+    assert density_clusters(clouds(rng, [6, 5])[0], 3) is None
+
+
+def test_the_example_was_joined_as_its_record_says():
+    """Only where the example has been run."""
+    about = ROOT / "results/communities/communities.json"
+    if not about.exists():
+        pytest.skip("the example was not run")
+    found = json.loads(about.read_text())
+    assert found["communities"] == load_partition(about.with_name("partition.tsv")).community.max()

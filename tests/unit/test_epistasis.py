@@ -1,0 +1,632 @@
+"""The stage around the scans: partners, screen, significance, power, refit, forecast, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from popdesic import reorder
+from popdesic.backend.cpu import CpuBackend
+from popdesic.epistasis import (
+    count_tests,
+    load_scan,
+    measure_rate,
+    permitted_partners,
+    permuted,
+    plan_scan,
+    scan_unit,
+    scanner,
+    sites_of_hits,
+    wtccc_shaped,
+)
+from popdesic.epistasis_options import NAMES, check_epistasis, covariate_columns, figure_names
+from popdesic.epistasis_power import cell_probabilities, chi2_power, score_power
+from popdesic.epistasis_refit import refit, refit_hits
+from popdesic.epistasis_screen import screen_pairs
+from popdesic.epistasis_section import epistasis_findings, epistasis_section
+from popdesic.errors import UserError
+from popdesic.figures.epistasis import draw_epistasis
+from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
+from popdesic.results import read_table
+from popdesic.scores import score_tables, table_cost
+from popdesic.sheets import load_config
+from popdesic.significance import (
+    hit_tables,
+    interaction_test,
+    permutation_p,
+    permute_scan,
+    rank_hits,
+    strata_warnings,
+)
+from popdesic.store import read_json
+from scipy import stats
+from study import Cohort, make_sites, write_raw
+
+BACKEND = CpuBackend(1)
+SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}
+
+
+def build(folder, genotypes, phenotype, *, strata=None, least=2, absent=(), **columns):
+    """results/reorder of one cohort; genotypes (n_sites, n_samples), -1 missing.
+
+    `absent`: phenotypes of further samples that the sheet has and the genotypes have not.
+    """
+    n_sites, n = np.shape(genotypes)
+    names = [f"s{k}" for k in range(n)]
+    cohort = Cohort("one", names, make_sites(n_sites), np.asarray(genotypes, np.int8))
+    prefix = write_raw(folder / "cohorts/one/genotypes", cohort)
+    sheet = pd.DataFrame(
+        {
+            "sample": names,
+            "cohort": "one",
+            "phenotype": [str(value) for value in phenotype],
+            "stratum": ["x"] * n if strata is None else strata,
+            **columns,
+        }
+    )
+    more = pd.DataFrame({"sample": [f"a{k}" for k in range(len(absent))], "phenotype": absent})
+    sheet = pd.concat([sheet, more.assign(cohort="one")], ignore_index=True)
+    sheet.to_csv(folder / "samples.tsv", sep="\t", index=False)
+    out = folder / "reorder"
+    counts = build_onehot(
+        [prefix],
+        sheet,
+        phenotype_classes(sheet, "none", "samples.tsv"),
+        strata="none" if strata is None else "stratum",
+        restrict=None,
+        least=least,
+        onehot_out=out / "onehot.npy",
+        sites_out=out / "sites.tsv",
+        samples_out=out / "samples.tsv",
+    )
+    return out, counts
+
+
+def random_genotypes(rng, n_sites: int, n: int, missing: float = 0.0) -> np.ndarray:
+    genotypes = rng.binomial(2, rng.uniform(0.15, 0.5, (n_sites, 1)), (n_sites, n))
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    return genotypes
+
+
+def squared_correlation(a, b) -> float:
+    both = (a >= 0) & (b >= 0)
+    a, b = a[both].astype(float), b[both].astype(float)
+    if a.std() == 0 or b.std() == 0:
+        return np.nan
+    return np.corrcoef(a, b)[0, 1] ** 2
+
+
+# --- partners -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("min_distance_bp", [0, 401])
+def test_permitted_partners_are_those_of_the_definition(tmp_path, missing, min_distance_bp):
+    rng = np.random.default_rng(2)
+    genotypes = random_genotypes(rng, 66, 70, missing)
+    genotypes[1::2] = np.where(rng.random((33, 70)) < 0.3, genotypes[1::2], genotypes[::2])
+    case = np.arange(70) % 2
+    folder, _ = build(tmp_path, genotypes, case)
+    words, sites, _ = read_reordered(folder)
+    controls_first = np.argsort(case, kind="stable")
+    ordered = genotypes[sites["rank"]][:, controls_first]
+    found = permitted_partners(words, sites, 35, 35, min_distance_bp, 0.3, BACKEND)
+    bits = np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")
+    n_forbidden = 0
+    for i, j in itertools.permutations(range(66), 2):
+        near = sites.chrom[i] == sites.chrom[j] and abs(sites.pos[i] - sites.pos[j])
+        close = sites.chrom[i] == sites.chrom[j] and near < min_distance_bp
+        want = not close and not squared_correlation(ordered[i], ordered[j]) > 0.3
+        n_forbidden += not want
+        assert bits[i, j] == want, (i, j)
+    assert 20 < n_forbidden < 2000
+    assert permitted_partners(words, sites, 35, 35, 0, 1.0, BACKEND) is None
+
+
+# --- screen -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("max_r2", [1.0, 0.02])
+def test_a_screen_of_all_pairs_is_the_exhaustive_scan(tmp_path, missing, max_r2, monkeypatch):
+    """Cost, sites and order of the triples, through several blocks of pairs and sites."""
+    monkeypatch.setattr("popdesic.epistasis_screen.SITES", 5)
+    monkeypatch.setattr("popdesic.epistasis_screen.PAIRS", 7)
+    rng = np.random.default_rng(3)
+    folder, _ = build(tmp_path, random_genotypes(rng, 13, 90, missing), np.arange(90) % 2)
+    options = SCAN | {"max_r2": max_r2, "top": 40}
+    scan_unit(
+        folder, BACKEND, tmp_path / "2.npz", order=2, unit=0, n_units=1, **options | {"top": 999}
+    )
+    scan_unit(folder, BACKEND, tmp_path / "3.npz", order=3, unit=0, n_units=1, **options)
+    units, out = [tmp_path / "2.npz"], tmp_path / "screen.npz"
+    screen_pairs(folder, units, BACKEND, out, pairs=999, **options)
+    with np.load(tmp_path / "3.npz") as want, np.load(out) as found:
+        assert len(want["cost"]) == 40
+        np.testing.assert_array_equal(found["cost"], want["cost"])
+        np.testing.assert_array_equal(found["sites"], want["sites"])
+    screen_pairs(folder, units, BACKEND, out, pairs=3, **options)
+    with np.load(tmp_path / "2.npz") as pairs, np.load(out) as found:
+        best = [set(row) for row in pairs["sites"][:3].tolist()]
+        assert all(any(pair <= set(row) for pair in best) for row in found["sites"].tolist())
+        assert len(found["cost"]) >= 11
+
+
+# --- significance -------------------------------------------------------------------------------
+
+
+def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, stratified=True):
+    """Permutation p of the best hit of studies without any effect.
+
+    `confounded`: cases and frequencies differ between the strata.
+    """
+    n, permutations, found = 80, 9, []
+    stratum = np.arange(n) % 2
+    for study in range(studies):
+        genotypes = random_genotypes(rng, n_sites, n, 0.02)
+        case = rng.permutation(np.arange(n) // 2 % 2)
+        if confounded:
+            case = (rng.random(n) < np.where(stratum, 0.8, 0.2)).astype(int)
+            more = stratum & rng.binomial(1, 0.7, (n_sites, n))
+            genotypes = np.where(genotypes < 0, -1, np.minimum(genotypes + more, 2))
+        strata = [f"t{s}" for s in stratum] if stratified else None
+        out, _ = build(folder, genotypes, case, strata=strata)
+        words, _, _ = read_reordered(out)
+        data, _, samples = load_scan(out, "k2", 0, 1.0, BACKEND)
+        whole = range(data.n_sites)
+        best = scanner(BACKEND, order)(data, whole, 1).cost
+        null = [
+            scanner(BACKEND, order)(permuted(words, samples, data, study, k), whole, 1).cost[0]
+            for k in range(permutations)
+        ]
+        found.append(float(permutation_p(best, np.array(null))[0]))
+    # p is discrete: spread over its step it is uniform where the null holds.
+    return np.array(found) - rng.random(studies) / (permutations + 1)
+
+
+@pytest.mark.parametrize(
+    ("order", "n_sites", "studies", "confounded"),
+    [(2, 8, 100, False), (3, 6, 50, False), (2, 8, 100, True)],
+)
+def test_null_data_give_uniform_p_values(tmp_path, order, n_sites, studies, confounded):
+    """Kolmogorov-Smirnov, also where strata differ in cases and in frequencies."""
+    rng = np.random.default_rng(order)
+    p = null_p_values(tmp_path, rng, order, n_sites, studies, confounded=confounded)
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_without_strata_a_difference_between_cohorts_looks_like_a_hit(tmp_path):
+    """What the stratified test above would not notice if strata were ignored."""
+    rng = np.random.default_rng(2)
+    p = null_p_values(tmp_path, rng, 2, 8, 40, confounded=True, stratified=False)
+    assert stats.kstest(p, "uniform").pvalue < 1e-6
+    assert np.median(p) < 0.1
+
+
+def test_association_of_strata_and_phenotype_is_said():
+    samples = pd.DataFrame(
+        {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
+    )
+    said = strata_warnings(samples)
+    assert said[0].startswith("all of stratum a are of one class")
+    assert "associated (chi-square p" in said[1]
+    assert strata_warnings(samples.assign(stratum="a")) == []
+
+
+# --- power --------------------------------------------------------------------------------------
+
+CROSSING = [0.1, 0.5, 0.5, 0.5, 0.1, 0.1, 0.5, 0.1, 0.1]
+
+
+def test_cells_of_a_penetrance_model_are_those_of_people_who_are_drawn():
+    rng = np.random.default_rng(5)
+    maf = [0.3, 0.2, 0.4]
+    risk = rng.random(27)
+    genotypes = np.stack([rng.binomial(2, q, 400_000) for q in maf])
+    cell = 9 * genotypes[0] + 3 * genotypes[1] + genotypes[2]
+    case = rng.random(400_000) < risk[cell]
+    cells = cell_probabilities(maf, list(risk))
+    for part, drawn in zip(cells, (cell[~case], cell[case]), strict=True):
+        share = np.bincount(drawn, minlength=27) / len(drawn)
+        np.testing.assert_allclose(part, share, atol=5 * 0.5 / np.sqrt(len(drawn)))
+    np.testing.assert_allclose(cells.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(("n", "alpha"), [((150, 130), 0.01), ((300, 100), 1e-4)])
+def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
+    cells = cell_probabilities([0.4, 0.4], [0.25, 0.3, 0.3, 0.3, 0.25, 0.25, 0.3, 0.25, 0.5])
+    rng = np.random.default_rng(6)
+    tables = np.stack([rng.multinomial(k, p, 4000) for k, p in zip(n, cells, strict=True)], axis=1)
+    expected = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True) / sum(n)
+    statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum(axis=(1, 2))
+    share = (statistic > stats.chi2.isf(alpha, 8)).mean()
+    assert chi2_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
+    flat = cell_probabilities([0.4, 0.4], [0.3] * 9)
+    assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
+
+
+def test_power_of_the_score():
+    """Without an effect it is the level; a strong one is found; few permutations give NaN."""
+    flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
+    rng = np.random.default_rng(7)
+    tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
+    null = table_cost(tables, *score_tables("k2", 400))
+    drawn = {"n_controls": 220, "n_cases": 180, "score": "k2", "seed": [1, 0]}
+    assert score_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
+    crossing = cell_probabilities([0.3, 0.3], CROSSING)
+    assert score_power(crossing, null=null, **drawn) > 0.99
+    assert np.isnan(score_power(crossing, null=null[:18], **drawn))
+
+
+# --- refit --------------------------------------------------------------------------------------
+
+
+def newton(design, y, steps=60):
+    """Coefficients and standard errors of a logistic regression, by the book."""
+    beta = np.zeros(design.shape[1])
+    for _ in range(steps):
+        risk = 1 / (1 + np.exp(-design @ beta))
+        information = design.T @ (design * (risk * (1 - risk))[:, None])
+        beta += np.linalg.solve(information, design.T @ (y - risk))
+    return beta, np.sqrt(np.diag(np.linalg.inv(information)))
+
+
+def one_hot(rows) -> np.ndarray:
+    """A column of 0 and 1 for each different row."""
+    _, which = np.unique(rows, axis=0, return_inverse=True)
+    return np.eye(which.max() + 1)[which.ravel()]
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_refit_is_a_logistic_regression(order):
+    rng = np.random.default_rng(order)
+    n = 900
+    genotypes = random_genotypes(rng, order, n, 0.02).astype(np.int8)
+    age = rng.normal(50, 9, n)
+    age[:5] = np.nan
+    product = np.maximum(genotypes, 0).prod(axis=0)
+    case = rng.random(n) < 1 / (1 + np.exp(1 - 0.5 * product - 0.03 * (np.nan_to_num(age) - 50)))
+    rows = refit(genotypes, case, np.column_stack([age, age, 2 * age - 7]), ["age", "twin", "line"])
+    used = (genotypes >= 0).all(axis=0) & np.isfinite(age)
+    g = genotypes[:, used].astype(float)
+    groups = [c for size in range(1, order + 1) for c in itertools.combinations(range(order), size)]
+    columns = [np.ones(used.sum()), age[used], *(g[list(c)].prod(axis=0) for c in groups)]
+    beta, se = newton(np.column_stack(columns), case[used].astype(float))
+    names = ["age", *(" x ".join(f"site{k + 1}" for k in c) for c in groups)]
+    assert rows[0]["kind"] == "interaction" and rows[0]["term"] == names[-1]
+    assert sorted(row["term"] for row in rows) == sorted(names), "columns that follow are left out"
+    found = {row["term"]: row for row in rows}
+    for name, value, error in zip(names, beta[1:], se[1:], strict=True):
+        row = found[name]
+        assert row["n"] == used.sum() and row["converged"] == "yes"
+        assert row["log_odds"] == pytest.approx(value, rel=1e-5, abs=1e-7)
+        assert row["se"] == pytest.approx(error, rel=1e-4)
+        assert row["odds_ratio"] == pytest.approx(np.exp(value), rel=1e-5)
+        assert row["or_low"] == pytest.approx(np.exp(value - 1.959964 * error), rel=1e-4)
+    below = itertools.combinations(range(order), order - 1)
+    lower = np.concatenate([one_hot(g[list(members)].T) for members in below], axis=1)
+    whole = np.concatenate([lower, one_hot(g.T)], axis=1)
+    ranks = [np.linalg.matrix_rank(columns) for columns in (whole, lower)]
+    assert rows[0]["shape_df"] == str(ranks[0] - ranks[1])
+
+
+def test_shape_test_equals_the_test_of_the_table():
+    """Without covariates it is the likelihood-ratio test that the scan's table reports."""
+    rng = np.random.default_rng(8)
+    genotypes = random_genotypes(rng, 2, 600).astype(np.int8)
+    case = np.sort(rng.random(600) < np.array(CROSSING)[3 * genotypes[0] + genotypes[1]])
+    order = np.argsort(case, kind="stable")
+    row = refit(genotypes[:, order], case, np.zeros((600, 0)), [])[0]
+    chi2, freedom, p = interaction_test(hit_tables(genotypes[:, order], int((~case).sum())), 3000)
+    assert row["shape_df"] == str(freedom)
+    assert row["shape_chi2"] == pytest.approx(chi2, rel=1e-3)
+    assert row["shape_p"] == pytest.approx(p, rel=2e-2)
+
+
+def test_an_interaction_with_what_a_covariate_explains_goes_away():
+    """Cases, and the product of two sites, both follow a third thing that is measured."""
+    rng = np.random.default_rng(9)
+    n = 3000
+    both = rng.random(n) < 0.5
+    genotypes = np.stack([rng.binomial(2, 0.3, n), rng.binomial(2, 0.3, n)])
+    genotypes[:, both & (rng.random(n) < 0.6)] = 1
+    case = rng.random(n) < np.where(both, 0.9, 0.1)
+    genotypes = genotypes.astype(np.int8)
+    alone = refit(genotypes, case, np.zeros((n, 0)), [])[0]
+    adjusted = refit(genotypes, case, both[:, None].astype(float), ["both"])[0]
+    assert alone["shape_p"] < 1e-6 < 0.01 < adjusted["shape_p"]
+
+
+def test_cells_without_controls_do_not_stop_the_refit():
+    genotypes = np.array([[0, 1, 2] * 40, [0] * 60 + [1] * 60], np.int8)
+    rows = refit(genotypes, genotypes.prod(axis=0) > 0, np.zeros((120, 0)), [])
+    assert rows[0]["kind"] == "interaction" and rows[0]["se"] > 50
+
+
+def test_covariates_of_words_and_numbers():
+    sheet = pd.DataFrame({"site": ["b", "a", "NA", "c"], "age": ["4", "NA", "2.5", ""]})
+    words = covariate_columns(sheet, "site", "samples.tsv")
+    assert list(words) == ["site=b", "site=c"]
+    np.testing.assert_array_equal(words["site=b"], [1, 0, np.nan, 0])
+    np.testing.assert_array_equal(
+        covariate_columns(sheet, "age", "samples.tsv")["age"], [4, np.nan, 2.5, np.nan]
+    )
+
+
+# --- forecast -----------------------------------------------------------------------------------
+
+
+def test_the_rate_is_measured_on_ever_larger_scans(monkeypatch):
+    """Until one takes long enough, or there are no more sites."""
+    asked = []
+
+    def probe_of(n):
+        asked.append(n)
+        return wtccc_shaped(n, "k2")
+
+    monkeypatch.setattr("popdesic.epistasis.PROBE_SITES", {2: 4})
+    monkeypatch.setattr("popdesic.epistasis.MOST_PROBE_SITES", {2: 64})
+    monkeypatch.setattr("popdesic.epistasis.PROBE_SECONDS", 1e9)
+    assert measure_rate(probe_of, 40, 2, BACKEND) > 0
+    assert asked == [4, 4, 8, 16, 32, 40]
+    monkeypatch.setattr("popdesic.epistasis.PROBE_SECONDS", 0)
+    asked.clear()
+    measure_rate(probe_of, 40, 2, BACKEND)
+    assert asked == [4, 4]
+
+
+def test_forecast_shape_is_that_of_the_consortium():
+    data = wtccc_shaped(50, "k2")
+    assert data.n_samples == 5004 and data.n_sites == 50
+    counts = sum(np.bitwise_count(one.words).sum(axis=(0, 2)) for one in data.classes)
+    np.testing.assert_allclose(counts / (50 * 5004), [0.067, 0.237], rtol=0.05)
+
+
+PLAN = {
+    "score": "k2",
+    "permutations": {2: 9, 3: 0},
+    "restricted_partners": True,
+    "screen": 5,
+    "top": 100,
+}
+
+
+def test_forecast(tmp_path, monkeypatch):
+    monkeypatch.setattr("popdesic.epistasis.MOST_PROBE_SITES", {2: 64, 3: 32})
+    rng = np.random.default_rng(10)
+    folder, _ = build(tmp_path, random_genotypes(rng, 12, 60), np.arange(60) % 2)
+    out = tmp_path / "plan.json"
+    lines = plan_scan(folder, BACKEND, out, orders=[2, 3], max_device_hours=1.0, **PLAN)
+    assert read_json(out) == {
+        "sites": 12,
+        "samples": 60,
+        "pairs": {"tests": 66, "scans": 10},
+        "triples": {"tests": 220, "scans": 1},
+        "screen": {"tests": 50, "scans": 1},
+    }
+    assert "MB of planes" in lines["memory"] and "permitted partners" in lines["memory"]
+    large = [text for name, text in lines.items() if "500568 sites x 5004 samples" in name]
+    assert large[0].startswith("125283911028 tests") and large[1].startswith("20904288735880616 ")
+    first = out.read_bytes()
+    plan_scan(folder, BACKEND, out, orders=[2, 3], max_device_hours=1.0, **PLAN)
+    assert out.read_bytes() == first, "a rate is in the log alone"
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+def test_a_scan_that_would_take_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("popdesic.epistasis.MOST_PROBE_SITES", {2: 64, 3: 32})
+    rng = np.random.default_rng(10)
+    folder, _ = build(tmp_path, random_genotypes(rng, 12, 60), np.arange(60) % 2)
+    with pytest.raises(UserError) as error:
+        plan_scan(folder, BACKEND, tmp_path / "p", orders=[2], max_device_hours=1e-12, **PLAN)
+    assert "12 sites and 60 samples would take about" in str(error.value)
+    assert "above epistasis.max_device_hours = 1e-12; raise it, or take fewer" in str(error.value)
+    assert not (tmp_path / "p").exists()
+
+
+def test_sites_without_a_call_or_variation_are_dropped_and_counted(tmp_path):
+    rng = np.random.default_rng(11)
+    genotypes = random_genotypes(rng, 9, 40)
+    genotypes[[1, 4]] = -1
+    genotypes[6] = 2
+    genotypes[6, :3] = -1
+    folder, counts = build(tmp_path, genotypes, np.arange(40) % 2)
+    assert counts["no_called_genotype"] == 2 and counts["monomorphic"] == 1
+    assert counts["sites"] == 6 and counts["controls"] == counts["cases"] == 20
+    assert sorted(read_reordered(folder)[1]["rank"]) == [0, 2, 3, 5, 7, 8]
+    with pytest.raises(UserError, match=r"2 usable sites are fewer than the 3 that a scan of"):
+        build(tmp_path / "few", genotypes[[0, 2, 1, 6]], np.arange(40) % 2, least=3)
+
+
+SHEET = pd.DataFrame(
+    {
+        "sample": [f"s{k}" for k in range(40)],
+        "cohort": "one",
+        "phenotype": ["0", "1"] * 20,
+        "age": [str(k) for k in range(40)],
+        "name": [f"n{k}" for k in range(40)],
+    }
+)
+MODEL = {"name": "m", "maf": [0.3, 0.3], "penetrance": CROSSING}
+
+#: name: (block `epistasis`, changed columns of the sheet, what the sentence holds)
+REFUSED = {
+    "one class": ({}, {"phenotype": "1"}, ["phenotype", "no sample is a control"]),
+    "no phenotype": ({}, {"phenotype": "NA"}, ["phenotype", "no sample is a control"]),
+    "quantitative": (
+        {},
+        {"phenotype": [str(k) for k in range(40)]},
+        ["values other than 0 and 1", "set epistasis.binarize to 'median'"],
+    ),
+    "a word": ({}, {"phenotype": ["0", "case"] * 20}, ["sample 's1' is 'case'"]),
+    "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "no column of samples.tsv"]),
+    "restrict": ({"restrict": "no.bed"}, {}, ["restrict is 'no.bed', which does not exist"]),
+    "screen of triples": (
+        {"order": [3], "screen": 5},
+        {},
+        ["epistasis.order is [3]", "set epistasis.screen to 0"],
+    ),
+    "screen beyond top": ({"screen": 50, "top": 10}, {}, ["screen is 50", "the 10 pairs"]),
+    "covariate": ({"covariates": ["sex"]}, {}, ["covariates names 'sex'", "no further column"]),
+    "phenotype as covariate": (
+        {"covariates": ["phenotype"]},
+        {},
+        ["covariates names 'phenotype'", "leave it out"],
+    ),
+    "identifier as covariate": ({"covariates": ["name"]}, {}, ["40 different words", "at most 30"]),
+    "penetrances": (
+        {"power": [MODEL | {"penetrance": [0.1] * 8}]},
+        {},
+        ["power[0] ('m') has 8 penetrances for 2 sites; give 9"],
+    ),
+    "power of what is not scanned": (
+        {"power": [MODEL], "order": [3]},
+        {},
+        ["is of 2 sites, but epistasis.order is [3]"],
+    ),
+    "power of nothing": (
+        {"power": [MODEL | {"penetrance": [0.1] * 9}]},
+        {},
+        ["the same penetrance everywhere"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_before_any_job(tmp_path, case):
+    block, columns, parts = REFUSED[case]
+    filled = load_config({"epistasis": {"order": [2]} | block})["epistasis"]
+    with pytest.raises(UserError) as error:
+        check_epistasis(filled, SHEET.assign(**columns), "samples.tsv", tmp_path)
+    sentence = str(error.value)
+    assert all(part in sentence for part in parts), sentence
+    assert sentence.endswith(".") and "\n" not in sentence
+
+
+def test_what_is_not_refused(tmp_path):
+    numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
+    for block, sheet in (
+        ({"order": []}, SHEET.drop(columns="phenotype")),
+        ({"order": [2], "binarize": "median"}, numbers),
+        ({"order": [2], "covariates": ["age"], "power": [MODEL], "screen": 3}, SHEET),
+    ):
+        filled = load_config({"epistasis": block})["epistasis"]
+        check_epistasis(filled, sheet, "samples.tsv", tmp_path)
+
+
+def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(reorder, "MAX_SAMPLES", 39)
+    filled = load_config({"epistasis": {"order": [2]}})["epistasis"]
+    with pytest.raises(UserError, match="40 samples have a phenotype, more than the 39"):
+        check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
+
+
+def test_one_class_after_quality_control(tmp_path):
+    """The sheet has both, but the samples that are left do not."""
+    genotypes = random_genotypes(np.random.default_rng(1), 5, 4)
+    with pytest.raises(UserError, match="after quality control only one phenotype class"):
+        build(tmp_path, genotypes, ["1"] * 4, absent=("0",))
+
+
+# --- figures and section ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scanned(tmp_path_factory) -> Path:
+    """results/ of a small study with a crossing pair, scanned with permutations of the pairs."""
+    rng = np.random.default_rng(12)
+    folder = tmp_path_factory.mktemp("scanned")
+    genotypes = random_genotypes(rng, 10, 300, 0.01)
+    case = rng.random(300) < np.array(CROSSING)[3 * (genotypes[2] % 3) + genotypes[7] % 3]
+    strata = np.where(case, rng.choice(["x", "y"], 300, p=[0.8, 0.2]), "y")
+    reordered, _ = build(
+        folder, genotypes, case.astype(int), strata=list(strata), age=rng.normal(50, 9, 300)
+    )
+    out = folder / "epistasis"
+    plan = PLAN | {"permutations": {2: 39, 3: 0}, "screen": 0}
+    plan_scan(reordered, BACKEND, out / "plan.json", orders=[2, 3], max_device_hours=1.0, **plan)
+    null = out / "null.order2.tsv"
+    permute_scan(reordered, BACKEND, null, order=2, permutations=39, seed=1, **SCAN)
+    for order in (2, 3):
+        unit = out / f"units/order{order}.0.npz"
+        scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
+        table, tests = out / f"{NAMES[order]}.tsv", count_tests(10, order)
+        options = {"order": order, "score": "k2", "top": 30, "tests": tests}
+        rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
+    refit_hits(
+        reordered,
+        {order: out / f"{NAMES[order]}.tsv" for order in (2, 3)},
+        folder / "samples.tsv",
+        ["age"],
+        out / "refit.tsv",
+    )
+    draw_epistasis(folder, [2, 3], folder / "figures")
+    return folder
+
+
+def test_planted_pair_leads_the_tables(scanned):
+    hits = read_table(scanned / "epistasis/pairs.tsv")
+    assert {hits.id1[0], hits.id2[0]} == {"rs2", "rs7"}
+    assert float(hits.p_permutation[0]) == pytest.approx(1 / 40)
+    found = sites_of_hits(hits.head(1), read_reordered(scanned / "reorder")[1], 2)
+    ids = read_reordered(scanned / "reorder")[1].id
+    assert set(ids[found[0]]) == {"rs2", "rs7"}
+
+
+def test_refit_lists_every_hit(scanned):
+    rows = read_table(scanned / "epistasis/refit.tsv")
+    assert set(rows.kind) == {"interaction", "lower", "main", "covariate"}
+    whole = rows[rows.kind == "interaction"]
+    assert list(whole["rank"][whole.scan == "pairs"]) == [str(k) for k in range(1, 31)]
+    assert "age" in set(rows.term) and "stratum=x" in set(rows.term)
+    assert float(whole.shape_p.iloc[0]) < 1e-4
+
+
+def test_figures_are_the_same_bytes_again(scanned, tmp_path):
+    names = draw_epistasis(scanned, [2, 3], tmp_path)
+    assert names == list(figure_names([2, 3]))
+    for name in names:
+        for end in ("svg", "png"):
+            first = (scanned / f"figures/{name}.{end}").read_bytes()
+            assert first == (tmp_path / f"{name}.{end}").read_bytes(), name
+    svg = (tmp_path / "penetrance.pairs.svg").read_text("utf-8")
+    hits = read_table(scanned / "epistasis/pairs.tsv")
+    cases, controls = (np.array(hits[c][0].split(","), int) for c in ("cases", "controls"))
+    for a, n in zip(cases, cases + controls, strict=True):
+        assert f"n = {n}<" in svg
+        assert not n or f">{100 * a / n:.0f} %<" in svg
+    assert "rs2" in svg and "rs7" in svg
+    assert "p ≤ 0.05 (" in (tmp_path / "hits.pairs.svg").read_text("utf-8")
+    assert "not tested (30)" in (tmp_path / "hits.triples.svg").read_text("utf-8")
+    assert "rs7 (2)" in (tmp_path / "network.pairs.svg").read_text("utf-8")
+
+
+def test_figures_of_scans_without_hits(scanned, tmp_path):
+    """As where no partners are permitted."""
+    for name in ("reorder", "epistasis"):
+        shutil.copytree(scanned / name, tmp_path / name)
+    for name in NAMES.values():
+        table = tmp_path / f"epistasis/{name}.tsv"
+        table.write_text(table.read_text().split("\n")[0] + "\n")
+    for name in draw_epistasis(tmp_path, [2, 3], tmp_path / "figures"):
+        assert "no hit" in (tmp_path / f"figures/{name}.svg").read_text("utf-8")
+
+
+def test_section_of_the_report(scanned):
+    section = epistasis_section(scanned, scanned / "figures", [2, 3])
+    pairs, triples = section["scans"]
+    assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
+    assert triples["significant"] is None and len(triples["figures"]) == 3
+    assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}
+    assert section["controls"] + section["cases"] == 300
+    assert len(section["refit"]) == 15
+    found = {finding.topic: finding.level for finding in epistasis_findings(section)}
+    assert found == {"Epistasis: strata": "warning", "Epistasis: no p-values": "note"}
+    assert epistasis_section(scanned, scanned / "figures", []) is None
+    assert epistasis_findings(None) == []

@@ -1,0 +1,259 @@
+"""What the page is made of: packed maps, the choice of the first one, checks of the samples."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from outcomes import make_results
+from popdesic.findings import find_problems
+from popdesic.firstmap import choose_map
+from popdesic.outcome import closest_pairs, load_outcome
+from popdesic.pagedata import (
+    ABSENT,
+    STEPS,
+    axes_of,
+    is_repeated,
+    map_title,
+    page_data,
+    quantise,
+    to_json,
+)
+from popdesic.results import read_table, write_table
+from popdesic.sections import check_section, imputation_section, relatives_findings
+
+
+def unpack(text: str, dtype: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype)
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(20)], "new": [f"b{i}" for i in range(10)]}
+    columns = {"population": ["P", "Q", "NA"] * 10, "sex": ["M", "2", "0"] * 10}
+    return make_results(tmp_path, cohorts, ["one"], columns)[0]
+
+
+# --- packing ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300, 1.7e308])
+def test_coordinates_come_back_to_half_a_step(scale):
+    values = np.random.default_rng(5).uniform(-1, 1, 500) * scale
+    packed = quantise(values)
+    steps = unpack(packed["steps"], "<u2").astype(np.float64)
+    back = packed["low"] * (1 - steps / STEPS) + packed["high"] * (steps / STEPS)
+    width = packed["high"] / STEPS - packed["low"] / STEPS
+    assert np.abs(back / width - values / width).max() <= 0.5001
+
+
+def test_missing_and_equal_coordinates():
+    packed = quantise(np.array([2.0, np.nan, 2.0, np.inf]))
+    assert list(unpack(packed["steps"], "<u2")) == [0, ABSENT, 0, ABSENT]
+    assert packed["low"] == packed["high"] == 2.0
+    assert list(unpack(quantise(np.array([np.nan]))["steps"], "<u2")) == [ABSENT]
+
+
+@pytest.mark.parametrize(
+    ("columns", "axes"),
+    [
+        (["PC1", "PC2", "PC3", "cohort"], ["PC1", "PC2", "PC3"]),
+        (["UMAP1", "UMAP2", "rs1", "rs2"], ["UMAP1", "UMAP2"]),
+        (["t-SNE1", "t-SNE2", "t-SNE4"], ["t-SNE1", "t-SNE2"]),
+        (["x", "cohort"], []),
+        (["PC11", "X1"], ["X1"]),
+    ],
+)
+def test_axes_of_a_table(columns, axes):
+    assert axes_of(columns) == axes
+
+
+def test_json_cannot_end_its_element():
+    hostile = {"</script>": ["<!--", "&amp;", "\u2028", "é", '"']}
+    text = str(to_json(hostile))
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == hostile
+
+
+def test_columns_keep_values_and_colours(outcome):
+    data = page_data(outcome, [], [], color_by="no such column", first=["pca", "pca"])
+    assert data["colour_by"] == "cohort"
+    columns = {column["name"]: column for column in data["columns"]}
+    population = columns["population"]
+    codes = unpack(population["codes"], "<u1")
+    assert [population["values"][code] for code in codes] == ["P", "Q", "NA"] * 10
+    assert len(set(population["colours"])) == 3
+    assert population["colours"][population["values"].index("NA")] == data["missing"]
+    assert set(columns) == {"cohort", "population", "sex", "call rate", "heterozygosity"}
+    assert "scale" in columns["heterozygosity"]
+
+
+def test_columns_of_many_values_take_wider_codes(tmp_path):
+    names = [f"s{i}" for i in range(300)]
+    outcome, _ = make_results(tmp_path, {"only": names}, ["only"], {"plate": names})
+    data = page_data(outcome, [], [], color_by="plate", first=["pca", "pca"])
+    plate = next(column for column in data["columns"] if column["name"] == "plate")
+    assert plate["bytes"] == 2
+    assert [plate["values"][k] for k in unpack(plate["codes"], "<u2")] == names
+    # Of 300 labels eleven have a colour of their own, and the page says so.
+    assert len(plate["folded"]) == 289
+
+
+def test_samples_missing_from_a_map_are_absent(outcome):
+    path = outcome.folder / "embedding/frame.tsv"
+    write_table(path, pd.DataFrame({"sample": ["a3", "b1"], "F1": [1.0, 2.0], "F2": [3.0, 3.0]}))
+    data = page_data(outcome, [path], [], color_by="cohort", first=["pca", "pca"])
+    steps = unpack(data["maps"][0]["axes"][0]["steps"], "<u2")
+    assert (steps != ABSENT).nonzero()[0].tolist() == [3, 21]
+
+
+def test_maps_are_named_and_not_repeated(tmp_path):
+    outcome, _ = make_results(tmp_path, {"one": ["a", "b"]}, ["one"], geodesic={"value": 2.0})
+    assert is_repeated("umap.pcs.alphaauto", outcome)
+    assert not is_repeated("umap.pcs.alpha2", outcome)
+    assert map_title("umap.pcs.alpha2", outcome) == "UMAP, pcs, α = 2"
+    assert map_title("umap.pcs.alpha2.refit", outcome) == "UMAP, pcs, α = 2, refit"
+    assert map_title("umap.distance", outcome) == "UMAP, plain distances"
+    assert map_title("pca", outcome) == "PCA"
+    assert map_title("mine", outcome) == "mine"
+
+
+# --- the first map ------------------------------------------------------------------------------
+
+
+def quality(outcome, **scores: float) -> None:
+    """A table of quality in which trustworthiness and continuity are both the score."""
+    table = []
+    for name, score in scores.items():
+        method, *place = name.split("_")
+        space, alpha = place if place else ("-", "-")
+        table.append((method.replace("PLAIN", "umap.distance"), space, alpha, "distance", score))
+        if place:  # its own geodesics do not decide
+            table.append((method, space, alpha, "geodesic", 1.0))
+    frame = pd.DataFrame(table, columns=["map", "space", "alpha", "against", "trustworthiness"])
+    frame["continuity"], frame["samples"] = frame.trustworthiness, 30
+    write_table(outcome.folder / "embedding/quality.tsv", frame)
+
+
+STEMS = ["pca", "umap.genotypes.alpha2", "umap.pcs.alpha2", "pcoa.genotypes.alpha2"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen", "words"),
+    [
+        ({"pca": 0.8, "umap_genotypes_2": 0.9, "umap_pcs_2": 0.95}, STEMS[2], "0.950"),
+        # A tie goes to the simpler one, which stands first.
+        ({"pca": 0.8, "umap_genotypes_2": 0.948, "umap_pcs_2": 0.95}, STEMS[1], "0.948"),
+        ({"pca": 0.95, "umap_genotypes_2": 0.9, "umap_pcs_2": 0.92}, STEMS[2], "No other map"),
+        ({"pca": 0.8, "umap_genotypes_2": 0.9, "PLAIN": 0.8}, STEMS[1], "geodesics improve"),
+        ({"pca": 0.8, "umap_genotypes_2": 0.9, "PLAIN": 0.97}, STEMS[1], "do not improve"),
+        ({"pca": 0.8, "umap_genotypes_2": 0.9, "PLAIN": 0.901}, STEMS[1], "no difference"),
+        ({"pca": float("nan"), "umap_genotypes_2": float("nan")}, STEMS[1], "too few samples"),
+    ],
+)
+def test_the_first_map_is_the_best_by_the_table(outcome, scores, chosen, words):
+    quality(outcome, **scores)
+    choice = choose_map(outcome, STEMS)
+    assert choice.name == chosen
+    assert words in choice.why
+    assert len(choice.rows) == len(read_table(outcome.folder / "embedding/quality.tsv"))
+
+
+def test_without_a_table_the_first_in_order_is_taken(outcome):
+    assert choose_map(outcome, STEMS).name == STEMS[1]
+    assert choose_map(outcome, ["pca"]).name == "pca"
+
+
+# --- checks of the samples ----------------------------------------------------------------------
+
+
+def rewrite(outcome, cohort: str, **columns) -> None:
+    path = outcome.folder / "qc" / f"{cohort}.samples.tsv"
+    write_table(path, read_table(path).assign(**columns))
+
+
+def test_sex_mendel_and_heterozygosity_stand_out(outcome):
+    # The sheet says M, F, not known in turn; 1, 2 and 0 are its other words for them.
+    from_x = ["M", "M", "M"] + ["NA"] * 17
+    rewrite(
+        outcome,
+        "one",
+        sex_from_x=from_x,
+        x_f=[0.9] * 20,
+        het_sd=[-5.0, 4.1, 0.0] + [0.5] * 17,
+        mendel_sites=["NA", "1000", "1000"] + ["NA"] * 17,
+        mendel_errors=["NA", "30", "2"] + ["NA"] * 17,
+    )
+    checks = check_section(outcome)
+    assert [row["sample"] for row in checks["sex"]["rows"]] == ["a1"]
+    assert checks["sex"]["checked"] == 2
+    assert [row["sample"] for row in checks["mendel"]["rows"]] == ["a1", "a2"]
+    assert checks["mendel"]["n"] == 1
+    assert [row["sample"] for row in checks["heterozygosity"]["rows"]] == ["a0", "a1"]
+    texts = {finding.topic: finding.text for finding in checks["findings"]}
+    assert "1 sample: a1 (sheet F, X M)" in texts["Sex"]
+    assert "a1 (3.0 %)" in texts["Pedigree"]
+    assert "a2" not in texts["Pedigree"]
+
+
+def test_nothing_to_check_says_nothing(outcome):
+    checks = check_section(outcome)
+    assert checks["findings"] == []
+    assert checks["sex"]["checked"] == checks["mendel"]["checked"] == 0
+
+
+def test_samples_are_left_out_for_a_reason(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(30)]}
+    outcome, distances = make_results(tmp_path, cohorts, ["one"], left_out=("a1", "a2"))
+    reasons = read_table(outcome.folder / "qc/one.samples.tsv").left_out
+    reasons[2] = "qc.sex_mismatch"
+    rewrite(outcome, "one", left_out=reasons)
+    again = load_outcome(
+        outcome.folder,
+        tmp_path / "samples.tsv",
+        cohorts=["one"],
+        founders=["one"],
+        spaces=outcome.spaces,
+        alphas=outcome.alphas,
+    )
+    found = find_problems(
+        again,
+        closest_pairs(distances, list(again.samples["sample"]), 3),
+        color_by="cohort",
+        number_type="auto",
+        min_sample_call_rate=0.9,
+        min_call_rate=0.95,
+    )
+    texts = [finding.text for finding in found if finding.topic == "Samples left out"]
+    assert len(texts) == 2
+    assert "1 sample with a call rate below 90.0 % was left out" in texts[0]
+    assert "a1 (one" in texts[0]
+    assert "1 sample with an X of another sex than the sheet's was left out" in texts[1]
+    assert "a2 (one" in texts[1]
+
+
+def test_relatives_are_counted(outcome):
+    assert relatives_findings(outcome.folder) == []
+    table = pd.DataFrame({"sample_a": list("abc"), "relation": ["full siblings"] * 2 + ["cousins"]})
+    write_table(outcome.folder / "compare/kinship.tsv", table)
+    (finding,) = relatives_findings(outcome.folder)
+    assert "3 close pairs by kinship: 2 full siblings and 1 cousins" in finding.text
+
+
+def test_imputation_is_told_by_cohort_and_frequency(outcome):
+    assert imputation_section(outcome.folder, outcome.folder / "figures") is None
+    rows = [
+        ("one", "mode", "all", "all", 100, 0.9, 0.8, 0.7),
+        ("one", "mode", "maf", "0-0.01", 0, np.nan, np.nan, np.nan),
+        ("one", "mode", "maf", "0.1-0.2", 100, 0.9, 0.8, 0.7),
+        ("one", "mode", "sample", "a1", 10, 0.9, 0.8, 0.7),
+    ]
+    names = ["cohort", "method", "by", "value", "hidden", "concordance", "nonref_concordance"]
+    table = pd.DataFrame(rows, columns=[*names, "dosage_r2"])
+    write_table(outcome.folder / "impute/evaluation.tsv", table)
+    section = imputation_section(outcome.folder, outcome.folder / "figures")
+    assert [row["which"] for row in section["rows"]] == ["all sites", "MAF 0.1-0.2"]
+    assert section["figure"] is None

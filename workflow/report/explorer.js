@@ -1,0 +1,395 @@
+// Two linked maps: colours, legend, search, lasso and the list of selected samples.
+"use strict";
+
+const MOST_MATCHES = 12;    // samples that the search offers
+const MOST_LISTED = 200;    // rows of the table of selected samples; files hold all
+
+class Explorer {
+  constructor(root, data) {
+    this.root = root;
+    this.data = data;
+    this.selected = new Set();
+    this.hovered = -1;
+    this.pinned = -1;
+    const on = {
+      hover: (sample, panel, event) => this.hover(sample, event),
+      pick: (sample) => this.pin(sample),
+      lasso: (samples, adding) => this.select(samples, adding),
+      escape: () => { this.select([]); this.pin(-1); },
+    };
+    this.part = (name) => root.querySelector(`[data-part="${name}"]`);
+    this.panels = [...root.querySelectorAll(".panel")].map((panel) => new MapPanel(panel, data, on));
+    this.panels.forEach((panel, k) => {
+      const wanted = data.maps.findIndex((map) => map.name === data.first[k]);
+      panel.show(Math.max(0, wanted));
+    });
+    const colour = this.part("colour");
+    data.columns.forEach((column, k) => colour.add(new Option(column.name, k)));
+    colour.value = data.columns.findIndex((column) => column.name === data.colourBy);
+    colour.addEventListener("change", () => this.recolour());
+    // In a study of one cohort shapes are free to repeat the colours.
+    if (!data.shapes.legend.length) this.part("shape").value = "label";
+    this.part("shape").addEventListener("change", () => this.recolour());
+    for (const tool of root.querySelectorAll("input[name=tool]")) {
+      tool.addEventListener("change", () => this.setTool(tool.value));
+    }
+    this.setTool(root.querySelector("input[name=tool]:checked").value);
+    this.part("copy").addEventListener("click", () => this.copy());
+    this.part("save").addEventListener("click", () => this.save());
+    this.part("clear").addEventListener("click", () => this.select([]));
+    this.part("all").addEventListener("click", () => this.select([...data.samples.keys()]));
+    this.part("unpin").addEventListener("click", () => this.pin(-1));
+    this.part("picture").addEventListener("click", () => this.savePicture());
+    this.listenToSearch();
+    this.recolour();
+    this.list();
+  }
+
+  setTool(tool) {
+    for (const panel of this.panels) {
+      panel.tool = tool;
+      panel.canvas.classList.toggle("lasso", tool === "lasso");
+    }
+  }
+
+  // --- colours -------------------------------------------------------------------------------
+
+  recolour() {
+    this.column = this.data.columns[this.part("colour").value];
+    this.codes = this.data.codes(this.column);
+    this.colours = this.data.colours(this.column);
+    this.byLabel = this.part("shape").value === "label" && !this.column.scale;
+    this.shapes = this.data.shapesOf(this.column, this.byLabel);
+    this.drawLegend();
+    this.paint();
+    this.list();
+  }
+
+  paint() {
+    const marked = [...new Set([this.hovered, this.pinned])].filter((sample) => sample >= 0);
+    const { colours, codes, shapes, selected } = this;
+    for (const panel of this.panels) panel.paint({ colours, codes, shapes, selected, marked });
+  }
+
+  // Values of the column with how many samples have each; rare ones that share a colour are one.
+  groups() {
+    const counts = new Array(this.column.values.length).fill(0);
+    for (const code of this.codes) counts[code]++;
+    const folded = new Set(this.column.folded || []);
+    const groups = [], other = { codes: new Set(), count: 0 }, unknown = { codes: new Set(), count: 0 };
+    this.column.values.forEach((value, code) => {
+      const into = isUnknown(value) ? unknown : folded.has(value) ? other : null;
+      if (into) {
+        into.codes.add(code);
+        into.count += counts[code];
+      } else if (counts[code]) {
+        groups.push({ text: value, codes: new Set([code]), count: counts[code], code });
+      }
+    });
+    if (other.count) {
+      const [code] = other.codes;
+      groups.push({ ...other, text: `other: ${other.codes.size} labels`, code });
+    }
+    if (unknown.count) {
+      const [code] = unknown.codes;
+      groups.push({ ...unknown, text: "not known", code });
+    }
+    return groups;
+  }
+
+  drawLegend() {
+    const legend = this.part("legend");
+    legend.replaceChildren(Object.assign(document.createElement("h4"), { textContent: this.column.name }));
+    if (this.column.scale) {
+      const [low, high] = this.column.scale;
+      const bar = document.createElement("div");
+      bar.className = "bar";
+      bar.style.background = `linear-gradient(to right, ${this.data.ramp.join(", ")})`;
+      const ends = document.createElement("div");
+      ends.className = "ends";
+      const texts = [low, (low + high) / 2, high].map((value) =>
+        Object.assign(document.createElement("span"), { textContent: tickText(value) }));
+      ends.append(...texts);
+      legend.append(bar, ends);
+    }
+    const groups = this.column.scale
+      ? this.groups().filter((group) => group.text === "not known") : this.groups();
+    const rows = document.createElement("ul");
+    for (const group of groups) {
+      const button = Object.assign(document.createElement("button"), { type: "button", title: group.text });
+      const marker = this.byLabel ? this.column.markers[group.code] : "s";
+      button.append(swatch(this.colours[group.code], marker),
+        Object.assign(document.createElement("span"), { className: "label", textContent: group.text }),
+        ` (${group.count})`);
+      button.setAttribute("aria-pressed", "false");
+      button.addEventListener("click", () => this.toggle(group, button));
+      const row = document.createElement("li");
+      row.append(button);
+      rows.append(row);
+    }
+    legend.append(rows);
+    if (this.data.shapes.legend.length && !this.byLabel) {
+      legend.append(Object.assign(document.createElement("h4"), { textContent: "Shape: cohort" }));
+      const shapes = document.createElement("ul");
+      for (const [text, shape] of this.data.shapes.legend) {
+        const row = document.createElement("li");
+        row.className = "shape";
+        row.append(swatch("#404040", shape),
+          Object.assign(document.createElement("span"), { className: "label", textContent: text }));
+        shapes.append(row);
+      }
+      legend.append(shapes);
+    }
+  }
+
+  // Add the samples of a legend's row to the selection, or take them out of it.
+  toggle(group, button) {
+    const add = button.getAttribute("aria-pressed") === "false";
+    for (let i = 0; i < this.data.n; i++) {
+      if (!group.codes.has(this.codes[i])) continue;
+      if (add) this.selected.add(i);
+      else this.selected.delete(i);
+    }
+    button.setAttribute("aria-pressed", String(add));
+    this.paint();
+    this.list();
+  }
+
+  // --- one sample ----------------------------------------------------------------------------
+
+  // Rows of the sample's columns as a definition list.
+  describe(sample) {
+    const rows = [];
+    for (const column of this.data.columns) {
+      const value = this.data.value(column, sample);
+      if (isUnknown(value)) continue;
+      rows.push(Object.assign(document.createElement("dt"), { textContent: column.name }),
+        Object.assign(document.createElement("dd"), { textContent: value }));
+    }
+    const list = document.createElement("dl");
+    list.append(...rows);
+    return [Object.assign(document.createElement("strong"), { textContent: this.data.samples[sample] }), list];
+  }
+
+  hover(sample, event) {
+    const tip = this.part("tip");
+    if (sample !== this.hovered) {
+      this.hovered = sample;
+      tip.hidden = sample < 0;
+      if (sample >= 0) tip.replaceChildren(...this.describe(sample));
+      this.paint();
+    }
+    if (sample < 0) return;
+    const box = tip.getBoundingClientRect();
+    const left = event.clientX + 16 + box.width > innerWidth
+      ? event.clientX - 16 - box.width : event.clientX + 16;
+    tip.style.left = `${Math.max(4, left)}px`;
+    tip.style.top = `${Math.max(4, Math.min(event.clientY + 12, innerHeight - box.height - 4))}px`;
+  }
+
+  pin(sample) {
+    this.pinned = sample;
+    this.part("card").hidden = sample < 0;
+    if (sample >= 0) {
+      this.part("pinned").replaceChildren(...this.describe(sample));
+      for (const panel of this.panels) panel.reveal(sample);
+    }
+    this.paint();
+  }
+
+  // --- search --------------------------------------------------------------------------------
+
+  matches(text) {
+    this.lower ||= this.data.samples.map((name) => name.toLowerCase());
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return [];
+    const starts = [], holds = [];
+    for (let i = 0; i < this.lower.length && starts.length < MOST_MATCHES; i++) {
+      const at = this.lower[i].indexOf(wanted);
+      if (at === 0) starts.push(i);
+      else if (at > 0 && holds.length < MOST_MATCHES) holds.push(i);
+    }
+    return [...starts, ...holds].slice(0, MOST_MATCHES);
+  }
+
+  listenToSearch() {
+    const input = this.part("find"), list = this.part("matches"), said = this.part("found");
+    let found = [], at = -1;
+    const close = () => {
+      list.hidden = true;
+      input.setAttribute("aria-expanded", "false");
+      input.removeAttribute("aria-activedescendant");
+    };
+    const choose = (sample) => {
+      input.value = this.data.samples[sample];
+      close();
+      this.pin(sample);
+    };
+    const light = (next) => {
+      at = next;
+      [...list.children].forEach((row, k) => row.setAttribute("aria-selected", String(k === at)));
+      if (at >= 0) input.setAttribute("aria-activedescendant", list.children[at].id);
+    };
+    input.addEventListener("input", () => {
+      found = this.matches(input.value);
+      list.replaceChildren(...found.map((sample, k) => {
+        const row = Object.assign(document.createElement("li"),
+          { textContent: this.data.samples[sample], id: `match-${k}` });
+        row.setAttribute("role", "option");
+        row.addEventListener("pointerdown", (event) => { event.preventDefault(); choose(sample); });
+        return row;
+      }));
+      said.textContent = input.value.trim() && !found.length ? "No sample has this name." : "";
+      list.hidden = !found.length;
+      input.setAttribute("aria-expanded", String(Boolean(found.length)));
+      light(found.length ? 0 : -1);
+    });
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !list.hidden && at >= 0) choose(found[at]);
+      else if (event.key === "Escape") { close(); this.pin(-1); }
+      else if (event.key === "ArrowDown" && found.length) light((at + 1) % found.length);
+      else if (event.key === "ArrowUp" && found.length) light((at + found.length - 1) % found.length);
+      else return;
+      event.preventDefault();
+    });
+    input.addEventListener("blur", close);
+    // Names pasted one a line, or between commas or spaces, are selected together.
+    input.addEventListener("paste", (event) => {
+      const text = event.clipboardData.getData("text");
+      this.places ||= new Map(this.data.samples.map((name, i) => [name, i]));
+      const names = text.split(/[\n\r\t,;]+/).map((name) => name.trim()).filter(Boolean);
+      const known = names.filter((name) => this.places.has(name));
+      if (names.length < 2 || !known.length) return;
+      event.preventDefault();
+      this.select(known.map((name) => this.places.get(name)));
+      said.textContent = `${known.length} of ${names.length} names selected.`;
+    });
+  }
+
+  // --- selection -----------------------------------------------------------------------------
+
+  select(samples, adding = false) {
+    if (!adding) this.selected.clear();
+    for (const sample of samples) this.selected.add(sample);
+    for (const button of this.part("legend").querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", "false");
+    }
+    this.paint();
+    this.list();
+  }
+
+  chosen() {
+    return [...this.selected].sort((a, b) => a - b);
+  }
+
+  rows(samples) {
+    const header = ["sample", ...this.data.columns.map((column) => column.name)];
+    return [header, ...samples.map((sample) =>
+      [this.data.samples[sample], ...this.data.columns.map((column) => this.data.value(column, sample))])];
+  }
+
+  list() {
+    const samples = this.chosen();
+    const count = this.part("count");
+    for (const name of ["copy", "save", "clear"]) this.part(name).disabled = !samples.length;
+    this.part("listed").hidden = !samples.length;
+    if (!samples.length) {
+      count.textContent = "No sample is selected.";
+      return;
+    }
+    let text = `${samples.length} of ${this.data.n} samples selected`;
+    if (!this.column.scale) {
+      const by = new Map();
+      for (const sample of samples) {
+        const value = this.data.value(this.column, sample);
+        by.set(value, (by.get(value) || 0) + 1);
+      }
+      const most = [...by].sort((a, b) => b[1] - a[1]);
+      const named = most.slice(0, 8).map(([value, n]) => `${isUnknown(value) ? "not known" : value} ${n}`);
+      text += `: ${named.join(", ")}${most.length > 8 ? " and others" : ""}`;
+    }
+    count.textContent = `${text}.`;
+    const [header, ...rows] = this.rows(samples.slice(0, MOST_LISTED));
+    const table = document.createElement("table");
+    const head = table.createTHead().insertRow();
+    for (const name of header) {
+      const cell = Object.assign(document.createElement("th"), { textContent: name, scope: "col" });
+      head.append(cell);
+    }
+    const body = table.createTBody();
+    for (const values of rows) {
+      const row = body.insertRow();
+      for (const value of values) row.insertCell().textContent = value;
+    }
+    equipTable(table, false);
+    this.part("rows").replaceChildren(table);
+    this.part("more").textContent = samples.length > MOST_LISTED
+      ? `The first ${MOST_LISTED} are listed; copy and download take all.` : "";
+  }
+
+  async copy() {
+    const text = this.chosen().map((sample) => this.data.samples[sample]).join("\n");
+    const said = this.part("copied");
+    try {
+      await navigator.clipboard.writeText(text);
+      said.textContent = "Copied.";
+    } catch {
+      // Browsers may refuse the clipboard to a page that was opened from a file.
+      const area = Object.assign(document.createElement("textarea"), { value: text });
+      document.body.append(area);
+      area.select();
+      said.textContent = document.execCommand("copy") ? "Copied." : "Please use Download TSV.";
+      area.remove();
+    }
+  }
+
+  save() {
+    download(toTsv(this.rows(this.chosen())), "selected_samples.tsv");
+  }
+
+  // Both maps side by side as they are, with title, as PNG. The legend is on the page's figures.
+  savePicture() {
+    const gap = 40 * this.panels[0].ratio;
+    const canvases = this.panels.map((panel) => panel.canvas);
+    const sheet = document.createElement("canvas");
+    sheet.width = canvases.reduce((sum, canvas) => sum + canvas.width, 0);
+    sheet.height = Math.max(...canvases.map((canvas) => canvas.height)) + gap;
+    const context = sheet.getContext("2d");
+    context.fillStyle = "#fff";
+    context.fillRect(0, 0, sheet.width, sheet.height);
+    context.fillStyle = INK;
+    context.font = `${14 * this.panels[0].ratio}px sans-serif`;
+    let left = 0;
+    this.panels.forEach((panel, k) => {
+      context.fillText(panel.map.title, left + 10, gap * 0.6, canvases[k].width - 20);
+      context.drawImage(canvases[k], left, gap);
+      left += canvases[k].width;
+    });
+    sheet.toBlob((blob) => download(blob, "maps.png"));
+  }
+}
+
+// A small picture of a point.
+function swatch(colour, shape) {
+  const ratio = window.devicePixelRatio || 1;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = Math.round(14 * ratio);
+  canvas.setAttribute("aria-hidden", "true");
+  canvas.className = "swatch";
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  drawShape(context, shape, 7, 7, 4.8, colour);
+  return canvas;
+}
+
+const explorerRoot = document.getElementById("explorer");
+let explorer = null;
+if (explorerRoot) {
+  explorerRoot.hidden = false;
+  explorer = new Explorer(explorerRoot, new PageData(JSON.parse(document.getElementById("page-data").textContent)));
+}
+requestAnimationFrame(() => requestAnimationFrame(() => {
+  // Tests and the benchmark wait for this: the maps are drawn and everything answers.
+  document.documentElement.dataset.ready = "yes";
+  performance.mark("ready");
+}));

@@ -1,0 +1,412 @@
+// One map on a canvas: draws points, pans, zooms, finds the point under the pointer, lassos.
+"use strict";
+
+const MARGIN = { left: 50, right: 10, top: 8, bottom: 40 };
+const NARROW = { ...MARGIN, left: 22, bottom: 24 };  // without numbers on the axes
+const REACH = 12;          // pixels around the pointer in which a point is found
+const FADED = 0.12;        // opacity of what is not selected
+const INK = "#1d2329";
+
+// Paths of the figures' markers, by their names there, in a circle of radius 1.
+const SHAPES = {
+  o: (c) => c.arc(0, 0, 0.95, 0, 2 * Math.PI),
+  s: (c) => c.rect(-0.85, -0.85, 1.7, 1.7),
+  D: (c) => polygon(c, [[0, -1.15], [1.15, 0], [0, 1.15], [-1.15, 0]]),
+  "^": (c) => polygon(c, [[0, -1.15], [1.1, 0.85], [-1.1, 0.85]]),
+  v: (c) => polygon(c, [[0, 1.15], [1.1, -0.85], [-1.1, -0.85]]),
+  P: (c) => polygon(c, cross(0.4, 1.1)),
+  X: (c) => { c.rotate(Math.PI / 4); polygon(c, cross(0.4, 1.15)); },
+  "*": (c) => polygon(c, Array.from({ length: 10 }, (_, k) => {
+    const r = k % 2 ? 0.5 : 1.25;
+    return [r * Math.sin((k * Math.PI) / 5), -r * Math.cos((k * Math.PI) / 5)];
+  })),
+};
+
+function polygon(context, points) {
+  points.forEach(([x, y], k) => (k ? context.lineTo(x, y) : context.moveTo(x, y)));
+  context.closePath();
+}
+
+function cross(a, b) {
+  return [[-a, -b], [a, -b], [a, -a], [b, -a], [b, a], [a, a], [a, b], [-a, b], [-a, a], [-b, a],
+    [-b, -a], [-a, -a]];
+}
+
+function drawShape(context, shape, x, y, radius, fill) {
+  context.save();
+  context.translate(x, y);
+  context.scale(radius, radius);
+  context.beginPath();
+  SHAPES[shape](context);
+  context.fillStyle = fill;
+  context.fill();
+  context.lineWidth = 0.5 / radius;
+  context.strokeStyle = "#fff";
+  context.stroke();
+  context.restore();
+}
+
+// Round numbers between two values, about five of them.
+function niceTicks(low, high) {
+  const rough = (high - low) / 5;
+  if (!(rough > 0)) return [];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((k) => k * power >= rough) * power;
+  const ticks = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push(k * step);
+  return ticks;
+}
+
+function tickText(value) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e4 || size < 1e-3) return value.toExponential(1).replace(".0e", "e").replace("e+", "e");
+  return String(Number(value.toPrecision(3)));
+}
+
+class MapPanel {
+  // `on` has hover(sample, panel, event), pick(sample), lasso(samples, adding).
+  constructor(root, data, on) {
+    this.root = root;
+    this.data = data;
+    this.on = on;
+    this.canvas = root.querySelector("canvas");
+    this.tool = "move";
+    this.style = null;
+    this.path = null;
+    this.pointers = new Map();
+    const [mapList, x, y] = ["map", "x", "y"].map((n) => root.querySelector(`[data-part=${n}]`));
+    this.controls = { map: mapList, x, y };
+    data.maps.forEach((map, k) => mapList.add(new Option(map.title, k)));
+    mapList.addEventListener("change", () => this.show(Number(mapList.value)));
+    for (const axis of [x, y]) axis.addEventListener("change", () => this.setAxes());
+    for (const button of root.querySelectorAll("button[data-zoom]")) {
+      button.addEventListener("click", () => this.zoomButton(button.dataset.zoom));
+    }
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(this.canvas);
+  }
+
+  show(index, x = 0, y = 1) {
+    this.map = this.data.maps[index];
+    this.controls.map.value = index;
+    const last = Math.max(0, this.map.axes.length - 1);
+    for (const [part, chosen] of [["x", x], ["y", y]]) {
+      const list = this.controls[part];
+      list.replaceChildren(...this.map.axes.map((axis, k) => new Option(axis.name, k)));
+      list.value = Math.min(chosen, last);
+      list.closest("label").hidden = this.map.axes.length < 3;
+    }
+    this.setAxes();
+  }
+
+  setAxes() {
+    const [x, y] = [Number(this.controls.x.value), Number(this.controls.y.value)];
+    const one = this.map.axes.length < 2;
+    this.axes = [this.map.axes[x], one ? null : this.map.axes[y]];
+    this.u = this.data.coordinates(this.map, x);
+    this.v = one ? this.data.coordinates({ axes: [] }, 0) : this.data.coordinates(this.map, y);
+    const names = this.axes.filter(Boolean).map((axis) => axis.name).join(" and ");
+    this.canvas.setAttribute("aria-label",
+      `${this.map.title}, ${names}: one point a sample. Arrow keys move, plus and minus zoom, 0 shows all.`);
+    this.fit();
+  }
+
+  resize() {
+    const box = this.canvas.getBoundingClientRect();
+    if (!box.width) return;
+    const ratio = window.devicePixelRatio || 1;
+    this.width = box.width;
+    this.height = box.height;
+    this.canvas.width = Math.round(box.width * ratio);
+    this.canvas.height = Math.round(box.height * ratio);
+    this.ratio = ratio;
+    this.sprites = new Map();
+    if (this.map) this.fit();
+  }
+
+  get margin() { return this.map.equal ? NARROW : MARGIN; }
+
+  // Size of the area of the points.
+  get inner() {
+    const { left, right, top, bottom } = this.margin;
+    return { w: this.width - left - right, h: this.height - top - bottom };
+  }
+
+  // The whole map; the same scale on both axes where they have no unit.
+  fit() {
+    if (!this.width) return;
+    const { w, h } = this.inner;
+    let [x, y] = [0.54, 0.54];
+    if (this.map.equal && this.axes[1]) {
+      const [rx, ry] = this.axes.map((axis) => axis.high - axis.low || 1);
+      const unit = 1.08 * Math.max(rx / w, ry / h);
+      [x, y] = [(unit * w) / rx / 2, (unit * h) / ry / 2];
+    }
+    this.view = { x0: 0.5 - x, x1: 0.5 + x, y0: 0.5 - y, y1: 0.5 + y };
+    this.draw();
+  }
+
+  // x = a u + b, y = c v + d: from shares of the axes to pixels of the canvas.
+  affine() {
+    const { w, h } = this.inner;
+    const { x0, x1, y0, y1 } = this.view;
+    const [a, c] = [w / (x1 - x0), -h / (y1 - y0)];
+    return { a, b: this.margin.left - a * x0, c, d: this.margin.top - c * y1 };
+  }
+
+  screen(sample) {
+    const { a, b, c, d } = this.affine();
+    return [a * this.u[sample] + b, c * this.v[sample] + d];
+  }
+
+  // Zoom by a factor around a point of the canvas, its middle by default.
+  zoom(factor, px = this.width / 2, py = this.height / 2) {
+    const { w, h } = this.inner;
+    const { x0, x1, y0, y1 } = this.view;
+    const x = x0 + ((px - this.margin.left) / w) * (x1 - x0);
+    const y = y0 + (1 - (py - this.margin.top) / h) * (y1 - y0);
+    const scale = Math.min(4, Math.max(1e-3, (x1 - x0) / factor)) / (x1 - x0);
+    this.view = {
+      x0: x - (x - x0) * scale, x1: x + (x1 - x) * scale,
+      y0: y - (y - y0) * scale, y1: y + (y1 - y) * scale,
+    };
+    this.draw();
+  }
+
+  pan(dx, dy) {
+    const { w, h } = this.inner;
+    const [x, y] = [
+      (dx / w) * (this.view.x1 - this.view.x0), (dy / h) * (this.view.y1 - this.view.y0),
+    ];
+    this.view = {
+      x0: this.view.x0 - x, x1: this.view.x1 - x, y0: this.view.y0 + y, y1: this.view.y1 + y,
+    };
+    this.draw();
+  }
+
+  zoomButton(what) {
+    if (what === "all") this.fit();
+    else this.zoom(what === "in" ? 1.5 : 1 / 1.5);
+  }
+
+  // Bring a sample into view without changing the scale.
+  reveal(sample) {
+    const [x, y] = this.screen(sample);
+    const { w, h } = this.inner;
+    const { left, top } = this.margin;
+    const inside = x > left && x < left + w && y > top && y < top + h;
+    if (!inside && Number.isFinite(x + y)) this.pan(left + w / 2 - x, top + h / 2 - y);
+  }
+
+  nearest(px, py) {
+    const { a, b, c, d } = this.affine();
+    let best = -1, least = REACH * REACH;
+    for (let i = 0; i < this.data.n; i++) {
+      const far = (a * this.u[i] + b - px) ** 2 + (c * this.v[i] + d - py) ** 2;
+      if (far < least) [best, least] = [i, far];
+    }
+    return best;
+  }
+
+  // Samples within a closed path on the canvas (even-odd rule).
+  within(path) {
+    const { a, b, c, d } = this.affine();
+    const found = [];
+    for (let i = 0; i < this.data.n; i++) {
+      const [x, y] = [a * this.u[i] + b, c * this.v[i] + d];
+      let inside = false;
+      for (let k = 0, l = path.length - 1; k < path.length; l = k++) {
+        const [xk, yk] = path[k], [xl, yl] = path[l];
+        if ((yk > y) !== (yl > y) && x < ((xl - xk) * (y - yk)) / (yl - yk) + xk) inside = !inside;
+      }
+      if (inside) found.push(i);
+    }
+    return found;
+  }
+
+  // style: colours (of values), codes, shapes, selected (Set), marked (samples with a ring)
+  paint(style) {
+    this.style = style;
+    this.draw();
+  }
+
+  draw() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.drawNow(); });
+  }
+
+  sprite(shape, colour, radius) {
+    const key = `${shape} ${colour} ${radius}`;
+    let sprite = this.sprites.get(key);
+    if (!sprite) {
+      sprite = document.createElement("canvas");
+      sprite.width = sprite.height = Math.ceil(2 * (1.3 * radius + 1) * this.ratio);
+      const context = sprite.getContext("2d");
+      context.scale(this.ratio, this.ratio);
+      const middle = sprite.width / this.ratio / 2;
+      drawShape(context, shape, middle, middle, radius, colour);
+      this.sprites.set(key, sprite);
+    }
+    return sprite;
+  }
+
+  get radius() { return Math.min(4.5, Math.max(1.6, 90 / Math.sqrt(this.data.n + 1))); }
+
+  drawNow() {
+    if (!this.style || !this.view || !this.width) return;
+    const context = this.canvas.getContext("2d");
+    const { colours, codes, shapes, selected, marked } = this.style;
+    const { w, h } = this.inner;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.fillStyle = "#fff";
+    context.fillRect(0, 0, this.width, this.height);
+    this.drawAxes(context);
+    context.save();
+    context.beginPath();
+    const { left, top } = this.margin;
+    const { a, b, c, d } = this.affine();
+    context.rect(left, top, w, h);
+    context.clip();
+    const radius = this.radius;
+    // Of very many points, dense places show darker than sparse ones.
+    const opacity = this.data.n > 20000 ? 0.5 : 0.85;
+    const points = (which, alpha) => {
+      context.globalAlpha = alpha;
+      for (const i of this.data.order) {
+        if (selected.size && selected.has(i) !== which) continue;
+        const [x, y] = [a * this.u[i] + b, c * this.v[i] + d];
+        if (!(x > left - 9 && x < this.width && y > -9 && y < top + h + 9)) continue;
+        const sprite = this.sprite(shapes[i], colours[codes[i]], radius);
+        const size = sprite.width / this.ratio;
+        context.drawImage(sprite, x - size / 2, y - size / 2, size, size);
+      }
+    };
+    if (selected.size) points(false, FADED);
+    points(true, selected.size ? 0.95 : opacity);
+    context.globalAlpha = 1;
+    for (const i of marked) {
+      const [x, y] = this.screen(i);
+      drawShape(context, shapes[i], x, y, radius + 1.5, colours[codes[i]]);
+      context.beginPath();
+      context.arc(x, y, radius + 6, 0, 2 * Math.PI);
+      context.lineWidth = 2;
+      context.strokeStyle = INK;
+      context.stroke();
+    }
+    if (this.path && this.path.length > 1) {
+      context.beginPath();
+      polygon(context, this.path);
+      context.fillStyle = "rgba(0, 85, 138, 0.12)";
+      context.fill();
+      context.lineWidth = 1.5;
+      context.setLineDash([5, 3]);
+      context.strokeStyle = INK;
+      context.stroke();
+    }
+    context.restore();
+    this.drawn = true;
+  }
+
+  drawAxes(context) {
+    const { w, h } = this.inner;
+    const { x0, x1, y0, y1 } = this.view;
+    const bottom = this.margin.top + h;
+    context.strokeStyle = "#9aa4ae";
+    context.lineWidth = 1;
+    context.strokeRect(this.margin.left - 0.5, this.margin.top - 0.5, w + 1, h + 1);
+    context.fillStyle = INK;
+    context.font = '12px system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif';
+    context.textAlign = "center";
+    context.textBaseline = "alphabetic";
+    const [ax, ay] = this.axes;
+    const unit = this.map.equal ? " (no unit)" : "";
+    context.fillText(`${ax.name}${unit}`, this.margin.left + w / 2, bottom + this.margin.bottom - 7, w);
+    if (ay) {
+      context.save();
+      context.translate(12, this.margin.top + h / 2);
+      context.rotate(-Math.PI / 2);
+      context.fillText(`${ay.name}${unit}`, 0, 0, h);
+      context.restore();
+    }
+    if (this.map.equal) return; // distances are no lengths there: no numbers
+    context.font = '11px system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif';
+    const real = (axis, share) => axis.low + share * (axis.high - axis.low);
+    for (const tick of niceTicks(real(ax, x0), real(ax, x1))) {
+      const x = this.margin.left + (((tick - ax.low) / (ax.high - ax.low) - x0) / (x1 - x0)) * w;
+      context.fillRect(x - 0.5, bottom, 1, 4);
+      context.fillText(tickText(tick), x, bottom + 16);
+    }
+    if (!ay) return;
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (const tick of niceTicks(real(ay, y0), real(ay, y1))) {
+      const y = bottom - (((tick - ay.low) / (ay.high - ay.low) - y0) / (y1 - y0)) * h;
+      context.fillRect(this.margin.left - 4, y - 0.5, 4, 1);
+      context.fillText(tickText(tick), this.margin.left - 6, y, this.margin.left - 22);
+    }
+  }
+
+  listen() {
+    const canvas = this.canvas;
+    const place = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    let start = null, last = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      if (event.button) return;
+      canvas.setPointerCapture(event.pointerId);
+      canvas.focus({ preventScroll: true });
+      start = last = place(event);
+      this.moved = false;
+      if (this.tool === "lasso") this.path = [start];
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const here = place(event);
+      if (!start) {
+        this.on.hover(this.nearest(...here), this, event);
+        return;
+      }
+      if (Math.hypot(here[0] - start[0], here[1] - start[1]) > 4) this.moved = true;
+      if (this.path) {
+        this.path.push(here);
+        this.draw();
+      } else if (this.moved) {
+        this.pan(here[0] - last[0], here[1] - last[1]);
+      }
+      last = here;
+    });
+    const end = (event) => {
+      if (!start) return;
+      const [path, moved] = [this.path, this.moved];
+      start = this.path = null;
+      if (path && moved) this.on.lasso(this.within(path), event.shiftKey);
+      else if (!moved && event.type === "pointerup") this.on.pick(this.nearest(...place(event)));
+      this.draw();
+    };
+    canvas.addEventListener("pointerup", end);
+    canvas.addEventListener("pointercancel", end);
+    canvas.addEventListener("pointerleave", (event) => this.on.hover(-1, this, event));
+    canvas.addEventListener("dblclick", (event) => this.zoom(2, ...place(event)));
+    canvas.addEventListener("wheel", (event) => {
+      // The page scrolls past a map that nobody has clicked.
+      if (!event.ctrlKey && document.activeElement !== canvas) return;
+      event.preventDefault();
+      this.zoom(Math.exp(-Math.sign(event.deltaY) * 0.2), ...place(event));
+    }, { passive: false });
+    canvas.addEventListener("keydown", (event) => {
+      const step = 40;
+      const actions = {
+        ArrowLeft: () => this.pan(step, 0), ArrowRight: () => this.pan(-step, 0),
+        ArrowUp: () => this.pan(0, step), ArrowDown: () => this.pan(0, -step),
+        "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
+        0: () => this.fit(), Escape: () => this.on.escape(),
+      };
+      const act = actions[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      act();
+    });
+  }
+}

@@ -1,0 +1,12 @@
+"""The graph of nearest neighbours by geodesic."""
+
+from pathlib import Path
+
+from popdesic.communities import build_graph
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    edges = build_graph(
+        Path(snakemake.input.lengths), snakemake.params.neighbors, Path(snakemake.output[0])
+    )
+    log.info("%d edges", edges)

@@ -1,0 +1,19 @@
+"""Figures of the communities."""
+
+from pathlib import Path
+
+from popdesic.figures.communities import draw_communities
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    names = draw_communities(
+        Path(snakemake.input.lengths),
+        Path(snakemake.input.partition),
+        Path(snakemake.input.samples),
+        Path(snakemake.params.sheet),
+        Path(snakemake.output[0]).parent,
+        color_by=snakemake.params.color_by,
+        tree=next(map(Path, snakemake.input.get("tree", [])), None),
+        title=snakemake.params.title,
+    )
+    log.info("drawn: %s", ", ".join(names))

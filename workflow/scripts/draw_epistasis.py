@@ -1,0 +1,14 @@
+"""Figures of the epistasis scans."""
+
+from pathlib import Path
+
+from popdesic.figures.epistasis import draw_epistasis
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    names = draw_epistasis(
+        Path(snakemake.input.hits[0]).parents[1],
+        snakemake.params.orders,
+        Path(snakemake.output[0]).parent,
+    )
+    log.info("drawn: %s", ", ".join(names))

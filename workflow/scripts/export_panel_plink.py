@@ -1,0 +1,14 @@
+"""The panel of all cohorts as PLINK files."""
+
+from pathlib import Path
+
+from popdesic.export import export_plink
+from popdesic.log import logged
+from popdesic.sheets import samples_in_order
+
+with logged(snakemake.log[0]):
+    export_plink(
+        [Path(path).with_suffix("") for path in snakemake.input if path.endswith(".bed")],
+        samples_in_order(Path(snakemake.params.sheet), snakemake.params.cohorts),
+        Path(snakemake.output[0]).with_suffix(""),
+    )

@@ -1,0 +1,23 @@
+"""Communities of the study and their agreement with its labels."""
+
+from pathlib import Path
+
+from popdesic.communities import find_communities
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    tree = snakemake.output.get("tree")
+    about = find_communities(
+        Path(snakemake.input.lengths),
+        Path(snakemake.input.graph),
+        next(map(Path, snakemake.input.get("blocks", [])), None),
+        Path(snakemake.input.samples),
+        Path(snakemake.params.sheet),
+        methods=snakemake.params.methods,
+        min_cluster_size=snakemake.params.min_cluster_size,
+        partition_out=Path(snakemake.output.partition),
+        agreement_out=Path(snakemake.output.agreement),
+        about_out=Path(snakemake.output.about),
+        tree_out=Path(tree[0]) if tree else None,
+    )
+    log_counts(log, about)

@@ -1,0 +1,506 @@
+"""Rare sites on a GPU: what few carriers share is added carrier by carrier, exactly.
+
+The sites of a range are turned to site-major planes and counted. Each site then goes the way that
+costs least by a model whose costs are measured on the device (`tune.site_costs`):
+
+- pairs: every two carriers of the site are added to the accumulators (missing genotypes count as
+  a third kind of carrier, so this holds for any terms);
+- half: without missing genotypes ``a.b = e.e' + 2 (v.u' + u.v')``: one product on the tensor cores,
+  and for each homozygote the carriers of its site, as vectors of bits (symmetric terms alone);
+- dense: the products of the plan, over these sites alone, brought together.
+
+The integers are those of the dense products (kernels/sparse.cu has the formulas).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+import cupy
+import numpy as np
+
+from . import tune
+from .base import Terms
+from .kernels import (
+    INT32_MAX,
+    STAGE_BITS,
+    Device,
+    Launch,
+    Pass,
+    Plan,
+    Step,
+    Variant,
+    divide_up,
+    launch,
+    load_function,
+    pack_planes,
+)
+
+if TYPE_CHECKING:
+    from .gpu import BitgemmStream
+
+log = logging.getLogger(__name__)
+
+#: Where the genotype of an entry of a list stands; as in kernels/sparse.cu.
+STATE_SHIFT = 30
+#: Square of bits that a thread block of `transpose_bits` turns; as in kernels/sparse.cu.
+SIDE = 512
+#: Rows of the result that `add_pairs` works on together: their accumulators stay in L2.
+BAND_BYTES = 32 << 20
+#: Words in the middle of a range that tell whether it is worth sorting its sites.
+PROBE_WORDS = 256
+#: Shorter ranges, smaller results and smaller gains than this are left to the dense products.
+LEAST_WORDS, LEAST_PAIRS, LEAST_GAIN = 2048, 1 << 20, 0.9
+#: Sites below which a way of its own costs more than it saves.
+FEWEST_SITES = 4096
+
+
+@dataclass(frozen=True)
+class SiteCosts:
+    """Seconds that one site costs on a device, by the way it goes.
+
+    Attributes
+    ----------
+    dense : one site in the dense products, per pair of (padded) samples of the result
+    pair : two carriers added to the accumulators
+    row : one homozygote's carriers, per 32 samples
+    move : turning one word (64 sites) of one plane of one sample, there and back
+    """
+
+    dense: float
+    pair: float
+    row: float
+    move: float
+
+
+@dataclass(frozen=True)
+class SiteTable:
+    """A plan's slots as sums over carriers and margins (see `kernels/sparse.cu`).
+
+    Attributes
+    ----------
+    pairs : int32 array, (n_slots, 3, 3)
+        g(x, y) for the genotypes 1, 2, 3 of a carrier of each side.
+    rows, columns : int64 arrays, (n_slots, 3)
+        What one such genotype of one side adds to all entries of its row or column.
+    constant : int64 array, (n_slots,)
+        What every site adds to every entry.
+    half : (int, int), optional
+        Weights of e.e' and of v.u' + u.v' where that form holds.
+    """
+
+    pairs: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    constant: np.ndarray
+    half: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, plan: Plan) -> SiteTable:
+        n = 3 if plan.complete else 4
+        f = np.zeros((plan.n_slots, 4, 4), np.int64)
+        for x, y in itertools.product(range(n), range(n)):
+            f[:, x, y] = plan.slot_values(x, y)
+        zero = f[:, :1, :1]
+        rows, columns = f[:, :, :1] - zero, f[:, :1, :] - zero
+        g = f - zero - rows - columns
+        g[:, n:], g[:, :, n:], rows[:, n:], columns[:, :, n:] = 0, 0, 0, 0
+        half = None
+        if plan.complete and plan.n_slots == 1 and not f[:, 0].any() and not f[:, :, 0].any():
+            one, het_hom, hom_het, hom = map(int, g[0, 1:3, 1:3].ravel())
+            if het_hom == hom_het and hom == 2 * het_hom and one:
+                half = one, het_hom
+        return cls(
+            g[:, 1:, 1:].astype(np.int32),
+            rows[:, 1:, 0],
+            columns[:, 0, 1:],
+            zero[:, 0, 0],
+            half,
+        )
+
+
+@dataclass
+class Turned:
+    """One side's planes of a range by site: uint32 (n_sites, n_planes, row_words)."""
+
+    words: cupy.ndarray
+    counts: cupy.ndarray
+    n_samples: int
+
+    @property
+    def row_words(self) -> int:
+        return self.words.shape[2]
+
+
+def _function(name: str, capability: int) -> cupy.RawKernel:
+    return load_function("sparse", name, (), capability)
+
+
+def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:
+    """Planes (n_samples, n_planes, .) from word `first` on by site, and bits of each site."""
+    n_samples, n_planes, row_words = words.shape
+    out_words = divide_up(n_samples, SIDE) * SIDE // 32
+    out = cupy.empty((n_sites, n_planes, out_words), np.uint32)
+    counts = cupy.zeros((n_planes, n_sites), np.uint32)
+    _function("transpose_bits", capability)(
+        (divide_up(n_sites, SIDE), divide_up(n_samples, SIDE), n_planes),
+        (256,),
+        (
+            words[:, :, first:],
+            np.uint64(0),
+            np.int32(n_samples),
+            np.int64(2 * row_words * n_planes),
+            np.int64(2 * row_words),
+            np.int64(n_sites),
+            out,
+            np.int64(n_planes * out_words),
+            np.int64(out_words),
+            counts,
+        ),
+    )
+    return Turned(out, counts, n_samples)
+
+
+def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray:
+    """Planes of the listed sites by sample: uint64 (n_samples, n_planes, n_words)."""
+    _, n_planes, row_words = turned.words.shape
+    out_words = divide_up(len(sites), SIDE) * SIDE // 32
+    out = cupy.empty((turned.n_samples, n_planes, out_words // 2), np.uint64)
+    _function("transpose_bits", capability)(
+        (divide_up(turned.n_samples, SIDE), divide_up(len(sites), SIDE), n_planes),
+        (256,),
+        (
+            turned.words,
+            sites,
+            np.int32(len(sites)),
+            np.int64(n_planes * row_words),
+            np.int64(row_words),
+            np.int64(turned.n_samples),
+            out,
+            np.int64(n_planes * out_words),
+            np.int64(out_words),
+            np.uint64(0),
+        ),
+    )
+    return out
+
+
+def list_carriers(
+    turned: Turned, sites: cupy.ndarray, counts: cupy.ndarray, capability: int
+) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
+    """Carriers of the listed sites: entries, where each site's begin, how many it has.
+
+    `counts` (n_samples, 3) uint32: += sites at which a sample has genotype 1, 2, missing.
+    """
+    most = turned.counts[0, sites].astype(np.int64)
+    if len(turned.counts) > 2:
+        most += turned.n_samples - turned.counts[2, sites]
+    ends = cupy.cumsum(most)
+    offsets = ends - most
+    entries = cupy.empty(max(1, int(ends[-1])), np.uint32)
+    lengths = cupy.empty(len(sites), np.int32)
+    _function("list_carriers", capability)(
+        (divide_up(len(sites) * 32, 256),),
+        (256,),
+        (
+            turned.words,
+            sites,
+            np.int32(len(sites)),
+            np.int32(turned.words.shape[1]),
+            np.int64(turned.row_words),
+            np.int32(turned.n_samples),
+            offsets,
+            entries,
+            lengths,
+            counts,
+        ),
+    )
+    return entries, offsets, lengths
+
+
+def add_pairs(
+    a, b, acc: cupy.ndarray, table: cupy.ndarray, symmetric: bool, n_rows: int, capability: int
+) -> None:
+    """Add the pairs of two sides' lists (entries, offsets, lengths) to the accumulators."""
+    n_slots, rows, columns = acc.shape
+    n_sites = len(a[2])
+    band = max(1, BAND_BYTES // (4 * columns * n_slots))
+    _function("add_pairs", capability)(
+        (divide_up(n_sites * 32, 256), divide_up(n_rows, band)),
+        (256,),
+        (
+            *a,
+            *b,
+            np.int32(n_sites),
+            acc,
+            np.int64(columns),
+            np.int64(rows * columns),
+            table,
+            np.int32(n_slots),
+            np.int32(symmetric),
+            np.int32(band),
+        ),
+    )
+
+
+def add_carriers(
+    planes: cupy.ndarray, sites: cupy.ndarray, turned: Turned, sums: cupy.ndarray, capability: int
+) -> None:
+    """sums[i][j] += listed sites at which i is homozygous (`planes`, gathered) and j a carrier."""
+    n_samples, n_planes, n_words = planes.shape
+    _function("add_carriers", capability)(
+        (n_samples, divide_up(turned.row_words, SIDE)),
+        (128,),
+        (
+            planes[:, 1:],
+            np.int64(2 * n_planes * n_words),
+            np.int64(divide_up(len(sites), 32)),
+            turned.words,
+            np.int64(turned.words.shape[1] * turned.row_words),
+            np.int64(turned.row_words),
+            sites,
+            sums,
+            np.int64(sums.shape[1]),
+        ),
+    )
+
+
+def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.ShapeClass) -> SiteCosts:
+    """The costs of a shape class on a device: from the user's cache, else measured now and kept."""
+    key, name = tune.device_key(device), f"sites {variant.label} {shape}"
+    known = tune.read_cache().get(key, {}).get(name)
+    if known:
+        return SiteCosts(**known)
+    m, n, capability = shape.samples_a, shape.samples_b, device.capability
+    half = 0.5 if shape.symmetric else 1
+    (seconds, _), *_ = tune.measure(device, [variant], terms, shape)
+    n_sites, carriers = 8192, min(64, m, n)
+    acc = cupy.zeros((1, m, n), np.int32)
+    lists = []
+    for samples in (m, n):
+        spread = samples // carriers
+        entries = cupy.random.randint(0, spread, (n_sites, carriers), np.uint32)
+        entries += cupy.arange(carriers, dtype=np.uint32) * np.uint32(spread)
+        entries |= np.uint32(1 << STATE_SHIFT)
+        offsets = cupy.arange(n_sites, dtype=np.int64) * carriers
+        lists.append((entries, offsets, cupy.full(n_sites, carriers, np.int32)))
+    a, b = lists[0], lists[0] if shape.symmetric else lists[1]
+    table = cupy.ones((1, 3, 3), np.int32)
+    pair = tune.time_action(lambda: add_pairs(a, b, acc, table, shape.symmetric, m, capability))
+    pair /= n_sites * carriers**2 * half
+    words = cupy.random.randint(0, 2**32, (m, 2, 2 * 64), np.uint32).view(np.uint64)
+    n_sites = 64 * words.shape[2]
+    sites = cupy.arange(n_sites, dtype=np.int32)
+    turned = turn(words, 0, n_sites, capability)
+    move = (
+        tune.time_action(lambda: gather(turn(words, 0, n_sites, capability), sites, capability))
+        / words.size
+    )
+    few = words & cupy.roll(words, 1, 2) & cupy.roll(words, 2, 2)
+    rows = int(cupy.unpackbits(few[:, 1].ravel().view(np.uint8)).sum())
+    row = tune.time_action(lambda: add_carriers(few, sites, turned, acc[0, :, :m], capability))
+    row /= max(1, rows * turned.row_words)
+    costs = SiteCosts(seconds / STAGE_BITS / (m * n * half), pair, row, move)
+    log.info("%s, %s: measured %s", device.name, name, costs)
+    tune.write_cache(key, name, asdict(costs))
+    return costs
+
+
+@dataclass
+class SparsePath:
+    """Sorts the sites of the ranges of one stream, and adds those that are rare.
+
+    Everything runs on the current stream, but for the number of sites of each way, which the host
+    waits for.
+    """
+
+    stream: BitgemmStream
+    costs: SiteCosts
+    forced: bool = False
+    table: SiteTable = field(init=False)
+    n_listed: int = 0
+    gains: bool | None = None
+    used: dict[str, int] = field(default_factory=lambda: {"pairs": 0, "half": 0, "dense": 0})
+
+    def __post_init__(self) -> None:
+        s = self.stream
+        self.table = SiteTable.of(s.plan)
+        self._pairs = cupy.asarray(self.table.pairs)
+        self.listed = [cupy.zeros((side.n_samples, 3), np.uint32) for side in s._sides]
+        self._carried: list[cupy.ndarray] = []
+        self._capability = s.backend.device.capability
+        if self.table.half:
+            weight = self.table.half[0]
+            self._half_plan = Plan(
+                s.terms,
+                True,
+                ("e",),
+                (Pass((Step(0, 0, 0, 0, weight),)),),
+                (0,),
+                (1,),
+                ((0, 0, 0),),
+                ((0, 0, 0),),
+            )
+
+    def _weigh(self, turned: list[Turned]) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
+        """Seconds of each site by pairs, half and dense."""
+        s = self.stream
+        carriers, homs = [], []
+        for side in turned:
+            counts = side.counts.astype(np.float32)
+            carriers.append(counts[0] + (side.n_samples - counts[2] if len(counts) > 2 else 0))
+            homs.append(counts[1])
+        a, b = turned[0], turned[-1]
+        size = s._a.padded * s._b.padded * (0.5 if s.symmetric else 1)
+        dense = cupy.full(len(carriers[0]), self.costs.dense * size, np.float32)
+        pairs = carriers[0] * carriers[-1] * (0.5 if s.symmetric else 1)
+        pairs = self.costs.pair * (pairs + carriers[0] + carriers[-1])
+        if not self.table.half:
+            return pairs, cupy.full_like(dense, np.inf), dense
+        rows = homs[0] * b.row_words + (0 if s.symmetric else homs[-1] * a.row_words)
+        return pairs, dense / s.plan.n_products + self.costs.row * rows, dense
+
+    @staticmethod
+    def pays(shape: tune.ShapeClass) -> bool:
+        """Whether problems of a class are large enough to look at the frequency of sites."""
+        return (
+            shape.stages * STAGE_BITS >= LEAST_WORDS * 64
+            and shape.samples_a * shape.samples_b >= LEAST_PAIRS
+        )
+
+    def worth(self, sources: list, n_words: int) -> bool:
+        """Whether the ranges gain, judged by the words in the middle of the first long one."""
+        if self.forced or n_words < LEAST_WORDS:
+            return self.forced
+        if self.gains is None:
+            self.gains = self._judge(sources, n_words)
+        return self.gains
+
+    def _judge(self, sources: list, n_words: int) -> bool:
+        start = (n_words - PROBE_WORDS) // 2
+        turned = [
+            turn(words, first + start, PROBE_WORDS * 64, self._capability)
+            for words, first in sources
+        ]
+        costs = self._weigh(turned)
+        best = float(cupy.minimum(cupy.minimum(costs[0], costs[1]), costs[2]).sum())
+        n_words = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
+        return best + n_words * self.costs.move < LEAST_GAIN * float(costs[2].sum())
+
+    def turn(self, sources: list, n_sites: int) -> list[Turned]:
+        """The planes of a range of every side, by site."""
+        return [turn(words, first, n_sites, self._capability) for words, first in sources]
+
+    def add(self, turned: list[Turned]) -> None:
+        """Add the products of one range, already turned, each site by the way of least cost."""
+        pairs, half, dense = self._weigh(turned)
+        way = cupy.where(pairs <= cupy.minimum(half, dense), 0, cupy.where(half < dense, 1, 2))
+        few = 0 if self.forced else FEWEST_SITES
+        lists = {}
+        for number, name in enumerate(("pairs", "half", "dense")):
+            sites = cupy.flatnonzero(way == number).astype(np.int32)
+            if name == "half" and 0 < len(sites) < few:
+                way[sites] = 2
+                sites = sites[:0]
+            lists[name] = sites
+            self.used[name] += len(sites)
+        if len(lists["pairs"]):
+            self._add_pairs(turned, lists["pairs"])
+        if len(lists["half"]):
+            self._add_half(turned, lists["half"])
+        if len(lists["dense"]):
+            self._multiply(
+                [gather(t, lists["dense"], self._capability) for t in turned], lists["dense"]
+            )
+
+    def _multiply(self, words: list[cupy.ndarray], sites: cupy.ndarray, plan=None) -> None:
+        """Dense products over gathered planes."""
+        s = self.stream
+        plan = plan or s.plan
+        n_stages = 0
+        for side, gathered in zip(s._sides, words, strict=True):
+            n_stages = pack_planes(
+                gathered,
+                0,
+                gathered.shape[2],
+                len(sites),
+                plan.letters,
+                side.packed,
+                side.counts,
+                self._capability,
+            )
+        work = Launch(s._a.packed, s._b.packed, s._acc, s._blocks, n_stages, s.symmetric)
+        launch(s.variant, s.backend.device, plan, work)
+
+    def _add_half(self, turned: list[Turned], sites: cupy.ndarray) -> None:
+        s = self.stream
+        gathered = [gather(t, sites, self._capability) for t in turned]
+        self._multiply(gathered, sites, self._half_plan)
+        if not self._carried:
+            a, b = s._a.padded, s._b.padded
+            shapes = [(a, b)] if s.symmetric else [(a, b), (b, a)]
+            self._carried = [cupy.zeros(shape, np.int32) for shape in shapes]
+        others = turned if s.symmetric else turned[::-1]
+        for mine, other, target in zip(gathered, others, self._carried, strict=True):
+            add_carriers(mine, sites, other, target, self._capability)
+
+    def _add_pairs(self, turned: list[Turned], sites: cupy.ndarray) -> None:
+        s = self.stream
+        lists = [
+            list_carriers(side, sites, counts, self._capability)
+            for side, counts in zip(turned, self.listed, strict=True)
+        ]
+        self.n_listed += len(sites)
+        n_rows = s._a.n_samples
+        add_pairs(lists[0], lists[-1], s._acc, self._pairs, s.symmetric, n_rows, self._capability)
+
+    @property
+    def site_limit(self) -> int:
+        """Most sites whose sums fit the int32 accumulators."""
+        largest = int(np.abs(self.table.pairs).max(initial=0))
+        return min(self.stream.plan.site_limit, INT32_MAX // max(largest, 1))
+
+    def settle(self) -> None:
+        """Bring what homozygotes added to the accumulators."""
+        s = self.stream
+        if not self._carried:
+            return
+        rows, columns = s._a.padded, s._b.padded
+        _function("add_mirrored", self._capability)(
+            (columns // 32, rows // 32),
+            (256,),
+            (
+                s._acc,
+                self._carried[0],
+                self._carried[-1],
+                np.int64(rows),
+                np.int64(columns),
+                np.int32(self.table.half[1]),
+                np.int32(s.symmetric),
+            ),
+        )
+        for carried in self._carried:
+            carried.fill(0)
+
+    def margins(self, output: int) -> tuple[cupy.ndarray, cupy.ndarray]:
+        """What the listed sites add to each row and each column of an output (int64)."""
+        plan = self.stream.plan
+        slot, scale = plan.slots[output], plan.scale[output]
+        terms = []
+        for side, slots, stored in (
+            (self.listed[0], self.table.rows, plan.rows[output]),
+            (self.listed[-1], self.table.columns, plan.columns[output]),
+        ):
+            n1, n2, n3 = side.astype(np.int64).T
+            u, v, c = stored
+            term = u * (n1 + n2) + v * n2 + c * (self.n_listed - n3)
+            if slot >= 0:
+                w1, w2, w3 = (scale * int(w) for w in slots[slot])
+                term = term + w1 * n1 + w2 * n2 + w3 * n3
+            terms.append(term)
+        if slot >= 0:
+            terms[0] = terms[0] + scale * int(self.table.constant[slot]) * self.n_listed
+        return terms[0], terms[1]

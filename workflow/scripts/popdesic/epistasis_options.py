@@ -1,0 +1,132 @@
+"""Names and options of the epistasis scans: light, since every plan reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from .errors import UserError
+
+NAMES = {2: "pairs", 3: "triples"}
+#: What stands for "not known" in a sheet.
+UNKNOWN = ("NA", "")
+#: A covariate of words becomes one column a word: more are an identifier, not a covariate.
+MAX_LEVELS = 30
+_WHERE = "config/config.yaml: epistasis"
+
+
+def figure_names(orders: list[int]) -> dict[str, tuple[str, int]]:
+    """Caption and order of each figure, by its name."""
+    kinds = ("hits", "network", "penetrance")
+    return {f"{kind}.{NAMES[order]}": (kind, order) for order in orders for kind in kinds}
+
+
+def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
+    """Refuse what a study's sheets and configuration show to be impossible, before any job.
+
+    Parameters
+    ----------
+    block : dict
+        `epistasis` of the configuration, defaults filled in; nothing is checked where its `order`
+        is empty.
+    samples : DataFrame
+        The sample sheet, `sheet` its name.
+    folder : Path
+        Of the study.
+
+    Raises
+    ------
+    UserError
+        The first problem found.
+    """
+    if not block["order"]:
+        return
+    from .reorder import MAX_SAMPLES, phenotype_classes  # studies without scans do not need them
+
+    known = int((phenotype_classes(samples, block["binarize"], sheet) >= 0).sum())
+    if known > MAX_SAMPLES:
+        raise UserError(
+            f"{sheet}: {known} samples have a phenotype, more than the {MAX_SAMPLES} that a scan "
+            "can count; set some to NA."
+        )
+    if block["strata"] != "none" and block["strata"] not in samples:
+        raise UserError(
+            f"{_WHERE}.strata is '{block['strata']}', which is no column of {sheet}; name one, or "
+            "'none'."
+        )
+    if block["restrict"] and not (folder / block["restrict"]).is_file():
+        raise UserError(
+            f"{_WHERE}.restrict is '{block['restrict']}', which does not exist; correct the path, "
+            "relative to the study folder."
+        )
+    if block["screen"] and 2 not in block["order"]:
+        raise UserError(
+            f"{_WHERE}.screen extends the best pairs, but epistasis.order is {block['order']}; add "
+            "2 to it or set epistasis.screen to 0."
+        )
+    if block["screen"] > block["top"]:
+        raise UserError(
+            f"{_WHERE}.screen is {block['screen']}, more than the {block['top']} pairs that "
+            "epistasis.top keeps; raise top or lower screen."
+        )
+    for column in block["covariates"]:
+        covariate_columns(samples, column, sheet)
+    for number, model in enumerate(block["power"]):
+        _check_model(model, number, block["order"])
+
+
+def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.DataFrame:
+    """A column of the sheet as columns of a regression, NaN where not known.
+
+    Numbers stay as they are; of words each but the first (in alphabetical order) is a column of 0
+    and 1.
+
+    Raises
+    ------
+    UserError
+        No such column, or too many different words.
+    """
+    if column not in samples or column in ("sample", "phenotype", "row"):
+        raise UserError(
+            f"{_WHERE}.covariates names '{column}', which is no further column of {sheet}; correct "
+            "the name or leave it out."
+        )
+    known = ~samples[column].isin(UNKNOWN)
+    numbers = pd.to_numeric(samples[column].where(known), errors="coerce")
+    if numbers[known].notna().all():
+        return pd.DataFrame({column: numbers.astype(float)})
+    levels = sorted(samples[column][known].unique())
+    if len(levels) > MAX_LEVELS:
+        raise UserError(
+            f"{_WHERE}.covariates names '{column}', which has {len(levels)} different words in "
+            f"{sheet}; a covariate has at most {MAX_LEVELS}, or is a number."
+        )
+    return pd.DataFrame(
+        {
+            f"{column}={level}": (samples[column] == level).astype(float).where(known)
+            for level in levels[1:]
+        },
+        index=samples.index,
+    )
+
+
+def _check_model(model: dict, number: int, orders: list[int]) -> None:
+    name = model["name"]
+    n_cells, n_sites = len(model["penetrance"]), len(model["maf"])
+    start = f"{_WHERE}.power[{number}] ('{name}')"
+    if n_cells != 3**n_sites:
+        raise UserError(
+            f"{start} has {n_cells} penetrances for {n_sites} sites; give {3**n_sites}, the last "
+            "site's genotype changing fastest."
+        )
+    if n_sites not in orders:
+        raise UserError(
+            f"{start} is of {n_sites} sites, but epistasis.order is {orders}; add {n_sites} to it "
+            "or leave the model out."
+        )
+    if not min(model["penetrance"]) < max(model["penetrance"]):
+        raise UserError(
+            f"{start} has the same penetrance everywhere, so there is nothing to find; give "
+            "different ones."
+        )

@@ -1,0 +1,182 @@
+"""The best hits once more, as logistic regressions with covariates.
+
+Scans look at tables of genotypes alone. Here the phenotype is regressed on the ALT counts of a
+hit's sites, their products, the strata and the covariates of the study (statsmodels' binomial
+GLM). The product of all sites is the interaction on the scale of log odds, if effects grow
+linearly with the count; beside it stands the likelihood-ratio test of an interaction of any
+shape, every combination of genotypes against all lower orders, with the same covariates.
+"""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from statsmodels.genmod.families import Binomial
+from statsmodels.genmod.generalized_linear_model import GLM
+
+from .epistasis import genotypes_of, sites_of_hits
+from .epistasis_options import NAMES, covariate_columns
+from .reorder import read_reordered
+from .results import read_table, write_table
+from .sheets import read_sheet
+
+#: Best hits of each scan that are refitted.
+REFIT_HITS = 100
+#: Half the width of a 95 % interval in standard errors.
+_WIDTH = float(stats.norm.isf(0.025))
+
+
+def refit_hits(
+    folder: Path, tables: dict[int, Path], sheet: Path, covariates: list[str], out: Path
+) -> dict[str, int]:
+    """Refit the best `REFIT_HITS` hits of each scan.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/reorder`.
+    tables : dict
+        Table of hits by order.
+    sheet : Path
+        Sample sheet; people with a covariate that is not known are left out.
+    covariates : list of str
+        Its columns. Strata are covariates in any case; columns that follow from others are left
+        out.
+    out : Path
+        A row a term: columns in config/README.md.
+
+    Returns
+    -------
+    dict
+        Hits and those whose regression did not converge.
+    """
+    words, sites, samples = read_reordered(folder)
+    case = (samples["class"] == "case").to_numpy()
+    described = read_sheet(sheet, str(sheet)).set_index("sample").loc[samples["sample"]]
+    parts = [pd.get_dummies(samples["stratum"], prefix="stratum", prefix_sep="=").astype(float)]
+    parts += [covariate_columns(described, column, str(sheet)) for column in covariates]
+    further = np.concatenate([part.to_numpy(float) for part in parts], axis=1)
+    names = [name for part in parts for name in part.columns]
+    n_controls, rows, failed = int((~case).sum()), [], 0
+    for order, path in tables.items():
+        hits = read_table(path).head(REFIT_HITS)
+        for k, members in enumerate(sites_of_hits(hits, sites, order)):
+            genotypes = genotypes_of(
+                words[members], sites.iloc[members], n_controls, len(case) - n_controls
+            )
+            found = refit(genotypes, case, further, names)
+            failed += found[0]["converged"] == "no"
+            rows += [{"scan": NAMES[order], "rank": k + 1} | row for row in found]
+    write_table(out, pd.DataFrame(rows))
+    return {"terms": len(rows), "not_converged": failed}
+
+
+def refit(
+    genotypes: np.ndarray, case: np.ndarray, further: np.ndarray, names: list[str]
+) -> list[dict]:
+    """One hit's regression, a row a term.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (k, n_samples)
+        ALT counts, -1 missing: these people are left out.
+    case : bool array, (n_samples,)
+    further : float64 array, (n_samples, n_columns)
+        Strata and covariates, NaN where not known; `names` of the columns.
+    """
+    used = (genotypes >= 0).all(axis=0) & np.isfinite(further).all(axis=1)
+    dosage, y = genotypes[:, used].astype(float), case[used].astype(float)
+    k, n = dosage.shape
+    constant = np.ones((n, 1))
+    kept = _independent(constant, further[used])
+    base = np.concatenate([constant, further[used][:, kept]], axis=1)
+    groups = [group for size in range(1, k + 1) for group in combinations(range(k), size)]
+    products = np.stack([dosage[list(group)].prod(axis=0) for group in groups], axis=1)
+    possible = _independent(base, products)
+    design = np.concatenate([base, products[:, possible]], axis=1)
+    kinds = ["constant"] + ["covariate"] * len(kept)
+    terms = ["constant"] + [names[column] for column in kept]
+    for group in (groups[column] for column in possible):
+        kinds.append({1: "main", k: "interaction"}.get(len(group), "lower"))
+        terms.append(" x ".join(f"site{site + 1}" for site in group))
+    fitted = _fit(y, design)
+    chi2, freedom, p = _shape_test(genotypes[:, used].astype(np.int64), y, base)
+    rows = []
+    order = sorted(range(len(terms)), key=lambda i: (kinds[i] != "interaction", i))
+    for i in order:
+        if kinds[i] == "constant":
+            continue
+        value, se = float(fitted.params[i]), float(fitted.bse[i])
+        whole = kinds[i] == "interaction"
+        with np.errstate(over="ignore"):
+            ratio, low, high = np.exp([value, value - _WIDTH * se, value + _WIDTH * se])
+        rows.append(
+            {
+                "kind": kinds[i],
+                "term": terms[i],
+                "n": n,
+                "log_odds": value,
+                "se": se,
+                "odds_ratio": ratio,
+                "or_low": low,
+                "or_high": high,
+                "p": float(fitted.pvalues[i]),
+                "shape_chi2": chi2 if whole else np.nan,
+                "shape_df": str(freedom) if whole else "NA",
+                "shape_p": p if whole else np.nan,
+                "converged": "yes" if fitted.converged else "no",
+            }
+        )
+    return rows
+
+
+def _fit(y: np.ndarray, design: np.ndarray):
+    with warnings.catch_warnings():
+        # Cells of cases alone have no finite odds: the standard error says so.
+        warnings.simplefilter("ignore")
+        return GLM(y, design, family=Binomial()).fit(maxiter=50)
+
+
+def _independent(base: np.ndarray, columns: np.ndarray) -> list[int]:
+    """Columns, from the left, that do not follow from `base` and those before them."""
+    basis, _ = np.linalg.qr(base)
+    kept = []
+    for k in range(columns.shape[1]):
+        column = columns[:, k]
+        rest = column - basis @ (basis.T @ column)
+        rest -= basis @ (basis.T @ rest)  # once more: rounding of the first
+        length = float(np.linalg.norm(rest))
+        if length > 1e-8 * max(float(np.linalg.norm(column)), 1.0):
+            kept.append(k)
+            basis = np.concatenate([basis, rest[:, None] / length], axis=1)
+    return kept
+
+
+def _cells(genotypes: np.ndarray) -> np.ndarray:
+    """One column of 0 and 1 for each combination of genotypes that occurs."""
+    cell = np.zeros(genotypes.shape[1], np.int64)
+    for row in genotypes:
+        cell = 3 * cell + row
+    return (cell[:, None] == np.unique(cell)[None]).astype(float)
+
+
+def _shape_test(genotypes, y, base) -> tuple[float, int, float]:
+    """Likelihood ratio of every cell against all lower orders: chi2, df, p."""
+    k = len(genotypes)
+    lower = np.concatenate(
+        [_cells(genotypes[list(group)]) for group in combinations(range(k), k - 1)], axis=1
+    )
+    reduced = np.concatenate([base, lower[:, _independent(base, lower)]], axis=1)
+    cells = _cells(genotypes)
+    added = cells[:, _independent(reduced, cells)]
+    freedom = added.shape[1]
+    if not freedom:
+        return 0.0, 0, 1.0
+    whole = np.concatenate([reduced, added], axis=1)
+    chi2 = max(float(_fit(y, reduced).deviance - _fit(y, whole).deviance), 0.0)
+    return chi2, freedom, float(stats.chi2.sf(chi2, freedom))

@@ -1,0 +1,119 @@
+"""Triples that extend one of the best pairs by any third site: a screen, not an exhaustive scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .backend import Backend, Hits, Planes, Product, Terms
+from .compare.ld import site_planes
+from .epistasis import genotypes_of, load_scan, merge_hits
+from .qc import chunks
+from .reorder import read_reordered
+from .results import write_npz
+from .scores import table_cost
+
+#: Pairs and third sites whose tables are made at once.
+PAIRS, SITES = 32, 2048
+#: Of two sites, one a mask (genotype 1 inside, 0 outside): people inside who carry ALT, who are
+#: homozygous for it, who are called.
+INSIDE = Terms(
+    ("carriers", "homozygotes", "called"),
+    tuple(Product(k, 1, "u", plane) for k, plane in enumerate("uvc")),
+)
+
+
+def screen_pairs(
+    folder: Path,
+    units: list[Path],
+    backend: Backend,
+    out: Path,
+    *,
+    pairs: int,
+    score: str,
+    top: int,
+    min_distance_bp: int,
+    max_r2: float,
+) -> dict[str, int]:
+    """Score the best `pairs` pairs with every third site: the best `top` as npz (cost, sites).
+
+    Parameters
+    ----------
+    folder : Path
+        `results/reorder`.
+    units : list of Path
+        All units of the scan of pairs.
+
+    Returns
+    -------
+    dict
+        Pairs, and triples that were kept.
+    """
+    words, _, _ = read_reordered(folder)
+    data, sites, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
+    n = [one.n_samples for one in data.classes]
+    parts = []
+    for path in units:
+        with np.load(path) as file:
+            parts.append(Hits(file["cost"], file["sites"]))
+    best = merge_hits(parts, data.rank, pairs).sites
+    limits = (slice(0, n[0]), slice(n[0], None))
+
+    def genotypes(rows) -> np.ndarray:
+        return genotypes_of(words[rows], sites.iloc[rows], *n)
+
+    kept = Hits(np.zeros(0, np.int64), np.zeros((0, 3), np.int32))
+    for first, last in chunks(data.n_sites, SITES):
+        third = genotypes(np.arange(first, last))
+        columns = [site_planes(third[:, part]) for part in limits]
+        for start, stop in chunks(len(best), PAIRS):
+            chosen = best[start:stop]
+            states = genotypes(chosen.ravel()).reshape(len(chosen), 2, -1)
+            tables = np.stack(
+                [
+                    tables_of_thirds(states[:, :, part], planes, backend)
+                    for part, planes in zip(limits, columns, strict=True)
+                ]
+            )
+            cost = table_cost(tables, data.total, data.part)
+            rows, where = np.nonzero(_permitted(chosen, first, last, data.allowed))
+            members = np.column_stack([chosen[rows], first + where]).astype(np.int32)
+            kept = _best_of(kept, cost[rows, where], np.sort(members, axis=1), data.rank, top)
+    write_npz(out, cost=kept.cost, sites=kept.sites)
+    return {"pairs": len(best), "triples": len(kept.cost)}
+
+
+def tables_of_thirds(pairs: np.ndarray, third: Planes, backend: Backend) -> np.ndarray:
+    """Tables of each pair with each third site in one class: int64 (n_pairs, n_sites, 27).
+
+    `pairs` are ALT counts, int8 (n_pairs, 2, n_samples), -1 missing; the third site's genotype
+    changes fastest.
+    """
+    inside = np.stack(
+        [(pairs[:, 0] == a) & (pairs[:, 1] == b) for a in range(3) for b in range(3)], axis=1
+    )
+    masks = site_planes(inside.reshape(-1, inside.shape[-1]).astype(np.int8))
+    carriers, homozygotes, called = backend.bitgemm(masks, third, INSIDE)
+    table = np.stack([called - carriers, carriers - homozygotes, homozygotes], axis=-1)
+    table = table.reshape(len(pairs), 9, -1, 3)
+    return np.ascontiguousarray(table.swapaxes(1, 2)).reshape(len(pairs), -1, 27)
+
+
+def _permitted(pairs: np.ndarray, first: int, last: int, allowed) -> np.ndarray:
+    """Third sites first..last that may join each pair, bool (n_pairs, last - first)."""
+    sites = np.arange(first, last)
+    permitted = (pairs[:, :, None] != sites).all(axis=1)
+    if allowed is not None:
+        bits = np.unpackbits(allowed[pairs].view(np.uint8), axis=-1, bitorder="little")
+        permitted &= bits[:, :, first:last].all(axis=1)
+    return permitted
+
+
+def _best_of(kept: Hits, cost, sites, rank, top: int) -> Hits:
+    """The best `top` of both; a triple that several pairs lead to counts once."""
+    if len(kept.cost) == top:  # most are worse than what there is
+        close = cost <= kept.cost[-1]
+        cost, sites = cost[close], sites[close]
+    sites, which = np.unique(np.concatenate([kept.sites, sites]), axis=0, return_index=True)
+    return merge_hits([Hits(np.concatenate([kept.cost, cost])[which], sites)], rank, top)

@@ -1,0 +1,137 @@
+"""What the report says of the epistasis scans: what was tested, the best hits, warnings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .epistasis_options import NAMES, figure_names
+from .figures.epistasis import SIGNIFICANT, read_hits
+from .findings import Finding
+from .inline import FigureText, describe_figure
+from .results import read_table
+from .significance import strata_warnings
+from .store import read_json
+from .words import number
+
+#: Rows of each table of the page; the files have all.
+MOST_ROWS = 15
+_TITLES = {"hits": "Ranked {}", "network": "Sites of the best {}", "penetrance": "Best {}: cases"}
+
+
+def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
+    """Tables and figures of the scans, None where there was none.
+
+    Returns
+    -------
+    dict
+        ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences; ``scans``: for each
+        order its ``name``, ``tests``, ``permutations``, ``significant`` hits (None without
+        permutations), ``rows`` (at most MOST_ROWS, written out) and ``figures`` (FigureText);
+        ``power`` and ``refit``: rows, empty where not asked for; ``screen``: as a scan, or None.
+    """
+    folder = results / "epistasis"
+    if not orders or not (folder / "plan.json").exists():
+        return None
+    plan = read_json(folder / "plan.json")
+    samples = read_table(results / "reorder" / "samples.tsv")
+    cases = int((samples["class"] == "case").sum())
+    section: dict[str, Any] = {
+        "controls": len(samples) - cases,
+        "cases": cases,
+        "sites": plan["sites"],
+        "warnings": strata_warnings(samples),
+        "most": MOST_ROWS,
+        "scans": [],
+        "screen": None,
+    }
+    sizes = f"{number(section['controls'])} controls, {number(cases)} cases, "
+    for order in orders:
+        name = NAMES[order]
+        scan = _scan(folder / f"{name}.tsv", order, name, plan[name])
+        scan["figures"] = _figures(
+            figures, order, name, f"{sizes}{number(scan['tests'])} {name} tested."
+        )
+        section["scans"].append(scan)
+    if (folder / "screen.tsv").exists():
+        section["screen"] = _scan(
+            folder / "screen.tsv", 3, "triples", {"tests": plan["screen"]["tests"], "scans": 1}
+        )
+    for extra in ("power", "refit"):
+        path = folder / f"{extra}.tsv"
+        section[extra] = read_table(path).to_dict("records") if path.exists() else []
+    section["refit"] = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
+    return section
+
+
+def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
+    """What a reader must know before trusting a hit."""
+    if section is None:
+        return []
+    found = [
+        Finding(
+            "warning",
+            "Epistasis: strata",
+            f"{sentence[0].upper()}{sentence[1:]}; what differs between the strata can look like "
+            "an interaction, and permutations within them do not take it away.",
+        )
+        for sentence in section["warnings"]
+    ]
+    found += [
+        Finding(
+            "note",
+            "Epistasis: no p-values",
+            f"The {scan['name']} were scanned without permutations: their ranks say which of "
+            f"{number(scan['tests'])} tests are best, not whether any is more than chance.",
+        )
+        for scan in section["scans"]
+        if scan["significant"] is None and scan["rows"]
+    ]
+    return found
+
+
+def _scan(path: Path, order: int, name: str, plan: dict[str, int]) -> dict[str, Any]:
+    hits = read_hits(path)
+    permutations = plan["scans"] - 1
+    return {
+        "name": name,
+        "order": order,
+        "tests": plan["tests"],
+        "permutations": permutations,
+        "hits": len(hits),
+        "significant": int((hits.p_permutation <= SIGNIFICANT).sum()) if permutations else None,
+        "rows": [_row(row, order) for _, row in hits.head(MOST_ROWS).iterrows()],
+    }
+
+
+def _row(row: pd.Series, order: int) -> dict[str, Any]:
+    sites = [(row[f"id{k}"], f"{row[f'chrom{k}']}:{row[f'pos{k}']}") for k in range(1, order + 1)]
+    return {
+        "rank": row["rank"],
+        "sites": sites,
+        "score": f"{row['score']:.2f}",
+        "main": ", ".join(f"{float(row[f'main{k}']):.1f}" for k in range(1, order + 1)),
+        "gain": f"{float(row['interaction_gain']):.2f}",
+        "p": "NA" if pd.isna(row["p_permutation"]) else f"{row['p_permutation']:.3g}",
+    }
+
+
+def _figures(folder: Path, order: int, name: str, sizes: str) -> list[FigureText]:
+    return [
+        describe_figure(folder, figure, kind, _TITLES[kind].format(name), sizes)
+        for figure, (kind, _) in figure_names([order]).items()
+        if (folder / f"{figure}.svg").exists()
+    ]
+
+
+def epistasis_files() -> list[tuple[str, str]]:
+    """Result files below `results/` and what is in them."""
+    return [
+        ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),
+        ("epistasis/triples.tsv", "Best triples of sites of the exhaustive scan"),
+        ("epistasis/screen.tsv", "Best triples that extend a best pair (not exhaustive)"),
+        ("epistasis/refit.tsv", "Best hits again, as logistic regressions with covariates"),
+        ("epistasis/power.tsv", "Power of the scans for given penetrance tables"),
+    ]

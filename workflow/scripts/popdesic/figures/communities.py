@@ -1,0 +1,271 @@
+"""Figures of communities: beside the labels, in the geodesics, on a neighbour-joining tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from ..communities import load_partition
+from ..outcome import UNKNOWN
+from ..qc import chunks
+from ..sheets import describe_samples
+from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
+from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
+
+#: Rows and columns of a confusion table at most; the rarest of more share the last.
+MOST_ROWS, MOST_COLUMNS = 30, 12
+COLUMNS = {"community": "Communities", "fine": "Finer ones", "hdbscan": "HDBSCAN"}
+#: Numbers of one block of rows.
+BLOCK_NUMBERS = 8_000_000
+#: Rows that decide the range of colours.
+PROBE_ROWS = 64
+
+
+class _Matrix:
+    """Geodesics in blocks of rows, as `summarize_pairs` reads distances."""
+
+    def __init__(self, path: Path) -> None:
+        self.matrix = np.load(path, mmap_mode="r")
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        n = len(self)
+        for first, last in chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))):
+            yield np.arange(first, last), np.array(self.matrix[first:last], np.float64)
+
+    def probe(self) -> np.ndarray:
+        n = len(self)
+        which = np.unique(np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64))
+        block = np.array(self.matrix[which], np.float64)
+        return block[(np.arange(n)[None, :] != which[:, None]) & np.isfinite(block)]
+
+
+def draw_communities(
+    lengths: Path,
+    partition: Path,
+    order: Path,
+    sheet: Path,
+    out: Path,
+    *,
+    color_by: str,
+    tree: Path | None,
+    title: str,
+) -> list[str]:
+    """Draw the figures and write {out}/{name}.svg and .png; their names.
+
+    Parameters
+    ----------
+    lengths, partition, order, sheet : Path
+        Geodesics, `communities/partition.tsv`, `distance/samples.tsv`, the sample sheet.
+    color_by : str
+        Column of labels; of a numeric or unknown one `population` or `cohort` takes the place.
+    tree : Path, optional
+        Newick, its leaves some of the samples.
+    title : str
+        Which geodesics these are, in words.
+    """
+    samples = describe_samples(order, sheet)
+    table = load_partition(partition)
+    cohorts = list(dict.fromkeys(samples.cohort))
+    colouring = _labels(samples, cohorts, color_by)
+    values = samples[colouring.title]
+    numbers = table.community.astype(str)
+    figures = {}
+    with styled():
+        figures["communities"] = draw_confusion(values, colouring.title, table)
+        figures["communities_heatmap"] = draw_heatmap(
+            _Matrix(lengths), table, Colouring(numbers, cohorts, cohorts, "community"), title
+        )
+        if tree:
+            figures["communities_tree"] = draw_tree(
+                tree.read_text("utf-8"), samples, values, colouring, title
+            )
+        for name, figure in figures.items():
+            save_figure(figure, out / name)
+    return list(figures)
+
+
+def _labels(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouring:
+    for column in (color_by, "population"):
+        if column in samples:
+            found = Colouring(samples[column], cohorts, cohorts, column)
+            if not found.scale:
+                return found
+    return Colouring(samples.cohort, cohorts, cohorts, "cohort")
+
+
+def draw_confusion(values: pd.Series, title: str, table: pd.DataFrame) -> Figure:
+    """How many samples of each label are in each community and in each of HDBSCAN's clusters.
+
+    Shades are shares of the label's samples, so rows can be compared whatever their size.
+    """
+    columns = [column for column in COLUMNS if column in table]
+    labels = _folded(values.where(~values.isin(UNKNOWN), "not known"), MOST_ROWS)
+    rows = sorted(labels.unique(), key=lambda label: (label in ("others", "not known"), label))
+    height = max(HEIGHT, 0.19 * len(rows) + 1.1)
+    figure, panels = new_figure(len(columns), height=height)
+    for axes, column in zip(panels, columns, strict=True):
+        groups = _folded(table[column].astype(str), MOST_COLUMNS)
+        order = sorted(
+            groups.unique(), key=lambda g: (g == "others", g == "0", int(g) if g.isdigit() else 0)
+        )
+        counts = pd.crosstab(labels, groups).reindex(index=rows, columns=order, fill_value=0)
+        share = counts.to_numpy() / counts.to_numpy().sum(axis=1, keepdims=True)
+        axes.imshow(share, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        for (row, place), count in np.ndenumerate(counts.to_numpy()):
+            if count:
+                axes.text(
+                    place,
+                    row,
+                    str(count),
+                    ha="center",
+                    va="center",
+                    fontsize=6.5 if len(order) <= 9 else 5,
+                    color="white" if share[row, place] > 0.5 else "black",
+                )
+        names = ["noise" if g == "0" else g for g in order]
+        axes.set_xticks(range(len(order)), names, rotation=0 if len(order) <= 9 else 90)
+        axes.set_yticks(range(len(rows)), [shorten(row, 16) for row in rows])
+        axes.tick_params(length=0)
+        axes.set_xlabel("cluster" if column == "hdbscan" else "community")
+        axes.set_title(COLUMNS[column])
+    panels[0].set_ylabel(shorten(title, 22))
+    for axes in panels[1:]:
+        axes.set_yticklabels([])
+    return figure
+
+
+def _folded(values: pd.Series, most: int) -> pd.Series:
+    """The rarest of more than `most` values become ``others``."""
+    counts = values.value_counts()
+    if len(counts) <= most:
+        return values
+    kept = sorted(counts.index, key=lambda value: (-counts[value], value))[: most - 1]
+    return values.where(values.isin(kept), "others")
+
+
+def draw_heatmap(matrix: _Matrix, table: pd.DataFrame, colouring: Colouring, title: str) -> Figure:
+    """All geodesics, samples ordered by community, block and sheet."""
+    n = len(matrix)
+    block = table["level0" if "level0" in table else "community"].to_numpy()
+    community = table.community.to_numpy()
+    order = np.lexsort((np.arange(n), block, table.fine.to_numpy(), community))
+    low, high = limits_of(matrix.probe())
+    edges = np.linspace(low, high, HISTOGRAM_BARS + 1)
+    picture, _, _ = summarize_pairs(matrix, order, community, edges)
+    figure, (axes,) = new_figure(1, width=WIDTH * 0.62, height=3.8)
+    image = axes.imshow(
+        picture,
+        cmap="viridis_r",
+        vmin=low,
+        vmax=high,
+        interpolation="nearest",
+        extent=(0, n, n, 0),
+    )
+    mark_groups(axes, community.astype(str)[order], colouring)
+    axes.set_ylabel("community", labelpad=10)
+    axes.set_title(f"Geodesics, {title}", pad=12)
+    bar = figure.colorbar(image, ax=axes, fraction=0.045, pad=0.02, extend="both")
+    bar.set_label("Fermat distance")
+    bar.outline.set_linewidth(0.4)
+    return figure
+
+
+def draw_tree(
+    newick: str, samples: pd.DataFrame, values: pd.Series, colouring: Colouring, title: str
+) -> Figure:
+    """The tree without a root, every branch as long as it says, leaves coloured by label."""
+    names, segments, ends = lay_out(newick)
+    place = {name: row for row, name in enumerate(samples["sample"])}
+    rows = np.array([place[name] for name in names])
+    shown, cohorts = values.iloc[rows], samples.cohort.iloc[rows]
+    figure, (axes,) = new_figure(1, colouring.entries(shown, cohorts), height=4.2)
+    axes.add_collection(LineCollection(segments, colors="#909090", linewidths=0.5, zorder=1))
+    points = draw_points(
+        axes,
+        ends[:, 0],
+        ends[:, 1],
+        shown.reset_index(drop=True),
+        cohorts.reset_index(drop=True),
+        colouring,
+    )
+    for drawn in points:
+        drawn.set_zorder(2)
+    axes.set_aspect("equal", "datalim")
+    axes.autoscale_view()
+    axes.set(xticks=[], yticks=[], title=f"Neighbour joining, {title}")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    low, high = axes.get_xlim()
+    step = 10 ** np.floor(np.log10((high - low) / 4))
+    bottom = axes.get_ylim()[0]
+    axes.plot([low, low + step], [bottom, bottom], color="black", linewidth=1)
+    axes.annotate(f"{step:g}", (low, bottom), xytext=(0, 3), textcoords="offset points", fontsize=7)
+    return figure
+
+
+def lay_out(newick: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Equal-angle layout (Felsenstein 2004, chapter 34) of a tree in Newick's format.
+
+    Negative branches are drawn as points.
+
+    Returns
+    -------
+    names : list of str, one a leaf
+    segments : float64 array, (n_branches, 2, 2)
+    ends : float64 array, (n_leaves, 2)
+    """
+    children, lengths, leaf = read_newick(newick)
+    count = np.zeros(len(children), np.int64)
+    for node in reversed(range(len(children))):  # children come after their parents
+        count[node] = 1 if node in leaf else sum(count[child] for child in children[node])
+    start = np.zeros(len(children))
+    position = np.zeros((len(children), 2))
+    segments = []
+    for node, below in enumerate(children):
+        angle = start[node]
+        for child in below:
+            width = 2 * np.pi * count[child] / count[0]
+            start[child] = angle
+            middle = angle + width / 2
+            step = max(lengths[child], 0.0) * np.array([np.cos(middle), np.sin(middle)])
+            position[child] = position[node] + step
+            segments.append((position[node], position[child]))
+            angle += width
+    shape = (len(segments), 2, 2)
+    return list(leaf.values()), np.array(segments).reshape(shape), position[list(leaf)]
+
+
+def read_newick(text: str) -> tuple[list[list[int]], list[float], dict[int, str]]:
+    """Children and branch length of every node, root first, and the names of the leaves."""
+    children: list[list[int]] = [[]]
+    lengths, leaf, path = [0.0], {}, [0]
+
+    def grow() -> None:
+        children[path[-1]].append(len(children))
+        path.append(len(children))
+        children.append([])
+        lengths.append(0.0)
+
+    for token in re.findall(r"'(?:[^']|'')*'|[(),;]|:[^(),;]+|[^(),:;]+", text.strip()):
+        if token == "(":
+            grow()
+        elif token == ",":
+            path.pop()
+            grow()
+        elif token == ")":
+            path.pop()
+        elif token.startswith(":"):
+            lengths[path[-1]] = float(token[1:])
+        elif token != ";":
+            quoted = token.startswith("'")
+            leaf[path[-1]] = token[1:-1].replace("''", "'") if quoted else token
+    return children, lengths, leaf

@@ -1,0 +1,229 @@
+"""Figures of the epistasis scans: ranked hits, the sites behind them, tables of the best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ..epistasis import sites_of_hits
+from ..epistasis_options import NAMES, figure_names
+from ..reorder import read_reordered
+from ..results import read_table
+from ..scores import scale_bits
+from ..words import number
+from .style import (
+    ACCENT,
+    ALARM,
+    MISSING_COLOUR,
+    PALETTE,
+    Entry,
+    new_figure,
+    save_figure,
+    shorten,
+    styled,
+)
+
+#: Best hits whose sites the network joins, and sites that it names.
+NETWORK_HITS, NETWORK_NAMES = 40, 12
+#: Share of permuted scans beyond which a hit is drawn as significant.
+SIGNIFICANT = 0.05
+#: Panels of contingency tables: best pairs, or genotypes of the first site of the best triple.
+TABLES = 3
+
+
+def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
+    """Draw the hits of these orders and write {out}/{name}.svg and .png.
+
+    Parameters
+    ----------
+    results : Path
+        `results/`: reorder/, epistasis/pairs.tsv, triples.tsv and, where phenotypes were
+        permuted, epistasis/null.order{order}.tsv.
+    orders : list of int
+        Of the scans, 2 or 3.
+
+    Returns
+    -------
+    list of str
+        Names of the figures, as `figure_names`.
+    """
+    _, sites, samples = read_reordered(results / "reorder")
+    prevalence = float((samples["class"] == "case").mean())
+    with styled():
+        for order in orders:
+            name = NAMES[order]
+            hits = read_hits(results / "epistasis" / f"{name}.tsv")
+            null = read_null(results / "epistasis", order, len(samples))
+            for kind, figure in (
+                ("hits", draw_hits(hits, null)),
+                ("network", draw_network(hits, sites, order)),
+                ("penetrance", draw_penetrance(hits, order, prevalence)),
+            ):
+                save_figure(figure, out / f"{kind}.{name}")
+    return list(figure_names(orders))
+
+
+def read_hits(path: Path) -> pd.DataFrame:
+    """A table of hits, `rank`, `score` and the p-values as numbers, all else as written."""
+    hits = read_table(path)
+    for column in ("rank", "score", "p_permutation", "p_extreme_value"):
+        if column in hits:
+            hits[column] = pd.to_numeric(hits[column], errors="coerce")
+    return hits
+
+
+def read_null(folder: Path, order: int, n_samples: int) -> np.ndarray:
+    """Best score of each permuted scan, float64; empty where there was none."""
+    path = folder / f"null.order{order}.tsv"
+    if not path.exists():
+        return np.zeros(0)
+    return read_table(path)["cost"].to_numpy(np.int64) / 2.0 ** scale_bits(n_samples)
+
+
+def hit_counts(row: pd.Series, order: int) -> np.ndarray:
+    """Table of one hit, int64 (2, 3, ..., 3): controls, then cases."""
+    counts = [np.array(row[name].split(","), np.int64) for name in ("controls", "cases")]
+    return np.stack(counts).reshape(2, *(3,) * order)
+
+
+def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
+    """Score by rank; beside it the best scores of permuted scans, where there were any."""
+    significant = (hits.p_permutation <= SIGNIFICANT).to_numpy() if len(null) else None
+    entries = [Entry("hits")]
+    if significant is None:
+        entries.append(Entry(f"not tested ({len(hits)})", ACCENT, "o"))
+        shades = np.full(len(hits), ACCENT, object)
+    else:
+        entries.append(Entry(f"p ≤ {SIGNIFICANT:g} ({int(significant.sum())})", ALARM, "o"))
+        entries.append(Entry(f"p > {SIGNIFICANT:g} ({int((~significant).sum())})", ACCENT, "o"))
+        entries += [Entry("permuted scans"), Entry(f"best score ({len(null)})", MISSING_COLOUR)]
+        shades = np.where(significant, ALARM, ACCENT)
+    figure, panels = new_figure(2 if len(null) else 1, entries)
+    panels[0].scatter(
+        hits["rank"], hits.score, s=12, c=list(shades), linewidths=0, rasterized=len(hits) > 5000
+    )
+    if not len(hits):
+        panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
+    panels[0].set_xscale("log")
+    panels[0].xaxis.set_major_formatter(lambda value, _: number(round(value)))
+    panels[0].set_xlabel("rank")
+    panels[0].set_ylabel("score (lower is better)")
+    if len(null):
+        panels[0].axhline(
+            np.quantile(null, SIGNIFICANT), color="#808080", linewidth=0.7, linestyle="--", zorder=0
+        )
+        panels[1].sharey(panels[0])
+        panels[1].hist(
+            null,
+            bins=min(30, max(5, len(null) // 8)),
+            orientation="horizontal",
+            color=MISSING_COLOUR,
+        )
+        if len(hits):
+            panels[1].axhline(hits.score.iloc[0], color=ALARM, linewidth=1)
+        panels[1].set_xlabel("permuted scans")
+    panels[0].invert_yaxis()
+    return figure
+
+
+def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
+    """Sites of the best hits on a circle in panel order, joined where a hit holds both."""
+    figure, (axes,) = new_figure(1, width=5.2, height=4.4)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    axes.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6))
+    best = hits.head(NETWORK_HITS)
+    members = sites["rank"].to_numpy()[sites_of_hits(best, sites, order)]
+    used, degree = np.unique(members, return_counts=True)
+    if not len(used):
+        axes.text(0, 0, "no hit", ha="center")
+        return figure
+    angle = dict(zip(used, np.pi / 2 - 2 * np.pi * np.arange(len(used)) / len(used), strict=True))
+    at = {site: np.array([np.cos(a), np.sin(a)]) for site, a in angle.items()}
+    for k in reversed(range(len(members))):
+        strength = 1 - k / len(members)
+        ends = np.array([at[site] for site in members[k]])
+        shape = mpl.patches.Polygon(
+            ends,
+            closed=order == 3,
+            fill=order == 3,
+            facecolor=(*mpl.colors.to_rgb(ACCENT), 0.06),
+            edgecolor=(*mpl.colors.to_rgb(ALARM if k == 0 else ACCENT), 0.2 + 0.8 * strength),
+            linewidth=0.4 + 1.6 * strength,
+        )
+        axes.add_patch(shape)
+    place = sites.set_index("rank")
+    contigs = list(dict.fromkeys(place.chrom[sorted(place.index)]))
+    colours = [PALETTE[contigs.index(place.chrom[site]) % 2 * 2] for site in used]
+    points = np.array([at[site] for site in used])
+    axes.scatter(*points.T, s=8 + 10 * np.sqrt(degree), c=colours, zorder=3, linewidths=0)
+    hubs = used[np.argsort(-degree, kind="stable")][: int((degree > 1).sum())]
+    for site in list(dict.fromkeys([*members[0], *hubs.tolist()]))[:NETWORK_NAMES]:
+        (x, y), left = 1.07 * at[site], at[site][0] < 0
+        axes.text(
+            x,
+            y,
+            f"{shorten(place.id[site], 14)} ({place.chrom[site]})",
+            fontsize=6.5,
+            rotation=np.degrees(angle[site]) + 180 * left,
+            rotation_mode="anchor",
+            ha="right" if left else "left",
+            va="center",
+        )
+    return figure
+
+
+def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure:
+    """Share of cases in each combination of genotypes: the best pairs, or the best triple."""
+    if order == 2:
+        rows = [row for _, row in hits.head(TABLES).iterrows()]
+        tables = [
+            (hit_counts(row, 2), row, (1, 2), f"rank {number(int(row['rank']))}") for row in rows
+        ]
+    else:
+        tables = []
+        for _, row in hits.head(1).iterrows():
+            counts = hit_counts(row, 3)
+            tables = [
+                (counts[:, g], row, (2, 3), f"{shorten(row['id1'], 14)} {_genotype(row, 1, g)}")
+                for g in range(3)
+            ]
+    figure, panels = new_figure(max(len(tables), 1), height=2.9)
+    if not tables:
+        panels[0].axis("off")
+        panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
+        return figure
+    scale = mpl.colors.TwoSlopeNorm(prevalence, 0.0, 1.0)
+    shades = mpl.colormaps["RdBu_r"].with_extremes(bad=MISSING_COLOUR)
+    for axes, (counts, row, which, title) in zip(panels, tables, strict=True):
+        n = counts.sum(axis=0)
+        share = np.ma.masked_array(counts[1] / np.maximum(n, 1), n == 0)
+        image = axes.imshow(share, cmap=shades, norm=scale)
+        for i, j in np.ndindex(3, 3):
+            text = f"{100 * share[i, j]:.0f} %\nn = {number(int(n[i, j]))}" if n[i, j] else "n = 0"
+            # White letters on the dark ends of the scale.
+            dark = bool(n[i, j]) and abs(float(scale(share[i, j])) - 0.5) > 0.33
+            colour = "white" if dark else "black"
+            axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
+        axes.set_title(title)
+        first, second = which
+        axes.set_yticks(range(3), [_genotype(row, first, g) for g in range(3)])
+        axes.set_xticks(range(3), [_genotype(row, second, g) for g in range(3)])
+        axes.set_ylabel(shorten(row[f"id{first}"], 20))
+        axes.set_xlabel(shorten(row[f"id{second}"], 20))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
+    bar.set_ticks([0, prevalence, 1], labels=["0", f"all: {prevalence:.2f}", "1"])
+    bar.set_label("share of cases")
+    bar.outline.set_linewidth(0.4)
+    return figure
+
+
+def _genotype(row: pd.Series, site: int, alt_count: int) -> str:
+    ref, alt = row[f"ref{site}"], row[f"alt{site}"]
+    return "/".join(([ref, ref], [ref, alt], [alt, alt])[alt_count])

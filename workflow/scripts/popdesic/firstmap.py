@@ -1,0 +1,133 @@
+"""Which map the report shows first, by the table of their quality, and why, in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from .outcome import Outcome
+from .pagedata import is_repeated, map_title
+from .results import read_table
+
+#: Maps that differ by less are as good as each other: the simpler one is shown.
+TIE = 0.005
+#: Headings of the table; further columns keep their own names.
+HEADINGS = {
+    "against": "Compared with",
+    "trustworthiness": "Trustworthiness",
+    "continuity": "Continuity",
+    "recall_5": "5 nearest kept",
+    "recall_15": "15 nearest kept",
+    "recall_50": "50 nearest kept",
+    "rank_correlation": "Rank correlation of distances",
+    "silhouette": "Silhouette of the labels",
+    "samples": "Samples compared",
+}
+AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The map beside the PCA.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its table; ``pca`` where no other map has coordinates.
+    why : str
+        One or two sentences.
+    headings : list of str
+    rows : list of list of str
+        `embedding/quality.tsv`, a map's title instead of its name, space and alpha.
+    """
+
+    name: str
+    why: str
+    headings: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+
+
+def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
+    """The map that keeps the neighbours of the plain distances best.
+
+    Plain distances are the yardstick that all maps share. A map's score is the mean of its
+    trustworthiness (neighbours on the map are neighbours in truth) and continuity (and the other
+    way round), as Venna and Kaski (2001) define them. Of maps within TIE of the best the first in
+    the order of `stems` is taken; where that is the PCA, the best other map stands beside it.
+    """
+    others = [stem for stem in stems if stem != "pca" and not is_repeated(stem, outcome)]
+    path = outcome.folder / "embedding/quality.tsv"
+    if not path.exists():
+        return Choice(others[0] if others else "pca", "The quality of the maps was not measured.")
+    table = read_table(path)
+    table["stem"] = [_stem(row) for row in table.itertuples()]
+    table = table[[not is_repeated(stem, outcome) for stem in table.stem]]
+    headings, rows = _rows(table, outcome)
+    shared = table[table.against == "distance"].drop_duplicates("stem").set_index("stem")
+    kept = shared[["trustworthiness", "continuity"]].apply(pd.to_numeric, errors="coerce")
+    scores = kept.mean(axis=1, skipna=False).dropna()
+    known = [stem for stem in (*(["pca"] if "pca" in stems else []), *others) if stem in scores]
+    if not known:
+        name = others[0] if others else "pca"
+        return Choice(name, "There are too few samples to measure the maps.", headings, rows)
+    best = max(scores[stem] for stem in known)
+    chosen = next(stem for stem in known if scores[stem] > best - TIE)
+    why = _why(chosen, known, scores, outcome)
+    if chosen == "pca" and others:
+        chosen = max((stem for stem in known if stem != "pca"), key=scores.get, default=others[0])
+    return Choice(chosen, why, headings, rows)
+
+
+def _stem(row) -> str:
+    return row.map if row.space == "-" else f"{row.map}.{row.space}.alpha{row.alpha}"
+
+
+def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> str:
+    title = map_title(chosen, outcome)
+    if chosen == "pca":
+        others = [stem for stem in known if stem != "pca"]
+        text = (
+            f"No other map keeps the neighbours of the plain distances better than the PCA does "
+            f"({scores['pca']:.3f})"
+        )
+        if others:
+            second = max(others, key=lambda stem: scores[stem])
+            text += f"; next comes “{map_title(second, outcome)}” ({scores[second]:.3f})"
+        return f"{text}. The score is the mean of trustworthiness and continuity."
+    text = (
+        f"Beside it this page first shows “{title}”, because of all maps it keeps the "
+        "neighbours of the plain distances best: the mean of trustworthiness and continuity is "
+        f"{scores[chosen]:.3f}"
+    )
+    if "pca" in scores:
+        text += f", that of the PCA {scores['pca']:.3f}"
+    text += f". Maps within {TIE:g} of each other count as equal, and the simplest is taken."
+    twin = f"{chosen.split('.')[0]}.distance"
+    if twin in scores and twin != chosen:
+        gain = scores[chosen] - scores[twin]
+        text += f" The same method on the plain distances reaches {scores[twin]:.3f}: "
+        if gain > TIE:
+            text += "on these data geodesics improve the map."
+        elif gain < -TIE:
+            text += "on these data geodesics do not improve the map, by this measure."
+        else:
+            text += "on these data geodesics make no difference to speak of, by this measure."
+    return text
+
+
+def _rows(table: pd.DataFrame, outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    shown = [c for c in table.columns if c not in ("map", "space", "alpha", "stem")]
+    rows = []
+    for row in table.to_dict("records"):
+        cells = [AGAINST.get(row[c], row[c]) if c == "against" else _short(row[c]) for c in shown]
+        rows.append([map_title(row["stem"], outcome), *cells])
+    return ["Map", *(HEADINGS.get(c, c.replace("_", " ")) for c in shown)], rows
+
+
+def _short(text: str) -> str:
+    """A share with three decimals; whole numbers and words as they are."""
+    try:
+        return f"{float(text):.3f}" if "." in text or "e" in text else text
+    except ValueError:
+        return text

@@ -1,0 +1,234 @@
+"""What the report's interactive maps are drawn from: samples, their columns and maps, packed small.
+
+Coordinates are rounded to one of 65 535 steps of their axis's range, far below a pixel. Columns are
+numbers of their distinct values. Both enter the page as base64 of little-endian integers, so that
+30 000 samples take about 80 kB an axis and nothing is unpacked before it is looked at.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
+from .outcome import UNKNOWN, Outcome
+from .results import read_table
+from .words import percent
+
+#: Steps of an axis; the next number says that the map has no place for the sample.
+STEPS, ABSENT = 65_534, 65_535
+#: Axes of a map that enter the page.
+MAX_AXES = 6
+#: Colours of the scale of a numeric column, interpolated between.
+RAMP = 33
+#: Maps whose axes have no unit, and are drawn with the same scale on both.
+NO_UNIT = ("umap", "densmap", "tsne")
+METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "tsne": "t-SNE"}
+
+
+def page_data(
+    outcome: Outcome,
+    maps: Sequence[Path],
+    tables: Sequence[Path],
+    *,
+    color_by: str,
+    first: Sequence[str],
+) -> dict[str, Any]:
+    """Everything that the page's script needs, ready for `to_json`.
+
+    Parameters
+    ----------
+    maps : sequence of Path
+        Tables with `sample`, then coordinates named X1, X2, … (any X); a map that repeats another
+        one, because `auto` chose an alpha that is listed, is left out. Further columns that the
+        sample sheet has not become columns of the samples.
+    tables : sequence of Path
+        Tables with `sample` and further columns, which become columns of the samples.
+    color_by : str
+        Column that colours the maps at first.
+    first : sequence of str
+        Stems of the two maps that are shown first.
+    """
+    order = pd.Index(outcome.samples["sample"])
+    columns = [
+        pack_column(
+            name, outcome.samples[name], outcome.qc.get(name, outcome.samples[name]), outcome
+        )
+        for name in outcome.samples.columns
+        if name != "sample"
+    ]
+    measured = outcome.qc.set_index("sample").loc[order]
+    columns += [
+        _text_column(name.replace("_", " "), measured[name], outcome)
+        for name in ("call_rate", "heterozygosity")
+    ]
+    drawn = []
+    for path in maps:
+        if is_repeated(path.stem, outcome):
+            continue
+        table = read_table(path).set_index("sample").reindex(order)
+        packed = pack_map(table, path.stem, outcome)
+        drawn.append(packed)
+        columns += _further(table, f" ({packed['title']})", outcome, skip=packed.pop("columns"))
+    for path in tables:
+        columns += _further(read_table(path).set_index("sample").reindex(order), "", outcome)
+    names = [column["name"] for column in columns]
+    return {
+        "samples": list(order),
+        "columns": columns,
+        "maps": drawn,
+        "first": list(first),
+        "colour_by": color_by if color_by in names else "cohort",
+        "shapes": _shapes(outcome),
+        "missing": MISSING_COLOUR,
+        "ramp": [mpl.colors.to_hex(c) for c in mpl.colormaps["viridis"](np.linspace(0, 1, RAMP))],
+    }
+
+
+def to_json(data: dict[str, Any]) -> Markup:
+    """JSON that can stand inside an element `script`: nothing in it ends the element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in ("<", ">", "&", "\u2028", "\u2029"):
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def is_repeated(stem: str, outcome: Outcome) -> bool:
+    """Whether `auto` chose an alpha that the study lists by its number as well."""
+    match = re.match(r"\w+\.(.+?)\.alphaauto(\.|$)", stem)
+    about = outcome.geodesics.get((match[1], "auto")) if match else None
+    return about is not None and f"{about['value']:g}" in outcome.alphas
+
+
+def map_title(stem: str, outcome: Outcome) -> str:
+    """Human words for a map's file: method, space and alpha, or what its name says."""
+    match = re.fullmatch(r"([^.]+)\.([^.]+)\.alpha(auto|[\d.]*\d)(?:\.(.+))?", stem)
+    if match:
+        method, space, alpha, rest = match.groups()
+        about = outcome.geodesics.get((space, alpha))
+        words = [space, f"α = {about['value']:g}" if about else f"α = {alpha}"]
+    else:
+        method, _, rest = stem.partition(".")
+        words = []
+    rest = {"distance": "plain distances"}.get(rest, (rest or "").replace(".", ", "))
+    return ", ".join([METHODS.get(method, method), *words, *([rest] if rest else [])])
+
+
+def axes_of(columns: Sequence[str]) -> list[str]:
+    """Names X1, X2, … of a map's coordinates; the first that ends in 1 says what X is."""
+    stem = next((name[:-1] for name in columns if re.fullmatch(r"\D*[^\d]1", name)), None)
+    if stem is None:
+        return []
+    axes = []
+    while f"{stem}{len(axes) + 1}" in columns:
+        axes.append(f"{stem}{len(axes) + 1}")
+    return axes
+
+
+def pack_map(table: pd.DataFrame, stem: str, outcome: Outcome) -> dict[str, Any]:
+    """Quantised axes of one map, and `columns`: those of its table that are coordinates.
+
+    Parameters
+    ----------
+    table : DataFrame of str
+        One row a sample in the page's order, NaN where the map has not the sample.
+    """
+    axes = axes_of(list(table.columns))
+    variance = outcome.variance.get(stem, [])
+    packed = []
+    for index, axis in enumerate(axes[:MAX_AXES]):
+        values = pd.to_numeric(table[axis], errors="coerce").to_numpy(np.float64)
+        share = f" ({percent(variance[index])})" if index < len(variance) else ""
+        packed.append({"name": f"{axis}{share}"} | quantise(values))
+    return {
+        "name": stem,
+        "title": map_title(stem, outcome),
+        "equal": stem.split(".")[0] in NO_UNIT,
+        "axes": packed,
+        "columns": axes,
+    }
+
+
+def quantise(values: np.ndarray) -> dict[str, Any]:
+    """Smallest and largest finite value, and each as one of STEPS steps between them, base64."""
+    known = np.isfinite(values)
+    low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
+    # Halves keep the width of the range finite, whatever its ends.
+    width = high / 2 - low / 2
+    steps = np.full(len(values), ABSENT, "<u2")
+    share = (values[known] / 2 - low / 2) / (width or 1.0)
+    steps[known] = np.rint(share * STEPS).astype("<u2")
+    return {"low": float(low), "high": float(high), "steps": _base64(steps)}
+
+
+def pack_column(
+    name: str, values: pd.Series, everyone: pd.Series, outcome: Outcome
+) -> dict[str, Any]:
+    """Distinct values of a column with their colours, and which of them each sample has.
+
+    Parameters
+    ----------
+    everyone : Series of str
+        The column for all samples that were read: it decides the colours, as in the figures.
+    """
+    colouring = Colouring(everyone, outcome.cohorts, outcome.founders, name)
+    codes, known = pd.factorize(values, sort=True)
+    width = "<u1" if len(known) < 2**8 else "<u2" if len(known) < 2**16 else "<u4"
+    packed: dict[str, Any] = {
+        "name": name,
+        "values": list(known),
+        "codes": _base64(codes.astype(width)),
+        "bytes": int(width[-1]),
+    }
+    if colouring.scale:
+        return packed | {"scale": list(colouring.limits)}
+    colours = colouring.colours(pd.Series(known, dtype=object))
+    packed["colours"] = [mpl.colors.to_hex(colour) for colour in colours]
+    folded = [value for value in known if value in set(colouring.folded)]
+    if folded:
+        packed |= {"folded": folded, "folded_colour": OTHER_COLOUR}
+    return packed | {"markers": [colouring.label_marker(value) for value in known]}
+
+
+def _text_column(name: str, values: pd.Series, outcome: Outcome) -> dict[str, Any]:
+    """A column of numbers as it would stand in a table."""
+    text = values.map(lambda value: "NA" if pd.isna(value) else f"{value:.4g}").astype(object)
+    return pack_column(name, text, text, outcome)
+
+
+def _further(
+    table: pd.DataFrame, suffix: str, outcome: Outcome, skip: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Columns of a table that the sample sheet has not."""
+    found = []
+    for name in table.columns:
+        if name not in outcome.samples and name not in skip:
+            values = table[name].fillna(UNKNOWN[-1]).astype(object)
+            found.append(pack_column(f"{name}{suffix}", values, values, outcome))
+    return found
+
+
+def _shapes(outcome: Outcome) -> dict[str, Any]:
+    """Shape of each cohort's points, as in the figures; none where shapes repeat the colours."""
+    colouring = Colouring(pd.Series([], dtype=object), outcome.cohorts, outcome.founders, "cohort")
+    if len(outcome.cohorts) == 1:
+        return {"of": {}, "legend": [], "first": MARKERS[0]}
+    of = {cohort: colouring.marker(cohort) for cohort in outcome.cohorts}
+    if colouring.by_role:
+        legend = [["founders", MARKERS[0]], ["newcomers", MARKERS[1]]]
+    else:
+        legend = [[cohort, marker] for cohort, marker in of.items()]
+    return {"of": of, "legend": legend, "first": MARKERS[0]}
+
+
+def _base64(values: np.ndarray) -> str:
+    return base64.b64encode(values.tobytes()).decode()

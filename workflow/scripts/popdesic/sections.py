@@ -1,0 +1,145 @@
+"""Parts of the report: checks of the samples, relatives, accuracy of imputation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .findings import Finding
+from .inline import describe_figure
+from .outcome import UNKNOWN, Outcome
+from .results import read_table
+from .sheets import SEX_CODES
+from .words import join, number, percent, plural
+
+#: Rows of each table of the page; the files have all.
+MOST_ROWS = 20
+#: Robust standard deviations of heterozygosity from which a sample is listed.
+FAR = 4.0
+#: Share of impossible genotypes above which parent and child are hardly that.
+MENDEL = 0.01
+_MEASURED = ["het_sd", "x_f", "mendel_sites", "mendel_errors"]
+
+
+def check_section(outcome: Outcome) -> dict[str, Any]:
+    """Sex, pedigree and heterozygosity of the samples, from `qc/{cohort}.samples.tsv`.
+
+    Returns
+    -------
+    dict
+        ``sex``, ``mendel``, ``heterozygosity``: rows that stand out (at most MOST_ROWS), ``n`` of
+        each, and ``checked``: how many samples were looked at. ``findings``: warnings for the top
+        of the page.
+    """
+    tables = []
+    for cohort in outcome.cohorts:
+        table = read_table(outcome.folder / "qc" / f"{cohort}.samples.tsv")
+        for column in (*_MEASURED, "sex_from_x"):
+            if column not in table:
+                table[column] = "NA"
+        tables.append(table.assign(cohort=cohort))
+    table = pd.concat(tables, ignore_index=True)
+    has_sex = "sex" in outcome.qc
+    table[_MEASURED] = table[_MEASURED].apply(pd.to_numeric, errors="coerce")
+    stated = dict(zip(outcome.qc["sample"], outcome.qc["sex"], strict=True)) if has_sex else {}
+    words = [stated.get(name, "NA") for name in table["sample"]]
+    table["sex"] = [SEX_CODES.get(word, word) for word in words]
+    known = ~table.sex.isin(UNKNOWN) & (table.sex_from_x != "NA")
+    wrong = table[known & (table.sex != table.sex_from_x)]
+    table["rate"] = table.mendel_errors / table.mendel_sites.where(table.mendel_sites > 0)
+    pedigree = table[table.rate.notna()].sort_values("rate", ascending=False, kind="stable")
+    measured = table[table.het_sd.notna()]
+    far = measured[measured.het_sd.abs() >= FAR]
+    far = far.sort_values("het_sd", key=lambda sd: -sd.abs(), kind="stable")
+    return {
+        "sex": {"n": len(wrong), "checked": int(known.sum()), "rows": _records(wrong)},
+        "mendel": {
+            "n": int((pedigree.rate > MENDEL).sum()),
+            "checked": len(pedigree),
+            "rows": _records(pedigree),
+        },
+        "heterozygosity": {"n": len(far), "checked": len(measured), "rows": _records(far)},
+        "findings": _findings(wrong, pedigree[pedigree.rate > MENDEL]),
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict]:
+    return table.head(MOST_ROWS).to_dict("records")
+
+
+def _findings(wrong: pd.DataFrame, pedigree: pd.DataFrame) -> list[Finding]:
+    found = []
+    if len(wrong):
+        names = [
+            f"{row.sample} (sheet {row.sex}, X {row.sex_from_x})" for row in wrong.itertuples()
+        ]
+        found.append(
+            Finding(
+                "warning",
+                "Sex",
+                f"X contradicts the sample sheet in {plural(len(wrong), 'sample')}: {join(names)}. "
+                "Samples may have been exchanged, or the sheet is wrong.",
+            )
+        )
+    if len(pedigree):
+        names = [f"{row.sample} ({percent(row.rate)})" for row in pedigree.itertuples()]
+        found.append(
+            Finding(
+                "warning",
+                "Pedigree",
+                f"{plural(len(pedigree), 'child', 'children')} with more than {percent(MENDEL, 0)} "
+                f"of genotypes that the parents in the sheet cannot have passed on: {join(names)}.",
+            )
+        )
+    return found
+
+
+def relatives_findings(results: Path) -> list[Finding]:
+    """A sentence on the close pairs of `compare/kinship.tsv`, where it was computed."""
+    path = results / "compare/kinship.tsv"
+    if not path.exists():
+        return []
+    counts = read_table(path).relation.value_counts()
+    if counts.empty:
+        return []
+    listed = [f"{number(int(n))} {relation}" for relation, n in counts.items()]
+    return [
+        Finding(
+            "note",
+            "Relatives",
+            f"{plural(int(counts.sum()), 'close pair')} by kinship: {join(listed)}. Relatives make "
+            "small clusters of their own on maps and serve as bridges in the geodesics.",
+        )
+    ]
+
+
+def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
+    """How well hidden genotypes were found again, None where that was not measured.
+
+    Returns
+    -------
+    dict
+        ``rows``: one a cohort and method over all frequencies, and for common sites;
+        ``figure``: FigureText or None.
+    """
+    path = results / "impute/evaluation.tsv"
+    if not path.exists():
+        return None
+    table = read_table(path)
+    table = table[table.by.isin(["all", "common", "maf"])]
+    measured = ["concordance", "nonref_concordance", "dosage_r2"]
+    table[measured] = table[measured].apply(pd.to_numeric, errors="coerce")
+    table["hidden"] = table.hidden.astype(int)
+    words = {"all": "all sites", "common": "common sites, MAF", "maf": "MAF"}
+    table["which"] = [
+        words[by] if by == "all" else f"{words[by]} {value}"
+        for by, value in zip(table.by, table.value, strict=True)
+    ]
+    rows = table[table.hidden > 0].to_dict("records")
+    sizes = f"{number(int(table[table.by == 'all'].hidden.sum()))} genotypes hidden in all."
+    drawn = (figures / "imputation.svg").exists()
+    title = "Accuracy of imputation"
+    figure = describe_figure(figures, "imputation", "imputation", title, sizes) if drawn else None
+    return {"rows": rows, "figure": figure}

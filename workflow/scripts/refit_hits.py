@@ -1,0 +1,17 @@
+"""Logistic regressions of the best hits."""
+
+from pathlib import Path
+
+from popdesic.epistasis_refit import refit_hits
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    tables = zip(snakemake.params.orders, map(Path, snakemake.input.hits), strict=True)
+    counts = refit_hits(
+        Path(snakemake.input.planes[0]).parent,
+        dict(tables),
+        Path(snakemake.params.sheet),
+        snakemake.params.covariates,
+        Path(snakemake.output[0]),
+    )
+    log_counts(log, counts)

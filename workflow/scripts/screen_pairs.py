@@ -1,0 +1,35 @@
+"""The best pairs with every third site."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.epistasis_screen import screen_pairs
+from popdesic.log import log_counts, logged
+from popdesic.significance import rank_hits
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    folder, hits = Path(snakemake.input.planes[0]).parent, Path(snakemake.output.hits)
+    counts = screen_pairs(
+        folder,
+        [Path(path) for path in snakemake.input.units],
+        backend,
+        hits,
+        pairs=snakemake.params.pairs,
+        top=snakemake.params.top,
+        **snakemake.params.scan,
+    )
+    log_counts(log, counts)
+    rank_hits(
+        folder,
+        [hits],
+        None,
+        Path(snakemake.output.table),
+        order=3,
+        score=snakemake.params.scan["score"],
+        top=snakemake.params.top,
+        tests=read_json(snakemake.input.plan)["screen"]["tests"],
+        labels={"exhaustive": "no"},
+    )
