@@ -54,8 +54,8 @@ def run(slurm: Sandbox, tmp_path_factory) -> dict:
 
 
 def rule_of(job: dict[str, str]) -> str:
-    """The rule of a job, from the path of its log below the study's `.snakemake/slurm_logs`."""
-    return job["StdOut"].split("/slurm_logs/rule_")[1].split("/")[0]
+    """The rule of a job, or the rules of a group, from the path of its log in `.snakemake`."""
+    return re.search(r"/slurm_logs/(?:rule_|group_tiles_)(\w+)", job["StdOut"])[1]
 
 
 def ask_of(job: dict[str, str]) -> dict:
@@ -134,9 +134,13 @@ def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
     for job in jobs:
         assert job["JobState"] == "COMPLETED", job
         rows.setdefault(rule_of(job), []).append(ask_of(job))
-    assert {rule: len(asked) for rule, asked in rows.items()} == Counter(
-        job.rule for job in stated if job.outputs
-    )
+    expected = Counter(job.rule for job in stated if job.outputs and job.rule != "count_work")
+    tiles = sum(expected.pop(rule) for rule in PROFILE["groups"])
+    found = {rule: len(asked) for rule, asked in rows.items()}
+    grouped = [rule for rule in found if set(PROFILE["groups"]) & set(re.split("_(?=meas)", rule))]
+    shared = PROFILE["group-components"]["tiles"]
+    assert sum(found.pop(rule) for rule in grouped) == -(-tiles // shared)
+    assert found == expected
     print(f"wall time: {seconds['local']:.0f} s without, {seconds['cluster']:.0f} s with Slurm")
     print("| rule | jobs | partition | GPUs | threads | memory, MB | time limit, min |")
     print("|---|--:|---|--:|--:|--:|--:|")
@@ -145,7 +149,24 @@ def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
         (gpus,) = {one["gpus"] for one in asked}
         most = [max(one[name] for one in asked) for name in ("threads", "mem_mb", "minutes")]
         print(f"| {rule} | {len(asked)} | {partition} | {gpus} |", *(f"{m} |" for m in most))
-        assert (partition, gpus) == (("gpu", 1) if rule in PROFILE["set-resources"] else ("cpu", 0))
+        on_gpu = rule in grouped or rule in PROFILE["set-resources"]
+        assert (partition, gpus) == (("gpu", 1) if on_gpu else ("cpu", 0))
     found, expected = contents(tmp_path / "cluster"), contents(tmp_path / "local")
     differ = sorted(name for name in expected | found if found.get(name) != expected.get(name))
     assert [name for name in differ if not name.startswith("report/")] == []
+
+
+@pytest.mark.slow
+def test_tiles_share_a_job_and_its_gpu(slurm: Sandbox, tmp_path):
+    """Three tiles of two cohorts: one job, one GPU, the memory of one and the time of all."""
+    config = FAST | {"device": "auto"}
+    folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=200), config)
+    stated = [j for j in planned_jobs(folder, ["distance"]) if j.rule == "measure_distance_tile"]
+    on_slurm(folder, slurm, "distance")
+    jobs = [job for job in slurm.jobs() if job["WorkDir"] == str(folder)]
+    (job,) = [job for job in jobs if rule_of(job) == "measure_distance_tile"]
+    asked = ask_of(job)
+    assert len(stated) == 3
+    assert (asked["partition"], asked["gpus"], asked["threads"]) == ("gpu", 1, 8)
+    assert asked["minutes"] == sum(one.runtime for one in stated)
+    assert asked["mem_mb"] <= max(one.mem_mb for one in stated) + 10

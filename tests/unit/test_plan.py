@@ -13,6 +13,7 @@ from popdesic.plan import (
     expected_seconds,
     planned_jobs,
     read_sizes,
+    submissions,
     tabulate,
     work_of,
 )
@@ -66,7 +67,7 @@ def test_a_plan_is_what_runs(tmp_path, capsys):
     ran = finished(snakemake(folder, "distance"))
     table = tabulate(before, sizes).set_index("rule")
     assert {rule: n for rule, n in table.jobs.items() if rule != "all"} == dict(ran)
-    assert f"jobs: {sum(ran.values())} to run, 0 whose results are there" in shown
+    assert f"jobs: {sum(ran.values())} to run, 0 whose results are there; " in shown
     assert "200 sites (as given)" in shown
     for path, expected in (
         ("results/cohorts/north/planes.npy", None),
@@ -80,6 +81,12 @@ def test_a_plan_is_what_runs(tmp_path, capsys):
     after = describe_plan(folder, targets=["distance"])
     assert "Nothing to be done" in after
     assert "of the panel" in after
+
+
+def test_tiles_share_slurm_jobs():
+    tiles = [job("measure_distance_tile", a="a", b="a")] * 11
+    assert submissions([*tiles, job("close_paths"), job("ingest_cohort")]) == 2 + 2
+    assert submissions([]) == 0
 
 
 def test_what_snakemake_says_is_one_sentence(tmp_path):

@@ -307,6 +307,20 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame([total])[COLUMNS]], ignore_index=True)
 
 
+def submissions(jobs: list[Job]) -> int:
+    """Slurm jobs that these make with the groups of `slurm/config.yaml`."""
+    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text("utf-8"))
+    groups, shared = profile.get("groups", {}), profile.get("group-components", {})
+    grouped: dict[str, int] = {}
+    alone = 0
+    for job in jobs:
+        if name := groups.get(job.rule):
+            grouped[name] = grouped.get(name, 0) + 1
+        else:
+            alone += 1
+    return alone + sum(-(-count // shared.get(name, 1)) for name, count in grouped.items())
+
+
 def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str] = ()) -> str:
     """The table of `tabulate` and its sums in words."""
     sizes, source = read_sizes(study, n_sites)
@@ -333,7 +347,8 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
         return "\n".join([*lines, "Nothing to be done: all results are there."])
     lines += [
         shown.to_string(index=False),
-        f"jobs: {len(needed)} to run, {int(table.there.iloc[-1])} whose results are there",
+        f"jobs: {len(needed)} to run, {int(table.there.iloc[-1])} whose results are there; "
+        f"{submissions(needed)} on Slurm, where tiles share jobs",
         f"hours expected: {gpu_hours:.3g} GPU, {core_hours:.3g} core",
         f"largest job: {largest.mem_mb} MB ({largest.rule})",
         f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",
