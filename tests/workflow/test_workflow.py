@@ -464,6 +464,8 @@ def test_the_work_of_a_report_is_counted(complete, tmp_path):
     assert (first.loc[list(OWN), "jobs_run"] == 4).all()
     assert (first.jobs_reused == 0).all()
     assert (first.seconds > 0).all()
+    page = (complete / "results/report/report.html").read_text()
+    assert f"{first.jobs_run.sum()} ran, 0 were reused" in page
     study = copy_study(complete, tmp_path / "study")
     tiles = [f"results/distance/tiles/{a}__{a}.npz" for a in ("north", "south")]
     count_work(study, tiles, study / "results/report/work.tsv")

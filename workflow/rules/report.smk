@@ -124,6 +124,7 @@ rule write_report:
         imputation=EVALUATION,
         maps=INTERACTIVE_MAPS,
         tables=SAMPLE_TABLES,
+        work="results/report/work.tsv",
     output:
         "results/report/report.html",
     log:
@@ -163,6 +164,8 @@ rule count_work:
         rules.export.input,
         rules.epistasis.input,
         EVALUATION,
+        INTERACTIVE_MAPS,
+        SAMPLE_TABLES,
     output:
         "results/report/work.tsv",
     log:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .results import write_table
+from .results import read_table, write_table
 
 #: Snakemake splits names of records at the longest name that a file may have.
 NAME_MAX = 255
@@ -95,3 +95,16 @@ def count_work(study: Path, paths: Iterable[str], out: Path) -> dict[str, float]
     table = pd.DataFrame(list(rows.values()), columns=COLUMNS)
     write_table(out, table)
     return table.sum(numeric_only=True).to_dict()
+
+
+def work_section(results: Path) -> dict | None:
+    """The table for the report: `rows`, and the sums `run` and `reused`; None where there is none.
+
+    Times are left out, so that the page of an equal study is equal.
+    """
+    path = results / "report/work.tsv"
+    if not path.exists():
+        return None
+    table = read_table(path)[COLUMNS[:3]].astype({"jobs_run": int, "jobs_reused": int})
+    sums = {"run": int(table.jobs_run.sum()), "reused": int(table.jobs_reused.sum())}
+    return {"rows": table.to_dict("records"), **sums}
