@@ -114,13 +114,22 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def compare(title: str, folder: Path, arrivals: list[list[Cohort]], targets: list[str]) -> dict:
-    """Cohorts arrive in one order; the last arrival against a run from scratch."""
-    seconds, jobs, tiles, cohorts = 0.0, Counter(), [], []
+def arrive(
+    folder: Path, arrivals: list[list[Cohort]], targets: list[str]
+) -> tuple[float, Counter, list]:
+    """Run the study after each arrival; what `run` says of the last one."""
+    last, cohorts = (0.0, Counter(), []), []
     for arrived in arrivals:
         cohorts = [*cohorts, *arrived]
         write_study(folder, cohorts)
-        seconds, jobs, tiles = run(folder, targets)
+        last = run(folder, targets)
+    return last
+
+
+def compare(title: str, folder: Path, arrivals: list[list[Cohort]], targets: list[str]) -> dict:
+    """Cohorts arrive in one order; the last arrival against a run from scratch."""
+    seconds, jobs, tiles = arrive(folder, arrivals, targets)
+    cohorts = [cohort for arrived in arrivals for cohort in arrived]
     panel = json.loads((folder / "results/panel/counts.json").read_text())["n_sites"]
     size = {c.name: len(c.samples) for c in cohorts}
     n = sum(size.values())

@@ -90,32 +90,30 @@ def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> fl
     for place, job in enumerate(jobs):
         for other in job.after:
             follow[other].append(place)
-    ready = [place for place, count in enumerate(waits) if not count]
-    heapq.heapify(ready)
+    # One queue for those that need a GPU and one for the rest: the first of each starts or waits.
+    ready: tuple[list[int], list[int]] = ([], [])
+    for place, count in enumerate(waits):
+        if not count:
+            heapq.heappush(ready[jobs[place].gpu > 0], place)
     running: list[tuple[float, int]] = []
     clock, free_gpus, free_cores = 0.0, gpus, cores
-    while ready or running:
-        held = []
-        while ready:
-            place = heapq.heappop(ready)
-            job = jobs[place]
-            threads = min(job.threads, cores)
-            if job.gpu <= free_gpus and threads <= free_cores:
+    while any(ready) or running:
+        for queue in ready:
+            while queue:
+                job = jobs[queue[0]]
+                threads = min(job.threads, cores)
+                if job.gpu > free_gpus or threads > free_cores:
+                    break
+                place = heapq.heappop(queue)
                 free_gpus, free_cores = free_gpus - job.gpu, free_cores - threads
                 heapq.heappush(running, (clock + seconds[place], place))
-            else:
-                held.append(place)
-                if not free_cores or len(held) > gpus + cores:
-                    break
-        for place in held:
-            heapq.heappush(ready, place)
         clock, place = heapq.heappop(running)
         free_gpus += jobs[place].gpu
         free_cores += min(jobs[place].threads, cores)
         for other in follow[place]:
             waits[other] -= 1
             if not waits[other]:
-                heapq.heappush(ready, other)
+                heapq.heappush(ready[jobs[other].gpu > 0], other)
     return clock
 
 
