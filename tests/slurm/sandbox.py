@@ -1,7 +1,8 @@
 """A real Slurm on one machine, in a folder of its own: munged, slurmctld, slurmd, fake GPUs.
 
 Runs as root or as an ordinary user, without systemd and without touching any Slurm that the machine
-may have. Two partitions share one node: `cpu`, the default, and `gpu`.
+may have. Two partitions share one node: `cpu`, the default, and `gpu`. As a program
+(`PYTHONPATH=tests python -m slurm.sandbox`) it says whether one can be started here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -234,3 +237,22 @@ class Sandbox:
                 )
         for name in ("slurmd", "slurmctld", "munged"):
             self.stop(name)
+
+
+def main() -> int:
+    """Start and stop one; 0 where that worked."""
+    if missing := missing_programs():
+        print(f"no Slurm can be started here: {', '.join(missing)} not found", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with Sandbox(Path(folder)) as sandbox:
+                print(sandbox.call("sinfo"), end="")
+        except RuntimeError as error:
+            print(f"no Slurm can be started here: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
