@@ -434,7 +434,7 @@ HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | 
 def test_removing_a_newcomer_computes_no_tile(complete):
     """Matrices, maps and tables without it; nothing of any cohort or pair is computed again."""
     try:
-        write_sheets(complete, all_cohorts()[:3])
+        write_sheets(complete, all_cohorts()[:3], FAST | {"distance": {"metric": "euclidean"}})
         plan = planned(snakemake(complete, "-n"))
     finally:
         write_sheets(complete, all_cohorts(), FAST | {"distance": {"metric": "euclidean"}})
