@@ -1,6 +1,7 @@
 # make run    set up what is missing and run the workflow on the embedded example
 # make test   set up what is missing and run the tests
 # make concordance  compare with PLINK, bcftools, scikit-learn on real data; writes concordance.tsv
+# make test-slurm   all tests on a real Slurm of their own, about 20 minutes
 # make lint   ruff, snakefmt, snakemake --lint
 # make pictures  take the documentation's pictures from the finished example (needs Chromium)
 # make lock   resolve the dependencies of pyproject.toml again
@@ -10,7 +11,7 @@ VENV := .venv
 PYTEST_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test concordance lint format pictures lock clean
+.PHONY: run test test-slurm concordance lint format pictures lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -21,6 +22,9 @@ test: $(VENV)/ready-test
 
 concordance: $(VENV)/ready-test
 	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py
+
+test-slurm: $(VENV)/ready-test
+	pytest tests/slurm --require-slurm --slow -s $(PYTEST_FLAGS)
 
 lint: $(VENV)/ready-test
 	ruff check .

@@ -15,6 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-slurm", action="store_true", help="start a real Slurm and run its tests"
     )
+    parser.addoption("--slow", action="store_true", help="run the tests that take minutes as well")
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
-def snakemake(folder: Path, *arguments: str, fails: bool = False) -> str:
+def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int = 600) -> str:
     """Run the workflow on a study; return its output. `fails` says what is expected."""
     done = subprocess.run(
         command(folder, *arguments),
@@ -34,7 +34,7 @@ def snakemake(folder: Path, *arguments: str, fails: bool = False) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=seconds,
     )
     print(done.stdout)
     assert (done.returncode != 0) == fails, done.stdout[-3000:]

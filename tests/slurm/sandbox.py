@@ -1,7 +1,8 @@
 """A real Slurm on one machine, in a folder of its own: munged, slurmctld, slurmd, fake GPUs.
 
 Runs as root or as an ordinary user, without systemd and without touching any Slurm that the machine
-may have. Two partitions share one node: `cpu`, the default, and `gpu`.
+may have. Two partitions share one node: `cpu`, the default, and `gpu`. As a program
+(`PYTHONPATH=tests python -m slurm.sandbox`) it says whether one can be started here.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel")
+PROGRAMS = (
+    *("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel"),
+    "setpriv",
+)
 SBIN = "/usr/sbin:/sbin"
+#: Starts with ports of their own before the sandbox gives up: another process may take one first.
+STARTS = 3
 
 SLURM_CONF = """\
 ClusterName=popdesic
-SlurmctldHost=localhost
+SlurmctldHost={host}(127.0.0.1)
 SlurmUser={user}
 SlurmdUser={user}
 SlurmctldPort={ports[0]}
@@ -49,7 +57,7 @@ MinJobAge=3600
 KillWait=2
 ReturnToService=2
 GresTypes=gpu
-NodeName=localhost CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus} State=UNKNOWN
+NodeName=localhost NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus}
 PartitionName=cpu Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 PartitionName=gpu Nodes=localhost MaxTime=INFINITE State=UP
 """
@@ -96,14 +104,18 @@ class Sandbox:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "munge").chmod(0o755)
         key = self.folder / "munge/munge.key"
+        key.unlink(missing_ok=True)
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
         gpus = self.size["gpus"]
         for k in range(gpus):
-            (self.folder / f"dev/nvidia{k}").symlink_to("/dev/null")
+            device = self.folder / f"dev/nvidia{k}"
+            device.unlink(missing_ok=True)
+            device.symlink_to("/dev/null")
         etc = self.folder / "etc"
         text = SLURM_CONF.format(
             user=pwd.getpwuid(os.getuid()).pw_name,
+            host=socket.gethostname().split(".")[0],
             ports=_free_ports(2),
             folder=self.folder,
             **self.size,
@@ -124,10 +136,14 @@ class Sandbox:
         wrapper.chmod(0o755)
 
     def start(self, name: str, *arguments: str) -> None:
-        """Start one daemon in the foreground, its output in `{name}.out`."""
+        """Start one daemon in the foreground, its output in `{name}.out`.
+
+        It ends with this process, however that ends, so that no run leaves daemons behind.
+        """
         with open(self.folder / f"{name}.out", "ab") as out:
+            program = shutil.which(name, path=self.environment["PATH"])
             self.daemons[name] = subprocess.Popen(
-                [shutil.which(name, path=self.environment["PATH"]), *arguments],
+                ["setpriv", "--pdeathsig", "TERM", program, *arguments],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=out,
@@ -169,7 +185,7 @@ class Sandbox:
             dict(word.split("=", 1) for word in block.split() if "=" in word) for block in blocks
         ]
 
-    def _until_idle(self, seconds: float = 20) -> None:
+    def _until_idle(self, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
         state = ""
         while time.monotonic() < end:
@@ -179,33 +195,64 @@ class Sandbox:
                 state = str(error)
             if state.split() and set(state.split()) <= {"idle", "mixed", "allocated"}:
                 return
+            if any(daemon.poll() is not None for daemon in self.daemons.values()):
+                break  # waiting does not bring it back
             time.sleep(0.2)
-        logs = "\n".join(p.read_text()[-2000:] for p in sorted(self.folder.glob("*.log")))
+        files = sorted([*self.folder.glob("*.log"), *self.folder.glob("*.out")])
+        logs = "\n".join(f"{p.name}:\n{p.read_text(errors='replace')[-2000:]}" for p in files)
         raise RuntimeError(f"Slurm's node is not ready ({state.strip()}):\n{logs}")
 
     def __enter__(self) -> Sandbox:
-        self._write()
-        try:
-            munge = self.folder / "munge"
-            files = [f"--{k}={munge}/munge.{k.split('-')[0]}" for k in ("socket", "log-file")]
-            files += [f"--pid-file={munge}/munged.pid", f"--seed-file={munge}/munged.seed"]
-            key = f"--key-file={munge}/munge.key"
-            self.start("munged", "--foreground", "--force", key, *files)
-            end = time.monotonic() + 10
-            while not (munge / "munge.socket").exists() and time.monotonic() < end:
-                time.sleep(0.05)
-            self.start("slurmctld", "-D", "-c")
-            self.start("slurmd", "-D", "-N", "localhost")
-            self._until_idle()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+        for trial in range(1, STARTS + 1):
+            self._write()
+            try:
+                self._start_all()
+                return self
+            except BaseException as error:
+                self.__exit__()
+                if trial == STARTS or not isinstance(error, RuntimeError):
+                    raise
+        raise AssertionError
+
+    def _start_all(self) -> None:
+        munge = self.folder / "munge"
+        files = [f"--{k}={munge}/munge.{k.split('-')[0]}" for k in ("socket", "log-file")]
+        files += [f"--pid-file={munge}/munged.pid", f"--seed-file={munge}/munged.seed"]
+        self.start("munged", "--foreground", "--force", f"--key-file={munge}/munge.key", *files)
+        end = time.monotonic() + 10
+        while not (munge / "munge.socket").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.start("slurmctld", "-D", "-c")
+        self.start("slurmd", "-D", "-N", "localhost")
+        self._until_idle()
 
     def __exit__(self, *_: object) -> None:
         if "slurmctld" in self.daemons and "slurmd" in self.daemons:
-            subprocess.run(
-                ["scancel", "--partition=cpu,gpu"], env=self.environment, capture_output=True
-            )
+            for partition in ("cpu", "gpu"):
+                subprocess.run(
+                    ["scancel", f"--partition={partition}"],
+                    env=self.environment,
+                    capture_output=True,
+                    timeout=30,
+                )
         for name in ("slurmd", "slurmctld", "munged"):
             self.stop(name)
+
+
+def main() -> int:
+    """Start and stop one; 0 where that worked."""
+    if missing := missing_programs():
+        print(f"no Slurm can be started here: {', '.join(missing)} not found", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with Sandbox(Path(folder)) as sandbox:
+                print(sandbox.call("sinfo"), end="")
+        except RuntimeError as error:
+            print(f"no Slurm can be started here: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

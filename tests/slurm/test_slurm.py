@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
+import time
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import yaml
+from popdesic.plan import planned_jobs
 from running import ROOT, contents, environment, finished, snakemake
 from slurm.sandbox import Sandbox
 from study import FAST, make_cohorts, write_study
@@ -16,15 +22,10 @@ pytestmark = pytest.mark.slurm
 PROFILE = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
 
 
-@pytest.fixture(scope="module")
-def run(slurm: Sandbox, tmp_path_factory) -> dict:
-    """A small study through Slurm, and the same study without it."""
-    cohorts, config = make_cohorts((8,), n_sites=200), FAST | {"device": "auto"}
-    local = write_study(tmp_path_factory.mktemp("local"), cohorts, config)
-    snakemake(local, "geodesic")
-    folder = write_study(tmp_path_factory.mktemp("cluster"), cohorts, config)
-    words = ["-m", "snakemake", "--profile", "slurm", "--directory", str(folder), "geodesic"]
-    words += ["--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5"]
+def on_slurm(folder: Path, slurm: Sandbox, *arguments: str, seconds: int = 900) -> str:
+    """Run a study with the profile that users run; return its output."""
+    words = ["-m", "snakemake", "--profile", "slurm", "--directory", str(folder), *arguments]
+    words += ["--slurm-init-seconds-before-status-checks", "9", "--latency-wait", "5"]
     done = subprocess.run(
         [sys.executable, *words],
         cwd=ROOT,
@@ -32,17 +33,43 @@ def run(slurm: Sandbox, tmp_path_factory) -> dict:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=400,
+        timeout=seconds,
     )
     print(done.stdout)
     assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run(slurm: Sandbox, tmp_path_factory) -> dict:
+    """A small study through Slurm, and the same study without it."""
+    cohorts, config = make_cohorts((8,), n_sites=200), FAST | {"device": "auto"}
+    local = write_study(tmp_path_factory.mktemp("local"), cohorts, config)
+    snakemake(local, "distance")
+    folder = write_study(tmp_path_factory.mktemp("cluster"), cohorts, config)
+    planned = planned_jobs(folder, ["distance"])
+    output = on_slurm(folder, slurm, "distance")
     jobs = [job for job in slurm.jobs() if job["WorkDir"] == str(folder)]
-    return {"local": local, "folder": folder, "jobs": jobs, "output": done.stdout}
+    return {"local": local, "folder": folder, "jobs": jobs, "output": output, "planned": planned}
 
 
 def rule_of(job: dict[str, str]) -> str:
-    """The rule of a job, from the path of its log below the study's `.snakemake/slurm_logs`."""
-    return job["StdOut"].split("/slurm_logs/rule_")[1].split("/")[0]
+    """The rule of a job, or the rules of a group, from the path of its log in `.snakemake`."""
+    return re.search(r"/slurm_logs/(?:rule_|group_tiles_)(\w+)", job["StdOut"])[1]
+
+
+def ask_of(job: dict[str, str]) -> dict:
+    """What a job asked Slurm for: partition, GPUs, threads, megabytes, minutes."""
+    days, _, clock = job["TimeLimit"].rpartition("-")
+    hours, minutes, _ = clock.split(":")
+    memory = re.search(r"mem=([\d.]+)([MG])", job["TRES"])
+    return {
+        "partition": job["Partition"],
+        "gpus": int((job.get("TresPerJob") or "gres:gpu:0").rsplit(":", 1)[1]),
+        "threads": int(job["NumCPUs"]),
+        "mem_mb": round(float(memory[1]) * (1024 if memory[2] == "G" else 1)),
+        "minutes": 1440 * int(days or 0) + 60 * int(hours) + int(minutes),
+    }
 
 
 def test_results_equal_those_without_a_cluster(run):
@@ -67,9 +94,79 @@ def test_gpu_rules_and_only_they_ask_for_a_gpu_on_its_partition(run):
         on_gpu = rule in PROFILE["set-resources"]
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), rule
         assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), rule
-    assert {"measure_distance_tile", "close_paths", "ingest_cohort"} <= seen
+    assert {"measure_distance_tile", "ingest_cohort"} <= seen
+
+
+def test_slurm_was_asked_for_what_the_rules_state(run):
+    """Memory, time and threads of each job as `popdesic plan` shows them; the first try of each.
+
+    Where a rule's sizes are of files that were not there before, it may ask for more.
+    """
+    stated = {job.rule: job for job in run["planned"]}
+    for job in run["jobs"]:
+        asked, rule = ask_of(job), stated[rule_of(job)]
+        assert asked["threads"] == min(rule.threads, 8)
+        assert rule.mem_mb <= asked["mem_mb"] <= rule.mem_mb + 10
+        assert asked["minutes"] == rule.runtime
 
 
 def test_gpu_rules_say_that_they_run_on_the_cpu_where_there_is_no_gpu(run):
     (log,) = (run["folder"] / "logs/measure_distance_tile").glob("*.log")
     assert " device: cpu: " in log.read_text()
+
+
+@pytest.mark.slow
+def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
+    """The embedded example with `--profile slurm`; prints the table of docs/slurm.md."""
+    seconds = {}
+    for name in ("local", "cluster"):
+        shutil.copytree(ROOT / "config", tmp_path / name / "config")
+        shutil.copytree(ROOT / "resources", tmp_path / name / "resources")
+        start = time.monotonic()
+        if name == "local":
+            snakemake(tmp_path / name, "--max-threads", "2", seconds=3000)
+        else:
+            stated = planned_jobs(tmp_path / name)
+            on_slurm(tmp_path / name, slurm, seconds=3000)
+        seconds[name] = time.monotonic() - start
+    jobs = [job for job in slurm.jobs() if job["WorkDir"] == str(tmp_path / "cluster")]
+    rows = {}
+    for job in jobs:
+        assert job["JobState"] == "COMPLETED", job
+        rows.setdefault(rule_of(job), []).append(ask_of(job))
+    expected = Counter(job.rule for job in stated if job.outputs and job.rule != "count_work")
+    tiles = sum(expected.pop(rule) for rule in PROFILE["groups"])
+    found = {rule: len(asked) for rule, asked in rows.items()}
+    grouped = [rule for rule in found if set(PROFILE["groups"]) & set(re.split("_(?=meas)", rule))]
+    shared = PROFILE["group-components"]["tiles"]
+    assert sum(found.pop(rule) for rule in grouped) == -(-tiles // shared)
+    assert found == expected
+    print(f"wall time: {seconds['local']:.0f} s without, {seconds['cluster']:.0f} s with Slurm")
+    print("| rule | jobs | partition | GPUs | threads | memory, MB | time limit, min |")
+    print("|---|--:|---|--:|--:|--:|--:|")
+    for rule, asked in rows.items():
+        (partition,) = {one["partition"] for one in asked}
+        (gpus,) = {one["gpus"] for one in asked}
+        most = [max(one[name] for one in asked) for name in ("threads", "mem_mb", "minutes")]
+        print(f"| {rule} | {len(asked)} | {partition} | {gpus} |", *(f"{m} |" for m in most))
+        on_gpu = rule in grouped or rule in PROFILE["set-resources"]
+        assert (partition, gpus) == (("gpu", 1) if on_gpu else ("cpu", 0))
+    found, expected = contents(tmp_path / "cluster"), contents(tmp_path / "local")
+    differ = sorted(name for name in expected | found if found.get(name) != expected.get(name))
+    assert [name for name in differ if not name.startswith("report/")] == []
+
+
+@pytest.mark.slow
+def test_tiles_share_a_job_and_its_gpu(slurm: Sandbox, tmp_path):
+    """Three tiles of two cohorts: one job, one GPU, the memory of one and the time of all."""
+    config = FAST | {"device": "auto"}
+    folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=200), config)
+    stated = [j for j in planned_jobs(folder, ["distance"]) if j.rule == "measure_distance_tile"]
+    on_slurm(folder, slurm, "distance")
+    jobs = [job for job in slurm.jobs() if job["WorkDir"] == str(folder)]
+    (job,) = [job for job in jobs if rule_of(job) == "measure_distance_tile"]
+    asked = ask_of(job)
+    assert len(stated) == 3
+    assert (asked["partition"], asked["gpus"], asked["threads"]) == ("gpu", 1, 8)
+    assert asked["minutes"] == sum(one.runtime for one in stated)
+    assert asked["mem_mb"] <= max(one.mem_mb for one in stated) + 10

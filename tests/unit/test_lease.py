@@ -60,6 +60,38 @@ def test_a_killed_process_gives_its_device_back(tmp_path, hold):
     assert second.stdout.readline() == "0\n"
 
 
+SNAKEFILE = """
+rule all:
+    input:
+        expand("{job}.txt", job=range(8)),
+
+rule hold:
+    output:
+        "{job}.txt",
+    resources:
+        gpu=1,
+    shell:
+        "PYTHONPATH=PACKAGE PYTHON hold.py > {output}"
+"""
+
+
+def test_snakemake_keeps_four_devices_busy(tmp_path):
+    """`--resources gpu=4`: four jobs at a time, each on a device of its own."""
+    hold = HOLD.replace("sys.argv[2]", "'4'").replace("Path(sys.argv[1])", "Path('locks')")
+    timed = "print(time.time()); time.sleep(2); print(time.time())"
+    (tmp_path / "hold.py").write_text(hold.replace("time.sleep(60)", timed))
+    text = SNAKEFILE.replace("PACKAGE", str(PACKAGE)).replace("PYTHON ", f"{sys.executable} ")
+    (tmp_path / "Snakefile").write_text(text)
+    words = ["-m", "snakemake", "--cores", "8", "--resources", "gpu=4", "--quiet", "all"]
+    subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, timeout=300)
+    held = [tuple(map(float, path.read_text().split())) for path in tmp_path.glob("*.txt")]
+    assert {device for device, _, _ in held} == {0, 1, 2, 3}
+    for device, start, end in held:
+        beside = [one for one in held if one[1] < end and one[2] > start]
+        assert [one[0] for one in beside].count(device) == 1
+        assert len(beside) > 1, "jobs run beside each other"
+
+
 def test_a_process_keeps_the_device_that_it_has(tmp_path):
     """In every folder of locks, and whatever it has leased in another."""
     for folder in (tmp_path / "a", tmp_path / "b", tmp_path / "a"):

@@ -16,8 +16,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from popdesic.work import count_work
 from reference import fermat_geodesics, pair_counts
 from running import (
     ROOT,
@@ -420,3 +422,56 @@ def test_the_root_of_the_repository_is_a_study():
     """The embedded example is planned from its own folder."""
     output = snakemake(ROOT, "-n", "--quiet", "all")
     assert "Error" not in output
+
+
+#: Rules that have the work of a cohort or of a pair of cohorts.
+HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | {
+    "measure_distance_tile",
+    "compare_cohorts",
+}
+
+
+def test_removing_a_newcomer_computes_no_tile(complete):
+    """Matrices, maps and tables without it; nothing of any cohort or pair is computed again."""
+    try:
+        write_sheets(complete, all_cohorts()[:3], FAST | {"distance": {"metric": "euclidean"}})
+        plan = planned(snakemake(complete, "-n"))
+    finally:
+        write_sheets(complete, all_cohorts(), FAST | {"distance": {"metric": "euclidean"}})
+    assert not set(plan) & HEAVY
+    assert {"assemble_distance", "close_paths", "compute_pca", "write_report"} <= set(plan)
+
+
+def test_replacing_a_newcomer_computes_its_own_row(complete):
+    """Its file is decoded, checked and encoded, and compared with all four cohorts."""
+    path = complete / all_cohorts()[3].path
+    before, times = path.read_bytes(), path.stat()
+    try:
+        path.write_bytes(before)  # a new date is what Snakemake goes by
+        plan = planned(snakemake(complete, "-n"))
+    finally:
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    found = {rule: plan[rule] for rule in HEAVY if plan[rule]}
+    assert found == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 4, "compare_cohorts": 4}
+
+
+def test_the_work_of_a_report_is_counted(complete, tmp_path):
+    """Every job with its rule; those of a later report, which needed none of them, are reused."""
+    table = complete / "results/report/work.tsv"
+    first = pd.read_csv(table, sep="\t").set_index("rule")
+    assert list(first.columns) == ["jobs_run", "jobs_reused", "seconds"]
+    assert first.jobs_run["measure_distance_tile"] == 10
+    assert (first.loc[list(OWN), "jobs_run"] == 4).all()
+    assert (first.jobs_reused == 0).all()
+    assert (first.seconds > 0).all()
+    page = (complete / "results/report/report.html").read_text()
+    assert f"{first.jobs_run.sum()} ran, 0 were reused" in page
+    study = copy_study(complete, tmp_path / "study")
+    tiles = [f"results/distance/tiles/{a}__{a}.npz" for a in ("north", "south")]
+    count_work(study, tiles, study / "results/report/work.tsv")
+    later = pd.read_csv(study / "results/report/work.tsv", sep="\t").set_index("rule")
+    assert (later.jobs_run == 0).all()
+    assert later.jobs_reused["measure_distance_tile"] == 2
+    assert later.jobs_reused["encode_cohort"] == 2
+    # A founder's panel rests on all founders.
+    assert later.jobs_reused["summarize_cohort"] == 2

@@ -81,7 +81,7 @@ def code_of(*modules):
 
 def n_samples(*cohorts):
     """Samples that the sheet lists for these cohorts."""
-    return int(STUDY.samples.cohort.isin(cohorts).sum())
+    return sum(STUDY.counts[cohort] for cohort in set(cohorts))
 
 
 def input_mb(input):
@@ -106,8 +106,12 @@ def has_module(python, name):
 
 
 def memory(megabytes, attempt):
-    """mem_mb of a job: what its data take, 400 MB for Python and Snakemake, half more a retry."""
-    return int((400 + megabytes) * (1 + 0.5 * (attempt - 1)))
+    """mem_mb of a job: what its data take, 700 MB for Python and Snakemake, half more a retry.
+
+    A Slurm job holds two Snakemakes of 150 MB beside the script; with 400 MB, jobs that compile
+    were killed.
+    """
+    return int((700 + megabytes) * (1 + 0.5 * (attempt - 1)))
 
 
 def minutes(expected, attempt):

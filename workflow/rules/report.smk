@@ -4,6 +4,7 @@
 #         results/geodesic/{space}/alpha{alpha}.json, results/embedding/*
 # gives   results/figures/*.svg *.png
 #         results/report/report.html   one self-contained page
+#         results/report/work.tsv      jobs that ran for it, and those whose results were there
 
 #: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
 FIGURES = [
@@ -63,6 +64,7 @@ PAGE = digest(
 rule report:
     input:
         "results/report/report.html",
+        "results/report/work.tsv",
         expand("results/figures/{figure}.{end}", figure=[f[0] for f in FIGURES], end=["svg", "png"]),
 
 
@@ -123,6 +125,7 @@ rule write_report:
         imputation=EVALUATION,
         maps=INTERACTIVE_MAPS,
         tables=SAMPLE_TABLES,
+        work="results/report/work.tsv",
     output:
         "results/report/report.html",
     log:
@@ -148,3 +151,37 @@ rule write_report:
         "Report"
     script:
         "../scripts/write_report.py"
+
+
+localrules:
+    count_work,
+
+
+rule count_work:
+    input:
+        OUTCOME,
+        rules.draw_figures.output,
+        rules.compare.input,
+        rules.export.input,
+        rules.epistasis.input,
+        EVALUATION,
+        INTERACTIVE_MAPS,
+        SAMPLE_TABLES,
+    output:
+        "results/report/work.tsv",
+    log:
+        "logs/count_work.log",
+    benchmark:
+        "benchmarks/count_work.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory(100 + 0.02 * len(COHORTS) ** 2, attempt),
+        runtime=lambda wildcards, attempt: minutes(1e-4 * len(COHORTS) ** 2, attempt),
+    params:
+        code=code_of("work"),
+    message:
+        "Jobs that ran, and results that were there"
+    script:
+        "../scripts/count_work.py"

@@ -1,4 +1,4 @@
-"""Command line: `popdesic check [STUDY]`, `path ...`, `resume [STUDY]`, `tune`."""
+"""Command line: `popdesic check [STUDY]`, `plan`, `path ...`, `audit`, `resume [STUDY]`, `tune`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import yaml
 
+from .audit import audit
 from .epistasis_options import check_epistasis
 from .errors import UserError
 from .explain import read_path
+from .plan import describe_plan
 from .resume import resume
 from .sheets import load_config, load_study
 
@@ -73,6 +75,16 @@ def main(arguments: list[str] | None = None) -> int:
     command.set_defaults(
         run=lambda o: print("\n".join(read_path(o.study, o.space, o.alpha, o.start, o.end)))
     )
+    command = commands.add_parser("plan", help="jobs, hours, memory and disk of a run, beforehand")
+    command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
+    command.add_argument("targets", nargs="*", help="stages or files, as for Snakemake")
+    command.add_argument("--sites", type=int, help="sites of the panel, where there is none yet")
+    command.set_defaults(run=lambda o: print(describe_plan(o.study, o.sites, o.targets)))
+    command = commands.add_parser("audit", help="compare results with their checksums")
+    command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
+    command.add_argument("--repair", action="store_true", help="compute damaged results again")
+    command.add_argument("snakemake", nargs="*", help="after --, arguments for Snakemake")
+    command.set_defaults(run=lambda o: audit(o.study, o.repair, o.snakemake))
     command = commands.add_parser("resume", help="go on on Slurm after Snakemake was killed")
     command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
     command.add_argument("snakemake", nargs="*", help="after --, arguments for Snakemake")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -257,6 +258,9 @@ def write_planes(
     with atomic_path(out) as temporary:
         shape = _planes_shape(bed, n_samples)
         words = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
+        # A hole in a mapped file on a full disk is a bus error; asked for beforehand, a sentence.
+        with open(temporary, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, temporary.stat().st_size)
         missing = _fill_planes(bed, *fill_words(mode, impute), words, threads, filled)
         words.flush()
         del words

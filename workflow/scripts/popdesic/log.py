@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import re
 import sys
 import time
 import warnings
@@ -12,13 +14,16 @@ from pathlib import Path
 
 from .errors import UserError
 
+#: What a write says where a disk, a quota or a limit of file sizes is full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextmanager
 def logged(path: str | Path) -> Iterator[logging.Logger]:
     """Write this job's log to `path`; end the job with one sentence where the user can mend it.
 
-    A `UserError` goes to the log and to standard error as its sentence alone and exits with 1; any
-    other exception is a defect and keeps its traceback.
+    A `UserError` goes to the log and to standard error as its sentence alone and exits with 1, and
+    so does a full disk; any other exception is a defect and keeps its traceback.
     """
     handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -35,6 +40,13 @@ def logged(path: str | Path) -> Iterator[logging.Logger]:
         logger.error("%s", error)
         print(f"Error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+    except OSError as error:
+        if not (sentence := _full_disk(error)):
+            logger.exception("stopped after %.1f s", time.perf_counter() - started)
+            raise
+        logger.error("%s", sentence)
+        print(f"Error: {sentence}", file=sys.stderr)
+        raise SystemExit(1) from None
     except BaseException:
         logger.exception("stopped after %.1f s", time.perf_counter() - started)
         raise
@@ -43,6 +55,19 @@ def logged(path: str | Path) -> Iterator[logging.Logger]:
     finally:
         root.removeHandler(handler)
         handler.close()
+
+
+def _full_disk(error: OSError) -> str | None:
+    """The sentence of an error in writing for lack of space, None for any other error."""
+    # numpy says only how much it could write.
+    short = error.errno is None and re.fullmatch(r"\d+ requested and \d+ written", str(error))
+    if error.errno not in FULL and not short:
+        return None
+    where = f" {error.filename}" if error.filename else " its results"
+    return (
+        f"the job could not write{where}: {error.strerror or 'no space left on the device'}; make "
+        "room (or raise the quota) and run again, nothing half-written has been left."
+    )
 
 
 def log_counts(logger: logging.Logger, counts: dict) -> None:

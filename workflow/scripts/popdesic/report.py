@@ -38,6 +38,7 @@ from .words import (
     percent,
     plural,
 )
+from .work import work_section
 
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
@@ -148,6 +149,7 @@ def further_sections(
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),
+        ("work", "Work", work_section(outcome.folder)),
     ]
     return [section for section in sections if section[2]]
 

@@ -6,12 +6,15 @@ Every problem is one sentence that names the file, the row and the value (`UserE
 from __future__ import annotations
 
 import difflib
+import functools
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -20,6 +23,8 @@ from .errors import UserError
 from .results import read_table
 from .store import digest
 
+#: What the schema of a sheet's column may say; `_breaks` knows these alone.
+RULE_WORDS = {"type", "description", "minLength", "enum", "pattern"}
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
 #: What stands for a parent who is not known.
 NOBODY = ("", "0", "NA")
@@ -58,14 +63,30 @@ class Study:
         order = self.order
         return [(a, b) for i, a in enumerate(order) for b in order[i:]]
 
+    @functools.cached_property
+    def counts(self) -> dict[str, int]:
+        """Samples of each cohort."""
+        counted = self.samples.cohort.value_counts()
+        return {cohort: int(counted.get(cohort, 0)) for cohort in self.order}
+
+    @functools.cached_property
+    def _rows(self) -> dict[str, np.ndarray]:
+        return dict(self.samples.groupby("cohort").indices)
+
+    @functools.cached_property
+    def _digests(self) -> dict[tuple, str]:
+        return {}
+
     def samples_of(self, cohort: str) -> pd.DataFrame:
-        return self.samples[self.samples.cohort == cohort]
+        return self.samples.iloc[self._rows.get(cohort, [])]
 
     def digest_of(self, cohort: str | None = None, *columns: str) -> str:
         """Changes exactly when these columns (or any) of a cohort's rows (or of all) change."""
-        rows = self.samples if cohort is None else self.samples_of(cohort)
-        chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
-        return digest(rows[chosen].to_csv(index=False))
+        if (cohort, *columns) not in self._digests:
+            rows = self.samples if cohort is None else self.samples_of(cohort)
+            chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
+            self._digests[cohort, *columns] = digest(rows[chosen].to_csv(index=False))
+        return self._digests[cohort, *columns]
 
 
 def load_schema(name: str) -> dict:
@@ -215,8 +236,10 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             raise UserError(
                 f"config/config.yaml: qc.fasta is '{fasta}', which is no file; correct the path."
             )
+        rows = samples.groupby("cohort").indices
         for cohort in study.order:
-            _check_sample_names(folder, cohort, cohorts, samples, config)
+            listed = samples.iloc[rows.get(cohort, [])]
+            _check_sample_names(folder, cohort, cohorts, listed, config)
     n_founders = int(samples.cohort.isin(study.founders).sum())
     if n_founders < 2:
         raise UserError(
@@ -253,18 +276,26 @@ def read_sheet(path: Path, shown: str) -> pd.DataFrame:
             f"{shown}, row 1: only one column, '{header[0]}'; columns are separated by tabs, not "
             "by spaces or commas."
         )
-    rows = []
+    numbers, rows = [], []
     for number, line in lines[1:]:
-        values = [value.strip() for value in line.split("\t")]
+        values = line.split("\t")
         if len(values) != len(header):
             raise UserError(
                 f"{shown}, row {number}: {len(values)} columns where the header has {len(header)}; "
                 "columns are separated by single tabs."
             )
-        rows.append([number, *values])
+        numbers.append(number)
+        rows.append(values)
     if not rows:
         raise UserError(f"{shown} has a header but no rows; add at least one.")
-    return pd.DataFrame(rows, columns=["row", *header])
+    columns = zip(header, zip(*rows, strict=True), strict=True)
+    return pd.DataFrame({"row": numbers} | {name: _stripped(column) for name, column in columns})
+
+
+def _stripped(column: tuple[str, ...]) -> pd.Series:
+    """A column without spaces around its values; equal values are one object."""
+    distinct = {value: value.strip() for value in set(column)}
+    return pd.Series(list(map(distinct.__getitem__, column)), dtype=str)
 
 
 def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
@@ -283,19 +314,30 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
                     f"{shown}, row 1: '{column}' is not a column of this sheet"
                     f"{_suggestion(column, schema['properties'])}"
                 )
-    validator = jsonschema.Draft7Validator(schema)
-    for record in sheet.to_dict("records"):
-        row = record.pop("row")
-        for error in validator.iter_errors(record):
-            column = error.absolute_path[0]
-            if error.validator == "enum":
-                choices = ", ".join(value for value in error.validator_value if value)
-                rule = f"one of {choices}"
-            else:
-                rule = schema["properties"][column]["description"].rstrip(".")
-            raise UserError(
-                f"{shown}, row {row}: {column} is '{error.instance}'; expected: {rule}."
-            )
+    first, wrong = len(sheet), ""
+    for column, rule in schema["properties"].items():
+        if column in columns:
+            # Each value once: a sheet of a million rows has few besides the names.
+            bad = [value for value in set(sheet[column].tolist()) if _breaks(value, rule)]
+            row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
+            first, wrong = (row, column) if row < first else (first, wrong)
+    if wrong:
+        rule, value = schema["properties"][wrong], sheet[wrong].iloc[first]
+        expected = rule["description"].rstrip(".")
+        if "enum" in rule:
+            expected = f"one of {', '.join(choice for choice in rule['enum'] if choice)}"
+        raise UserError(
+            f"{shown}, row {sheet.row.iloc[first]}: {wrong} is '{value}'; expected: {expected}."
+        )
+
+
+def _breaks(value: str, rule: dict) -> bool:
+    """Whether a text breaks the rule of its column; `RULE_WORDS` are all that rules may say."""
+    return (
+        len(value) < rule.get("minLength", 0)
+        or ("enum" in rule and value not in rule["enum"])
+        or ("pattern" in rule and re.search(rule["pattern"], value) is None)
+    )
 
 
 def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
@@ -319,12 +361,12 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
 def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str):
     sheet = read_sheet(folder / shown, shown)
     _check_rows(sheet, load_schema("samples"), shown)
-    for row, cohort in zip(sheet.row, sheet.cohort, strict=True):
-        if cohort not in cohorts.index:
-            raise UserError(
-                f"{shown}, row {row}: cohort '{cohort}' is not in {cohorts_shown}"
-                f"{_suggestion(cohort, cohorts.index)}"
-            )
+    if len(unknown := sheet[~sheet.cohort.isin(cohorts.index)]):
+        row, cohort = unknown.row.iloc[0], unknown.cohort.iloc[0]
+        raise UserError(
+            f"{shown}, row {row}: cohort '{cohort}' is not in {cohorts_shown}"
+            f"{_suggestion(cohort, cohorts.index)}"
+        )
     for name, rows in sheet[sheet.duplicated("sample", keep=False)].groupby("sample"):
         first, second = rows.iloc[0], rows.iloc[1]
         where = (
@@ -346,12 +388,12 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
                 f"{shown}, column phenotype: all {len(known)} known values are '{known.iloc[0]}'; "
                 "give cases (1) and controls (0), a quantitative trait, or NA for all."
             )
-    order = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
-    sheet = sheet.assign(_rank=sheet.cohort.map(order)).sort_values(["_rank", "sample"])
-    return sheet.drop(columns="_rank").reset_index(drop=True)
+    rank = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
+    keys = list(zip(map(rank.get, sheet.cohort.tolist()), sheet["sample"].tolist(), strict=True))
+    return sheet.iloc[sorted(range(len(sheet)), key=keys.__getitem__)].reset_index(drop=True)
 
 
-def _check_sample_names(folder, cohort, cohorts, samples, config) -> None:
+def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
     from .vcf_header import read_sample_names  # jobs that only plan do without it
 
     row = cohorts.loc[cohort]
@@ -360,14 +402,15 @@ def _check_sample_names(folder, cohort, cohorts, samples, config) -> None:
         names = read_sample_names(folder / row.genotypes)
     except UserError as error:
         raise UserError(f"{shown}: {error}") from None
-    listed, present = samples[samples.cohort == cohort], set(names)
+    known, present = set(listed["sample"].tolist()), set(names)
+    if known == present:
+        return
     for sample_row, name in zip(listed.row, listed["sample"], strict=True):
         if name not in present:
             raise UserError(
                 f"{config['samples']}, row {sample_row}: sample '{name}' is not in "
                 f"{row.genotypes}{_suggestion(name, names[:2000])}"
             )
-    known = set(listed["sample"])
     missing = [name for name in names if name not in known]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -459,6 +502,8 @@ def sexes(sheet: Path) -> dict[str, str]:
 
 def _check_parents(sheet: pd.DataFrame, shown: str) -> None:
     """A parent is another sample of the sheet, and of the right sex."""
+    if not {"father", "mother"} & set(sheet.columns):
+        return
     sex = dict(zip(sheet["sample"], sheet.sex, strict=True)) if "sex" in sheet else {}
     known = set(sheet["sample"])
     for column, other in (("father", "F"), ("mother", "M")):

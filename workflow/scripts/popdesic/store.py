@@ -20,6 +20,8 @@ from .genotypes import BED_MAGIC, bed_row_bytes
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
 FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
 
+# Bytes of a file taken at a time for its checksum.
+CHECKSUM_BYTES = 1 << 22
 # Rows of a .bim file taken at a time.
 TABLE_ROWS = 1 << 16
 
@@ -28,8 +30,9 @@ TABLE_ROWS = 1 << 16
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path` that becomes `path` if the block succeeds.
 
-    On success the file is flushed to disk and renamed, so that readers see all of it or none; on
-    any exception it is removed and an older `path` stays as it was.
+    On success the file is flushed to disk and renamed, so that readers see all of it or none, and
+    the checksum of a result is kept beside it for `popdesic audit`; on any exception it is removed
+    and an older `path` stays as it was.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,9 +43,30 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
+        kept = "results" in path.absolute().parts  # of a study; nothing else is audited
+        checksum = checksum_of(temporary) if kept else ""
         temporary.replace(path)
+        if kept:
+            checksum_path(path).write_text(f"{checksum}\n")
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def checksum_path(path: Path) -> Path:
+    """Where the checksum of a file lies: a hidden file beside it."""
+    return path.with_name(f".{path.name}.crc32")
+
+
+def checksum_of(path: Path) -> str:
+    """CRC-32 and size of a file, in text. It finds accidents, not forgeries, at 10 GB/s."""
+    from isal import isal_zlib  # what only plans does without
+
+    value, size = 0, 0
+    with open(path, "rb") as file:
+        while block := file.read(CHECKSUM_BYTES):
+            value = isal_zlib.crc32(block, value)
+            size += len(block)
+    return f"{value:08x} {size}"
 
 
 def _remove_orphans(path: Path) -> None:

@@ -1,0 +1,212 @@
+"""What a new cohort of about 10 % costs, against a run from scratch.
+
+python tests/bench/bench_newcomers.py [example] [hapmap3] [--targets geodesic compare]
+
+`example` is the embedded example with 58 of the newcomer's samples; `hapmap3` the real set of
+POPDESIC_SHARED in three: founders, then two newcomers of 10 %, which arrive in both orders. Each
+row says what the last arrival took beside what all cohorts take from scratch: jobs, pairs of
+samples times sites, min-plus operations, wall time; and whether all result files have equal bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import yaml
+from timing import print_table
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = {
+    "device": "cpu",
+    "distance": {"export": False},
+    "geodesic": {"alpha": [2], "space": ["genotypes"]},
+}
+#: Files that say how something was computed, not what.
+HOW = re.compile(r"report/|\.run\.json$|/closure/")
+
+
+class Cohort:
+    """Some columns of a VCF as a cohort of its own."""
+
+    def __init__(self, name: str, source: Path, samples: list[str], founder: bool):
+        self.name, self.source, self.samples, self.founder = name, source, samples, founder
+
+    def write(self, folder: Path) -> None:
+        """`data/{name}.vcf.gz`, the source's records without the other samples."""
+        path = folder / f"data/{self.name}.vcf.gz"
+        if path.exists():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        wanted = set(self.samples)
+        with gzip.open(self.source, "rt") as source, gzip.open(path, "wt", 1) as out:
+            kept: list[int] = []
+            for line in source:
+                if line.startswith("##"):
+                    out.write(line)
+                    continue
+                words = line.rstrip("\n").split("\t")
+                if line.startswith("#"):
+                    kept = [*range(9), *(i for i, w in enumerate(words) if w in wanted)]
+                out.write("\t".join([words[i] for i in kept]) + "\n")
+
+
+def write_study(folder: Path, cohorts: list[Cohort]) -> None:
+    """Sheets of these cohorts, and the files that are not there yet."""
+    for cohort in cohorts:
+        cohort.write(folder)
+    config = folder / "config"
+    config.mkdir(exist_ok=True)
+    lines = [f"{c.name}\tdata/{c.name}.vcf.gz\t{'yes' if c.founder else 'no'}" for c in cohorts]
+    (config / "cohorts.tsv").write_text("\n".join(["cohort\tgenotypes\tfounder", *lines]) + "\n")
+    lines = [f"{name}\t{c.name}" for c in cohorts for name in c.samples]
+    (config / "samples.tsv").write_text("\n".join(["sample\tcohort", *lines]) + "\n")
+    (config / "config.yaml").write_text(yaml.safe_dump(CONFIG))
+
+
+def run(folder: Path, targets: list[str]) -> tuple[float, Counter, list[str]]:
+    """Run the workflow; wall seconds, jobs by rule, tiles that were computed."""
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    start = time.perf_counter()
+    done = subprocess.run(
+        [*words, "--directory", str(folder), "--cores", str(os.cpu_count()), *targets],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(done.stdout[-3000:])
+    rules = re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", done.stdout, re.MULTILINE)
+    tiles = re.findall(r"Distances (\S+) x (\S+)$", done.stdout, re.MULTILINE)
+    return seconds, Counter(rule for rule in rules if "_" in rule), tiles
+
+
+def closure_operations(folder: Path, n: int) -> float:
+    """Min-plus operations of the study's closure, as its record says it was computed.
+
+    From scratch n**3 / 2; m inserted into N closed ones: B A, B Bt, D, D B, Bt B of R-Kleene.
+    """
+    record = json.loads((folder / "results/geodesic/genotypes/alpha2.run.json").read_text())
+    if not record["continued"]:
+        return n**3 / 2
+    before, m = record["closed_before"], record["inserted"]
+    return m * before**2 + m**2 * before / 2 + m**3 / 2 + m**2 * before + before**2 * m / 2
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = sorted((folder / "results").rglob("*"))
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in found
+        if path.is_file() and not path.name.startswith(".") and not HOW.search(str(path))
+    }
+
+
+def arrive(
+    folder: Path, arrivals: list[list[Cohort]], targets: list[str]
+) -> tuple[float, Counter, list]:
+    """Run the study after each arrival; what `run` says of the last one."""
+    last, cohorts = (0.0, Counter(), []), []
+    for arrived in arrivals:
+        cohorts = [*cohorts, *arrived]
+        write_study(folder, cohorts)
+        last = run(folder, targets)
+    return last
+
+
+def compare(title: str, folder: Path, arrivals: list[list[Cohort]], targets: list[str]) -> dict:
+    """Cohorts arrive in one order; the last arrival against a run from scratch."""
+    seconds, jobs, tiles = arrive(folder, arrivals, targets)
+    cohorts = [cohort for arrived in arrivals for cohort in arrived]
+    panel = json.loads((folder / "results/panel/counts.json").read_text())["n_sites"]
+    size = {c.name: len(c.samples) for c in cohorts}
+    n = sum(size.values())
+
+    def pairs(a: str, b: str) -> float:
+        return size[a] * (size[a] + 1) / 2 if a == b else size[a] * size[b]
+
+    scratch = folder.with_name(f"{folder.name}.scratch")
+    shutil.rmtree(scratch, ignore_errors=True)
+    (scratch / "data").mkdir(parents=True)
+    for path in (folder / "data").iterdir():
+        (scratch / "data" / path.name).hardlink_to(path)
+    write_study(scratch, cohorts)
+    full_seconds, full_jobs, full_tiles = run(scratch, targets)
+    work = [sum(pairs(a, b) for a, b in some) * panel for some in (tiles, full_tiles)]
+    operations = [closure_operations(folder, n), closure_operations(scratch, n)]
+    new = sum(size[c.name] for c in arrivals[-1])
+    ideal = 1 - ((n - new) / n) ** 2
+    equal = files(folder) == files(scratch)
+    rows = [
+        ("jobs", sum(jobs.values()), sum(full_jobs.values())),
+        ("site-pairs", f"{work[0]:.4g}", f"{work[1]:.4g}"),
+        ("min-plus operations", f"{operations[0]:.4g}", f"{operations[1]:.4g}"),
+        ("wall time, s", f"{seconds:.1f}", f"{full_seconds:.1f}"),
+    ]
+    print_table(
+        f"{title}: {new} of {n} samples are new",
+        ("", "new cohort", "from scratch", "share"),
+        [(*row, f"{float(row[1]) / float(row[2]):.4f}") for row in rows],
+    )
+    print(
+        f"ideal share of the distances {ideal:.4f}, differs by {work[0] / work[1] / ideal - 1:+.2%}"
+    )
+    print(f"panel {panel} sites; bytes of {len(files(scratch))} result files equal: {equal}")
+    print("rules that ran:", dict(jobs))
+    return files(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("studies", nargs="*", default=["example", "hapmap3"])
+    parser.add_argument("--targets", nargs="*", default=["geodesic", "compare"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        if "example" in options.studies:
+            sheet = [
+                line.split("\t")[:2]
+                for line in (ROOT / "config/samples.tsv").read_text().splitlines()[1:]
+            ]
+            cohorts = []
+            for name, founder in (("atlantic", True), ("pacific", True), ("arctic", False)):
+                names = [sample for sample, cohort in sheet if cohort == name]
+                source = ROOT / f"resources/example/{name}.vcf.gz"
+                cohorts.append(Cohort(name, source, names if founder else names[:58], founder))
+            compare("example", folder / "example", [cohorts[:2], cohorts[2:]], options.targets)
+        if "hapmap3" in options.studies:
+            shared = Path(os.environ.get("POPDESIC_SHARED", ROOT.parent / "shared"))
+            source = shared / "data/hapmap3_957/hapmap3_957.vcf.gz"
+            with gzip.open(source, "rt") as file:
+                head = next(line for line in file if line.startswith("#CHROM"))
+            names = head.rstrip("\n").split("\t")[9:]
+            # Every tenth sample to each newcomer, so that all populations are in all cohorts.
+            first, second = (Cohort(f"new{k}", source, names[k::10], False) for k in (1, 2))
+            rest = [name for i, name in enumerate(names) if i % 10 not in (1, 2)]
+            founders = Cohort("founders", source, rest, True)
+            results = [
+                compare(
+                    f"HapMap3, {title}", folder / title.replace(" ", ""), order, options.targets
+                )
+                for title, order in (
+                    ("new1 then new2", [[founders], [first], [second]]),
+                    ("new2 then new1", [[founders], [second], [first]]),
+                )
+            ]
+            print("both orders of arrival give equal bytes:", results[0] == results[1])
+
+
+if __name__ == "__main__":
+    main()

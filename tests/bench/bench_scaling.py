@@ -1,0 +1,164 @@
+"""A large study on a cluster, simulated: jobs, planning time, hours, bytes, where it breaks.
+
+python tests/bench/bench_scaling.py [--cohorts 100] [--samples 10000] [--sites 10000000]
+                                    [--gpus 32] [--cores 2048] [--listed 10000]
+
+Writes a study of that many cohorts whose VCFs hold one site, times `snakemake -n` on it (CPU time
+of the process beside wall time, since machines are shared), takes Snakemake's own jobs and their
+order from it, gives each the time that measured rates say it takes at full size, and lets a cluster
+of so many GPUs and cores run them, whatever is ready first. `--listed` is how many samples a cohort
+has in the sheet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from popdesic.plan import (
+    Job,
+    Sizes,
+    bytes_read,
+    bytes_written,
+    expected_seconds,
+    planned_jobs,
+    submissions,
+)
+from timing import print_table
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Genotypes a second that one job of a CPU rule goes through, about.
+GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort": 2e9}
+#: Where CPU rules read or write matrices of all pairs: pairs a second.
+PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
+
+
+def write_study(folder: Path, cohorts: int, samples: int) -> None:
+    """Sheets of so many cohorts and samples, and VCFs of one site."""
+    (folder / "config").mkdir(parents=True)
+    (folder / "data").mkdir()
+    head = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
+    sheet, rows = ["cohort\tgenotypes\tfounder"], ["sample\tcohort\tpopulation\tsex"]
+    for c in range(cohorts):
+        name = f"c{c:03d}"
+        names = [f"{name}.{k}" for k in range(samples)]
+        sheet.append(f"{name}\tdata/{name}.vcf\t{'yes' if c < cohorts // 2 else 'no'}")
+        rows += [f"{sample}\t{name}\tP{k % 5}\t{'MF'[k % 2]}" for k, sample in enumerate(names)]
+        site = "1\t100\trs1\tA\tC\t.\tPASS\t.\tGT" + "\t0/1" * samples
+        text = "\n".join(["##fileformat=VCFv4.2", head + "\t".join(names), site])
+        (folder / f"data/{name}.vcf").write_text(text + "\n")
+    (folder / "config/cohorts.tsv").write_text("\n".join(sheet) + "\n")
+    (folder / "config/samples.tsv").write_text("\n".join(rows) + "\n")
+    text = "distance: {export: false}\ngeodesic: {alpha: [2], space: [genotypes]}\n"
+    (folder / "config/config.yaml").write_text(text)
+
+
+def time_planning(folder: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of `snakemake -n`."""
+    words = [sys.executable, "-m", "snakemake", "-n", "--quiet", "all", "--cores", "1000"]
+    words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(words, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu
+
+
+def seconds_at_size(job: Job, sizes: Sizes) -> float:
+    """Time of a job at full size; `expected_seconds` where a GPU computes."""
+    seconds = expected_seconds(job, sizes)
+    if rate := GENOTYPE_RATES.get(job.rule):
+        seconds += sizes.samples[job.wildcards["cohort"]] * sizes.n_sites / rate
+    if rate := PAIR_RATES.get(job.rule):
+        seconds += sizes.n_samples**2 / rate
+    return seconds
+
+
+def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> float:
+    """Seconds until the last job is done, whatever is ready first runs where there is room."""
+    waits = [len(job.after) for job in jobs]
+    follow = defaultdict(list)
+    for place, job in enumerate(jobs):
+        for other in job.after:
+            follow[other].append(place)
+    # One queue for those that need a GPU and one for the rest: the first of each starts or waits.
+    ready: tuple[list[int], list[int]] = ([], [])
+    for place, count in enumerate(waits):
+        if not count:
+            heapq.heappush(ready[jobs[place].gpu > 0], place)
+    running: list[tuple[float, int]] = []
+    clock, free_gpus, free_cores = 0.0, gpus, cores
+    while any(ready) or running:
+        for queue in ready:
+            while queue:
+                job = jobs[queue[0]]
+                threads = min(job.threads, cores)
+                if job.gpu > free_gpus or threads > free_cores:
+                    break
+                place = heapq.heappop(queue)
+                free_gpus, free_cores = free_gpus - job.gpu, free_cores - threads
+                heapq.heappush(running, (clock + seconds[place], place))
+        clock, place = heapq.heappop(running)
+        free_gpus += jobs[place].gpu
+        free_cores += min(jobs[place].threads, cores)
+        for other in follow[place]:
+            waits[other] -= 1
+            if not waits[other]:
+                heapq.heappush(ready[jobs[other].gpu > 0], other)
+    return clock
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cohorts", type=int, default=100)
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--sites", type=int, default=10_000_000)
+    parser.add_argument("--gpus", type=int, default=32)
+    parser.add_argument("--cores", type=int, default=2048)
+    parser.add_argument("--listed", type=int, default=10_000)
+    parser.add_argument("--no-time", action="store_true", help="leave `snakemake -n` out")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "study"
+        write_study(folder, options.cohorts, options.listed)
+        if not options.no_time:
+            wall, cpu = time_planning(folder)
+            load = os.getloadavg()[0]
+            print(
+                f"snakemake -n: {wall:.0f} s wall, {cpu:.0f} s CPU (load of the machine {load:.0f})"
+            )
+        jobs = planned_jobs(folder)
+    sizes = Sizes({f"c{c:03d}": options.samples for c in range(options.cohorts)}, options.sites)
+    seconds = [seconds_at_size(job, sizes) for job in jobs]
+    rows: dict[str, list[float]] = {}
+    for job, took in zip(jobs, seconds, strict=True):
+        if job.outputs:
+            row = rows.setdefault(job.rule, [0, 0, 0, 0, 0])
+            written = sum(bytes_written(path, sizes) for path in job.outputs)
+            for i, value in enumerate((1, took * job.gpu, took, bytes_read(job, sizes), written)):
+                row[i] += value
+    print_table(
+        f"{options.cohorts} cohorts x {options.samples} samples x {options.sites} sites",
+        ("rule", "jobs", "GPU-hours", "job-hours", "TB read", "TB written"),
+        [
+            (rule, int(row[0]), *(f"{v:.3g}" for v in np.array(row[1:]) / [3600, 3600, 1e12, 1e12]))
+            for rule, row in sorted(rows.items(), key=lambda item: -item[1][2])
+        ],
+    )
+    real = [job for job in jobs if job.outputs]
+    took = simulate(jobs, seconds, options.gpus, options.cores)
+    print(f"jobs {len(real)}, on Slurm {submissions(real)}")
+    print(f"{options.gpus} GPUs, {options.cores} cores: done after {took / 3600:.1f} h")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What `popdesic plan` counts, held against a study that is then run."""
+
+from __future__ import annotations
+
+import pytest
+from popdesic.__main__ import main
+from popdesic.errors import UserError
+from popdesic.plan import (
+    Job,
+    Sizes,
+    bytes_written,
+    describe_plan,
+    expected_seconds,
+    planned_jobs,
+    read_sizes,
+    submissions,
+    tabulate,
+    work_of,
+)
+from running import finished, snakemake
+from study import make_cohorts, write_study
+
+SIZES = Sizes({"a": 10, "b": 7}, n_sites=1000)
+
+
+def job(rule: str, gpu: int = 1, **wildcards: str) -> Job:
+    return Job(rule, wildcards, 8, 1000, 8, gpu, ("results/x",), True)
+
+
+def test_work_counts_each_pair_once():
+    found = {
+        (a, b): work_of(job("measure_distance_tile", a=a, b=b), SIZES)["site-pairs"]
+        for a, b in (("a", "a"), ("a", "b"), ("b", "b"))
+    }
+    pairs = {(0, 0): 55, (0, 1): 70, (1, 1): 28}  # 10 * 11 / 2, 10 * 7, 7 * 8 / 2
+    assert list(found.values()) == [1000.0 * count for count in pairs.values()]
+    assert sum(found.values()) == 1000 * 17 * 18 / 2
+    assert work_of(job("close_paths"), SIZES) == {"min-plus operations": 17**3 / 2}
+    scanned = Sizes({"a": 5}, 100, scanned=4, units=2, permutations=(10, 0))
+    assert work_of(job("scan_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 / 2}
+    assert work_of(job("permute_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 * 10}
+
+
+def test_what_is_slower_decides_a_jobs_time():
+    """A tile of few samples reads longer than it computes; without a GPU its limit is the guide."""
+    tile = job("measure_distance_tile", a="a", b="b")
+    large = Sizes({"a": 10_000, "b": 10_000}, 10**7)
+    read = 2 * 10_000 * 3 * (10**7 / 8)
+    assert expected_seconds(tile, large) == pytest.approx(10 + read / 2e9)
+    computed = Sizes({"a": 10**6, "b": 10**6}, 10**4)
+    assert expected_seconds(tile, computed) == pytest.approx(10 + 1e12 * 1e4 / 2e15)
+    cpu = job("measure_distance_tile", gpu=0, a="a", b="b")
+    assert expected_seconds(cpu, SIZES) == pytest.approx(10 + 60, rel=0.01)
+
+
+def test_a_plan_is_what_runs(tmp_path, capsys):
+    folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=200))
+    before = planned_jobs(folder, ["distance"])
+    assert not (folder / "results").exists()
+    assert all(place < i for i, job in enumerate(before) for place in job.after)
+    sizes, source = read_sizes(folder)
+    assert sizes.samples == {"north": 8, "south": 7}
+    assert "guessed" in source
+    assert 100 < sizes.n_sites < 400
+    assert main(["plan", str(folder), "distance", "--sites", "200"]) == 0
+    shown = capsys.readouterr().out
+    ran = finished(snakemake(folder, "distance"))
+    table = tabulate(before, sizes).set_index("rule")
+    assert {rule: n for rule, n in table.jobs.items() if rule != "all"} == dict(ran)
+    assert f"jobs: {sum(ran.values())} to run, 0 whose results are there; " in shown
+    assert "200 sites (as given)" in shown
+    for path, expected in (
+        ("results/cohorts/north/planes.npy", None),
+        ("results/distance/squared.npy", 8 * 15 * 15),
+        ("results/distance/tiles/north__south.npz", 8 * 2 * 8 * 7),
+    ):
+        found = (folder / path).stat().st_size
+        about = bytes_written(path, read_sizes(folder)[0])
+        assert expected is None or about == expected
+        assert abs(found - about) < 2000  # headers, and words padded to 64 sites
+    after = describe_plan(folder, targets=["distance"])
+    assert "Nothing to be done" in after
+    assert "of the panel" in after
+
+
+def test_tiles_share_slurm_jobs():
+    tiles = [job("measure_distance_tile", a="a", b="a")] * 11
+    assert submissions([*tiles, job("close_paths"), job("ingest_cohort")]) == 2 + 2
+    assert submissions([]) == 0
+
+
+def test_what_snakemake_says_is_one_sentence(tmp_path):
+    folder = write_study(tmp_path / "study", make_cohorts((8,), n_sites=50))
+    with pytest.raises(UserError, match="cannot plan") as error:
+        planned_jobs(folder, ["no_such_target"])
+    assert "\n" not in str(error.value)
+    assert "no_such_target" in str(error.value)

@@ -1,0 +1,9 @@
+"""Jobs that ran for the report, and those whose results were there."""
+
+from pathlib import Path
+
+from popdesic.log import log_counts, logged
+from popdesic.work import count_work
+
+with logged(snakemake.log[0]) as log:
+    log_counts(log, count_work(Path(), snakemake.input, Path(snakemake.output[0])))

@@ -1,0 +1,357 @@
+"""What a run will take before it is submitted: jobs, hours, memory and disk (`popdesic plan`).
+
+Jobs, threads, memory and time limits are those that Snakemake's own plan of the study asks for.
+Hours that they are expected to take come from measured rates where a rule computes on a GPU, and
+elsewhere from the minutes that its rule expects (time limits are three times that, plus five).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from .errors import UserError
+from .sheets import load_config, load_study, source_files
+from .store import read_json
+
+ROOT = Path(__file__).resolve().parents[3]
+#: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.
+GPU_RATES = {
+    "site-pairs": 2.0e15,
+    "min-plus operations": 13e12,
+    "pair tests": 30e12,
+    "triple tests": 200e12,
+}
+#: The same on a CPU where a rule's time limit is no guide: one core's rate.
+CPU_RATES = {"pair tests": 2e9, "triple tests": 2e9}
+#: Bytes a second that a job reads from the cluster's file system.
+READ_RATE = 2e9
+#: Seconds of a job before its first instruction: two Snakemakes and the imports.
+START_SECONDS = 10.0
+#: Bytes of VCF text that a byte of a compressed file holds, about.
+COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
+#: Bytes a site that is not its genotypes, in text tables.
+SITE_BYTES = {"bim": 30, "sites.tsv": 60}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Samples of each cohort, sites, and how the study's distances and closures are stored."""
+
+    samples: dict[str, int]
+    n_sites: int
+    matrices: int = 2
+    planes: int = 3
+    #: Of the epistasis scans: sites, jobs that share one, permuted scans by order.
+    scanned: int = 0
+    units: int = 1
+    permutations: tuple[int, int] = (0, 0)
+
+    @property
+    def n_samples(self) -> int:
+        return sum(self.samples.values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of the plan; `needed` is False where its results are there already."""
+
+    rule: str
+    wildcards: dict[str, str]
+    threads: int
+    mem_mb: int
+    runtime: int
+    gpu: int
+    outputs: tuple[str, ...]
+    needed: bool
+    after: tuple[int, ...] = ()
+
+
+def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
+    """All jobs of Snakemake's plan of a study; nothing is run.
+
+    Returns
+    -------
+    list of Job
+        In an order in which they can run; `after` are positions of jobs that come first.
+
+    Raises
+    ------
+    UserError
+        Snakemake cannot plan the study; with its own words.
+    """
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings import types as settings
+    from snakemake.settings.enums import Quietness
+
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
+            quiet = settings.OutputSettings(quiet={Quietness.ALL}, dryrun=True)
+            with SnakemakeApi(quiet) as api:
+                workflow = api.workflow(
+                    resource_settings=settings.ResourceSettings(cores=1 << 20),
+                    snakefile=ROOT / "Snakefile",
+                    workdir=study,
+                )
+                plan = workflow.dag(dag_settings=settings.DAGSettings(targets=set(targets)))
+                plan.execute_workflow(
+                    executor="dryrun", execution_settings=settings.ExecutionSettings(lock=False)
+                )
+                # The one private name: Snakemake has no public way to its jobs.
+                return _read_jobs(workflow._workflow.dag)
+    except UserError:
+        raise
+    except Exception as error:
+        words = " ".join((str(error) or told.getvalue()[-500:]).split())
+        raise UserError(f"Snakemake cannot plan {study}: {words}") from None
+
+
+def _read_jobs(dag) -> list[Job]:
+    places: dict[object, int] = {}
+    jobs: list[Job] = []
+
+    def add(job) -> int:
+        waiting = [(job, iter(dag.dependencies[job]))]
+        while waiting:
+            current, rest = waiting[-1]
+            following = next((other for other in rest if other not in places), None)
+            if following is not None:
+                waiting.append((following, iter(dag.dependencies[following])))
+                continue
+            waiting.pop()
+            if current not in places:
+                places[current] = len(jobs)
+                jobs.append(_read_job(dag, current, places))
+        return places[job]
+
+    for job in dag.jobs:
+        add(job)
+    return jobs
+
+
+def _read_job(dag, job, places: dict) -> Job:
+    asked = job.resources
+    return Job(
+        rule=job.rule.name,
+        wildcards=dict(job.wildcards_dict),
+        threads=int(job.threads),
+        mem_mb=int(asked.get("mem_mb", 0)),
+        runtime=int(asked.get("runtime", 0)),
+        gpu=int(asked.get("gpu", 0)),
+        outputs=tuple(map(str, job.output)),
+        needed=bool(dag.needrun(job)),
+        after=tuple(sorted(places[other] for other in dag.dependencies[job])),
+    )
+
+
+def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
+    """Units of `GPU_RATES` that a job computes."""
+    n = sizes.samples
+    if job.rule in ("measure_distance_tile", "compare_cohorts"):
+        a, b = job.wildcards["a"], job.wildcards["b"]
+        pairs = n[a] * (n[a] + 1) / 2 if a == b else n[a] * n[b]
+        return {"site-pairs": float(pairs * sizes.n_sites)}
+    if job.rule == "close_paths":
+        return {"min-plus operations": sizes.n_samples**3 / 2}
+    if job.rule in ("scan_epistasis", "permute_epistasis"):
+        order = int(job.wildcards["order"])
+        tests = float(math.comb(sizes.scanned, order)) * sizes.n_samples
+        share = sizes.permutations[order - 2] if "permute" in job.rule else 1 / sizes.units
+        return {f"{('pair', 'triple')[order - 2]} tests": tests * share}
+    return {}
+
+
+def bytes_read(job: Job, sizes: Sizes) -> float:
+    """Bytes of the large inputs of a job."""
+    row = sizes.n_sites / 8 * sizes.planes
+    if job.rule in ("measure_distance_tile", "compare_cohorts"):
+        return row * sum(sizes.samples[c] for c in {job.wildcards["a"], job.wildcards["b"]})
+    if job.rule in ("close_paths", "assemble_distance"):
+        return 8.0 * sizes.matrices * sizes.n_samples**2
+    return 0.0
+
+
+def expected_seconds(job: Job, sizes: Sizes) -> float:
+    """Seconds from submission of a job to its end, on an idle cluster."""
+    if not job.outputs:
+        return 0.0
+    work = work_of(job, sizes)
+    rates = GPU_RATES if job.gpu else {k: v * job.threads for k, v in CPU_RATES.items()}
+    if work and work.keys() <= rates.keys():
+        computing = sum(units / rates[name] for name, units in work.items())
+    else:
+        computing = max(0.0, (job.runtime - 5) / 3 * 60)
+    return START_SECONDS + max(computing, bytes_read(job, sizes) / READ_RATE)
+
+
+def bytes_written(path: str, sizes: Sizes) -> float:
+    """Size that a result file will have, about; small tables and figures count 100 kB."""
+    n, sites = sizes.n_samples, sizes.n_sites
+    cohort = re.search(r"(?:cohorts|qc)/([^/]+?)(?:/|\.s)", path)
+    of_cohort = sizes.samples.get(cohort[1], 0) if cohort else n
+    if path.endswith(".bed"):
+        return sites * (of_cohort + 3) // 4
+    if path.endswith("planes.npy"):
+        return of_cohort * sizes.planes * (sites / 8)
+    if tile := re.search(r"distance/tiles/(.+)__(.+)\.npz$", path):
+        return 8.0 * sizes.matrices * sizes.samples[tile[1]] * sizes.samples[tile[2]]
+    if re.search(r"distance/\w+\.npy$", path):
+        return 8.0 * n * n
+    if re.search(r"geodesic/.*\.npy$", path):
+        return 4.0 * n * n
+    if path.endswith(("distance.mdist", "distance.tsv.gz", ".phylip", ".mibs", ".king")):
+        return 8.0 * n * n
+    for end, size in SITE_BYTES.items():
+        if path.endswith(end):
+            return float(size * sites)
+    return 1e5
+
+
+def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[str, int]) -> int:
+    """Sites of the panel before there is one: those of the smallest founder file, about."""
+    found = []
+    for cohort in cohorts.index[cohorts.founder]:
+        path = study / source_files(cohorts.genotypes[cohort])[-1]
+        if path.suffix in (".bim", ".fam"):
+            bed = path.with_suffix(".bed")
+            found.append(bed.stat().st_size / ((counts[cohort] + 3) // 4))
+        else:
+            text = path.stat().st_size * COMPRESSION.get(path.suffix, 1.0)
+            found.append(text / (4 * counts[cohort] + 60))
+    return max(1, int(min(found)))
+
+
+def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
+    """Sizes of a study from its sheets, and where the number of sites comes from."""
+    path = study / "config" / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; a study is a folder with config/config.yaml.")
+    config = load_config(yaml.safe_load(path.read_text("utf-8")) or {})
+    sheets = load_study(config, study)
+    counted = sheets.samples.cohort.value_counts()
+    counts = {cohort: int(counted.get(cohort, 0)) for cohort in sheets.order}
+    panel = study / "results/panel/counts.json"
+    if n_sites is not None:
+        source = "as given"
+    elif panel.is_file():
+        n_sites, source = int(read_json(panel)["n_sites"]), "of the panel"
+    else:
+        n_sites = guess_sites(study, config, sheets.cohorts, counts)
+        source = "guessed from file sizes; --sites N states them"
+    matrices = 2 if config["distance"]["metric"] == "euclidean" else 3
+    scan = config["epistasis"]
+    scanned = n_sites
+    if scan["restrict"] and (study / scan["restrict"]).is_file():
+        scanned = len((study / scan["restrict"]).read_text("utf-8").splitlines())
+    permutations = (scan["permutations"], scan["permutations_triples"])
+    sizes = Sizes(
+        counts,
+        n_sites,
+        matrices,
+        scanned=scanned if scan["order"] else 0,
+        units=scan["units"],
+        permutations=permutations,
+    )
+    return sizes, source
+
+
+COLUMNS = [
+    "rule",
+    "jobs",
+    "there",
+    "threads",
+    "gpu",
+    "mem_mb",
+    "limit_h",
+    "expected_h",
+    "gigabytes",
+]
+
+
+def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
+    """One row a rule, in the order of the plan, and a last row for all.
+
+    Returns
+    -------
+    DataFrame
+        `jobs` to run and those whose results are `there`; largest `threads`, `gpu` and `mem_mb`
+        of a job; summed hours of the time limits and hours that are expected; `gigabytes` written.
+    """
+    rows: dict[str, dict] = {}
+    for job in jobs:
+        if not job.outputs:
+            continue
+        row = rows.setdefault(job.rule, dict.fromkeys(COLUMNS, 0) | {"rule": job.rule})
+        if not job.needed:
+            row["there"] += 1
+            continue
+        row["jobs"] += 1
+        for name in ("threads", "gpu", "mem_mb"):
+            row[name] = max(row[name], getattr(job, name))
+        row["limit_h"] += job.runtime / 60
+        row["expected_h"] += expected_seconds(job, sizes) / 3600
+        row["gigabytes"] += sum(bytes_written(path, sizes) for path in job.outputs) / 1e9
+    table = pd.DataFrame(list(rows.values()), columns=COLUMNS)
+    total = {"rule": "all"} | table.sum(numeric_only=True).to_dict()
+    for name in ("threads", "gpu", "mem_mb"):
+        total[name] = int(table[name].max()) if len(table) else 0
+    return pd.concat([table, pd.DataFrame([total])[COLUMNS]], ignore_index=True)
+
+
+def submissions(jobs: list[Job]) -> int:
+    """Slurm jobs that these make with the groups of `slurm/config.yaml`."""
+    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text("utf-8"))
+    groups, shared = profile.get("groups", {}), profile.get("group-components", {})
+    grouped: dict[str, int] = {}
+    alone = 0
+    for job in jobs:
+        if name := groups.get(job.rule):
+            grouped[name] = grouped.get(name, 0) + 1
+        else:
+            alone += 1
+    return alone + sum(-(-count // shared.get(name, 1)) for name, count in grouped.items())
+
+
+def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str] = ()) -> str:
+    """The table of `tabulate` and its sums in words."""
+    sizes, source = read_sizes(study, n_sites)
+    jobs = planned_jobs(study, targets)
+    table = tabulate(jobs, sizes)
+    needed = [job for job in jobs if job.needed and job.outputs]
+    gpu_hours = sum(expected_seconds(job, sizes) for job in needed if job.gpu) / 3600
+    core_hours = sum(expected_seconds(job, sizes) * job.threads for job in needed) / 3600
+    largest = max(needed, key=lambda job: job.mem_mb, default=None)
+    work: dict[str, float] = {}
+    for job in needed:
+        for name, units in work_of(job, sizes).items():
+            work[name] = work.get(name, 0) + units
+    shown = table[table.jobs > 0].copy()
+    for name in ("limit_h", "expected_h", "gigabytes"):
+        shown[name] = shown[name].map("{:.3g}".format)
+    for name in ("jobs", "there", "threads", "gpu", "mem_mb"):
+        shown[name] = shown[name].astype(int)
+    lines = [
+        f"{sizes.n_samples} samples in {len(sizes.samples)} cohorts, "
+        f"{sizes.n_sites} sites ({source})",
+    ]
+    if not needed:
+        return "\n".join([*lines, "Nothing to be done: all results are there."])
+    lines += [
+        shown.to_string(index=False),
+        f"jobs: {len(needed)} to run, {int(table.there.iloc[-1])} whose results are there; "
+        f"{submissions(needed)} on Slurm, where tiles share jobs",
+        f"hours expected: {gpu_hours:.3g} GPU, {core_hours:.3g} core",
+        f"largest job: {largest.mem_mb} MB ({largest.rule})",
+        f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",
+    ]
+    lines += [f"{name}: {units:.3g}" for name, units in work.items()]
+    return "\n".join(lines)
