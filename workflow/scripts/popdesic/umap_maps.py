@@ -26,7 +26,7 @@ from .store import write_json
 #: Neighbours on the map that tell whether a sample keeps its place, and neighbours of the members
 #: of the ensemble as shares of the map's own.
 INSTABILITY_AT = 15
-NEIGHBOR_SHARES = (1.0, 0.5, 2.0)
+NEIGHBOR_SHARES = (0.5, 2.0, 1.0)
 
 #: (seed, neighbours) to points (n, 2).
 Draw = Callable[[int, int], np.ndarray]
