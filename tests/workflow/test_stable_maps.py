@@ -57,5 +57,5 @@ def test_a_refit_moves_and_says_how_far(grown):
     assert len(refit) == 4 and (refit.displacement != "NA").all()
     assert (table[table["map"] == "umap"].instability != "NA").all()
     unstable = read_table(folder / "results/embedding/instability.tsv")
-    assert list(unstable.columns) == ["sample", *(f"umap.{s}.alpha2" for s in SPACES)]
+    assert list(unstable.columns) == ["sample", *(f"instability.umap.{s}.alpha2" for s in SPACES)]
     assert len(unstable) == 51 and unstable.iloc[:, 1:].astype(float).to_numpy().max() <= 1

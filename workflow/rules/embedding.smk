@@ -3,7 +3,7 @@
 # needs   results/cohorts/{cohort}/genotypes.bed, results/geodesic/{space}/alpha{alpha}.npy
 # gives   results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
-#         results/embedding/umap.{space}.plain.tsv  the twin without geodesic
+#         results/embedding/umap.distance.{space}.tsv  the twin without geodesic
 #         results/embedding/quality.tsv   how well each map keeps its distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 #         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*, umap_refit.*
@@ -179,7 +179,7 @@ rule compute_umap:
             else {}
         ),
         tables=expand("results/embedding/umap.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
-        plain="results/embedding/umap.{space}.plain.tsv",
+        plain="results/embedding/umap.distance.{space}.tsv",
     log:
         "logs/compute_umap/{space}.log",
     benchmark:
@@ -227,7 +227,7 @@ rule measure_maps:
                 space=SPACES,
                 alpha=ALPHAS,
             ),
-            *expand("results/embedding/umap.{space}.plain.tsv", space=SPACES),
+            *expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
         ],
         instability=(
             expand("results/embedding/ensemble/{space}.tsv", space=SPACES) if ENSEMBLE else []

@@ -136,7 +136,7 @@ def measure_maps(
         Whether there are maps of everyone beside a frame of the founders.
     instability : dict, optional
         Tables of `compute_umap` by space: joined into `instability_out`, a column
-        ``umap.{space}.alpha{alpha}`` each, and their means are in the table.
+        ``instability.umap.{space}.alpha{alpha}`` each, and their means are in the table.
     """
     samples = describe_samples(order, sheet)
     labels = samples[label] if label in samples else pd.Series(["NA"] * len(samples))
@@ -145,7 +145,7 @@ def measure_maps(
         write_table(instability_out, unstable)
     maps = [("pca", "-", "-", embedding / "pca.tsv", "PC")]
     for space in dict.fromkeys(space for space, _ in lengths):
-        path = embedding / f"umap.{space}.plain.tsv"
+        path = embedding / f"umap.distance.{space}.tsv"
         maps.append(("umap.distance", space, "-", path, "UMAP"))
     methods = [("pcoa", "PCo"), ("umap", "UMAP")]
     methods += [("pcoa_refit", "PCo"), ("umap_refit", "UMAP")] if refits else []
@@ -162,7 +162,7 @@ def measure_maps(
             geodesic = np.load(lengths[space, alpha], mmap_mode="r")
             references["geodesic"] = geodesic.__getitem__
         silhouette = measure_silhouette(points, labels)
-        own = unstable.get(path.stem)
+        own = unstable.get(f"instability.{path.stem}")
         for against, rows in references.items():
             about = {"map": method, "space": space, "alpha": alpha, "against": against}
             measured = measure_map(points, rows, anchors)
@@ -181,7 +181,7 @@ def _join_instability(samples: pd.DataFrame, tables: dict[str, Path]) -> pd.Data
     for space, path in tables.items():
         table = read_table(path)
         for column in table.columns.drop("sample"):
-            joined[f"umap.{space}.{column}"] = table[column].astype(float)
+            joined[f"instability.umap.{space}.{column}"] = table[column].astype(float)
     return joined
 
 

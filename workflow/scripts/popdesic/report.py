@@ -15,6 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from . import __version__
+from .community_section import community_section
 from .compare.section import comparison_section
 from .distance import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
@@ -141,8 +142,10 @@ def further_sections(
     """
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders = sorted(configuration["epistasis"]["order"])
+    methods = configuration.get("communities", {}).get("methods", [])
     sections = [
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
+        ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),
     ]
