@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from popdesic.backend import select_backend
-from popdesic.embedding import principal_coordinates, project_coordinates, sample_blocks
+from popdesic.embedding import (
+    principal_components,
+    principal_coordinates,
+    project_coordinates,
+    sample_blocks,
+    standardized_products,
+)
 from popdesic.founder_paths import founder_lengths
 from popdesic.frame import place_among, register
 from popdesic.umap_maps import measure_instability, umap_layout
 from scipy.spatial.distance import cdist, pdist, squareform
+from study import make_cohorts, write_raw
 
 
 @pytest.fixture
@@ -149,3 +156,36 @@ def test_blocks_never_span_two_cohorts():
     assert [b for _, b in blocks if b in ends] == list(ends)
     assert blocks[0] == (0, 3) and all(b - a <= 512 for a, b in blocks)
     assert [a for a, _ in blocks[1:]] == [b for _, b in blocks[:-1]]
+
+
+def test_an_arrival_moves_nothing_from_genotypes_to_maps(tmp_path):
+    """As in stable mode: PCA, PCoA and places of founders and one newcomer, then of two."""
+    cohorts = make_cohorts((33, 18, 7, 12), n_sites=300)
+    prefixes = [write_raw(tmp_path / c.name / "genotypes", c) for c in cohorts]
+    founding = np.concatenate([c.genotypes for c in cohorts[:2]], axis=1)
+    af = np.where(founding >= 0, founding, 0).sum(axis=1) / (2 * (founding >= 0).sum(axis=1))
+    maps = []
+    for there in (3, 4):
+        n = sum(len(c.samples) for c in cohorts[:there])
+        founders = np.arange(n) < 51
+        products, called = standardized_products(prefixes[:there], af)
+        scores, _ = principal_components(products, called, founders, 4)
+        lengths = founder_lengths(
+            squareform(pdist(scores)),
+            founders,
+            [f"s{i}" for i in range(n)],
+            select_backend("cpu", 1),
+            alpha=2.0,
+            number="auto",
+            ends=np.zeros(n, bool),
+            dense_limit=1000,
+            neighbors=5,
+            out=tmp_path / "l.npy",
+        )
+        inner, near = lengths[founders], lengths[~founders]
+        own, _ = principal_coordinates(inner, 3)
+        # a UMAP of the founders would depend on `scores` and `inner` alone
+        placed = place_among(near, own[:, :2], 15), project_coordinates(near, inner, own)
+        maps.append([scores, inner, np.r_[own, placed[1]], placed[0]])
+    for before, after in zip(*maps, strict=True):
+        assert after[: len(before)].tobytes() == before.tobytes()
