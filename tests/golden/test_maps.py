@@ -33,6 +33,8 @@ pytestmark = pytest.mark.shared
 FIT = Path(__file__).resolve().parents[2] / "workflow/scripts/fit_blocks.py"
 #: What recall at 15 may lose to a map of everyone, for newcomers placed in a frame.
 MARGIN = 0.08
+#: ARI with superpopulations at the least; of the third set the figures are only printed.
+LEAST = {"hapmap3_957": 0.9, "hapmap279": 0.99}
 SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564")
 
 
@@ -101,11 +103,7 @@ def test_communities_are_the_continents(study, tmp_path, name):
     print(f"\n{name}, space pcs, alpha 2: blocks {about['block_model']['blocks']}")
     print(scores[["labels", "groups", "noise", "ari", "ami"]].to_string())
     shown = float(scores.ari["superpopulation", "community"])
-    if name == "hapmap3_957":
-        assert shown >= 0.9
-    else:
-        # measured: 1.0 and, where 45 admixed Americans lie between continents, less
-        assert shown >= {"hapmap279": 0.99, "kg1_chr22_564": 0.0}[name]
+    assert shown >= LEAST.get(name, -1.0)
 
 
 @pytest.mark.parametrize("space", ["pcs", "genotypes"])
