@@ -293,7 +293,7 @@ def compute_pcoa(
     coordinates, explained = principal_coordinates(matrix, components)
     if frame:
         among = samples.cohort.isin(founders).to_numpy()
-        near = np.load(frame)
+        near = np.load(frame).astype(np.float64)
         own, explained = principal_coordinates(near[among], components)
         fixed = np.empty((len(samples), own.shape[1]))
         fixed[among] = own

@@ -10,7 +10,7 @@ from .backend import Backend
 from .backend.base import infinity
 from .geodesic import close_weights
 from .results import write_npy
-from .weights import fermat_weights
+from .weights import fermat_weights, fits_float32
 
 
 def founder_lengths(
@@ -37,8 +37,8 @@ def founder_lengths(
     number, dense_limit, neighbors
         See `geodesic.close_weights`.
     out : Path
-        float64 (n, n_founders): of founders their own closure, of any other sample the smallest of
-        its direct weights plus a founder's closure.
+        float32 (n, n_founders), float64 where the founders' own need it: of founders their
+        closure, of any other sample the smallest of its direct weights plus a founder's closure.
     """
     inner = distances[np.ix_(founders, founders)]
     found = close_weights(
@@ -63,5 +63,7 @@ def founder_lengths(
         # one addition and a minimum: exact in any order, so each row depends on itself alone
         backend.minplus(direct, first, closure)
         lengths[~founders] = direct
+    if fits_float32(closure):  # as geodesics are written: a study of founders alone has one map
+        lengths = lengths.astype(np.float32)
     write_npy(out, lengths)
     return lengths

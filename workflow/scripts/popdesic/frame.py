@@ -35,7 +35,7 @@ def place_among(lengths: np.ndarray, places: np.ndarray, neighbors: int) -> np.n
     """
     k = max(1, min(neighbors, len(places)) - 1)
     found = np.empty((len(lengths), 2))
-    for row, far in enumerate(lengths):
+    for row, far in enumerate(np.asarray(lengths, np.float64)):
         near = np.argsort(far, kind="stable")[:k]
         near = near[np.isfinite(far[near])]
         beyond = far[near] - far[near[0]]
