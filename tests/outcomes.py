@@ -128,6 +128,7 @@ def make_results(
     scores = pd.DataFrame(rng.normal(size=(n, 4)), columns=[f"PC{i}" for i in range(1, 5)])
     maps = {"pca": scores}
     for space in SPACES:
+        maps[f"umap.distance.{space}"] = scores[["PC1", "PC2"]].set_axis(["UMAP1", "UMAP2"], axis=1)
         for alpha in ALPHAS:
             maps[f"pcoa.{space}.alpha{alpha}"] = scores.rename(
                 columns=lambda name: name.replace("PC", "PCo")

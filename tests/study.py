@@ -102,6 +102,7 @@ FAST = {
     "device": "cpu",
     "distance": {"export": False},
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
+    "embedding": {"ensemble": 0},
     "communities": {"methods": []},
 }
 

@@ -13,10 +13,10 @@ from popdesic.embedding import (
     principal_components,
     principal_coordinates,
     standardized_products,
-    umap_coordinates,
     write_embedding,
 )
 from popdesic.errors import UserError
+from popdesic.umap_maps import umap_coordinates
 from study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 

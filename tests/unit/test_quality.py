@@ -97,13 +97,12 @@ def test_table_of_a_study(tmp_path, rng):
             outcome.folder / "distance/samples.tsv",
             tmp_path / "samples.tsv",
             label="population",
-            umap={"neighbors": 5, "min_dist": 0.3, "seed": 1},
             out=out,
         )
         written.append(out.read_bytes())
     assert written[0] == written[1]
     table = read_table(tmp_path / "a.tsv")
-    assert len(table) == 2 + 2 * 2 * len(lengths)
+    assert len(table) == 1 + len(outcome.spaces) + 2 * 2 * len(lengths)
     assert list(table["map"][:2]) == ["pca", "umap.distance"]
     assert set(table.against) == {"distance", "geodesic"}
     assert not (table.trustworthiness == "NA").any()

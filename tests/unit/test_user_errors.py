@@ -14,7 +14,7 @@ import yaml
 from popdesic.backend.cpu import CpuBackend
 from popdesic.bgzf import BGZF_END
 from popdesic.distance import assemble_tiles, load_distances, measure_tile
-from popdesic.embedding import compute_pca, compute_pcoa, compute_umap
+from popdesic.embedding import compute_pca, compute_pcoa
 from popdesic.encode import encode_cohort
 from popdesic.errors import UserError
 from popdesic.geodesic import measure_geodesics
@@ -23,6 +23,7 @@ from popdesic.panel import build_panel
 from popdesic.qc import summarize_cohort
 from popdesic.results import read_table
 from popdesic.sheets import load_study, populations
+from popdesic.umap_maps import umap_coordinates
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
 RESULTS = Path("results")
@@ -131,15 +132,7 @@ def run_study() -> tuple[str, str]:
             statistics_out=RESULTS / "embedding/pcoa.json",
         )
         if len(read_table(order)) < 5:  # above that it only costs time here
-            compute_umap(
-                lengths,
-                order,
-                sheet,
-                neighbors=5,
-                min_dist=0.3,
-                seed=1,
-                out=RESULTS / "embedding/umap.tsv",
-            )
+            umap_coordinates(np.load(lengths), neighbors=5, min_dist=0.3, seed=1)
     except UserError as error:
         return stage, str(error)
     return "", ""

@@ -3,16 +3,33 @@
 # needs   results/cohorts/{cohort}/genotypes.bed, results/geodesic/{space}/alpha{alpha}.npy
 # gives   results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
+#         results/embedding/umap.distance.{space}.tsv  the twin without geodesic
 #         results/embedding/quality.tsv   how well each map keeps its distances
+#         results/embedding/instability.tsv  per sample, with embedding.ensemble
+#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*, umap_refit.*
+#                                         with embedding.stable: pcoa.* and umap.* are then frames
+#                                         of the founders, into which later samples are placed
+
+STABLE = CONFIG["embedding"]["stable"]
+#: Maps of everyone beside a frame of the founders.
+REFITS = ["pcoa_refit", "umap_refit"] if STABLE else []
+ENSEMBLE = CONFIG["embedding"]["ensemble"]
+#: Lengths to the founders of one space.
+FRAME = (
+    expand("results/geodesic/{{space}}/founders.alpha{alpha}.npy", alpha=ALPHAS) if STABLE else []
+)
+INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
+MAP_METHODS = ["pcoa", "umap", *REFITS]
 
 
 rule embedding:
     input:
         "results/embedding/pca.tsv",
         "results/embedding/quality.tsv",
+        INSTABILITY,
         expand(
             "results/embedding/{method}.{space}.alpha{alpha}.tsv",
-            method=["pcoa", "umap"],
+            method=MAP_METHODS,
             space=SPACES,
             alpha=ALPHAS,
         ),
@@ -55,12 +72,67 @@ rule compute_pca:
         "../scripts/compute_pca.py"
 
 
+if STABLE:
+
+    rule close_founders:
+        input:
+            source=distance_source,
+            samples="results/distance/samples.tsv",
+            panel="results/panel/counts.json",
+            statistics="results/geodesic/{space}/alpha{alpha}.json",
+            kinship=(
+                [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
+                if CONFIG["geodesic"]["bridges"] == "unrelated"
+                else []
+            ),
+        output:
+            "results/geodesic/{space}/founders.alpha{alpha}.npy",
+        log:
+            "logs/close_founders/{space}.alpha{alpha}.log",
+        benchmark:
+            "benchmarks/close_founders/{space}.alpha{alpha}.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 8
+        resources:
+            mem_mb=lambda wildcards, attempt: memory(64e-6 * n_samples(*COHORTS) ** 2, attempt),
+            runtime=lambda wildcards, attempt: minutes(
+                (1e-15 if GPUS else 2e-12) * n_samples(*COHORTS) ** 3
+                + 1e-8 * n_samples(*COHORTS) ** 2,
+                attempt,
+            ),
+            gpu=GPUS,
+        params:
+            **DISTANCE_RULE,
+            founders=STUDY.founders,
+            number=CONFIG["geodesic"]["number"],
+            pcs=CONFIG["geodesic"]["pcs"],
+            dense_limit=CONFIG["geodesic"]["dense_limit"],
+            neighbors=CONFIG["geodesic"]["neighbors"],
+            device=CONFIG["device"],
+            code=code_of("founder_paths", "distance", "compare/kinship"),
+        message:
+            "Geodesics to the founders in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+        script:
+            "../scripts/close_founders.py"
+
+
 # One job a space: the alphas share the start of the interpreter and the compilation of the method.
 rule compute_pcoa:
     input:
         lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
         samples="results/distance/samples.tsv",
+        frame=FRAME,
     output:
+        **(
+            {
+                "refits": expand(
+                    "results/embedding/pcoa_refit.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS
+                )
+            }
+            if STABLE
+            else {}
+        ),
         tables=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
         statistics=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS),
     log:
@@ -76,6 +148,7 @@ rule compute_pcoa:
             len(ALPHAS) * 1e-11 * n_samples(*COHORTS) ** 3, attempt
         ),
     params:
+        founders=STUDY.founders,
         components=CONFIG["embedding"]["components"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
@@ -89,9 +162,24 @@ rule compute_pcoa:
 rule compute_umap:
     input:
         lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        source=distance_source,
+        scores="results/embedding/pca.npy",
+        panel="results/panel/counts.json",
         samples="results/distance/samples.tsv",
+        frame=FRAME,
     output:
-        expand("results/embedding/umap.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
+        **({"instability": ["results/embedding/ensemble/{space}.tsv"]} if ENSEMBLE else {}),
+        **(
+            {
+                "refits": expand(
+                    "results/embedding/umap_refit.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS
+                )
+            }
+            if STABLE
+            else {}
+        ),
+        tables=expand("results/embedding/umap.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
+        plain="results/embedding/umap.distance.{space}.tsv",
     log:
         "logs/compute_umap/{space}.log",
     benchmark:
@@ -100,17 +188,28 @@ rule compute_umap:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(500 + 24e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # Matrices are mapped and read in blocks of rows.
+        mem_mb=lambda wildcards, attempt: memory(900 + 0.02 * n_samples(*COHORTS), attempt),
         runtime=lambda wildcards, attempt: minutes(
-            2 + len(ALPHAS) * 1e-3 * n_samples(*COHORTS), attempt
+            2
+            + (1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE))
+            * (1e-4 * n_samples(*COHORTS) + 1e-9 * n_samples(*COHORTS) ** 2),
+            attempt,
         ),
     params:
-        neighbors=CONFIG["embedding"]["umap_neighbors"],
-        min_dist=CONFIG["embedding"]["umap_min_dist"],
-        seed=CONFIG["embedding"]["seed"],
+        alphas=ALPHAS,
+        umap=dict(
+            neighbors=CONFIG["embedding"]["umap_neighbors"],
+            min_dist=CONFIG["embedding"]["umap_min_dist"],
+            seed=CONFIG["embedding"]["seed"],
+            ensemble=ENSEMBLE,
+        ),
+        pcs=CONFIG["geodesic"]["pcs"],
+        distance=DISTANCE_RULE,
+        founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding"),
+        code=code_of("umap_maps"),
     message:
         "UMAP of the geodesics in the space of {wildcards.space}"
     script:
@@ -124,16 +223,21 @@ rule measure_maps:
             "results/embedding/pca.tsv",
             *expand(
                 "results/embedding/{method}.{space}.alpha{alpha}.tsv",
-                method=["pcoa", "umap"],
+                method=MAP_METHODS,
                 space=SPACES,
                 alpha=ALPHAS,
             ),
+            *expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
         ],
+        instability=(
+            expand("results/embedding/ensemble/{space}.tsv", space=SPACES) if ENSEMBLE else []
+        ),
         matrices=expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
     output:
-        "results/embedding/quality.tsv",
+        **({"instability": INSTABILITY} if ENSEMBLE else {}),
+        quality="results/embedding/quality.tsv",
     log:
         "logs/measure_maps.log",
     benchmark:
@@ -142,8 +246,8 @@ rule measure_maps:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # The plain distances are whole in memory for their UMAP; at most 2 000 rows are compared.
-        mem_mb=lambda wildcards, attempt: memory(500 + 32e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # At most 2 000 rows of the mapped matrices are compared, one at a time.
+        mem_mb=lambda wildcards, attempt: memory(700 + 0.05 * n_samples(*COHORTS), attempt),
         runtime=lambda wildcards, attempt: minutes(
             1 + len(SPACES) * len(ALPHAS) * 1e-3 * n_samples(*COHORTS), attempt
         ),
@@ -151,11 +255,8 @@ rule measure_maps:
         maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
         distance=DISTANCE_RULE,
         label=CONFIG["report"]["color_by"],
-        umap=dict(
-            neighbors=CONFIG["embedding"]["umap_neighbors"],
-            min_dist=CONFIG["embedding"]["umap_min_dist"],
-            seed=CONFIG["embedding"]["seed"],
-        ),
+        refits=STABLE,
+        spaces=SPACES,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("quality"),

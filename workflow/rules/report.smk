@@ -48,9 +48,14 @@ INTERACTIVE_MAPS = [
     "results/embedding/pca.tsv",
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
     *expand("results/embedding/pcoa.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
+    *expand("results/embedding/umap.distance.{s}.tsv", s=SPACES),
+    *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=REFITS, s=SPACES, a=ALPHAS),
 ]
 #: Further tables with a column `sample`, whose columns can colour those maps.
-SAMPLE_TABLES = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
+SAMPLE_TABLES = [
+    *(["results/communities/partition.tsv"] if COMMUNITY_METHODS else []),
+    *INSTABILITY,
+]
 #: What tells a job which of these files there are.
 OUTCOME_OF = dict(cohorts=COHORTS, founders=STUDY.founders, spaces=SPACES, alphas=ALPHAS)
 #: Captions and template are read by the page itself: they are code to it.
@@ -120,8 +125,8 @@ rule write_report:
         OUTCOME,
         figures=rules.draw_figures.output,
         comparisons=rules.compare.input,
-        epistasis=rules.epistasis.input,
         communities=rules.communities.input,
+        epistasis=rules.epistasis.input,
         imputation=EVALUATION,
         maps=INTERACTIVE_MAPS,
         tables=SAMPLE_TABLES,

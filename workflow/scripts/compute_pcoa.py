@@ -6,16 +6,22 @@ from popdesic.embedding import compute_pcoa
 from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
-    for lengths, table, statistics in zip(
-        snakemake.input.lengths, snakemake.output.tables, snakemake.output.statistics, strict=True
+    files, outputs = snakemake.input, snakemake.output
+    frames = list(files.get("frame", [])) or [None] * len(files.lengths)
+    refits = list(outputs.get("refits", [])) or [None] * len(files.lengths)
+    for lengths, table, statistics, frame, refit in zip(
+        files.lengths, outputs.tables, outputs.statistics, frames, refits, strict=True
     ):
         found = compute_pcoa(
             Path(lengths),
-            Path(snakemake.input.samples),
+            Path(files.samples),
             Path(snakemake.params.sheet),
             components=snakemake.params.components,
             table_out=Path(table),
             statistics_out=Path(statistics),
+            frame=Path(frame) if frame else None,
+            founders=set(snakemake.params.founders),
+            refit_out=Path(refit) if refit else None,
         )
         log.info("%s", lengths)
         log_counts(log, found)

@@ -1,19 +1,39 @@
-"""UMAP of the geodesic distances of one space."""
+"""UMAPs of one space: its geodesics, its plain distances, and how stable they are."""
 
 from pathlib import Path
 
-from popdesic.embedding import compute_umap
+import numpy as np
+from popdesic.distance import Distances
 from popdesic.log import logged
+from popdesic.store import read_json
+from popdesic.umap_maps import compute_umap
 
 with logged(snakemake.log[0]) as log:
-    for lengths, table in zip(snakemake.input.lengths, snakemake.output, strict=True):
-        compute_umap(
-            Path(lengths),
-            Path(snakemake.input.samples),
-            Path(snakemake.params.sheet),
-            neighbors=snakemake.params.neighbors,
-            min_dist=snakemake.params.min_dist,
-            seed=snakemake.params.seed,
-            out=Path(table),
+    files, params = snakemake.input, snakemake.params
+    if snakemake.wildcards.space == "pcs":
+        plain = np.load(files.scores)[:, : params.pcs]
+    else:
+        plain = Distances(
+            Path(files.source[0]).parent,
+            n_sites=read_json(Path(files.panel))["n_sites"],
+            **params.distance,
         )
-        log.info("%s written", table)
+    outputs = snakemake.output
+
+    def by_alpha(paths):
+        return dict(zip(params.alphas, map(Path, paths), strict=True)) if paths else None
+
+    unstable = list(outputs.get("instability", []))
+    compute_umap(
+        by_alpha(files.lengths),
+        plain,
+        Path(files.scores),
+        Path(files.samples),
+        Path(params.sheet),
+        **params.umap,
+        tables=by_alpha(outputs.tables) | {"plain": Path(outputs.plain)},
+        instability_out=Path(unstable[0]) if unstable else None,
+        frame=by_alpha(files.get("frame")),
+        founders=set(params.founders),
+        refits=by_alpha(outputs.get("refits")),
+    )

@@ -8,7 +8,7 @@ from popdesic.quality import measure_maps
 from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
-    out = Path(snakemake.output[0])
+    out = Path(snakemake.output.quality)
     params = snakemake.params
     table = measure_maps(
         out.parent,
@@ -21,7 +21,9 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.input.samples),
         Path(params.sheet),
         label=params.label,
-        umap=params.umap,
+        refits=params.refits,
+        instability=dict(zip(params.spaces, map(Path, snakemake.input.instability), strict=False)),
+        instability_out=next(map(Path, snakemake.output.get("instability", [])), None),
         out=out,
     )
     log.info("%d rows", len(table))

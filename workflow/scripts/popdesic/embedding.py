@@ -1,4 +1,4 @@
-"""Maps of the samples: PCA of genotypes, PCoA and UMAP of geodesics."""
+"""Maps of the samples: PCA of genotypes, PCoA of geodesics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from .backend.threads import run_tasks
 from .errors import UserError
+from .frame import register
 from .genotypes import MISSING, unpack_bed
 from .panel import load_panel
 from .qc import chunks
@@ -51,6 +52,7 @@ def standardized_products(
     beds = [open_bed(prefix) for prefix in prefixes]
     sizes = [len(read_fam(prefix)) for prefix in prefixes]
     n = sum(sizes)
+    blocks = sample_blocks(sizes)
     products, called = np.zeros((n, n)), np.zeros((n, n))
     complete_sites = 0.0
     scale = np.sqrt(2 * af * (1 - af))
@@ -68,28 +70,43 @@ def standardized_products(
         genotypes -= 2 * af[first:last][use, None]
         genotypes /= scale[first:last][use, None]
         genotypes[~there] = 0.0
-        _add_products(products, genotypes, threads)
+        _add_products(products, genotypes, blocks, threads)
         incomplete = ~there.all(axis=1)
         complete_sites += len(there) - incomplete.sum()
         mask = there[incomplete].astype(np.float32)  # counts below 2**24 are exact
-        _add_products(called, mask, threads)
+        _add_products(called, mask, blocks, threads)
     return _mirrored(products), _mirrored(called) + complete_sites
 
 
-def _add_products(total: np.ndarray, columns: np.ndarray, threads: int) -> None:
+def sample_blocks(sizes: list[int]) -> list[tuple[int, int]]:
+    """Bounds of runs of at most BLOCK_SAMPLES samples, none of two cohorts.
+
+    The shape of a product decides the order of its sums: with blocks of one cohort each, what is
+    between two cohorts is the same to the last bit whoever else is there.
+    """
+    first, found = 0, []
+    for size in sizes:
+        found += [(first + a, first + b) for a, b in chunks(size, BLOCK_SAMPLES)]
+        first += size
+    return found
+
+
+def _add_products(
+    total: np.ndarray, columns: np.ndarray, blocks: list[tuple[int, int]], threads: int
+) -> None:
     """Add columns' * columns to the upper triangle of `total`, block by block.
 
     Each block is one product on one BLAS thread: BLAS itself would sum in another order for
     another number of threads.
     """
 
-    def work(i: int, j: int) -> None:
-        left, right = columns[:, i : i + BLOCK_SAMPLES], columns[:, j : j + BLOCK_SAMPLES]
-        total[i : i + BLOCK_SAMPLES, j : j + BLOCK_SAMPLES] += left.T @ right
+    def work(one: tuple[int, int], other: tuple[int, int]) -> None:
+        left, right = columns[:, slice(*one)], columns[:, slice(*other)]
+        total[slice(*one), slice(*other)] += left.T @ right
 
-    starts = range(0, columns.shape[1], BLOCK_SAMPLES)
+    pairs = [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
     with threadpool_limits(1, "blas"):
-        run_tasks(work, [(i, j) for i in starts for j in starts if i <= j], threads)
+        run_tasks(work, pairs, threads)
 
 
 def _mirrored(upper: np.ndarray) -> np.ndarray:
@@ -137,12 +154,14 @@ def principal_components(
     values, vectors = values[positive], vectors[:, positive]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     vectors = vectors * np.sign(largest)
-    scores = relationship[:, founders] @ (vectors / np.sqrt(values))
+    # Row by row: the same to the last bit whoever else is projected.
+    axes = vectors / np.sqrt(values)
+    scores = np.stack([row @ axes for row in relationship[:, founders]])
     scores[founders] = vectors * np.sqrt(values)
     return scores, values / np.trace(among)
 
 
-def _require_finite(distances: np.ndarray) -> None:
+def require_finite(distances: np.ndarray) -> None:
     if not np.isfinite(distances).all():
         raise UserError(
             "results/geodesic: some pairs have no finite geodesic, so they have no common map; "
@@ -165,7 +184,7 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     UserError
         A distance is infinite.
     """
-    _require_finite(distances)
+    require_finite(distances)
     centred = distances**2
     centred -= centred.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
@@ -180,45 +199,28 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     return vectors * np.sign(largest) * np.sqrt(values), values / (total or 1.0)
 
 
-def umap_coordinates(
-    distances: np.ndarray, *, neighbors: int, min_dist: float, seed: int
+def project_coordinates(
+    lengths: np.ndarray, distances: np.ndarray, coordinates: np.ndarray
 ) -> np.ndarray:
-    """A UMAP map (McInnes et al. 2018) from precomputed distances, by umap-learn.
+    """Principal coordinates of newcomers (Gower 1968), each from its own row alone.
 
-    Distances are divided by the median of those above zero, which changes no neighbourhood but
-    keeps float32 inside umap-learn from underflow at large alpha. One thread, seeded, so that a
-    rerun gives the same.
+    Parameters
+    ----------
+    lengths : float64 array, (m, n)
+        Of the newcomers to those whose `distances` (n, n) gave `coordinates` (n, k).
 
     Returns
     -------
-    float64 array, (n, 2)
-
-    Raises
-    ------
-    UserError
-        A distance is infinite, or there are fewer than five samples.
+    float64 array, (m, k)
     """
-    _require_finite(distances)
-    if len(distances) < 5:
-        raise UserError(
-            f"embedding: UMAP needs at least 5 samples, this study has {len(distances)}; "
-            "add samples or read the PCA instead."
-        )
-    import umap  # its own compilation takes seconds: only who needs it pays
-
-    n_neighbors = min(neighbors, len(distances) - 1)
-    positive = distances[distances > 0]
-    scaled = distances / (np.median(positive) if positive.size else 1.0)
-    model = umap.UMAP(
-        n_neighbors=n_neighbors,
-        min_dist=min_dist,
-        metric="precomputed",
-        random_state=seed,
-        n_jobs=1,
-        # Spectral initialisation asks for more eigenvectors than a tiny graph has.
-        init="spectral" if len(distances) > 50 else "random",
-    )
-    return model.fit_transform(scaled.astype(np.float32)).astype(np.float64)
+    require_finite(lengths)
+    mean = (distances**2).mean(axis=1)
+    values = (coordinates**2).sum(axis=0)
+    axes = np.ascontiguousarray((coordinates / np.where(values > 0, values, np.inf)).T)
+    found = np.empty((len(lengths), coordinates.shape[1]))
+    for row, far in enumerate(lengths):
+        found[row] = (axes * (0.5 * (mean - far**2))).sum(axis=1)
+    return found
 
 
 def compute_pca(
@@ -276,28 +278,32 @@ def compute_pcoa(
     components: int,
     table_out: Path,
     statistics_out: Path,
+    frame: Path | None = None,
+    founders: set[str] | None = None,
+    refit_out: Path | None = None,
 ) -> dict:
-    """PCoA of one geodesic distance: table and variance explained."""
-    coordinates, explained = principal_coordinates(np.load(lengths).astype(np.float64), components)
-    write_embedding(table_out, describe_samples(order, sheet), coordinates, "PCo")
+    """PCoA of one geodesic distance: table and variance explained.
+
+    With `frame`, lengths to the founders (n, n_founders), the founders define the axes and all
+    others are projected; the PCoA of everyone goes to `refit_out`, registered to that, with a JSON
+    of how far samples moved.
+    """
+    samples = describe_samples(order, sheet)
+    matrix = np.load(lengths).astype(np.float64)
+    coordinates, explained = principal_coordinates(matrix, components)
+    if frame:
+        among = samples.cohort.isin(founders).to_numpy()
+        near = np.load(frame).astype(np.float64)
+        own, explained = principal_coordinates(near[among], components)
+        fixed = np.empty((len(samples), own.shape[1]))
+        fixed[among] = own
+        fixed[~among] = project_coordinates(near[~among], near[among], own)
+        moved, about = register(coordinates[:, : own.shape[1]], fixed, among)
+        write_embedding(refit_out, samples, moved, "PCo")
+        write_json(refit_out.with_suffix(".json"), about)
+        coordinates = fixed
+    write_embedding(table_out, samples, coordinates, "PCo")
     return _write_statistics(statistics_out, explained, len(coordinates))
-
-
-def compute_umap(
-    lengths: Path,
-    order: Path,
-    sheet: Path,
-    *,
-    neighbors: int,
-    min_dist: float,
-    seed: int,
-    out: Path,
-) -> None:
-    """UMAP of one geodesic distance: table."""
-    coordinates = umap_coordinates(
-        np.load(lengths).astype(np.float64), neighbors=neighbors, min_dist=min_dist, seed=seed
-    )
-    write_embedding(out, describe_samples(order, sheet), coordinates, "UMAP")
 
 
 def _write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:

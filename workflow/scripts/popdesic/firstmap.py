@@ -80,7 +80,9 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
 
 
 def _stem(row) -> str:
-    return row.map if row.space == "-" else f"{row.map}.{row.space}.alpha{row.alpha}"
+    if row.space == "-":
+        return row.map
+    return f"{row.map}.{row.space}" + ("" if row.alpha == "-" else f".alpha{row.alpha}")
 
 
 def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> str:
@@ -103,7 +105,9 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
     if "pca" in scores:
         text += f", that of the PCA {scores['pca']:.3f}"
     text += f". Maps within {TIE:g} of each other count as equal, and the simplest is taken."
-    twin = f"{chosen.split('.')[0]}.distance"
+    method, space, *_ = [*chosen.split("."), ""]
+    twin = f"{method}.distance.{space}"
+    twin = twin if twin in scores else f"{method}.distance"
     if twin in scores and twin != chosen:
         gain = scores[chosen] - scores[twin]
         text += f" The same method on the plain distances reaches {scores[twin]:.3f}: "

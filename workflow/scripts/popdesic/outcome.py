@@ -71,7 +71,9 @@ class Outcome:
     def embedding(self, name: str) -> pd.DataFrame:
         """`embedding/{name}.tsv` with its coordinates as numbers, all else as strings."""
         table = read_table(self.folder / "embedding" / f"{name}.tsv")
-        stem = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP"}[name.split(".")[0]]
+        stem = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP"}[
+            name.split(".")[0].removesuffix("_refit")
+        ]
         for column in table.columns:
             if column.removeprefix(stem).isdigit():
                 table[column] = pd.to_numeric(table[column])

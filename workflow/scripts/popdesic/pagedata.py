@@ -31,8 +31,10 @@ MAX_AXES = 4
 #: Colours of the scale of a numeric column, interpolated between.
 RAMP = 33
 #: Maps whose axes have no unit, and are drawn with the same scale on both.
-NO_UNIT = ("umap", "densmap", "tsne")
+NO_UNIT = ("umap", "umap_refit", "densmap", "tsne")
 METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "tsne": "t-SNE"}
+#: Maps of everyone beside a frame of the founders (embedding.stable).
+METHODS |= {f"{name}_refit": f"{METHODS[name]} of everyone" for name in ("pcoa", "umap")}
 
 
 def page_data(
@@ -118,7 +120,9 @@ def map_title(stem: str, outcome: Outcome) -> str:
         words = [space, f"α = {about['value']:g}" if about else f"α = {alpha}"]
     else:
         method, _, rest = stem.partition(".")
-        words = []
+        kind, _, space = rest.partition(".")
+        words = [space] if kind == "distance" and space else []
+        rest = kind if words else rest
     rest = {"distance": "plain distances"}.get(rest, (rest or "").replace(".", ", "))
     return ", ".join([METHODS.get(method, method), *words, *([rest] if rest else [])])
 

@@ -11,10 +11,10 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from .distance import Distances
-from .embedding import umap_coordinates
 from .outcome import UNKNOWN
 from .results import read_table, write_table
 from .sheets import describe_samples
+from .store import read_json
 
 #: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15
@@ -115,14 +115,16 @@ def measure_maps(
     sheet: Path,
     *,
     label: str,
-    umap: dict,
+    refits: bool = False,
+    instability: dict[str, Path] | None = None,
+    instability_out: Path | None = None,
     out: Path,
 ) -> pd.DataFrame:
     """Quality of all maps of a study, their first two axes, beside two without any geodesic.
 
-    Every map is measured against the plain distances (`against` is ``distance``), the maps of a
-    geodesic against that geodesic too. `umap.distance` is a UMAP of the plain distances with the
-    same parameters: the twin that a geodesic has to beat.
+    Every map is measured against the plain distances between genotypes (`against` is
+    ``distance``), the maps of a geodesic against that geodesic too. `umap.distance` is the UMAP of
+    a space's plain distances with the same parameters: the twin that a geodesic has to beat.
 
     Parameters
     ----------
@@ -130,32 +132,57 @@ def measure_maps(
         Geodesic matrix by (space, alpha).
     label : str
         Column of the sample sheet for the silhouette; missing columns give NaN.
-    umap : dict
-        `neighbors`, `min_dist` and `seed` of the study's UMAPs.
+    refits : bool
+        Whether there are maps of everyone beside a frame of the founders.
+    instability : dict, optional
+        Tables of `compute_umap` by space: joined into `instability_out`, a column
+        ``instability.umap.{space}.alpha{alpha}`` each, and their means are in the table.
     """
     samples = describe_samples(order, sheet)
     labels = samples[label] if label in samples else pd.Series(["NA"] * len(samples))
-    plain = np.concatenate([block for _, block in distances.blocks()])
-    maps = [("pca", "-", "-", _points(embedding / "pca.tsv", "PC"))]
-    maps.append(("umap.distance", "-", "-", umap_coordinates(plain, **umap)))
+    unstable = _join_instability(samples, instability or {})
+    if instability_out:
+        write_table(instability_out, unstable)
+    maps = [("pca", "-", "-", embedding / "pca.tsv", "PC")]
+    for space in dict.fromkeys(space for space, _ in lengths):
+        path = embedding / f"umap.distance.{space}.tsv"
+        maps.append(("umap.distance", space, "-", path, "UMAP"))
+    methods = [("pcoa", "PCo"), ("umap", "UMAP")]
+    methods += [("pcoa_refit", "PCo"), ("umap_refit", "UMAP")] if refits else []
     for space, alpha in lengths:
-        for method, stem in (("pcoa", "PCo"), ("umap", "UMAP")):
+        for method, stem in methods:
             path = embedding / f"{method}.{space}.alpha{alpha}.tsv"
-            maps.append((method, space, alpha, _points(path, stem)))
+            maps.append((method, space, alpha, path, stem))
     anchors = choose_anchors(len(samples))
     table = []
-    for method, space, alpha, points in maps:
-        references = {"distance": plain}
+    for method, space, alpha, path, stem in maps:
+        points = _points(path, stem)
+        references = {"distance": distances.rows}
         if (space, alpha) in lengths:
-            references["geodesic"] = np.load(lengths[space, alpha], mmap_mode="r")
+            geodesic = np.load(lengths[space, alpha], mmap_mode="r")
+            references["geodesic"] = geodesic.__getitem__
         silhouette = measure_silhouette(points, labels)
-        for against, matrix in references.items():
+        own = unstable.get(f"instability.{path.stem}")
+        for against, rows in references.items():
             about = {"map": method, "space": space, "alpha": alpha, "against": against}
-            measured = measure_map(points, matrix.__getitem__, anchors)
-            table.append(about | measured | {"silhouette": silhouette, "samples": len(anchors)})
+            measured = measure_map(points, rows, anchors)
+            about |= measured | {"silhouette": silhouette, "samples": len(anchors)}
+            about["instability"] = np.nan if own is None else float(own.mean())
+            moved = path.with_suffix(".json") if method.endswith("_refit") else None
+            about["displacement"] = read_json(moved)["median_displacement"] if moved else np.nan
+            table.append(about)
     result = pd.DataFrame(table)
     write_table(out, result)
     return result
+
+
+def _join_instability(samples: pd.DataFrame, tables: dict[str, Path]) -> pd.DataFrame:
+    joined = samples[["sample"]].copy()
+    for space, path in tables.items():
+        table = read_table(path)
+        for column in table.columns.drop("sample"):
+            joined[f"instability.umap.{space}.{column}"] = table[column].astype(float)
+    return joined
 
 
 def _points(path: Path, stem: str) -> np.ndarray:

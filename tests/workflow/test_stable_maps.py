@@ -1,0 +1,61 @@
+"""`embedding.stable`: no arrival moves a point that was there, through real runs of Snakemake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from popdesic.results import read_table
+from popdesic.store import read_json
+from running import snakemake
+from study import FAST, make_cohorts, write_study
+
+CONFIG = FAST | {
+    "embedding": {"stable": True, "ensemble": 1, "components": 4, "max_kinship": 0},
+    "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 3},
+    "compare": {"analyses": []},
+}
+SPACES = ("genotypes", "pcs")
+FIXED = ["pca", *(f"{m}.{s}.alpha2" for m in ("pcoa", "umap") for s in SPACES)]
+
+
+def rows(folder: Path, name: str) -> dict[str, str]:
+    """Line of every sample in a map's table, as it is written."""
+    lines = (folder / f"results/embedding/{name}.tsv").read_text().splitlines()
+    return {line.split("\t")[0]: line for line in lines[1:]}
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory) -> tuple[Path, dict, dict]:
+    """Founders and `west`, then `east`, whose name puts it before `west`: rows of both runs."""
+    cohorts = make_cohorts((16, 14, 9, 12))
+    folder = write_study(tmp_path_factory.mktemp("stable"), cohorts[:3], CONFIG)
+    names = [*FIXED, "umap_refit.genotypes.alpha2"]
+    states = []
+    for there in (cohorts[:3], cohorts):
+        write_study(folder, there, CONFIG)
+        snakemake(folder, "embedding")
+        states.append({name: rows(folder, name) for name in names})
+    return folder, *states
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_no_old_point_moves(grown, name):
+    _, before, after = grown
+    assert len(before[name]) == 39 and len(after[name]) == 51
+    assert {sample: after[name][sample] for sample in before[name]} == before[name]
+
+
+def test_a_refit_moves_and_says_how_far(grown):
+    folder, before, after = grown
+    name = "umap_refit.genotypes.alpha2"
+    assert any(after[name][sample] != line for sample, line in before[name].items())
+    about = read_json(folder / f"results/embedding/{name}.json")
+    assert 0 < about["founder_median"] < about["largest_displacement"]
+    table = read_table(folder / "results/embedding/quality.tsv")
+    refit = table[table["map"] == "umap_refit"]
+    assert len(refit) == 4 and (refit.displacement != "NA").all()
+    assert (table[table["map"] == "umap"].instability != "NA").all()
+    unstable = read_table(folder / "results/embedding/instability.tsv")
+    assert list(unstable.columns) == ["sample", *(f"instability.umap.{s}.alpha2" for s in SPACES)]
+    assert len(unstable) == 51 and unstable.iloc[:, 1:].astype(float).to_numpy().max() <= 1

@@ -1,0 +1,40 @@
+"""Geodesics to the founders through founders alone, for maps that no arrival changes."""
+
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.compare.kinship import relatives_but_one
+from popdesic.distance import study_distances
+from popdesic.founder_paths import founder_lengths
+from popdesic.log import logged
+from popdesic.results import read_table
+from popdesic.store import read_json
+
+with logged(snakemake.log[0]) as log:
+    params = snakemake.params
+    backend = select_backend(params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    distances = study_distances(
+        Path(snakemake.input.source[0]),
+        snakemake.wildcards.space,
+        pcs=params.pcs,
+        metric=params.metric,
+        n_sites=read_json(snakemake.input.panel)["n_sites"],
+        min_called=params.min_called,
+    )
+    samples = read_table(snakemake.input.samples)
+    lengths = founder_lengths(
+        distances,
+        samples.cohort.isin(params.founders).to_numpy(),
+        list(samples["sample"]),
+        backend,
+        alpha=read_json(snakemake.input.statistics)["value"],
+        number=params.number,
+        ends=samples["sample"]
+        .isin(relatives_but_one(list(map(Path, snakemake.input.kinship))))
+        .to_numpy(),
+        dense_limit=params.dense_limit,
+        neighbors=params.neighbors,
+        out=Path(snakemake.output[0]),
+    )
+    log.info("%d samples, %d founders", *lengths.shape)

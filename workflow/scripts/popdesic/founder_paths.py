@@ -1,0 +1,69 @@
+"""Geodesics to the founders through founders alone, for maps that no arrival changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .backend import Backend
+from .backend.base import infinity
+from .geodesic import close_weights
+from .results import write_npy
+from .weights import fermat_weights, fits_float32
+
+
+def founder_lengths(
+    distances: np.ndarray,
+    founders: np.ndarray,
+    names: list[str],
+    backend: Backend,
+    *,
+    alpha: float,
+    number: str,
+    ends: np.ndarray,
+    dense_limit: int,
+    neighbors: int,
+    out: Path,
+) -> np.ndarray:
+    """Write geodesics from everyone to the founders through founders alone.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+    founders, ends : bool arrays, (n,)
+        Who makes the frame, and whom no path may run through.
+    alpha : float
+    number, dense_limit, neighbors
+        See `geodesic.close_weights`.
+    out : Path
+        float32 (n, n_founders), float64 where the founders' own need it: of founders their
+        closure, of any other sample the smallest of its direct weights plus a founder's closure.
+    """
+    inner = distances[np.ix_(founders, founders)]
+    found = close_weights(
+        inner,
+        np.ones(len(inner), bool),
+        [name for name, is_founder in zip(names, founders, strict=True) if is_founder],
+        backend,
+        alpha=alpha,
+        number=number,
+        ends=ends[founders],
+        dense_limit=dense_limit,
+        neighbors=neighbors,
+    )
+    closure = np.ascontiguousarray(found.number.value(found.lengths))
+    lengths = np.empty((len(distances), len(inner)))
+    lengths[founders] = closure
+    if not founders.all():
+        top = infinity(np.dtype(np.float64))
+        direct = fermat_weights(distances[np.ix_(~founders, founders)], alpha)
+        first = direct.copy()
+        first[:, ends[founders]] = top  # who is an end only is no first step of a path
+        # one addition and a minimum: exact in any order, so each row depends on itself alone
+        backend.minplus(direct, first, closure)
+        lengths[~founders] = direct
+    if fits_float32(closure):  # as geodesics are written: a study of founders alone has one map
+        lengths = lengths.astype(np.float32)
+    write_npy(out, lengths)
+    return lengths

@@ -1,0 +1,238 @@
+"""UMAP of geodesics from their nearest neighbours: of everyone, or of the founders as a frame.
+
+The layout starts from the first two principal components (Kobak and Linderman 2021), so that maps
+of one study lie the same way round, and a graph that falls into parts needs nothing more. Nothing
+of a matrix but everyone's neighbours is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.neighbors import NearestNeighbors
+
+from .distance import Distances
+from .embedding import principal_coordinates, require_finite, write_embedding
+from .errors import UserError
+from .frame import place_among, register
+from .knn import Rows, nearest_neighbors
+from .results import write_table
+from .sheets import describe_samples
+from .store import write_json
+
+#: Neighbours on the map that tell whether a sample keeps its place, and neighbours of the members
+#: of the ensemble as shares of the map's own.
+INSTABILITY_AT = 15
+NEIGHBOR_SHARES = (0.5, 2.0, 1.0)
+
+#: (seed, neighbours) to points (n, 2).
+Draw = Callable[[int, int], np.ndarray]
+
+
+def umap_layout(
+    rows: Rows, n: int, start: np.ndarray, *, neighbors: int, min_dist: float, seed: int
+) -> np.ndarray:
+    """A UMAP map (McInnes et al. 2018) by umap-learn; one thread, seeded: a rerun gives the same.
+
+    Distances are divided by the median of the neighbours' above zero, which changes no
+    neighbourhood but keeps float32 inside umap-learn from underflow at large alpha.
+
+    Parameters
+    ----------
+    rows : callable
+        Distances (len(which), n) of the samples `which` to all.
+    n : int
+    start : float64 array, (n, at least 1)
+        Where the layout starts, in its first two columns.
+    neighbors : int
+        Neighbours that each sample is balanced against, itself included, at most n - 1.
+
+    Returns
+    -------
+    float64 array, (n, 2)
+
+    Raises
+    ------
+    UserError
+        A neighbour is infinitely far, or there are fewer than five samples.
+    """
+    if n < 5:
+        raise UserError(
+            f"embedding: UMAP needs at least 5 samples, this study has {n}; "
+            "add samples or read the PCA instead."
+        )
+    import umap  # its own compilation takes seconds: only who needs it pays
+
+    k = max(2, min(neighbors, n - 1))
+    near, far = nearest_neighbors(rows, n, k - 1)
+    require_finite(far)
+    positive = far[far > 0]
+    scaled = far / (np.median(positive) if positive.size else 1.0)
+    known = (
+        np.concatenate([np.arange(n)[:, None], near], axis=1).astype(np.int32),
+        np.concatenate([np.zeros((n, 1)), scaled], axis=1).astype(np.float32),
+    )
+    first = np.zeros((n, 2), np.float32)
+    first[:, : start.shape[1]] = start[:, :2] / (np.abs(start[:, :2]).max() or 1.0)
+    model = umap.UMAP(
+        n_neighbors=k,
+        min_dist=min_dist,
+        random_state=seed,
+        n_jobs=1,
+        init=first,
+        precomputed_knn=known,
+        # umap-learn ignores known neighbours of small studies unless told that they are few
+        force_approximation_algorithm=True,
+    )
+    return model.fit_transform(first).astype(np.float64)
+
+
+def umap_coordinates(
+    distances: np.ndarray, *, neighbors: int, min_dist: float, seed: int
+) -> np.ndarray:
+    """`umap_layout` of a whole matrix, from its principal coordinates; float64 (n, 2)."""
+    require_finite(distances)
+    start = principal_coordinates(distances, 2)[0] if len(distances) > 4 else distances
+    return umap_layout(
+        distances.__getitem__,
+        len(distances),
+        start,
+        neighbors=neighbors,
+        min_dist=min_dist,
+        seed=seed,
+    )
+
+
+def measure_instability(points: np.ndarray, members: list[np.ndarray]) -> np.ndarray:
+    """How much of each sample's neighbourhood on the map depends on chance and parameters.
+
+    Parameters
+    ----------
+    points : float64 array, (n, 2)
+        The map.
+    members : list of float64 arrays, (n, 2)
+        The same drawn with other seeds and numbers of neighbours.
+
+    Returns
+    -------
+    float64 array, (n,)
+        Mean over the members of the share of the INSTABILITY_AT nearest on the map that are not
+        among the nearest there: 0 where nothing changes, near 1 where a place means nothing.
+    """
+    k = min(INSTABILITY_AT, len(points) - 1)
+    own = _drawn_neighbors(points, k)
+    lost = np.zeros(len(points))
+    for member in members:
+        other = _drawn_neighbors(member, k)
+        lost += [1 - len(a & b) / k for a, b in zip(own, other, strict=True)]
+    return lost / max(1, len(members))
+
+
+def _drawn_neighbors(points: np.ndarray, k: int) -> list[set[int]]:
+    model = NearestNeighbors(n_neighbors=k).fit(points)
+    return [set(row) for row in model.kneighbors(return_distance=False).tolist()]
+
+
+def draw_ensemble(draw: Draw, *, neighbors: int, seed: int, size: int) -> list[np.ndarray]:
+    """The map with `size` other seeds, the number of neighbours as NEIGHBOR_SHARES go round."""
+    shares = [NEIGHBOR_SHARES[i % len(NEIGHBOR_SHARES)] for i in range(size)]
+    return [draw(seed + 1 + i, max(2, round(s * neighbors))) for i, s in enumerate(shares)]
+
+
+def compute_umap(
+    lengths: dict[str, Path],
+    plain: Distances | np.ndarray,
+    scores: Path,
+    order: Path,
+    sheet: Path,
+    *,
+    neighbors: int,
+    min_dist: float,
+    seed: int,
+    ensemble: int,
+    tables: dict[str, Path],
+    instability_out: Path | None = None,
+    frame: dict[str, Path] | None = None,
+    founders: set[str] | None = None,
+    refits: dict[str, Path] | None = None,
+) -> None:
+    """UMAPs of the geodesics of one space, and of its plain distances as their twin.
+
+    Parameters
+    ----------
+    lengths : dict
+        Geodesics (n, n) by alpha.
+    plain : Distances or float64 array
+        Distances of the space without any geodesic; or points (n, k) whose distances they are.
+    scores : Path
+        `embedding/pca.npy`: where the layouts start.
+    ensemble : int
+        Further maps a geodesic for `instability_out`, a table of `sample` and a column an alpha.
+    tables : dict
+        Where to write, by alpha and ``plain``.
+    frame, founders, refits : optional
+        In stable mode lengths to the founders (n, n_founders) by alpha, the founder cohorts, and
+        where maps of everyone go (with a JSON of how far they moved beside each).
+    """
+    samples = describe_samples(order, sheet)
+    start = np.load(scores)[:, :2]
+    n = len(samples)
+    options = {"min_dist": min_dist}
+    rows = plain.rows if isinstance(plain, Distances) else _rows_of_points(plain)
+    points = umap_layout(rows, n, start, neighbors=neighbors, seed=seed, **options)
+    write_embedding(tables["plain"], samples, points, "UMAP")
+    unstable = samples[["sample"]].copy()
+    for alpha, path in lengths.items():
+        matrix = np.load(path, mmap_mode="r")
+
+        def draw(seed: int, neighbors: int, matrix=matrix) -> np.ndarray:
+            return umap_layout(
+                matrix.__getitem__, n, start, neighbors=neighbors, seed=seed, **options
+            )
+
+        everyone = draw
+        if frame:
+            among = samples.cohort.isin(founders).to_numpy()
+            to_founders = np.load(frame[alpha], mmap_mode="r")
+
+            def draw(seed: int, neighbors: int, among=among, near=to_founders) -> np.ndarray:
+                inner = near[among]
+                fixed = umap_layout(
+                    inner.__getitem__,
+                    len(inner),
+                    start[among],
+                    neighbors=neighbors,
+                    seed=seed,
+                    **options,
+                )
+                placed = np.empty((n, 2))
+                placed[among] = fixed
+                placed[~among] = place_among(near[~among], fixed, neighbors)
+                return placed
+
+        points = draw(seed, neighbors)
+        write_embedding(tables[alpha], samples, points, "UMAP")
+        members = draw_ensemble(draw, neighbors=neighbors, seed=seed, size=ensemble)
+        if members:
+            unstable[f"alpha{alpha}"] = measure_instability(points, members)
+        if refits:
+            moved, about = register(everyone(seed, neighbors), points, among)
+            write_embedding(refits[alpha], samples, moved, "UMAP")
+            write_json(refits[alpha].with_suffix(".json"), about)
+    if instability_out:
+        write_table(instability_out, pd.DataFrame(unstable))
+
+
+def _rows_of_points(points: np.ndarray) -> Rows:
+    """Euclidean distances of points, (n, k), in rows."""
+
+    def rows(which: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(which), len(points)))
+        for axis in range(points.shape[1]):
+            found += (points[which, axis][:, None] - points[None, :, axis]) ** 2
+        return np.sqrt(found)
+
+    return rows
