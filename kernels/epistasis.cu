@@ -1,0 +1,200 @@
+// epistasis: what surrounds the scans of pairs and triples: planes made ready, samples compacted,
+// exact costs of what the bounds let through.
+//
+// words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit a sample (OneHot of
+//           backend/base.py, seen as 32-bit words).
+// Rows      Row r of the packed tiles is site r / 16 * 8 + r % 8 in state r / 8 % 2
+//           (epistasis_scan.cuh).
+// Compaction without atomics: planes are kept sample-major as well, (n_samples, row_words) u32, so
+//           compacting to the samples that carry a genotype of x is a gather of whole rows and a
+//           transposition of 32 x 32 bits in registers. Its cost follows what is kept, not what
+//           is read (EPIClear, section 4.2, compacts word by word with atomics).
+//
+// Compile with -DK2=0|1 -DWIDE=0|1.
+
+constexpr int STATES = 2;
+constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
+constexpr int ROW_WORDS = 8;  // 256 rows: what one thread block compacts
+
+// Lane p gives the bits of row p, and receives those of column p.
+__device__ __forceinline__ u32 transpose_bits(u32 own, int lane) {
+    u32 keep = 0x0000FFFFu;
+    #pragma unroll
+    for (int s = 16; s; s /= 2) {
+        const u32 other = __shfl_xor_sync(~0u, own, s);
+        own = lane & s ? (own & ~keep) | (other >> s & keep) : (own & keep) | (other & keep) << s;
+        keep ^= keep << s / 2;
+    }
+    return own;
+}
+
+// sizes[site][class][state]: samples in each stored state. One warp a site and state.
+extern "C" __global__ void count_states(const u32* words, int* sizes, int n_sites, int n_words,
+                                        int phenotype) {
+    const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= n_sites * STATES) return;
+    int sum = 0;
+    for (int w = lane; w < n_words; w += 32) sum += __popc(words[(i64)row * n_words + w]);
+    for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+    if (lane == 0) sizes[row / STATES * 2 * STATES + phenotype * STATES + row % STATES] = sum;
+}
+
+// Sample-major planes. Grid (row_words / 8, words / 32); 8 warps, 32 rows each.
+extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int n_sites,
+                                            int n_words, int n_samples, int row_words) {
+    __shared__ u32 tile[32][ROW_WORDS + 1];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int row = (blockIdx.x * ROW_WORDS + warp) * 32 + lane;
+    const int site = row / 16 * 8 + row % 8, state = row / 8 % 2;
+    const u32* from = words + ((i64)site * STATES + state) * n_words;
+    for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
+        tile[lane][warp] = transpose_bits(site < n_sites ? from[w] : 0, lane);
+        __syncthreads();
+        const int sample = w * 32 + threadIdx.x / ROW_WORDS, word = threadIdx.x % ROW_WORDS;
+        if (sample < n_samples)
+            samples[(i64)sample * row_words + blockIdx.x * ROW_WORDS + word] =
+                tile[threadIdx.x / ROW_WORDS][word];
+        __syncthreads();
+    }
+}
+
+// carriers[stages[x] * 1024 + position]: the samples of each segment of x, then -1 up to its end.
+// Grid (n_x, 4): (controls, 0), (controls, 1), (cases, 0), (cases, 1).
+extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, int control_words,
+                                         int case_words, int x_first, const int* stages,
+                                         const int* segments, int* carriers) {
+    __shared__ int sums[9];
+    const int x = blockIdx.x, part = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int n_words = part < 2 ? control_words : case_words;
+    const u32* from = (part < 2 ? controls : cases)
+                    + ((i64)(x_first + x) * STATES + part % 2) * n_words;
+    int* to = carriers + (i64)stages[x] * STAGE_BYTES * 8;
+    int at = segments[x * 5 + part] * STEP_BITS;
+    for (int first = 0; first < n_words; first += blockDim.x) {
+        const int w = first + threadIdx.x;
+        u32 bits = w < n_words ? from[w] : 0;
+        const int own = __popc(bits);
+        int before = own;
+        #pragma unroll
+        for (int s = 1; s < 32; s *= 2) {
+            const int left = __shfl_up_sync(~0u, before, s);
+            if (lane >= s) before += left;
+        }
+        if (lane == 31) sums[warp] = before;
+        __syncthreads();
+        int offset = at + before - own;
+        for (int v = 0; v < warp; ++v) offset += sums[v];
+        int all = 0;
+        for (int v = 0; v < (int)blockDim.x / 32; ++v) all += sums[v];
+        for (; bits; bits &= bits - 1) to[offset++] = w * 32 + __ffs(bits) - 1;
+        at += all;
+        __syncthreads();
+    }
+    const int end = segments[x * 5 + part + 1] * STEP_BITS;
+    for (at += threadIdx.x; at < end; at += blockDim.x) to[at] = -1;
+}
+
+// packed tiles of one batch of x, and xy[x][site][g * 2 + s], the packed counts of x in g and the
+// site in s (zero before). Grid (stages, pairs of tiles): 1 024 carriers of one x, 256 rows.
+extern "C" __global__ void __launch_bounds__(256)
+compact_tiles(const u32* controls, const u32* cases, const int* carriers, const int* stage_x,
+              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
+              int first_tile, int n_tiles, int padded_sites) {
+    __shared__ u32 tile[BLOCK_ROWS][33];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int stage = blockIdx.x, x = stage_x[stage];
+    const int first_step = (stage - stages[x]) * STAGE_STEPS;
+    const int* ends = segments + x * 5;
+    const int row_word = (first_tile / BLOCK_TILES + blockIdx.y) * ROW_WORDS;
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int group = warp * 4 + i, step = first_step + group / 8;
+        uint4 low = {0, 0, 0, 0}, high = {0, 0, 0, 0};
+        if (step < ends[4]) {
+            const int sample = carriers[(i64)stage * STAGE_BYTES * 8 + group * 32 + lane];
+            if (sample >= 0) {
+                const u32* from = (step < ends[2] ? controls : cases)
+                                + (i64)sample * row_words + row_word;
+                low = *reinterpret_cast<const uint4*>(from);
+                high = *reinterpret_cast<const uint4*>(from + 4);
+            }
+        }
+        const u32 bits[ROW_WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        #pragma unroll
+        for (int w = 0; w < ROW_WORDS; ++w)
+            tile[w * 32 + lane][group] = transpose_bits(bits[w], lane);
+    }
+    __syncthreads();
+    u8* to = packed + ((i64)stage * n_tiles + blockIdx.y * BLOCK_TILES) * TILE_BYTES;
+    #pragma unroll
+    for (int i = 0; i < BLOCK_TILES * TILE_BYTES / 16 / 256; ++i) {
+        const int slot = i * 256 + threadIdx.x, row = slot / CHUNKS;
+        const u32* from = tile[row] + (slot % CHUNKS ^ (row & 7)) * 4;
+        *reinterpret_cast<uint4*>(to + slot * 16) = make_uint4(from[0], from[1], from[2], from[3]);
+    }
+    const int row = row_word * 32 + threadIdx.x;
+    u32* counts = xy + ((i64)x * padded_sites + row / 16 * 8 + row % 8) * 4 + row / 8 % 2;
+    #pragma unroll
+    for (int q = 0; q < STAGE_STEPS; ++q) {
+        u32 sum = 0;
+        #pragma unroll
+        for (int w = 0; w < STEP_BITS / 32; ++w)
+            sum += __popc(tile[threadIdx.x][q * STEP_BITS / 32 + w]);
+        const int step = first_step + q;
+        if (step >= ends[4] || !sum) continue;
+        const bool is_case = step >= ends[2];
+        const int g = step >= ends[is_case ? 3 : 1];
+        atomicAdd(counts + g * 2, is_case ? sum : sum << 16);
+    }
+}
+
+// packed tiles of all samples: controls, then cases from step `segments[2]` on. Any grid.
+extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int control_words,
+                                     int case_words, const int* segments, u8* packed, int n_sites,
+                                     int first_tile, int n_tiles, int n_stages) {
+    const i64 n_slots = (i64)n_stages * n_tiles * TILE_ROWS * CHUNKS;
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n_slots;
+         i += (i64)gridDim.x * blockDim.x) {
+        const int row = (int)(i / CHUNKS % TILE_ROWS);
+        const i64 tile = i / (CHUNKS * TILE_ROWS);
+        const int stage = (int)(tile / n_tiles);
+        const int line = (first_tile + (int)(tile % n_tiles)) * TILE_ROWS + row;
+        const int site = line / 16 * 8 + line % 8, state = line / 8 % 2;
+        int word = stage * (STAGE_BYTES / 4) + (int)(i % CHUNKS ^ (row & 7)) * 4;
+        const bool is_case = word >= segments[2] * STEP_BITS / 32;
+        if (is_case) word -= segments[2] * STEP_BITS / 32;
+        const int n_words = is_case ? case_words : control_words;
+        uint2 part[2] = {{0, 0}, {0, 0}};
+        if (site < n_sites) {
+            const u32* from = (is_case ? cases : controls) + ((i64)site * STATES + state) * n_words;
+            #pragma unroll
+            for (int h = 0; h < 2; ++h)  // rows start on 8 bytes
+                if (word + 2 * h < n_words)
+                    part[h] = *reinterpret_cast<const uint2*>(from + word + 2 * h);
+        }
+        *reinterpret_cast<uint4*>(packed + i * 16) =
+            make_uint4(part[0].x, part[0].y, part[1].x, part[1].y);
+    }
+}
+
+// costs[i]: the exact cost of record i (epistasis_cells.cuh): sum over its cells of total[n] -
+// part[n0] - part[n1], less that of the one cell of all its samples (scores.py).
+extern "C" __global__ void score_records(const u32* records, i64 n_records, const i64* total,
+                                         const i64* part, int n_cells, i64* costs) {
+    const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (i >= n_records) return;
+    const u32* cells = records + i * RECORD + 3;
+    i64 cost = 0;
+    u32 controls = 0, cases = 0;
+    for (int c = 0; c < n_cells; ++c) {
+#if WIDE
+        const u32 n0 = cells[2 * c], n1 = cells[2 * c + 1];
+#else
+        const u32 n0 = cells[c] >> 16, n1 = cells[c] & 0xFFFF;
+#endif
+        cost += total[n0 + n1] - part[n0] - part[n1];
+        controls += n0;
+        cases += n1;
+    }
+    costs[i] = cost - (total[controls + cases] - part[controls] - part[cases]);
+}
