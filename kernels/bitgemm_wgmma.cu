@@ -148,8 +148,8 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
                     asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
                     #pragma unroll
                     for (int q = 0; q < STAGE_BYTES / K_STEP_BYTES; ++q)
-                        multiply_256(d, describe(slot_a + q * K_STEP_BYTES),
-                                     describe(slot_b + q * K_STEP_BYTES));
+                        multiply_256<0>(d, describe(slot_a + q * K_STEP_BYTES),
+                                        describe(slot_b + q * K_STEP_BYTES));
                     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
                     // one group stays in flight: the slot before this one has been read
                     asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");

@@ -45,12 +45,12 @@ struct Count {
 };
 __device__ __forceinline__ Count operator-(Count a, Count b) { return {a.packed - b.packed}; }
 __device__ __forceinline__ Count unpack(u32 packed) { return {packed}; }
-// An integer below 2^23 in the low bits of 2^23's mantissa: no conversion instruction.
+// Half a word as the low bits of 2^23's mantissa: no conversion instruction.
 __device__ __forceinline__ float controls_of(Count c) {
     return __uint_as_float(__byte_perm(c.packed, 0x4B000000u, 0x7632)) - 8388608.0f;
 }
 __device__ __forceinline__ float cases_of(Count c) {
-    return __uint_as_float((c.packed & 0xFFFFu) | 0x4B000000u) - 8388608.0f;
+    return __uint_as_float(__byte_perm(c.packed, 0x4B000000u, 0x7610)) - 8388608.0f;
 }
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }

@@ -13,11 +13,11 @@
 // Epilogue  A warp puts the counts of CHUNK pairs a thread into shared memory and scores them in a
 //           rolled loop: unrolled over all 16 the code would not fit the instruction cache.
 //
-// Compile with -DORDER=2|3 -DUNROLL=.. -DTABLE=0|1 (ORDER 2: write the packed counts, no scores).
+// Compile with -DORDER=2|3 -DZ_PARTS=1|2 (warpgroups beside each other along z) -DUNROLL=.. -DTABLE=0|1 (ORDER 2: write the packed counts, no scores).
 
 constexpr int TILE_SITES = 64, STATES = 2;
-constexpr int WARPS = 8;                       // that multiply and score
-constexpr int N_ACC = 128;
+constexpr int WARPS = 8 * Z_PARTS;             // that multiply and score
+constexpr int N_ACC = 128 / Z_PARTS;
 constexpr int Z_TILES = ORDER == 2 ? 2 : 1;    // of one item
 constexpr int PRODUCTS = ORDER == 2 ? 1 : 2;   // sets of accumulators: states of x
 constexpr int PAIRS = N_ACC / 4 / PRODUCTS;    // combinations of one thread
@@ -29,17 +29,19 @@ constexpr int YZ_BYTES = TILE_SITES * TILE_SITES * 16;  // packed pair table of 
 
 // Sites that lie in one warp, and where thread `lane` finds its own.
 __device__ __forceinline__ int warp_y(int warp) {
-    return Y_GROUPS == 1 ? warp * 8 : warp / 2 * 16;
+    return Y_GROUPS == 1 ? warp / 4 / Z_PARTS * 32 + warp % 4 * 8 : warp / 2 * 16;
 }
 __device__ __forceinline__ int warp_z(int warp) {
-    return Y_GROUPS == 1 ? 0 : warp % 2 * Z_GROUPS * 8;
+    return (Y_GROUPS == 1 ? warp / 4 % Z_PARTS : warp % 2) * Z_GROUPS * 8;
 }
 // Index into the yz table of an item, in the order in which a triple core reads it.
 __device__ __forceinline__ int table_slot(int y, int z) {
-    const int lane = y % 8 * 4 + z % 8 / 2;
-    const int warp = Y_GROUPS == 1 ? y / 8 : y / 16 * 2 + z / 32;
-    const int pair = Y_GROUPS == 1 ? z / 8 : y % 16 / 8 * 4 + z % 32 / 8;
-    return (warp * 16 + pair * 2 + z % 2) * 32 + lane;
+    constexpr int Z_WARPS = Y_GROUPS == 1 ? Z_PARTS : 2, SITES = TILE_SITES / Z_WARPS;
+    const int lane = y % 8 * 4 + z % 8 / 2, group = z % SITES / 8;
+    const int warp = Y_GROUPS == 1 ? (y / 32 * Z_PARTS + z / SITES) * 4 + y % 32 / 8
+                                   : y / 16 * 2 + z / SITES;
+    const int pair = Y_GROUPS == 1 ? group : y % 16 / 8 * (SITES / 8) + group;
+    return (warp * (TILE_SITES * TILE_SITES / WARPS / 32) + pair * 2 + z % 2) * 32 + lane;
 }
 
 struct Scan {
@@ -65,16 +67,18 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
 // its odd or even site.
 template <int K>
 __device__ __forceinline__ void stash_chunk(const int (&acc)[N_ACC], uint4* stash, int lane) {
-    #pragma unroll
-    for (int h = 0; h < 2; ++h)
+    if constexpr (K < CHUNKS_OF_WARP) {
         #pragma unroll
-        for (int e = 0; e < 2; ++e)
+        for (int h = 0; h < 2; ++h)
             #pragma unroll
-            for (int g = 0; g < PRODUCTS; ++g) {
-                const int at = (g * PAIRS / 2 + K * 2 + h) * 8 + e;
-                stash[((h * 2 + e) * PRODUCTS + g) * 32 + lane] =
-                    make_uint4(acc[at], acc[at + 4], acc[at + 2], acc[at + 6]);
-            }
+            for (int e = 0; e < 2; ++e)
+                #pragma unroll
+                for (int g = 0; g < PRODUCTS; ++g) {
+                    const int at = (g * PAIRS / 2 + K * 2 + h) * 8 + e;
+                    stash[((h * 2 + e) * PRODUCTS + g) * 32 + lane] =
+                        make_uint4(acc[at], acc[at + 4], acc[at + 2], acc[at + 6]);
+                }
+    }
 }
 __device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], uint4* stash, int lane) {
     switch (k) {
@@ -82,12 +86,10 @@ __device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], uint
         case 1: stash_chunk<1>(acc, stash, lane); break;
         case 2: stash_chunk<2>(acc, stash, lane); break;
         case 3: stash_chunk<3>(acc, stash, lane); break;
-#if ORDER == 2
         case 4: stash_chunk<4>(acc, stash, lane); break;
         case 5: stash_chunk<5>(acc, stash, lane); break;
         case 6: stash_chunk<6>(acc, stash, lane); break;
         case 7: stash_chunk<7>(acc, stash, lane); break;
-#endif
     }
 }
 
@@ -123,21 +125,23 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], uint4* st
                                               const Count* margins_z, int warp, int lane, int x,
                                               int first_y, int first_z, const Scan& scan) {
     const int y0 = warp_y(warp) + lane / 4, z0 = warp_z(warp) + lane % 4 * 2;
+    const Polynomial polynomial = scan.polynomial;
+    const float need = scan.need;
     #pragma unroll 1
     for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
         stash_chunk(k, acc, stash, lane);
         const int y = y0 + k * 2 / Z_GROUPS * 8;
-        MarginsY my;
-        const Count* from = margins_y + y * MARGINS_Y;
-        #pragma unroll
-        for (int i = 0; i < 4; ++i) my.xy[i / 2][i % 2] = from[i];
-        my.xo[0] = from[4];
-        my.xo[1] = from[5];
-        my.yo[0] = from[6];
-        my.yo[1] = from[7];
-        my.oo = from[8];
         #pragma unroll AT_ONCE
         for (int slot = 0; slot < CHUNK; ++slot) {
+            MarginsY my;
+            const Count* from = margins_y + y * MARGINS_Y;
+            #pragma unroll
+            for (int i = 0; i < 4; ++i) my.xy[i / 2][i % 2] = from[i];
+            my.xo[0] = from[4];
+            my.xo[1] = from[5];
+            my.yo[0] = from[6];
+            my.yo[1] = from[7];
+            my.oo = from[8];
             const int z = z0 + (k * 2 + slot / 2) % Z_GROUPS * 8 + slot % 2;
             const uint4 c[2] = {stash[(slot * 2) * 32 + lane], stash[(slot * 2 + 1) * 32 + lane]};
             const uint4 both = yz[(k * CHUNK + slot) * 32 + lane];
@@ -149,9 +153,9 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], uint4* st
             mz.zo[1] = of[5];
             Bound bound;
             visit_triple(c, both, my, mz, [&](int cell, Count n) {
-                bound.add(cell, n, scan.polynomial);
+                bound.add(cell, n, polynomial);
             });
-            if (bound.may_enter(scan.need)) {
+            if (bound.may_enter(need)) {
                 u32* record = scan.found.take(x, first_y + y, first_z + z);
                 if (record)
                     visit_triple(c, both, my, mz, [&](int cell, Count n) {
@@ -167,6 +171,8 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], uint4* stas
                                             int warp, int lane, int first_y, int first_z,
                                             const Scan& scan) {
     const int y0 = warp_y(warp) + lane / 4, z0 = warp_z(warp) + lane % 4 * 2;
+    const Polynomial polynomial = scan.polynomial;
+    const float need = scan.need;
     #pragma unroll 1
     for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
         stash_chunk(k, acc, stash, lane);
@@ -187,9 +193,9 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], uint4* stas
                                       size_of(scan.margins, first_z + z, 1)};
             Bound bound;
             visit_pair(c, sizes_y, other, sizes_z, [&](int cell, Count n) {
-                bound.add(cell, n, scan.polynomial);
+                bound.add(cell, n, polynomial);
             });
-            if (bound.may_enter(scan.need)) {
+            if (bound.may_enter(need)) {
                 u32* record = scan.found.take(-1, first_y + y, first_z + z);
                 if (record)
                     visit_pair(c, sizes_y, other, sizes_z, [&](int cell, Count n) {

@@ -12,7 +12,7 @@
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
 // Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
-// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DY_GROUPS=2 and the parameters of
+// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DY_GROUPS=2 -DZ_PARTS=1 and the parameters of
 // epistasis_scan.cuh.
 
 constexpr int THREADS = WARPS * 32;
@@ -166,7 +166,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     uint4* stash = reinterpret_cast<uint4*>(aligned + STAGES * SLOT_BYTES);
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int x_end = x_first + n_x;
-    const Scan scan = *given;
+    const Scan& scan = *given;
     const i64 stride = (i64)n_tiles * TILE_BYTES;
     Feed feed;
     feed.slots = aligned;

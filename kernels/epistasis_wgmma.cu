@@ -9,7 +9,7 @@
 //           int (n_x, 5); items int2 (n_items): rows of CLUSTER tiles of y, (pairs of) tiles of z;
 //           xy (n_x, padded sites, 4) packed counts of x with every site; yz [y tile][z tile]
 //           packed pair tables of YZ_BYTES, yz_columns tiles a row (written if TABLE).
-// Threads   3 warpgroups. One copies; two multiply and score, 32 sites of y each. A cluster of
+// Threads   One warpgroup copies; 2 x Z_PARTS multiply and score, 32 sites of y each. A cluster of
 //           CLUSTER thread blocks takes that many tiles of y and shares the copies of z. Persistent.
 // Shared    STAGES slots of a tile of A and one (pairs: two) of B; counts of a chunk of
 //           combinations; triples: the item's pair table and two sets of margins.
@@ -17,12 +17,12 @@
 //
 // Compile with -DSTAGES=.. -DCLUSTER=1|2, -DY_GROUPS=1 and the parameters of epistasis_scan.cuh.
 
-constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
+constexpr int CONSUMERS = 2 * Z_PARTS, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
 constexpr int A_BYTES = TILE_BYTES, B_BYTES = Z_TILES * TILE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
-constexpr int COPY_REGISTERS = 40, SCAN_REGISTERS = 232;
+constexpr int COPY_REGISTERS = Z_PARTS == 1 ? 40 : 32, SCAN_REGISTERS = Z_PARTS == 1 ? 232 : 112;
 
 __device__ __forceinline__ void consumers_sync() {
     asm volatile("bar.sync 1, %0;\n" ::"n"(CONSUMER_THREADS) : "memory");
@@ -38,10 +38,18 @@ struct Ring {
     }
 };
 
+// As many rows of B as the accumulators of one state of x need.
+template <int FIRST>
+__device__ __forceinline__ void multiply_rows(int (&acc)[N_ACC], u64 a, u64 b) {
+    if constexpr (N_ACC / PRODUCTS == 128) multiply_256<FIRST>(acc, a, b);
+    if constexpr (N_ACC / PRODUCTS == 64) multiply_128<FIRST>(acc, a, b);
+    if constexpr (N_ACC / PRODUCTS == 32) multiply_64<FIRST>(acc, a, b);
+}
+
 // The side of the ring that multiplies.
 struct Feed {
     u32 slots, full, empty;
-    u32 own_rows;  // of this warpgroup in a slot
+    u32 own_a, own_b;  // rows of this warpgroup in a slot
     Ring ring;
     int lane, step, total, unread;
 
@@ -55,16 +63,12 @@ struct Feed {
         while (step < end) {
             if (step % STEPS == 0) barrier_wait(full + 8 * ring.slot, ring.parity);
             const int stop = min(end, (step / STEPS + 1) * STEPS);
-            const u32 a = slots + ring.slot * SLOT_BYTES + own_rows;
-            const u32 b = slots + ring.slot * SLOT_BYTES + A_BYTES;
+            const u32 a = slots + ring.slot * SLOT_BYTES + own_a;
+            const u32 b = slots + ring.slot * SLOT_BYTES + own_b;
             asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
             for (; step < stop; ++step) {
                 const u32 at = step % STEPS * K_STEP_BYTES;
-#if ORDER == 3
-                multiply_128<PART * N_ACC / 2>(acc, describe(a + at), describe(b + at));
-#else
-                multiply_256(acc, describe(a + at), describe(b + at));
-#endif
+                multiply_rows<PART * N_ACC / PRODUCTS>(acc, describe(a + at), describe(b + at));
             }
             asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
             // one group stays in flight: the slot before this one has been read
@@ -137,9 +141,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(SCAN_REGISTERS));
         const int thread = threadIdx.x - WARPGROUP, lane = thread % 32;
         const int warp = __shfl_sync(~0u, thread / 32, 0);
-        const Scan scan = *given;
-        Feed feed{slots, full, empty, (u32)((warpgroup - 1) * TILE_BYTES / CONSUMERS), Ring(), lane,
-                  0, 0, -1};
+        const Scan& scan = *given;
+        const u32 own_a = (warpgroup - 1) / Z_PARTS * (A_BYTES / 2);
+        const u32 own_b = A_BYTES + (warpgroup - 1) % Z_PARTS * (B_BYTES / Z_PARTS);
+        Feed feed{slots, full, empty, own_a, own_b, Ring(), lane, 0, 0, -1};
         stash += warp * (STASH_BYTES / 16 / WARPS);
         int acc[N_ACC];
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {

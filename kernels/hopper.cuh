@@ -65,12 +65,14 @@ __device__ __forceinline__ int cluster_rank() {
     return CLUSTER == 1 ? 0 : (int)rank;
 }
 
-#define ACC8(i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), \
-                "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]), "+r"(d[i + 7])
+#define ACC8(i) "+r"(d[FIRST + i]), "+r"(d[FIRST + i + 1]), "+r"(d[FIRST + i + 2]), \
+                "+r"(d[FIRST + i + 3]), "+r"(d[FIRST + i + 4]), "+r"(d[FIRST + i + 5]), \
+                "+r"(d[FIRST + i + 6]), "+r"(d[FIRST + i + 7])
 
-// d += popcount(A & B) over 256 bits of depth, both operands in shared memory: A 64 rows, B 256 rows
-// and all accumulators, or B 128 rows and the 64 accumulators from FIRST on.
-__device__ __forceinline__ void multiply_256(int (&d)[128], u64 a, u64 b) {
+// d[FIRST ...] += popcount(A & B) over 256 bits of depth, both operands in shared memory: A 64
+// rows, B 256, 128 or 64 rows with half as many accumulators a thread.
+template <int FIRST, int N>
+__device__ __forceinline__ void multiply_256(int (&d)[N], u64 a, u64 b) {
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {"
         "%0, %1, %2, %3, %4, %5, %6, %7, "
@@ -96,8 +98,8 @@ __device__ __forceinline__ void multiply_256(int (&d)[128], u64 a, u64 b) {
           ACC8(96), ACC8(104), ACC8(112), ACC8(120)
         : "l"(a), "l"(b));
 }
-template <int FIRST>
-__device__ __forceinline__ void multiply_128(int (&d)[128], u64 a, u64 b) {
+template <int FIRST, int N>
+__device__ __forceinline__ void multiply_128(int (&d)[N], u64 a, u64 b) {
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc {"
         "%0, %1, %2, %3, %4, %5, %6, %7, "
@@ -109,7 +111,19 @@ __device__ __forceinline__ void multiply_128(int (&d)[128], u64 a, u64 b) {
         "%48, %49, %50, %51, %52, %53, %54, %55, "
         "%56, %57, %58, %59, %60, %61, %62, %63"
         "}, %64, %65, 1;\n"
-        : ACC8(FIRST + 0), ACC8(FIRST + 8), ACC8(FIRST + 16), ACC8(FIRST + 24),
-          ACC8(FIRST + 32), ACC8(FIRST + 40), ACC8(FIRST + 48), ACC8(FIRST + 56)
+        : ACC8(0), ACC8(8), ACC8(16), ACC8(24),
+          ACC8(32), ACC8(40), ACC8(48), ACC8(56)
+        : "l"(a), "l"(b));
+}
+template <int FIRST, int N>
+__device__ __forceinline__ void multiply_64(int (&d)[N], u64 a, u64 b) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n64k256.s32.b1.b1.and.popc {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, 1;\n"
+        : ACC8(0), ACC8(8), ACC8(16), ACC8(24)
         : "l"(a), "l"(b));
 }

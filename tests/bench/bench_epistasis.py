@@ -62,7 +62,7 @@ def draw(n_sites: int, n_samples: int, frequencies, seed: int) -> cupy.ndarray:
 
 
 def make(order, n_sites, n0, n1, frequencies, score="k2") -> ScanData:
-    classes = tuple(OneHot(draw(n_sites, n, frequencies, 7 + n), n) for n in (n0, n1))
+    classes = tuple(OneHot(draw(n_sites, n, frequencies, 7 + c), n) for c, n in enumerate((n0, n1)))
     tables = score_tables(score, n0 + n1)
     return ScanData(classes, *tables, np.arange(n_sites, dtype=np.int32))
 

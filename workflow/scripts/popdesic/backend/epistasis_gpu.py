@@ -34,13 +34,15 @@ STEP_BITS = 256
 #: Largest number of samples of a class in one stored state: counts share a word.
 MAX_STORED = (1 << 16) - 1
 #: Combinations that one launch may let through, and bytes of the record of each.
-CAPACITY, RECORD_WORDS = 1 << 21, {0: 32, 1: 64}
+CAPACITY, RECORD_WORDS = 1 << 23, {0: 32, 1: 64}
+#: Combinations of the first launch, before any cost is known.
+FIRST_LAUNCH = 1 << 21
 #: Packed planes and pair tables of one batch.
 PACKED_BYTES, TABLE_BYTES = 8 << 30, 40 << 30
 #: Most x of one batch.
 BATCH = 256
 #: How many times more combinations than the launch before a launch may have.
-GROWTH = 16
+GROWTH = 8
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
 #: The bound may miss its exact value by this much, in nats, beside its relative slack.
@@ -186,12 +188,13 @@ class Scanner:
         device: Device,
         kernel: str | None = None,
         cluster: int = 1,
-        unroll: int = 2,
+        unroll: int = 1,
+        parts: int = 1,
     ):
         self.data, self.order, self.top, self.device = data, order, top, device
         self.kernel = kernel or supported_kernels(device)[0]
         self.cluster = cluster if self.kernel == "wgmma" else 1
-        self.unroll = unroll
+        self.unroll, self.parts = unroll, parts if self.kernel == "wgmma" else 1
         self.n_cells = 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.n_classes = tuple(one.n_samples for one in data.classes)
@@ -240,9 +243,10 @@ class Scanner:
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int, int]:
         file, parameters, threads = CORES[self.kernel]
         defines = dict(parameters) | {"ORDER": order, "TABLE": table, "UNROLL": self.unroll}
+        defines |= {"Z_PARTS": self.parts}
         z_tiles = 2 if order == 2 else 1
         slot = (1 + z_tiles) * TILE_BYTES
-        stash = 8 * 4 * (1 if order == 2 else 2) * 32 * 16
+        stash = 8 * self.parts * 4 * (1 if order == 2 else 2) * 32 * 16
         margins = 0 if order == 2 else 2 * TILE_SITES * 20 * 4 * (1 + self.wide)
         if self.kernel == "wgmma":
             tables = 0 if order == 2 else TILE_SITES**2 * 16
@@ -254,7 +258,7 @@ class Scanner:
         shared = fixed + stages * slot
         function = self._load(file, "epistasis_scan", **defines)
         function.max_dynamic_shared_size_bytes = shared
-        return function, threads, shared
+        return function, threads + 256 * (self.parts - 1), shared
 
     def _description(self, first: range) -> cupy.ndarray:
         r, q0, q1, q2 = self.polynomial
@@ -387,7 +391,7 @@ class Scanner:
         done, n_x = 0, len(first) if self.order == 3 else 1
         on_device = cupy.asarray(items)
         while done < len(items):
-            budget = max(CAPACITY, GROWTH * self.combinations)
+            budget = max(FIRST_LAUNCH, GROWTH * self.combinations)
             size = max(1, min(len(items) - done, budget // (a_item * n_x)))
             # one item alone always finds room
             while not self._try(operands, on_device[done : done + size], first, n_x, yz):
