@@ -6,12 +6,13 @@ from popdesic.backend.kernels import Device
 dev=Device.current()
 orig=Scanner._try
 LOG=[]
-def probe(self, operands, items, first, n_x, yz):
+def probe(self, operands, items, first, yz):
     cupy.cuda.get_current_stream().synchronize()
     t=time.perf_counter()
-    ok=orig(self, operands, items, first, n_x, yz)
+    ok=orig(self, operands, items, first, yz)
     cupy.cuda.get_current_stream().synchronize()
-    LOG.append((len(items), n_x, first.start, ok, int(self.number.get()[0]), time.perf_counter()-t, self.cutoff/self.scale))
+    w=self.core.z_sites(self.order,self.states,self.phased)*64*self.core.cluster*len(operands.batch)*len(items)
+    LOG.append((len(items), len(operands.batch), first.start, ok, int(self.number.get()[0]), time.perf_counter()-t, self.cutoff/self.scale, w))
     return ok
 Scanner._try=probe
 oc=Scanner._compact
@@ -20,21 +21,25 @@ def compact(self,*a):
     cupy.cuda.get_current_stream().synchronize(); t=time.perf_counter()
     r=oc(self,*a); cupy.cuda.get_current_stream().synchronize(); CT.append(time.perf_counter()-t); return r
 Scanner._compact=compact
-def go(order,n,n0,n1,f,stop,kernel='wgmma',cluster=1,unroll=1,limit=12,parts=1):
+def go(order,n,n0,n1,f,stop,kernel=None,phased=None,unroll=2,limit=12,missing=0.0,top=1000):
     LOG.clear(); CT.clear()
-    data=B.make(order,n,n0,n1,f)
-    s=Scanner(data,order,1000,None,dev,kernel,cluster,unroll,parts)
+    data=B.make(order,n,n0,n1,f,missing)
     t=time.perf_counter()
+    s=Scanner(data,order,top,None,dev,kernel,phased,unroll)
     (s.pairs if order==2 else s.triples)(range(stop))
     cupy.cuda.get_current_stream().synchronize()
     tot=time.perf_counter()-t
-    print(f"== {order} {n}x{n0+n1} {kernel} c{cluster} u{unroll} p{parts} total {tot:.3f} compact {sum(CT):.3f} scan {sum(l[5] for l in LOG):.3f} launches {len(LOG)}", flush=True)
-    for l in LOG[:limit]: print("   ", l[:5], f"{l[5]*1e3:.2f} ms cut {l[6]:.2f}", f"{l[0]*l[1]*4096*cluster*(2 if order==2 else 1)/l[5]/1e9:.2f} G/s {l[0]*l[1]*4096*cluster*(2 if order==2 else 1)*(n0+n1)/l[5]/1e12:.0f} T",flush=True)
+    print(f"== {order} {n}x{n0+n1} m{missing} {kernel} phased {s.phased} u{unroll} total {tot:.3f} compact {sum(CT):.3f} scan {sum(l[5] for l in LOG):.3f} launches {len(LOG)}", flush=True)
+    for l in LOG[-limit:] if limit else []: print("   ", l[:5], f"{l[5]*1e3:.2f} ms cut {l[6]:.2f}", f"{l[7]/l[5]/1e9:.2f} G/s {l[7]*(n0+n1)/l[5]/1e12:.0f} T",flush=True)
 if __name__=='__main__':
-    for p,u in ((2,1),(2,2),(1,2)):
-        for turn in range(2): go(3,8192,3072,2048,B.WTCCC,512,unroll=u,limit=7 if turn else 0,parts=p)
-    for p,c in ((1,1),(1,2)):
-        for turn in range(2): go(3,4096,131072,131072,B.THIRDS,128,parts=p,cluster=c,limit=8 if turn else 0)
-        for turn in range(2): go(3,8192,131072,131072,B.TENTHS,64,parts=p,cluster=c,limit=8 if turn else 0)
-    for c in (1,2):
-        for turn in range(2): go(2,32768,32768,32768,B.THIRDS,32768,cluster=c,limit=8 if turn else 0)
+    M=131072
+    for u in (1,2):
+        for turn in range(2): go(3,8192,3072,2048,B.WTCCC,512,unroll=u,limit=3 if turn else 0)
+    for ph in (False,True):
+        for turn in range(2): go(3,4096,M,M,B.THIRDS,128,phased=ph,limit=3 if turn else 0)
+        for turn in range(2): go(3,8192,M,M,B.TENTHS,64,phased=ph,limit=3 if turn else 0)
+    for turn in range(2): go(2,32768,32768,32768,B.THIRDS,32768,limit=3 if turn else 0)
+    for turn in range(2): go(3,8192,3072,2048,B.WTCCC,256,limit=3 if turn else 0,missing=0.01)
+    for turn in range(2): go(3,4096,M,M,B.THIRDS,64,limit=3 if turn else 0,missing=.01)
+    for turn in range(2): go(3,8192,4096,4096,B.THIRDS,16,kernel='popc',limit=3 if turn else 0)
+    for turn in range(2): go(3,8192,3072,2048,B.WTCCC,256,kernel='mma',limit=3 if turn else 0)

@@ -18,7 +18,11 @@
 //           float32: k, n are exact, k - r n is one rounding, and each sum has terms of one sign, so
 //           the error is relative, below 70 of 2^-24: SLACK is 128 of them.
 //
-// Compile with -DK2=0|1 -DWIDE=0|1.
+// Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
+//           the other two, so that what is derived are cells of samples called at every site
+//           (DESIGN section 8, step 2).
+//
+// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
 
 struct Polynomial {
     float r, q0, q1, q2;
@@ -80,81 +84,74 @@ struct Bound {
         divergence = fmaf(excess * u, fmaf(fmaf(q.q2, u, q.q1), u, q.q0), divergence);
         if (K2) sizes[cell / GROUP] *= least;
     }
-    // Whether the cost may be as good as the one that `need` was made of.
-    __device__ __forceinline__ bool may_enter(float need) const {
+    // What a cost below the cutoff must bring to `need` at least.
+    __device__ __forceinline__ float value() const {
         constexpr float SLACK = 1.0f + 1.0f / (1 << 17), HALF_LN2 = 0.34657359f;
-        if (K2) {
-            float bits = 0.0f;
+        float bits = 0.0f;
+        if (K2)
             #pragma unroll
             for (int g = 0; g < 4; ++g) bits += log2_approx(sizes[g]);
-            need = fmaf(HALF_LN2, bits, need);
-        }
-        return divergence * SLACK >= need;
+        return fmaf(divergence, SLACK, -HALF_LN2 * bits);
     }
 };
 
-// What a triple needs of its pair (x, y): xy[g][s], and with one state of x or y left out
-// xo[g] = x in state g and y in the third; yo[s] = x in the third, y in s; oo = both in the third.
+// Counts of a pair of sites: STATES x STATES packed words, y's state first.
+struct Counts {
+    u32 word[STATES * STATES];
+};
+
+// What a triple needs of its pairs: xy[g][s]: x in state g, y in s; with one of them in the genotype
+// that is not stored xo[g], yo[s], oo. The same for z, as far as needed.
 struct MarginsY {
-    Count xy[2][2], xo[2], yo[2], oo;
+    Count xy[STATES][STATES], xo[STATES], yo[STATES], oo;
 };
-constexpr int MARGINS_Y = 12;  // Counts in shared memory, padded to 16 bytes
 struct MarginsZ {
-    Count xz[2][2], zo[2];
+    Count xz[STATES][STATES], zo[STATES];
 };
-constexpr int MARGINS_Z = 8;
+// Counts of them in shared memory, padded to 16 bytes.
+constexpr int MARGINS_Y = STATES == 2 ? 12 : 16, MARGINS_Z = STATES == 2 ? 8 : 12;
 
-// visit(cell, count) for the 27 cells of a triple; cell = 9 x + 3 y + z. c[g], yz: counts with x in
-// state g, with any x, in the order (y, z) = 00, 01, 10, 11.
+// visit(cell, count) for the 9 cells of y and z, from `first` on, cell = first + 3 y + z: cell[s][t]
+// counted; y[s], z[t] all that have y in s, z in t; other: all with y in no stored state.
 template <class Visit>
-__device__ __forceinline__ void visit_triple(const uint4 (&c)[2], uint4 yz, const MarginsY& y,
-                                             const MarginsZ& z, Visit visit) {
-    Count rest[2][2] = {{unpack(yz.x), unpack(yz.y)}, {unpack(yz.z), unpack(yz.w)}};
+__device__ __forceinline__ void visit_plane(int first, const Count (&cell)[STATES][STATES],
+                                            const Count (&y)[STATES], Count other,
+                                            const Count (&z)[STATES], Visit visit) {
     #pragma unroll
-    for (int g = 0; g < 3; ++g) {
-        Count cell[2][2];
-        if (g < 2) {
-            cell[0][0] = unpack(c[g].x);
-            cell[0][1] = unpack(c[g].y);
-            cell[1][0] = unpack(c[g].z);
-            cell[1][1] = unpack(c[g].w);
-            #pragma unroll
-            for (int i = 0; i < 4; ++i) rest[i / 2][i % 2] = rest[i / 2][i % 2] - cell[i / 2][i % 2];
-        } else {
-            #pragma unroll
-            for (int i = 0; i < 4; ++i) cell[i / 2][i % 2] = rest[i / 2][i % 2];
-        }
-        Count other = g < 2 ? y.xo[g] : y.oo;
+    for (int s = 0; s < STATES; ++s) {
+        Count row = y[s], column = z[s];
         #pragma unroll
-        for (int s = 0; s < 2; ++s) {
-            const Count row = g < 2 ? y.xy[g][s] : y.yo[s], column = g < 2 ? z.xz[g][s] : z.zo[s];
-            const Count last = column - cell[0][s] - cell[1][s];
-            visit(9 * g + 3 * s, cell[s][0]);
-            visit(9 * g + 3 * s + 1, cell[s][1]);
-            visit(9 * g + 3 * s + 2, row - cell[s][0] - cell[s][1]);
-            visit(9 * g + 6 + s, last);
-            other = other - last;
+        for (int t = 0; t < STATES; ++t) {
+            row = row - cell[s][t];
+            column = column - cell[t][s];
         }
-        visit(9 * g + 8, other);
+        other = other - column;
+        if (s < 2) {
+            visit(first + 3 * s, cell[s][0]);
+            visit(first + 3 * s + 1, cell[s][1]);
+            visit(first + 3 * s + 2, row);
+            visit(first + 6 + s, column);
+        }
     }
+    visit(first + 8, other);
 }
 
-// The same for the 9 cells of a pair: c = 00, 01, 10, 11; y[s], z[t] all samples of a state,
-// other: y in the third state.
-template <class Visit>
-__device__ __forceinline__ void visit_pair(uint4 c, const Count (&y)[2], Count other,
-                                           const Count (&z)[2], Visit visit) {
-    const Count cell[2][2] = {{unpack(c.x), unpack(c.y)}, {unpack(c.z), unpack(c.w)}};
+__device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES][STATES]) {
     #pragma unroll
-    for (int s = 0; s < 2; ++s) {
-        const Count last = z[s] - cell[0][s] - cell[1][s];
-        visit(3 * s, cell[s][0]);
-        visit(3 * s + 1, cell[s][1]);
-        visit(3 * s + 2, y[s] - cell[s][0] - cell[s][1]);
-        visit(6 + s, last);
-        other = other - last;
-    }
-    visit(8, other);
+    for (int i = 0; i < STATES * STATES; ++i) cell[i / STATES][i % STATES] = unpack(from.word[i]);
+}
+
+// The cells of a triple with x in state g, or (g = 2) in the genotype that is not stored; then
+// `counts` are those of (y, z) less those with x in any stored state.
+template <class Visit>
+__device__ __forceinline__ void visit_x(int g, const Counts& counts, const MarginsY& y,
+                                        const MarginsZ& z, Visit visit) {
+    Count cell[STATES][STATES];
+    unpack(counts, cell);
+    if (g < 2)
+        visit_plane(9 * g, cell, y.xy[g], y.xo[g], z.xz[g], visit);
+    else
+        visit_plane(9 * g, cell, y.yo, y.oo, z.zo, visit);
 }
 
 // Where combinations go whose bound does not rule them out: sites, then all cells.

@@ -4,22 +4,22 @@
 // Formula   as in epistasis_wgmma.cu, with the same arguments and the same epilogue. POPC = 0:
 //           mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC a word of 32 samples and count.
 // Shapes    as in epistasis_wgmma.cu.
-// Threads   8 warps, 16 sites of y and 32 (pairs: 64) of z each. Persistent.
-// Shared    STAGES slots of a tile of A and one (pairs: two) of B, filled by cp.async (POPC: one
-//           slot, filled between two barriers: a stage keeps the cores busy for 32 000 cycles);
-//           counts of a chunk of combinations; triples: two sets of margins. Pair tables are read
-//           from global memory.
+// Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16).
+//           Persistent.
+// Shared    STAGES slots of the rows of y and z, filled by cp.async (POPC: one slot, filled between
+//           two barriers: a stage keeps the cores busy for 32 000 cycles); counts of a chunk of
+//           combinations; triples: two sets of margins.
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
 // Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
-// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DY_GROUPS=2 -DZ_PARTS=1 and the parameters of
+// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DY_GROUPS=2 and the parameters of
 // epistasis_scan.cuh.
 
 constexpr int THREADS = WARPS * 32;
-constexpr int A_BYTES = TILE_BYTES, B_BYTES = Z_TILES * TILE_BYTES;
+constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
-constexpr int N_TILES = 2 * Z_GROUPS;  // blocks of 8 columns of one warp
+constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp
 
 __device__ __forceinline__ int popcount(uint4 a, uint4 b) {
     return __popc(a.x & b.x) + __popc(a.y & b.y) + __popc(a.z & b.z) + __popc(a.w & b.w);
@@ -101,7 +101,7 @@ struct Feed {
     // acc += popcounts of the steps up to `end`; PART: the set of accumulators.
     template <int PART>
     __device__ __forceinline__ void advance(int (&acc)[N_ACC], int end) {
-        constexpr int FIRST = ORDER == 2 ? 0 : PART * N_ACC / 2;
+        constexpr int FIRST = PART * (N_ACC / PRODUCTS);
         #pragma unroll 1
         for (; step < end; ++step) {
             if (step % STEPS == 0) next_stage();
@@ -112,10 +112,10 @@ struct Feed {
 #if POPC
             #pragma unroll 1
             for (int half = 0; half < 2; ++half) {
-                uint4 fa[Y_GROUPS][STATES];
+                uint4 fa[2 * FRAGMENTS];
                 #pragma unroll
-                for (int r = 0; r < Y_GROUPS * STATES; ++r)
-                    fa[r / STATES][r % STATES] = *reinterpret_cast<const uint4*>(
+                for (int r = 0; r < 2 * FRAGMENTS; ++r)
+                    fa[r] = *reinterpret_cast<const uint4*>(
                         a + (r * 8 + lane / 4) * STAGE_BYTES
                         + ((chunk + half) ^ (lane / 4)) * CHUNK_BYTES);
                 #pragma unroll
@@ -126,27 +126,25 @@ struct Feed {
                         const uint4 fb = *reinterpret_cast<const uint4*>(
                             b + (n * 8 + row) * STAGE_BYTES + ((chunk + half) ^ row) * CHUNK_BYTES);
                         #pragma unroll
-                        for (int m = 0; m < Y_GROUPS; ++m)
-                            #pragma unroll
-                            for (int s = 0; s < STATES; ++s)
-                                acc[FIRST + (m * N_TILES + n) * 4 + e + 2 * s] +=
-                                    popcount(fa[m][s], fb);
+                        for (int r = 0; r < 2 * FRAGMENTS; ++r)
+                            acc[FIRST + (r / 2 * N_TILES + n) * 4 + e + r % 2 * 2] +=
+                                popcount(fa[r], fb);
                     }
             }
 #else
-            u32 fa[Y_GROUPS][4], fb[N_TILES / 2][4];
+            u32 fa[FRAGMENTS][4], fb[N_TILES / 2][4];
             const u32 row_a = (u32)__cvta_generic_to_shared(a) + lane % 16 * STAGE_BYTES
                             + ((chunk + lane / 16) ^ (lane % 8)) * CHUNK_BYTES;
             const u32 row_b = (u32)__cvta_generic_to_shared(b)
                             + (lane / 16 * 8 + lane % 8) * STAGE_BYTES
                             + ((chunk + lane / 8 % 2) ^ (lane % 8)) * CHUNK_BYTES;
             #pragma unroll
-            for (int m = 0; m < Y_GROUPS; ++m) load_matrices(fa[m], row_a + m * 16 * STAGE_BYTES);
+            for (int m = 0; m < FRAGMENTS; ++m) load_matrices(fa[m], row_a + m * 16 * STAGE_BYTES);
             #pragma unroll
             for (int n = 0; n < N_TILES / 2; ++n)
                 load_matrices(fb[n], row_b + n * 16 * STAGE_BYTES);
             #pragma unroll
-            for (int m = 0; m < Y_GROUPS; ++m)
+            for (int m = 0; m < FRAGMENTS; ++m)
                 #pragma unroll
                 for (int n = 0; n < N_TILES; ++n)
                     multiply(acc + FIRST + (m * N_TILES + n) * 4, fa[m], fb[n / 2][n % 2 * 2],
@@ -154,71 +152,81 @@ struct Feed {
 #endif
         }
     }
+    // Controls, then cases: acc = controls << 16 | cases. ends: of the two segments.
+    template <int PART>
+    __device__ __forceinline__ void count(int (&acc)[N_ACC], const int* ends) {
+        constexpr int FIRST = PART * (N_ACC / PRODUCTS), LAST = FIRST + N_ACC / PRODUCTS;
+        #pragma unroll
+        for (int j = FIRST; j < LAST; ++j) acc[j] = 0;
+        advance<PART>(acc, ends[0]);
+        #pragma unroll
+        for (int j = FIRST; j < LAST; ++j) acc[j] <<= 16;
+        advance<PART>(acc, ends[1]);
+    }
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int2* __restrict__ items, int n_items,
-               int x_first, int n_x, int first_tile, int n_tiles, const uint4* __restrict__ xy,
-               int padded_sites, uint4* yz_tables, int yz_columns, const Scan* __restrict__ given) {
+               int x_first, int n_x, int first_site, int padded_sites, const u32* __restrict__ xy,
+               u32* yz, u32* scratch, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
-    uint4* stash = reinterpret_cast<uint4*>(aligned + STAGES * SLOT_BYTES);
-    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-    const int x_end = x_first + n_x;
+    const Place place{(int)threadIdx.x / 32, (int)threadIdx.x % 32};
+    u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES) + place.warp * STASH_WORDS;
     const Scan& scan = *given;
-    const i64 stride = (i64)n_tiles * TILE_BYTES;
+    const i64 stride = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
     Feed feed;
     feed.slots = aligned;
-    feed.warp = warp;
-    feed.lane = lane;
+    feed.warp = place.warp;
+    feed.lane = place.lane;
     int acc[N_ACC];
-    for (int i = blockIdx.x; i < n_items; i += gridDim.x) {
-        const int tile_y = items[i].x, tile_z = items[i].y * Z_TILES;
-        const u8* from_a = packed + (i64)(tile_y - first_tile) * TILE_BYTES;
-        const u8* from_b = packed + (i64)(tile_z - first_tile) * TILE_BYTES;
-        uint4* table = yz_tables + ((i64)tile_y * yz_columns + tile_z) * (YZ_BYTES / 16);
 #if ORDER == 3
-        const int last = min(x_end, (tile_y + 1) * TILE_SITES - 1);
-        Count* margins = reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + STASH_BYTES);
-        const int site = (thread < TILE_SITES ? tile_y : tile_z) * TILE_SITES + thread % TILE_SITES;
-        const bool maker = thread < 2 * TILE_SITES;
+    constexpr int MARGIN_COUNTS = TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z;
+    Count* margins =
+        reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
+#if PHASED
+    scratch += ((i64)blockIdx.x * WARPS + place.warp) * SCRATCH_WORDS;
+#endif
+#endif
+    for (int i = blockIdx.x; i < n_items; i += gridDim.x) {
+        const int tile_y = items[i].x, first_y = tile_y * TILE_SITES;
+        const int first_z = items[i].y * Z_SITES;
+        const u8* from_a = packed + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
+        const u8* from_b = packed + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
+#if ORDER == 3
+        const int last = min(x_first + n_x, (tile_y + 1) * TILE_SITES - 1);
+        const u32* table = yz + table_at(tile_y, first_z, padded_sites)
+                         + place.warp * (PAIRS * CELLS * 32);
+        MarginMaker maker(threadIdx.x, first_y, first_z, scan);
         for (int x = x_first; x < last; ++x) {
-            // the barriers of `start` and of the first stage lie between two uses of a set
-            Count* margins_y = margins + x % 2 * TILE_SITES * (MARGINS_Y + MARGINS_Z);
+            Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
             Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
             const i64 stage = stages[x - x_first];
+            maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
             feed.start(from_a + stage * stride, from_b + stage * stride, stride,
                        stages[x - x_first + 1] - (int)stage);
-            if (maker)
-                make_margins(thread, xy[(i64)(x - x_first) * padded_sites + site],
-                             scan.margins[(i64)site * STATES], scan.margins[(i64)site * STATES + 1],
-                             scan.margins[x * STATES], scan.margins[x * STATES + 1], scan,
-                             margins_y, margins_z);
-            const int* ends = segments + (i64)(x - x_first) * 5;
-            #pragma unroll
-            for (int j = 0; j < N_ACC; ++j) acc[j] = 0;
-            feed.advance<0>(acc, ends[1]);
-            feed.advance<1>(acc, ends[2]);
-            #pragma unroll
-            for (int j = 0; j < N_ACC; ++j) acc[j] <<= 16;
-            feed.advance<0>(acc, ends[3]);
-            feed.advance<1>(acc, ends[4]);
-            __syncthreads();  // margins, where no stage brought a barrier
-            score_triples(acc, stash + warp * (STASH_BYTES / 16 / WARPS),
-                          table + warp * (YZ_BYTES / 16 / WARPS), margins_y, margins_z, warp, lane,
-                          x, tile_y * TILE_SITES, tile_z * TILE_SITES, scan);
+            maker.make(x, scan, margins_y, margins_z);
+            __syncthreads();
+            const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
+#if PHASED
+            #pragma unroll 1
+            for (int phase = 0; phase < STATES; ++phase) {
+                const int g = STATES == 2 ? phase : (phase + 2) % 3;
+                feed.count<0>(acc, ends + 2 * phase);
+                score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,
+                            margins_z, place, x, first_y, first_z, scan);
+            }
+#else
+            feed.count<0>(acc, ends);
+            feed.count<1>(acc, ends + 2);
+            score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan);
+#endif
         }
 #else
         feed.start(from_a, from_b, stride, stages[1]);
-        #pragma unroll
-        for (int j = 0; j < N_ACC; ++j) acc[j] = 0;
-        feed.advance<0>(acc, segments[2]);
-        #pragma unroll
-        for (int j = 0; j < N_ACC; ++j) acc[j] <<= 16;
-        feed.advance<0>(acc, segments[4]);
-        score_pairs(acc, stash + warp * (STASH_BYTES / 16 / WARPS), table, warp, lane,
-                    tile_y * TILE_SITES, tile_z * TILE_SITES, scan);
+        feed.count<0>(acc, segments + 1);
+        score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
 #endif
 #if !POPC
         asm volatile("cp.async.wait_group 0;\n" ::: "memory");

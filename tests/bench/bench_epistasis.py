@@ -29,40 +29,47 @@ CASES = {
 
 DRAW = r"""
 extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n_samples,
-                                unsigned first, unsigned second, unsigned seed) {
+                                unsigned first, unsigned second, unsigned missing, int n_states,
+                                unsigned seed) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= n) return;
     long long site = i / n_words; int w = (int)(i % n_words);
-    unsigned a = 0, b = 0;
+    unsigned a = 0, b = 0, m = 0;
     for (int k = 0; k < 32; ++k) {
         if (w * 32 + k >= n_samples) break;
         unsigned long long z = (i * 32 + k + 1) * 0x9E3779B97F4A7C15ull + seed;
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
         z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
         unsigned v = (unsigned)(z >> 32);
-        if (v < first) a |= 1u << k; else if (v - first < second) b |= 1u << k;
+        if ((unsigned)z < missing) m |= 1u << k;
+        else if (v < first) a |= 1u << k;
+        else if (v - first < second) b |= 1u << k;
     }
-    words[(site * 2) * n_words + w] = a;
-    words[(site * 2 + 1) * n_words + w] = b;
+    words[(site * n_states) * n_words + w] = a;
+    words[(site * n_states + 1) * n_words + w] = b;
+    if (n_states == 3) words[(site * 3 + 2) * n_words + w] = m;
 }
 """
 
 
-def draw(n_sites: int, n_samples: int, frequencies, seed: int) -> cupy.ndarray:
-    n_words = -(-n_samples // 64) * 2
-    words = cupy.empty((n_sites, 2, n_words), np.uint32)
-    first, second = (np.uint32(f * 2**32) for f in frequencies[:2])
+def draw(n_sites: int, n_samples: int, frequencies, missing: float, seed: int) -> cupy.ndarray:
+    n_words, n_states = -(-n_samples // 64) * 2, 3 if missing else 2
+    words = cupy.empty((n_sites, n_states, n_words), np.uint32)
+    first, second, left_out = (np.uint32(f * 2**32) for f in (*frequencies[:2], missing))
     n = n_sites * n_words
+    sizes = np.int64(n), np.int32(n_words), np.int32(n_samples)
     cupy.RawKernel(DRAW, "draw")(
         (-(-n // 256),),
         (256,),
-        (words, np.int64(n), np.int32(n_words), np.int32(n_samples), first, second, np.uint32(seed)),
+        (words, *sizes, first, second, left_out, np.int32(n_states), np.uint32(seed)),
     )
     return words.view(np.uint64)
 
 
-def make(order, n_sites, n0, n1, frequencies, score="k2") -> ScanData:
-    classes = tuple(OneHot(draw(n_sites, n, frequencies, 7 + c), n) for c, n in enumerate((n0, n1)))
+def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanData:
+    classes = tuple(
+        OneHot(draw(n_sites, n, frequencies, missing, 7 + c), n) for c, n in enumerate((n0, n1))
+    )
     tables = score_tables(score, n0 + n1)
     return ScanData(classes, *tables, np.arange(n_sites, dtype=np.int32))
 
@@ -83,8 +90,10 @@ def main() -> None:
             for cluster in map(int, arguments.clusters.split(",")):
                 for unroll in map(int, arguments.unroll.split(",")):
                     stop = max(1, int(n * arguments.share))
-                    tests = n * (n - 1) // 2 if order == 2 else sum(
-                        (n - x - 1) * (n - x - 2) // 2 for x in range(stop)
+                    tests = (
+                        n * (n - 1) // 2
+                        if order == 2
+                        else sum((n - x - 1) * (n - x - 2) // 2 for x in range(stop))
                     )
                     for turn in range(2):
                         cupy.cuda.get_current_stream().synchronize()

@@ -39,14 +39,15 @@ def run(backend, order, data, first, top, cutoff=None):
     return (backend.scan_pairs if order == 2 else backend.scan_triples)(data, first, top, cutoff)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("score", ["k2", "mutual_information"])
 @pytest.mark.parametrize(
     ("order", "n_sites", "n_samples"),
     [(2, 33, (40, 31)), (2, 2, (3, 2)), (3, 17, (50, 61)), (3, 3, (1, 1)), (2, 70, (300, 257))],
 )
-def test_hits_equal_the_oracle(gpu, rng, score, order, n_sites, n_samples):
+def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_samples):
     tables = score_tables(score, sum(n_samples))
-    data, states, cases = random_scan(rng, n_sites, n_samples, tables=tables)
+    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(gpu, order, data, range(n_sites), 20), expected)
 
@@ -71,8 +72,9 @@ def test_partners_and_first_sites_are_kept_to(gpu, rng, order):
 
 @pytest.mark.parametrize("score", ["k2", "mutual_information"])
 @pytest.mark.parametrize("frequencies", [None, (0.067, 0.237, 0.696), (1 / 3, 1 / 3, 1 / 3)])
+@pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 700), (3, 230)])
-def test_hits_equal_the_cpu(gpu, rng, score, frequencies, order, n_sites):
+def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_sites):
     from popdesic.backend.cpu import CpuBackend
 
     n_samples = (700, 577)
@@ -80,6 +82,7 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, order, n_sites):
         rng,
         n_sites,
         n_samples,
+        missing=missing,
         frequencies=frequencies,
         tables=score_tables(score, sum(n_samples)),
     )
@@ -87,13 +90,31 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, order, n_sites):
     assert_same(run(gpu, order, data, range(n_sites), 100), expected)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.01])
+def test_phases_change_nothing(gpu, rng, missing):
+    from popdesic.backend.epistasis_gpu import Scanner
+
+    data, *_ = random_scan(rng, 150, (900, 500), missing=missing, tables=score_tables("k2", 1400))
+    found = [
+        Scanner(data, 3, 50, None, gpu.device, gpu.kernel, phased).triples(range(150))
+        for phased in (False, True)
+    ]
+    assert_same(*found)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
-def test_classes_beyond_sixteen_bits(gpu, rng, order):
+def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
     from popdesic.backend.cpu import CpuBackend
 
     n_samples = (70_001, 66_003)
     data, *_ = random_scan(
-        rng, 12, n_samples, frequencies=(0.02, 0.2, 0.78), tables=score_tables("k2", 136_004)
+        rng,
+        12,
+        n_samples,
+        missing=missing,
+        frequencies=(0.02, 0.2, 0.78),
+        tables=score_tables("k2", 136_004),
     )
     expected = run(CpuBackend(threads=8), order, data, range(12), 10)
     assert_same(run(gpu, order, data, range(12), 10), expected)

@@ -19,7 +19,6 @@ from ..errors import UserError
 from .base import Hits, ScanData
 from .kernels import (
     STAGE_BITS,
-    TILE_BYTES,
     Device,
     divide_up,
     load_function,
@@ -27,31 +26,49 @@ from .kernels import (
 )
 
 INT64_MAX = np.iinfo(np.int64).max
-#: Sites of one tile of 128 rows, and how many the padded number is a multiple of.
-TILE_SITES, PADDING = 64, 128
-#: Steps of depth (256 samples) of one stage.
+#: Sites of one tile of y, and how many the padded number is a multiple of, by stored states: rows
+#: are made in blocks of 256.
+TILE_SITES, PADDING = 64, {2: 128, 3: 256}
+#: Samples of one step of depth.
 STEP_BITS = 256
 #: Largest number of samples of a class in one stored state: counts share a word.
 MAX_STORED = (1 << 16) - 1
-#: Combinations that one launch may let through, and bytes of the record of each.
-CAPACITY, RECORD_WORDS = 1 << 23, {0: 32, 1: 64}
-#: Combinations of the first launch, before any cost is known.
-FIRST_LAUNCH = 1 << 21
-#: Packed planes and pair tables of one batch.
-PACKED_BYTES, TABLE_BYTES = 8 << 30, 40 << 30
-#: Most x of one batch.
-BATCH = 256
-#: How many times more combinations than the launch before a launch may have.
+#: Combinations that one launch may let through, words of the record of each (by `wide`), and
+#: combinations of the first launch, before any cost is known.
+CAPACITY, RECORD_WORDS, FIRST_LAUNCH = 1 << 23, {0: 32, 1: 64}, 1 << 21
+#: How many times the combinations of all launches before a launch may have.
 GROWTH = 8
+#: Packed planes of one batch, and most x of one.
+PACKED_BYTES, BATCH = 8 << 30, 256
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
+#: Steps of depth of an x (mean) from which on the states of x go through in phases.
+PHASED_STEPS = 48
 #: The bound may miss its exact value by this much, in nats, beside its relative slack.
 MARGIN_NATS = 2.0**-6
-#: Variants of the cores: file, parameters, threads, whether a cluster takes two rows of tiles.
+
+
+@dataclass(frozen=True)
+class Core:
+    """One way to count: its kernel file and how it cuts the work."""
+
+    file: str
+    defines: tuple[tuple[str, int], ...]
+    threads: int
+    cluster: int = 1
+
+    def z_sites(self, order: int, states: int, phased: bool) -> int:
+        """Sites of z of one item (Z_SITES in kernels/epistasis_scan.cuh)."""
+        if states == 3:
+            return 32
+        return 128 if order == 2 or phased else 64
+
+
+#: The micro-kernels' cores. `cluster`: tiles of y that share the copies of z.
 CORES = {
-    "wgmma": ("epistasis_wgmma", {"Y_GROUPS": 1}, 384),
-    "mma": ("epistasis_warps", {"Y_GROUPS": 2, "POPC": 0, "STAGES": 3}, 256),
-    "popc": ("epistasis_warps", {"Y_GROUPS": 2, "POPC": 1, "STAGES": 1}, 256),
+    "wgmma": Core("epistasis_wgmma", (("Y_GROUPS", 1),), 384, 2),
+    "mma": Core("epistasis_warps", (("Y_GROUPS", 2), ("POPC", 0), ("STAGES", 3)), 256),
+    "popc": Core("epistasis_warps", (("Y_GROUPS", 2), ("POPC", 1), ("STAGES", 1)), 256),
 }
 _FOUND = [
     ("records", np.uint64),
@@ -88,16 +105,32 @@ def bound_polynomial(share: float) -> tuple[float, float, float, float]:
     return r, q0 * (1 + 1e-6), q1, q2 * (1 + 1e-6)
 
 
-def need_of(cutoff: float, k2: bool, classes: tuple[int, int], share: float, n_cells: int) -> float:
+def need_of(
+    cutoff: float,
+    k2: bool,
+    classes: tuple[int, int],
+    share: float,
+    n_cells: int,
+    missing: tuple[int, int] = (0, 0),
+) -> float:
     """What the divergence of a table must reach for its cost to be at most `cutoff` nats.
 
     Half the sum of ln(max(n, 1)) over the cells, which the K2 score needs, is added on the device.
+    `missing`: at most so many samples of each class are left out of a table. Then the one cell of
+    all n' = n0' + n1' samples costs ln((n' + 1) C(n', n1')), at most ln(n + 1) if a class is empty, else
+    n' H(n1'/n') + ln((n' + 1)^2 n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and Sloane), and
+    n' H(n1'/n') is at most what the linear terms of its samples sum to.
     """
     n0, n1 = classes
     if cutoff == math.inf:
         return -3e38
     need = -cutoff - MARGIN_NATS
-    if k2:
+    if k2 and any(missing):
+        n = n0 + n1
+        least = [max(1, size - left) for size, left in zip(classes, missing, strict=True)]
+        whole = 0.5 * (2 * math.log(n + 1) + math.log(n / (2 * math.pi * least[0] * least[1])))
+        need -= max(math.log(n + 1), whole) + n_cells / 2 * math.log(2)
+    elif k2:
         whole = gammaln(n0 + n1 + 2) - gammaln(n0 + 1) - gammaln(n1 + 1)
         linear = -n1 * math.log(share) - n0 * math.log1p(-share)
         need += linear - whole - n_cells / 2 * math.log(2)
@@ -127,43 +160,56 @@ def score_scale(data: ScanData) -> float:
     return scale
 
 
-def order_items(first_row: int, n_rows: int, n_columns: int, columns_a_row: float) -> np.ndarray:
-    """(row, column) of the items, int32: the upper triangle, in groups of rows.
+def order_items(rows: range, tile: int, first_site: int, columns: int, width: int) -> np.ndarray:
+    """Items (row, column) above the diagonal, int32 (n, 2), in groups of rows.
 
-    A row of items stands for `columns_a_row` columns: column c is above the diagonal of row r
-    if (c + 1) > r * columns_a_row.
+    Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z; columns
+    that end before `first_site` are left out.
     """
-    items = []
-    for group in range(first_row, n_rows, ROW_GROUP):
-        rows = np.arange(group, min(n_rows, group + ROW_GROUP))
-        columns = np.arange(int(group * columns_a_row), n_columns)
-        grid = np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2)[:, ::-1]
-        items.append(grid[grid[:, 1] + 1 > grid[:, 0] * columns_a_row])
+    items = [np.zeros((0, 2), np.int32)]
+    for group in range(rows.start, rows.stop, ROW_GROUP):
+        row = np.arange(group, min(rows.stop, group + ROW_GROUP))
+        column = np.arange(max(group * tile, first_site) // width, columns)
+        grid = np.stack(np.meshgrid(row, column), axis=-1).reshape(-1, 2)
+        items.append(grid[(grid[:, 1] + 1) * width > grid[:, 0] * tile])
     return np.ascontiguousarray(np.concatenate(items), np.int32)
 
 
 @dataclass
 class _Batch:
-    """Operands of some x, or of all samples: packed planes and where the depths of each end."""
+    """Where the operands of some x, or of all samples, end in the packed planes."""
 
     stages: np.ndarray
     segments: np.ndarray
-    first_tile: int
-    n_tiles: int
+    first_site: int
 
     @classmethod
-    def of(cls, sizes: np.ndarray, first_tile: int, n_tiles: int) -> _Batch:
-        """sizes: samples of each segment, int64 (n, 4)."""
+    def of(cls, sizes: np.ndarray, first_site: int) -> _Batch:
+        """sizes: samples of each segment, int64 (n, segments)."""
         steps = -(-sizes // STEP_BITS)
-        segments = np.zeros((len(sizes), 5), np.int32)
+        segments = np.zeros((len(sizes), sizes.shape[1] + 1), np.int32)
         np.cumsum(steps, axis=1, out=segments[:, 1:])
         stages = np.zeros(len(sizes) + 1, np.int32)
-        np.cumsum(-(-segments[:, 4] * STEP_BITS // STAGE_BITS), out=stages[1:])
-        return cls(stages, segments, first_tile, n_tiles)
+        np.cumsum(-(-segments[:, -1] * STEP_BITS // STAGE_BITS), out=stages[1:])
+        return cls(stages, segments, first_site)
 
-    @property
-    def n_bytes(self) -> int:
-        return int(self.stages[-1]) * self.n_tiles * TILE_BYTES
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def head(self, n: int) -> _Batch:
+        """The first n of these x."""
+        return _Batch(self.stages[: n + 1], self.segments[:n], self.first_site)
+
+
+@dataclass
+class _Operands:
+    """Packed planes of a batch on the device."""
+
+    batch: _Batch
+    packed: cupy.ndarray
+    stages: cupy.ndarray
+    segments: cupy.ndarray
+    xy: cupy.ndarray | np.uint64
 
 
 class Scanner:
@@ -172,11 +218,13 @@ class Scanner:
     Parameters
     ----------
     data : ScanData
-        Two stored states a site (no genotype missing).
     order, top, cutoff
         As in `Backend.scan_triples`.
-    kernel : str
-        wgmma, mma or popc.
+    device : Device
+    kernel : str, optional
+        wgmma, mma or popc; the fastest that the device and the data allow.
+    phased : bool, optional
+        Whether the states of x go through one after the other; by the depth if left out.
     """
 
     def __init__(
@@ -187,26 +235,33 @@ class Scanner:
         cutoff: int | None,
         device: Device,
         kernel: str | None = None,
-        cluster: int = 1,
-        unroll: int = 1,
-        parts: int = 1,
+        phased: bool | None = None,
+        unroll: int = 2,
     ):
         self.data, self.order, self.top, self.device = data, order, top, device
-        self.kernel = kernel or supported_kernels(device)[0]
-        self.cluster = cluster if self.kernel == "wgmma" else 1
-        self.unroll, self.parts = unroll, parts if self.kernel == "wgmma" else 1
+        self.states = data.classes[0].words.shape[1]
+        kernel = kernel or supported_kernels(device)[0]
+        if self.states == 3 and kernel == "wgmma":
+            kernel = "mma"  # the rows of three states do not fit the operands of wgmma
+        self.core, self.unroll = CORES[kernel], unroll
         self.n_cells = 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.n_classes = tuple(one.n_samples for one in data.classes)
         self.wide = int(max(self.n_classes) > MAX_STORED)
         self.k2, self.scale = is_k2(data), score_scale(data)
-        self.share = self.n_classes[1] / max(1, sum(self.n_classes))
-        self.polynomial = bound_polynomial(self.share)
-        self.padded = divide_up(data.n_sites, PADDING) * PADDING
-        self.n_tiles = self.padded // TILE_SITES
+        self.polynomial = bound_polynomial(self.n_classes[1] / max(1, sum(self.n_classes)))
+        padding = PADDING[self.states]
+        self.padded = divide_up(data.n_sites, padding) * padding
+        self.row_words = self.padded * self.states // 32
         self.words = [cupy.asarray(one.words).view(np.uint32) for one in data.classes]
         self.n_words = [np.int32(words.shape[-1]) for words in self.words]
         self._count_states()
+        # an x's segments: states in the order of the phases, controls and cases of each
+        order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
+        self.depths = self.sizes[:, :, order_of_states].transpose(0, 2, 1).reshape(data.n_sites, -1)
+        mean = self.depths.sum(axis=1).mean() / STEP_BITS if data.n_sites else 0
+        deep = mean >= PHASED_STEPS and kernel == "wgmma"
+        self.phased = order == 3 and (self.states == 3 or (deep if phased is None else phased))
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
         self.allowed = None if data.allowed is None else cupy.asarray(data.allowed)
         self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
@@ -215,16 +270,16 @@ class Scanner:
         self.combinations = 0
 
     def _load(self, file: str, name: str, **defines) -> cupy.RawKernel:
-        defines |= {"K2": int(self.k2), "WIDE": self.wide}
+        defines |= {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states}
         return load_function(file, name, tuple(sorted(defines.items())), self.device.capability)
 
     def _count_states(self) -> None:
         n = self.data.n_sites
-        sizes = cupy.zeros((n, 2, 2), np.int32)
+        sizes = cupy.zeros((n, 2, self.states), np.int32)
         count = self._load("epistasis", "count_states")
         for c, words in enumerate(self.words):
             count(
-                (divide_up(n * 2 * 32, 256),),
+                (divide_up(n * self.states * 32, 256),),
                 (256,),
                 (words, sizes, np.int32(n), self.n_words[c], np.int32(c)),
             )
@@ -234,33 +289,38 @@ class Scanner:
                 f"a stored genotype of a scanned site is carried by {self.sizes.max()} samples of "
                 f"one phenotype class, and a GPU scan counts {MAX_STORED}; set device to cpu."
             )
-        margins = cupy.zeros((self.padded, 2), np.uint32)
-        margins[:n] = (sizes[:, 0].astype(np.uint32) << 16) | sizes[:, 1].astype(np.uint32)
-        self.margins = margins
+        self.margins = cupy.zeros((self.padded, self.states), np.uint32)
+        self.margins[:n] = (sizes[:, 0].astype(np.uint32) << 16) | sizes[:, 1].astype(np.uint32)
 
     # ------------------------------------------------------------------ launches
 
-    def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int, int]:
-        file, parameters, threads = CORES[self.kernel]
-        defines = dict(parameters) | {"ORDER": order, "TABLE": table, "UNROLL": self.unroll}
-        defines |= {"Z_PARTS": self.parts}
-        z_tiles = 2 if order == 2 else 1
-        slot = (1 + z_tiles) * TILE_BYTES
-        stash = 8 * self.parts * 4 * (1 if order == 2 else 2) * 32 * 16
-        margins = 0 if order == 2 else 2 * TILE_SITES * 20 * 4 * (1 + self.wide)
-        if self.kernel == "wgmma":
-            tables = 0 if order == 2 else TILE_SITES**2 * 16
-            fixed = 1024 + 256 + stash + tables + margins
-            stages = min(6, (self.device.shared_bytes - fixed) // slot)
-            defines |= {"STAGES": stages, "CLUSTER": self.cluster}
-        else:
-            fixed, stages = 1024 + stash + margins, defines["STAGES"]
-        shared = fixed + stages * slot
-        function = self._load(file, "epistasis_scan", **defines)
+    def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
+        """The kernel for pairs or triples, and the shared memory that it needs."""
+        phased = int(order == 3 and self.phased)
+        z_sites = self.core.z_sites(order, self.states, phased)
+        defines = dict(self.core.defines) | {
+            "ORDER": order,
+            "PHASED": phased,
+            "TABLE": table,
+            "TABLE_Z": self.core.z_sites(3, self.states, self.phased),
+            "UNROLL": self.unroll,
+        }
+        cells, products = self.states**2, 1 if order == 2 or phased else 2
+        slot = (TILE_SITES + z_sites) * self.states * STAGE_BITS // 8
+        fixed = 2048 + 8 * 4 * products * cells * 32 * 4
+        if order == 3:
+            per_site = {2: (12, 8), 3: (16, 12)}[self.states]
+            fixed += 8 * (1 + self.wide) * (TILE_SITES * per_site[0] + z_sites * per_site[1])
+        if self.core.cluster > 1:
+            defines["STAGES"] = min(6, (self.device.shared_bytes - fixed) // slot)
+            defines["CLUSTER"] = self.core.cluster
+        shared = fixed + defines["STAGES"] * slot
+        function = self._load(self.core.file, "epistasis_scan", **defines)
         function.max_dynamic_shared_size_bytes = shared
-        return function, threads + 256 * (self.parts - 1), shared
+        return function, shared
 
-    def _description(self, first: range) -> cupy.ndarray:
+    def _describe(self, first: range) -> cupy.ndarray:
+        """`Scan` of kernels/epistasis_scan.cuh."""
         r, q0, q1, q2 = self.polynomial
         one = np.zeros(1, _SCAN)
         one["records"], one["number"] = self.records.data.ptr, self.number.data.ptr
@@ -271,106 +331,123 @@ class Scanner:
         one["first"], one["stop"] = first.start, first.stop
         one["r"], one["q0"], one["q1"], one["q2"] = r, q0, q1, q2
         cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
-        one["need"] = need_of(cutoff, self.k2, self.n_classes, r, self.n_cells)
+        missing = 3 * self.sizes[:, :, 2].max(axis=0, initial=0) if self.states == 3 else (0, 0)
+        one["need"] = need_of(cutoff, self.k2, self.n_classes, r, self.n_cells, missing)
         one["controls"], one["cases"] = self.n_classes
         one["margins"] = self.margins.data.ptr
         return cupy.asarray(one.view(np.uint8))
 
-    def _launch(self, order, table, operands, items, first, n_x, yz, description) -> None:
-        function, threads, shared = self._scan_kernel(order, table)
-        batch, packed, xy, stages, segments = operands
-        parallel = self.device.multiprocessors // self.cluster
+    def _items(self, order: int, first_y: int, stop_y: int, first_site: int) -> np.ndarray:
+        """Items whose y may be in [first_y, stop_y), with operands from `first_site` on."""
+        tile = TILE_SITES * self.core.cluster
+        width = self.core.z_sites(order, self.states, order == 3 and self.phased)
+        rows = range(first_y // tile, divide_up(stop_y, tile))
+        return order_items(rows, tile, first_site, self.padded // width, width)
+
+    def _launch(
+        self, order, table, operands: _Operands, items, first: int, yz, description
+    ) -> None:
+        function, shared = self._scan_kernel(order, table)
+        cluster = self.core.cluster
+        blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
+        scratch = np.uint64(0)
+        if order == 3 and self.phased:
+            cells = self.states**2
+            pairs = (72 if self.states == 3 else 128) // cells
+            scratch = cupy.empty(blocks * 8 * pairs * (cells + 1) * 32, np.uint32)
         function(
-            (min(len(items), parallel) * self.cluster,),
-            (threads,),
+            (blocks,),
+            (self.core.threads,),
             (
-                packed,
-                stages,
-                segments,
+                operands.packed,
+                operands.stages,
+                operands.segments,
                 items,
                 np.int32(len(items)),
                 np.int32(first),
-                np.int32(n_x),
-                np.int32(batch.first_tile),
-                np.int32(batch.n_tiles),
-                xy,
+                np.int32(len(operands.batch)),
+                np.int32(operands.batch.first_site),
                 np.int32(self.padded),
+                operands.xy,
                 yz,
-                np.int32(self.n_tiles),
+                scratch,
                 description,
             ),
             shared_mem=shared,
         )
 
-    def _pack_all(self, first_tile: int):
-        """Operands of all samples: the planes of every site from `first_tile` on."""
-        batch = _Batch.of(
-            np.array([[self.n_classes[0], 0, self.n_classes[1], 0]]),
-            first_tile,
-            self.n_tiles - first_tile,
-        )
-        packed = cupy.empty(max(16, batch.n_bytes), np.uint8)
-        segments, stages = cupy.asarray(batch.segments), cupy.asarray(batch.stages)
+    def _empty_operands(self, batch: _Batch) -> _Operands:
+        rows = (self.padded - batch.first_site) * self.states
+        packed = cupy.empty(max(16, int(batch.stages[-1]) * rows * STAGE_BITS // 8), np.uint8)
+        stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
+        return _Operands(batch, packed, stages, segments, np.uint64(0))
+
+    def _pack_all(self, first_site: int) -> _Operands:
+        """Operands of all samples: the planes of every site from `first_site` on."""
+        operands = self._empty_operands(_Batch.of(np.array([self.n_classes]), first_site))
         self._load("epistasis", "pack_rows")(
             (8 * self.device.multiprocessors,),
             (256,),
             (
                 *self.words,
                 *self.n_words,
-                segments,
-                packed,
+                operands.segments,
+                operands.packed,
                 np.int32(self.data.n_sites),
-                np.int32(first_tile),
-                np.int32(batch.n_tiles),
-                np.int32(batch.stages[-1]),
+                np.int32(first_site),
+                np.int32(self.padded),
+                np.int32(operands.batch.stages[-1]),
             ),
         )
-        return batch, packed, np.uint64(0), stages, segments
+        return operands
 
-    def _compact(self, samples, first: int, batch: _Batch):
+    def _compact(self, samples, first: int, batch: _Batch) -> _Operands:
         """Operands of the x from `first` on, and their pair counts with every site."""
-        n = len(batch.segments)
-        segments, stages = cupy.asarray(batch.segments), cupy.asarray(batch.stages)
-        total = int(batch.stages[-1])
-        packed = cupy.empty(max(16, batch.n_bytes), np.uint8)
-        xy = cupy.zeros((n, self.padded, 4), np.uint32)
+        n, total = len(batch), int(batch.stages[-1])
+        operands = self._empty_operands(batch)
+        operands.xy = cupy.zeros((n, self.padded, self.states**2), np.uint32)
         if not total:
-            return batch, packed, xy, stages, segments
+            return operands
         stage_x = cupy.asarray(np.repeat(np.arange(n, dtype=np.int32), np.diff(batch.stages)))
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
         self._load("epistasis", "list_carriers")(
-            (n, 4),
+            (n, 2 * self.states),
             (256,),
-            (*self.words, *self.n_words, np.int32(first), stages, segments, carriers),
+            (
+                *self.words,
+                *self.n_words,
+                np.int32(first),
+                operands.stages,
+                operands.segments,
+                carriers,
+            ),
         )
-        self._load("epistasis", "compact_tiles")(
-            (total, batch.n_tiles // 2),
+        self._load("epistasis", "compact_rows")(
+            (total, (self.padded - batch.first_site) * self.states // 256),
             (256,),
             (
                 *samples,
                 carriers,
                 stage_x,
-                stages,
-                segments,
-                packed,
-                xy,
-                np.int32(self.padded // 16),
-                np.int32(batch.first_tile),
-                np.int32(batch.n_tiles),
+                operands.stages,
+                operands.segments,
+                operands.packed,
+                operands.xy,
+                np.int32(self.row_words),
+                np.int32(batch.first_site),
                 np.int32(self.padded),
             ),
         )
-        return batch, packed, xy, stages, segments
+        return operands
 
     def _transposed(self) -> list[cupy.ndarray]:
         """Sample-major planes of both classes."""
-        row_words = self.padded // 16
         kernel, out = self._load("epistasis", "transpose_planes"), []
         for words, n_words, n in zip(self.words, self.n_words, self.n_classes, strict=True):
-            samples = cupy.zeros((max(1, n), row_words), np.uint32)
+            samples = cupy.zeros((max(1, n), self.row_words), np.uint32)
             if n:
                 kernel(
-                    (row_words // 8, divide_up(int(n_words), 32)),
+                    (self.row_words // 8, divide_up(int(n_words), 32)),
                     (256,),
                     (
                         words,
@@ -378,7 +455,7 @@ class Scanner:
                         np.int32(self.data.n_sites),
                         n_words,
                         np.int32(n),
-                        np.int32(row_words),
+                        np.int32(self.row_words),
                     ),
                 )
             out.append(samples)
@@ -386,28 +463,27 @@ class Scanner:
 
     # ------------------------------------------------------------------ the best so far
 
-    def _run(self, operands, items, first: range, yz, a_item: int) -> None:
+    def _run(self, operands: _Operands, items, first: range, yz) -> None:
         """Scan runs of items, each at most GROWTH times as long as all before it."""
-        done, n_x = 0, len(first) if self.order == 3 else 1
-        on_device = cupy.asarray(items)
+        width = self.core.z_sites(self.order, self.states, self.phased)
+        a_item = TILE_SITES * self.core.cluster * width * len(operands.batch)
+        on_device, done = cupy.asarray(items), 0
         while done < len(items):
             budget = max(FIRST_LAUNCH, GROWTH * self.combinations)
-            size = max(1, min(len(items) - done, budget // (a_item * n_x)))
+            size = max(1, min(len(items) - done, budget // a_item))
             # one item alone always finds room
-            while not self._try(operands, on_device[done : done + size], first, n_x, yz):
+            while not self._try(operands, on_device[done : done + size], first, yz):
                 size = max(1, size // 8)
-            self.combinations += size * a_item * n_x
+            self.combinations += size * a_item
             done += size
 
     def _full(self) -> bool:
         return len(self.hits.cost) >= self.top
 
-    def _try(self, operands, items, first: range, n_x: int, yz) -> bool:
+    def _try(self, operands: _Operands, items, first: range, yz) -> bool:
         """One launch; False where it let more through than there is room for."""
         self.number.fill(0)
-        self._launch(
-            self.order, 0, operands, items, first.start, n_x, yz, self._description(first)
-        )
+        self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
         found = int(self.number.get()[0])
         kept = min(found, CAPACITY)
         before = self.hits
@@ -419,6 +495,12 @@ class Scanner:
         return False
 
     def _merge(self, n: int) -> None:
+        if self.phased:
+            self._load("epistasis", "count_records")(
+                (n,),
+                (256,),
+                (self.records, *self.words, *self.n_words, *map(np.int32, self.n_classes)),
+            )
         costs = cupy.empty(n, np.int64)
         self._load("epistasis", "score_records")(
             (divide_up(n, 128),),
@@ -440,35 +522,29 @@ class Scanner:
 
     # ------------------------------------------------------------------ scans
 
+    def _aligned(self, site: int) -> int:
+        """The first site of the block of rows that holds `site`."""
+        return site // PADDING[self.states] * PADDING[self.states]
+
     def pairs(self, first: range) -> Hits:
         """The best pairs (y, z), y in `first`."""
         first = range(first.start, min(first.stop, self.data.n_sites))
         if not len(first) or self.data.n_sites < 2:
             return self.hits
-        first_tile = first.start // PADDING * 2
-        operands = self._pack_all(first_tile)
-        rows = divide_up(divide_up(first.stop, TILE_SITES), self.cluster)
-        items = order_items(
-            first.start // TILE_SITES // self.cluster, rows, self.n_tiles // 2, self.cluster / 2
-        )
-        self._run(operands, items, first, np.uint64(0), 2 * TILE_SITES**2 * self.cluster)
+        operands = self._pack_all(self._aligned(first.start))
+        items = self._items(2, first.start, first.stop, operands.batch.first_site)
+        self._run(operands, items, first, np.uint64(0))
         return self.hits
 
-    def _pair_tables(self, first_tile: int) -> tuple[cupy.ndarray, np.uint64]:
-        """Tables of all pairs of tiles from `first_tile` on, and their base address."""
-        side = self.n_tiles - first_tile
-        tables = cupy.empty((side, self.n_tiles, TILE_SITES**2 * 4), np.uint32)
-        base = np.uint64(tables.data.ptr - first_tile * self.n_tiles * TILE_SITES**2 * 16)
-        operands = self._pack_all(first_tile)
-        items = order_items(
-            first_tile // self.cluster,
-            divide_up(self.n_tiles, self.cluster),
-            self.n_tiles // 2,
-            self.cluster / 2,
-        )
-        self._launch(
-            2, 1, operands, cupy.asarray(items), 0, 1, base, self._description(range(0))
-        )
+    def _pair_tables(self, first_site: int) -> tuple[cupy.ndarray, np.uint64]:
+        """Tables of all pairs of sites from `first_site` on, and the address of site 0's."""
+        tile_words = self.padded * TILE_SITES * self.states**2
+        first_tile = first_site // TILE_SITES
+        tables = cupy.empty((self.padded // TILE_SITES - first_tile, tile_words), np.uint32)
+        base = np.uint64(tables.data.ptr - first_tile * tile_words * 4)
+        items = self._items(2, first_site, self.padded, first_site)
+        operands = self._pack_all(first_site)
+        self._launch(2, 1, operands, cupy.asarray(items), 0, base, self._describe(range(0)))
         return tables, base
 
     def triples(self, first: range) -> Hits:
@@ -477,26 +553,18 @@ class Scanner:
         if first.start >= stop:
             return self.hits
         samples = self._transposed()
-        tables, yz = self._pair_tables(first.start // PADDING * 2)
-        depth = self.sizes.reshape(-1, 4)
+        tables, yz = self._pair_tables(self._aligned(first.start))
         x = first.start
         while x < stop:
-            first_tile = (x + 1) // PADDING * 2
-            batch = _Batch.of(depth[x : min(stop, x + BATCH)], first_tile, self.n_tiles - first_tile)
-            room = PACKED_BYTES // (batch.n_tiles * TILE_BYTES)
-            n = max(1, int(np.searchsorted(batch.stages[1:], room, "right")))
-            if n < len(batch.segments):
-                batch = _Batch.of(depth[x : x + n], first_tile, batch.n_tiles)
-            n = len(batch.segments)
+            first_site = self._aligned(x + 1)
+            batch = _Batch.of(self.depths[x : min(stop, x + BATCH)], first_site)
+            stage_bytes = (self.padded - first_site) * self.states * STAGE_BITS // 8
+            room = int(np.searchsorted(batch.stages[1:], PACKED_BYTES // stage_bytes, "right"))
+            batch = batch.head(max(1, room))
             operands = self._compact(samples, x, batch)
-            items = order_items(
-                (x + 1) // TILE_SITES // self.cluster,
-                divide_up(self.n_tiles, self.cluster),
-                self.n_tiles,
-                self.cluster,
-            )
-            self._run(operands, items, range(x, x + n), yz, TILE_SITES**2 * self.cluster)
-            x += n
+            items = self._items(3, x + 1, self.padded, first_site)
+            self._run(operands, items, range(x, x + len(batch)), yz)
+            x += len(batch)
         del tables
         return self.hits
 
