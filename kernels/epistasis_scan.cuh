@@ -86,7 +86,7 @@ __device__ __forceinline__ int table_index(int y, int z) {
     constexpr int SITES = TABLE_Z / Z_WARPS;
     const int warp = y / (8 * Y_GROUPS) * Z_WARPS + z / SITES;
     const int pair = y / 8 % Y_GROUPS * (SITES / 8) + z % SITES / 8;
-    return warp * (TABLE_Z * 2) + pair * 2 + z % 2;
+    return warp * (TABLE_Z / 4) + pair * 2 + z % 2;
 }
 
 // Counts of pair number `pair` (group of y * Z_GROUPS + group of z), its odd or even site e, x in

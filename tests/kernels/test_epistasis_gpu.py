@@ -1,4 +1,4 @@
-"""Scans of pairs and triples on a GPU against the oracle and the CPU: the same hits, bit for bit."""
+"""Scans of pairs and triples on a GPU: the hits of the oracle and of the CPU, bit for bit."""
 
 from __future__ import annotations
 

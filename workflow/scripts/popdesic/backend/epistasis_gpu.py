@@ -117,9 +117,9 @@ def need_of(
 
     Half the sum of ln(max(n, 1)) over the cells, which the K2 score needs, is added on the device.
     `missing`: at most so many samples of each class are left out of a table. Then the one cell of
-    all n' = n0' + n1' samples costs ln((n' + 1) C(n', n1')), at most ln(n + 1) if a class is empty, else
-    n' H(n1'/n') + ln((n' + 1)^2 n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and Sloane), and
-    n' H(n1'/n') is at most what the linear terms of its samples sum to.
+    all n' = n0' + n1' samples costs ln((n' + 1) C(n', n1')), at most ln(n + 1) if a class is
+    empty, else n' H(n1'/n') + ln((n' + 1)^2 n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
+    Sloane), and n' H(n1'/n') is at most what the linear terms of its samples sum to.
     """
     n0, n1 = classes
     if cutoff == math.inf:
