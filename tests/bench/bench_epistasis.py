@@ -1,15 +1,18 @@
 """Rates of the exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the card's limits.
 
 Run from the repository's root on a machine with an NVIDIA GPU:
-    PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--quick]
+    PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc] [--share 0.1]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
+from dataclasses import dataclass
 
 import cupy
+import cupyx
 import numpy as np
 from popdesic.backend.base import OneHot, ScanData
 from popdesic.backend.epistasis_gpu import Scanner
@@ -17,14 +20,38 @@ from popdesic.backend.kernels import Device
 from popdesic.scores import score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
-#: order, sites, controls, cases, frequencies, what is asked (T combinations x samples / s), peer.
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scan: `asked` and `peer` in T combinations x samples a second."""
+
+    order: int
+    n_sites: int
+    controls: int
+    cases: int
+    frequencies: tuple[float, float, float]
+    asked: float
+    peer: str
+    missing: float = 0.0
+    kernel: str | None = None
+
+
+#: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the bound of a table with 27
+#: POPC a word (4.7 T).
 CASES = {
-    "a": (3, 4096, 131072, 131072, THIRDS, 1160, 290),
-    "b": (3, 8192, 131072, 131072, THIRDS, 1800, 456),
-    "c": (3, 8192, 131072, 131072, TENTHS, 2600, 659),
-    "d": (3, 8192, 3072, 2048, WTCCC, 160, 32),
-    "e": (3, 16384, 3072, 2048, WTCCC, 190, 38),
-    "p": (2, 32768, 32768, 32768, THIRDS, 1000, 34),
+    "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "EPIClear 290"),
+    "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "EPIClear 456"),
+    "c": Case(3, 8192, 131072, 131072, TENTHS, 2600, "EPIClear 659"),
+    "d": Case(3, 8192, 3072, 2048, WTCCC, 160, "EPIClear 32"),
+    "e": Case(3, 16384, 3072, 2048, WTCCC, 190, "EPIClear 38"),
+    "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
+    "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
+    "A": Case(3, 4096, 131072, 131072, THIRDS, 464, "none", 0.01),
+    "B": Case(3, 8192, 131072, 131072, THIRDS, 720, "none", 0.01),
+    "C": Case(3, 8192, 131072, 131072, TENTHS, 1040, "none", 0.01),
+    "D": Case(3, 8192, 3072, 2048, WTCCC, 64, "none", 0.01),
+    "E": Case(3, 16384, 3072, 2048, WTCCC, 76, "none", 0.01),
 }
 
 DRAW = r"""
@@ -74,42 +101,69 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanDa
     return ScanData(classes, *tables, np.arange(n_sites, dtype=np.int32))
 
 
+def count(order: int, n_sites: int, stop: int) -> int:
+    """Combinations whose first site is below `stop`."""
+    return math.comb(n_sites, order) - math.comb(n_sites - stop, order)
+
+
+def products(case: Case, scanner: Scanner) -> float:
+    """Bit products a combination needs, mean over first sites: what the tensor cores do."""
+    if case.order == 2:
+        return scanner.states**2 * (case.controls + case.cases)
+    n = case.n_sites
+    weight = np.array([math.comb(n - x - 1, 2) for x in range(n)], float)
+    return float((scanner.depths.sum(axis=1) * weight).sum() / weight.sum()) * scanner.states**2
+
+
+def measure(case: Case, kernel: str | None, share: float, unroll: int, limit: float) -> str:
+    """One line of the table: set-up, transfers and all phases counted."""
+    data = make(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing)
+    classes = []
+    for one in data.classes:
+        pinned = cupyx.empty_pinned(one.words.shape, np.uint64)
+        one.words.get(out=pinned)
+        classes.append(OneHot(pinned, one.n_samples))
+    data = ScanData(tuple(classes), data.total, data.part, data.rank)
+    cupy.get_default_memory_pool().free_all_blocks()
+    stop = max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
+    tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
+    times = []
+    for _turn in range(2):  # the first compiles
+        started = time.perf_counter()
+        scanner = Scanner(data, case.order, 1000, None, DEVICE, kernel or case.kernel, None, unroll)
+        scan = scanner.pairs if case.order == 2 else scanner.triples
+        hits = scan(range(stop))
+        times.append(time.perf_counter() - started)
+    rate = tests / min(times)
+    depth = products(case, scanner)
+    return (
+        f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
+        f"{'phases' if scanner.phased else 'whole':7s}{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
+        f"{rate * samples / 1e12:6.0f} T  asked {case.asked:5.0f} T  {case.peer:18s} "
+        f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
+        f"({tests:.3g} tests, best {hits.cost[0] / scanner.scale:.2f})"
+    )
+
+
+#: wgmma b1 of an H200 (DESIGN section 5), and its combinations a second if each took 81 look-ups in
+#: shared memory.
+TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
+DEVICE = Device.current()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cases", default="abcdep")
-    parser.add_argument("--kernels", default="wgmma")
-    parser.add_argument("--clusters", default="1")
-    parser.add_argument("--unroll", default="2")
-    parser.add_argument("--share", type=float, default=1.0, help="of the first sites to scan")
+    parser.add_argument("--cases", default="".join(CASES))
+    parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
+    parser.add_argument("--unroll", type=int, default=2)
+    parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
     arguments = parser.parse_args()
-    device = Device.current()
+    print(f"{DEVICE.name}: K2, best 1000, planes in pinned host memory, all phases counted")
     for name in arguments.cases:
-        order, n, n0, n1, frequencies, asked, peer = CASES[name]
-        data = make(order, n, n0, n1, frequencies)
-        for kernel in arguments.kernels.split(","):
-            for cluster in map(int, arguments.clusters.split(",")):
-                for unroll in map(int, arguments.unroll.split(",")):
-                    stop = max(1, int(n * arguments.share))
-                    tests = (
-                        n * (n - 1) // 2
-                        if order == 2
-                        else sum((n - x - 1) * (n - x - 2) // 2 for x in range(stop))
-                    )
-                    for turn in range(2):
-                        cupy.cuda.get_current_stream().synchronize()
-                        started = time.perf_counter()
-                        scanner = Scanner(data, order, 1000, None, device, kernel, cluster, unroll)
-                        scan = scanner.pairs if order == 2 else scanner.triples
-                        hits = scan(range(n if order == 2 else stop))
-                        seconds = time.perf_counter() - started
-                        del scanner
-                    rate = tests * (n0 + n1) / seconds / 1e12
-                    print(
-                        f"{name} {n}x{n0 + n1} {kernel} c{cluster} u{unroll}: {seconds:.3f} s "
-                        f"{rate:.0f} T, {tests / seconds / 1e9:.2f} G/s, asked {asked}, peer {peer} "
-                        f"best {hits.cost[0]}",
-                        flush=True,
-                    )
+        line = measure(
+            CASES[name], arguments.kernel, arguments.share, arguments.unroll, TENSOR_LIMIT
+        )
+        print(name, line, flush=True)
 
 
 if __name__ == "__main__":
