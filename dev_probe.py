@@ -21,25 +21,23 @@ def compact(self,*a):
     cupy.cuda.get_current_stream().synchronize(); t=time.perf_counter()
     r=oc(self,*a); cupy.cuda.get_current_stream().synchronize(); CT.append(time.perf_counter()-t); return r
 Scanner._compact=compact
-def go(order,n,n0,n1,f,stop,kernel=None,phased=None,unroll=2,limit=12,missing=0.0,top=1000):
+def go(order,n,n0,n1,f,stop,kernel=None,phased=None,unroll=2,limit=12,missing=0.0,top=1000,lock=8):
     LOG.clear(); CT.clear()
     data=B.make(order,n,n0,n1,f,missing)
     t=time.perf_counter()
-    s=Scanner(data,order,top,None,dev,kernel,phased,unroll)
+    s=Scanner(data,order,top,None,dev,kernel,phased,unroll,lock)
     (s.pairs if order==2 else s.triples)(range(stop))
     cupy.cuda.get_current_stream().synchronize()
     tot=time.perf_counter()-t
-    print(f"== {order} {n}x{n0+n1} m{missing} {kernel} phased {s.phased} u{unroll} total {tot:.3f} compact {sum(CT):.3f} scan {sum(l[5] for l in LOG):.3f} launches {len(LOG)}", flush=True)
+    print(f"== {order} {n}x{n0+n1} m{missing} {kernel} phased {s.phased} u{unroll} lock {lock} total {tot:.3f} compact {sum(CT):.3f} scan {sum(l[5] for l in LOG):.3f} launches {len(LOG)}", flush=True)
     for l in LOG[-limit:] if limit else []: print("   ", l[:5], f"{l[5]*1e3:.2f} ms cut {l[6]:.2f}", f"{l[7]/l[5]/1e9:.2f} G/s {l[7]*(n0+n1)/l[5]/1e12:.0f} T",flush=True)
 if __name__=='__main__':
     M=131072
+    for turn in range(2): go(3,8192,3072,2048,B.WTCCC,256,limit=2 if turn else 0)
+    for ph,lock in ((False,0),(False,8),(True,0),(True,8),(True,2)):
+        for turn in range(2): go(3,4096,M,M,B.THIRDS,96,phased=ph,limit=2 if turn else 0,lock=lock)
+    for ph,lock in ((False,0),(True,8)):
+        for turn in range(2): go(3,8192,M,M,B.TENTHS,52,phased=ph,limit=2 if turn else 0,lock=lock)
     for u in (1,2):
-        for turn in range(2): go(3,8192,3072,2048,B.WTCCC,512,unroll=u,limit=3 if turn else 0)
-    for ph in (False,True):
-        for turn in range(2): go(3,4096,M,M,B.THIRDS,128,phased=ph,limit=3 if turn else 0)
-        for turn in range(2): go(3,8192,M,M,B.TENTHS,64,phased=ph,limit=3 if turn else 0)
-    for turn in range(2): go(2,32768,32768,32768,B.THIRDS,32768,limit=3 if turn else 0)
-    for turn in range(2): go(3,8192,3072,2048,B.WTCCC,256,limit=3 if turn else 0,missing=0.01)
-    for turn in range(2): go(3,4096,M,M,B.THIRDS,64,limit=3 if turn else 0,missing=.01)
-    for turn in range(2): go(3,8192,4096,4096,B.THIRDS,16,kernel='popc',limit=3 if turn else 0)
-    for turn in range(2): go(3,8192,3072,2048,B.WTCCC,256,kernel='mma',limit=3 if turn else 0)
+        for turn in range(2): go(3,8192,3072,2048,B.WTCCC,256,limit=2 if turn else 0,missing=0.01,unroll=u)
+        for turn in range(2): go(3,4096,M,M,B.THIRDS,31,limit=2 if turn else 0,missing=.01,unroll=u)

@@ -11,7 +11,7 @@
 //           256. Between controls and cases the accumulators are shifted by 16 bits.
 // Phases    PHASED = 0: the counts of both states of x are kept and scored together. PHASED = 1:
 //           one state after the other, with twice the columns or the missing state; what the last
-//           phase needs of those before waits in `scratch`. The first is faster where the score
+//           phase needs of those before waits in `scratch` (global memory, or shared where it fits). The first is faster where the score
 //           is the work (thousands of samples), the second where the products are.
 // Epilogue  A warp puts the counts of CHUNK pairs a thread into shared memory and scores them in a
 //           rolled loop: unrolled over all of them the code would not fit the instruction cache.
@@ -277,6 +277,8 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
     const float need = scan.need;
     const int lane = place.lane;
     float* values = reinterpret_cast<float*>(scratch + PAIRS * CELLS * 32);
+    Counts next;
+    if (last) next = read_counts(yz, 0, lane);
     #pragma unroll 1
     for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
         stash_chunk(k, acc, stash, lane);
@@ -285,9 +287,9 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         for (int slot = 0; slot < CHUNK; ++slot) {
             const int z = place.z(k, slot), index = k * CHUNK + slot;
             const Counts own = read_counts(stash, slot, lane);
-            Counts sum = own, rest;
+            Counts sum = own, rest = next;
             float value = 0.0f;
-            if (last) rest = read_counts(yz, index, lane);
+            if (last) next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
             if (before) {
                 const Counts earlier = read_counts(scratch, index, lane);
                 #pragma unroll

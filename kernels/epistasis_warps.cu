@@ -12,7 +12,7 @@
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
 // Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
-// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DY_GROUPS=2 and the parameters of
+// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the parameters of
 // epistasis_scan.cuh.
 
 constexpr int THREADS = WARPS * 32;
@@ -98,58 +98,71 @@ struct Feed {
 #endif
     }
 
+    // acc += popcounts of one step of the stage at hand.
+    template <int PART>
+    __device__ __forceinline__ void multiply_step(int (&acc)[N_ACC], const u8* slot, int chunk) {
+        constexpr int FIRST = PART * (N_ACC / PRODUCTS);
+        const u8* a = slot + warp_y(warp) * STATES * STAGE_BYTES;
+        const u8* b = slot + A_BYTES + warp_z(warp) * STATES * STAGE_BYTES;
+#if POPC
+        #pragma unroll 1
+        for (int half = 0; half < 2; ++half) {
+            uint4 fa[2 * FRAGMENTS];
+            #pragma unroll
+            for (int r = 0; r < 2 * FRAGMENTS; ++r)
+                fa[r] = *reinterpret_cast<const uint4*>(
+                    a + (r * 8 + lane / 4) * STAGE_BYTES
+                    + ((chunk + half) ^ (lane / 4)) * CHUNK_BYTES);
+            #pragma unroll
+            for (int n = 0; n < N_TILES; ++n)
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const int row = lane % 4 * 2 + e;
+                    const uint4 fb = *reinterpret_cast<const uint4*>(
+                        b + (n * 8 + row) * STAGE_BYTES + ((chunk + half) ^ row) * CHUNK_BYTES);
+                    #pragma unroll
+                    for (int r = 0; r < 2 * FRAGMENTS; ++r)
+                        acc[FIRST + (r / 2 * N_TILES + n) * 4 + e + r % 2 * 2] +=
+                            popcount(fa[r], fb);
+                }
+        }
+#else
+        u32 fa[FRAGMENTS][4], fb[N_TILES / 2][4];
+        const u32 row_a = (u32)__cvta_generic_to_shared(a) + lane % 16 * STAGE_BYTES
+                        + ((chunk + lane / 16) ^ (lane % 8)) * CHUNK_BYTES;
+        const u32 row_b = (u32)__cvta_generic_to_shared(b)
+                        + (lane / 16 * 8 + lane % 8) * STAGE_BYTES
+                        + ((chunk + lane / 8 % 2) ^ (lane % 8)) * CHUNK_BYTES;
+        #pragma unroll
+        for (int m = 0; m < FRAGMENTS; ++m) load_matrices(fa[m], row_a + m * 16 * STAGE_BYTES);
+        #pragma unroll
+        for (int n = 0; n < N_TILES / 2; ++n)
+            load_matrices(fb[n], row_b + n * 16 * STAGE_BYTES);
+        #pragma unroll
+        for (int m = 0; m < FRAGMENTS; ++m)
+            #pragma unroll
+            for (int n = 0; n < N_TILES; ++n)
+                multiply(acc + FIRST + (m * N_TILES + n) * 4, fa[m], fb[n / 2][n % 2 * 2],
+                         fb[n / 2][n % 2 * 2 + 1]);
+#endif
+    }
     // acc += popcounts of the steps up to `end`; PART: the set of accumulators.
     template <int PART>
     __device__ __forceinline__ void advance(int (&acc)[N_ACC], int end) {
-        constexpr int FIRST = PART * (N_ACC / PRODUCTS);
         #pragma unroll 1
-        for (; step < end; ++step) {
+        while (step < end) {
             if (step % STEPS == 0) next_stage();
             const u8* slot = slots + reached % STAGES * SLOT_BYTES;
-            const u8* a = slot + warp_y(warp) * STATES * STAGE_BYTES;
-            const u8* b = slot + A_BYTES + warp_z(warp) * STATES * STAGE_BYTES;
-            const int chunk = step % STEPS * 2;
-#if POPC
-            #pragma unroll 1
-            for (int half = 0; half < 2; ++half) {
-                uint4 fa[2 * FRAGMENTS];
+            const int stop = min(end, (step / STEPS + 1) * STEPS);
+            if (!POPC && stop - step == STEPS) {
                 #pragma unroll
-                for (int r = 0; r < 2 * FRAGMENTS; ++r)
-                    fa[r] = *reinterpret_cast<const uint4*>(
-                        a + (r * 8 + lane / 4) * STAGE_BYTES
-                        + ((chunk + half) ^ (lane / 4)) * CHUNK_BYTES);
-                #pragma unroll
-                for (int n = 0; n < N_TILES; ++n)
-                    #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int row = lane % 4 * 2 + e;
-                        const uint4 fb = *reinterpret_cast<const uint4*>(
-                            b + (n * 8 + row) * STAGE_BYTES + ((chunk + half) ^ row) * CHUNK_BYTES);
-                        #pragma unroll
-                        for (int r = 0; r < 2 * FRAGMENTS; ++r)
-                            acc[FIRST + (r / 2 * N_TILES + n) * 4 + e + r % 2 * 2] +=
-                                popcount(fa[r], fb);
-                    }
+                for (int q = 0; q < STEPS; ++q) multiply_step<PART>(acc, slot, 2 * q);
+            } else {
+                #pragma unroll 1
+                for (int q = step % STEPS; q < step % STEPS + stop - step; ++q)
+                    multiply_step<PART>(acc, slot, 2 * q);
             }
-#else
-            u32 fa[FRAGMENTS][4], fb[N_TILES / 2][4];
-            const u32 row_a = (u32)__cvta_generic_to_shared(a) + lane % 16 * STAGE_BYTES
-                            + ((chunk + lane / 16) ^ (lane % 8)) * CHUNK_BYTES;
-            const u32 row_b = (u32)__cvta_generic_to_shared(b)
-                            + (lane / 16 * 8 + lane % 8) * STAGE_BYTES
-                            + ((chunk + lane / 8 % 2) ^ (lane % 8)) * CHUNK_BYTES;
-            #pragma unroll
-            for (int m = 0; m < FRAGMENTS; ++m) load_matrices(fa[m], row_a + m * 16 * STAGE_BYTES);
-            #pragma unroll
-            for (int n = 0; n < N_TILES / 2; ++n)
-                load_matrices(fb[n], row_b + n * 16 * STAGE_BYTES);
-            #pragma unroll
-            for (int m = 0; m < FRAGMENTS; ++m)
-                #pragma unroll
-                for (int n = 0; n < N_TILES; ++n)
-                    multiply(acc + FIRST + (m * N_TILES + n) * 4, fa[m], fb[n / 2][n % 2 * 2],
-                             fb[n / 2][n % 2 * 2 + 1]);
-#endif
+            step = stop;
         }
     }
     // Controls, then cases: acc = controls << 16 | cases. ends: of the two segments.
@@ -169,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int2* __restrict__ items, int n_items,
                int x_first, int n_x, int first_site, int padded_sites, const u32* __restrict__ xy,
-               u32* yz, u32* scratch, const Scan* __restrict__ given) {
+               u32* yz, u32* scratch, u32*, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     const Place place{(int)threadIdx.x / 32, (int)threadIdx.x % 32};
@@ -186,7 +199,11 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     Count* margins =
         reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
 #if PHASED
-    scratch += ((i64)blockIdx.x * WARPS + place.warp) * SCRATCH_WORDS;
+    if (SCRATCH_SHARED)
+        scratch = reinterpret_cast<u32*>(margins + 2 * MARGIN_COUNTS);
+    else
+        scratch += (i64)blockIdx.x * WARPS * SCRATCH_WORDS;
+    scratch += place.warp * SCRATCH_WORDS;
 #endif
 #endif
     for (int i = blockIdx.x; i < n_items; i += gridDim.x) {

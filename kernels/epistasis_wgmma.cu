@@ -15,7 +15,7 @@
 //           combinations; triples: two sets of margins.
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
-// Compile with -DSTAGES=.. -DCLUSTER=1|2, -DY_GROUPS=1 and the parameters of epistasis_scan.cuh.
+// Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. -DY_GROUPS=1 and the parameters of epistasis_scan.cuh.
 
 constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
@@ -98,7 +98,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int2* __restrict__ items, int n_items,
                int x_first, int n_x, int first_site, int padded_sites, const u32* __restrict__ xy,
-               u32* yz, u32* scratch, const Scan* __restrict__ given) {
+               u32* yz, u32* scratch, u32* progress, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     const u32 slots = (u32)__cvta_generic_to_shared(aligned);
@@ -125,6 +125,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
         if (threadIdx.x == 0) {
             Ring ring;
+            Lockstep<LOCKSTEP> lockstep{progress};
             for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
                 const int first_y = (items[i].x * CLUSTER + rank) * TILE_SITES;
                 const int first_z = items[i].y * Z_SITES;
@@ -147,8 +148,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     from_a += stage_bytes;
                     from_b += stage_bytes;
                     ring.advance();
+                    lockstep.step();
                 }
             }
+            lockstep.finish();
         }
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(SCAN_REGISTERS));
@@ -162,6 +165,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         scratch += ((i64)blockIdx.x * WARPS + place.warp) * SCRATCH_WORDS;
 #endif
         int acc[N_ACC];
+        int turn = 0;  // of the two sets of margins, also from one item to the next
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
@@ -173,7 +177,8 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             MarginMaker maker(thread, first_y, first_z, scan);
             maker.load(xy);
             for (int x = x_first; x < last; ++x) {
-                Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
+                Count* margins_y = margins + turn * MARGIN_COUNTS;
+                turn ^= 1;
                 Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
                 maker.make(x, scan, margins_y, margins_z);
                 consumers_sync();

@@ -1,7 +1,7 @@
 """Rates of the exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the card's limits.
 
 Run from the repository's root on a machine with an NVIDIA GPU:
-    PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc] [--share 0.1]
+    PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
 """
 
 from __future__ import annotations

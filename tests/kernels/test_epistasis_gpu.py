@@ -91,15 +91,18 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
-def test_phases_change_nothing(gpu, rng, missing):
+def test_phases_and_batches_change_nothing(gpu, rng, missing, monkeypatch):
+    from popdesic.backend import epistasis_gpu
     from popdesic.backend.epistasis_gpu import Scanner
 
-    data, *_ = random_scan(rng, 150, (900, 500), missing=missing, tables=score_tables("k2", 1400))
-    found = [
-        Scanner(data, 3, 50, None, gpu.device, gpu.kernel, phased).triples(range(150))
-        for phased in (False, True)
-    ]
-    assert_same(*found)
+    data, *_ = random_scan(rng, 700, (900, 500), missing=missing, tables=score_tables("k2", 1400))
+    found = []
+    for phased, batch in ((False, 256), (True, 256), (False, 37), (True, 37)):
+        monkeypatch.setattr(epistasis_gpu, "BATCH", batch)
+        scanner = Scanner(data, 3, 50, None, gpu.device, gpu.kernel, phased)
+        found.append(scanner.triples(range(90)))
+    for other in found[1:]:
+        assert_same(found[0], other)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
@@ -113,7 +116,7 @@ def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
         12,
         n_samples,
         missing=missing,
-        frequencies=(0.02, 0.2, 0.78),
+        frequencies=(0.01, 0.03, 0.96),
         tables=score_tables("k2", 136_004),
     )
     expected = run(CpuBackend(threads=8), order, data, range(12), 10)

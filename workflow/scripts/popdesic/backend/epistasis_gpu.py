@@ -40,6 +40,8 @@ CAPACITY, RECORD_WORDS, FIRST_LAUNCH = 1 << 23, {0: 32, 1: 64}, 1 << 21
 GROWTH = 8
 #: Packed planes of one batch, and most x of one.
 PACKED_BYTES, BATCH = 8 << 30, 256
+#: Stages after which thread blocks wait for each other (common.cuh), 0: never.
+LOCKSTEP = 8
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on the states of x go through in phases.
@@ -237,17 +239,18 @@ class Scanner:
         kernel: str | None = None,
         phased: bool | None = None,
         unroll: int = 2,
+        lockstep: int = LOCKSTEP,
     ):
         self.data, self.order, self.top, self.device = data, order, top, device
         self.states = data.classes[0].words.shape[1]
         kernel = kernel or supported_kernels(device)[0]
         if self.states == 3 and kernel == "wgmma":
             kernel = "mma"  # the rows of three states do not fit the operands of wgmma
-        self.core, self.unroll = CORES[kernel], unroll
+        self.core, self.unroll, self.lockstep = CORES[kernel], unroll, lockstep
         self.n_cells = 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.n_classes = tuple(one.n_samples for one in data.classes)
-        self.wide = int(max(self.n_classes) > MAX_STORED)
+        self.wide = 0  # set once the sizes are known
         self.k2, self.scale = is_k2(data), score_scale(data)
         self.polynomial = bound_polynomial(self.n_classes[1] / max(1, sum(self.n_classes)))
         padding = PADDING[self.states]
@@ -267,7 +270,7 @@ class Scanner:
         self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
         self.number = cupy.zeros(1, np.uint64)
         self.hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
-        self.combinations = 0
+        self.combinations, self.passing = 0, 0.0
 
     def _load(self, file: str, name: str, **defines) -> cupy.RawKernel:
         defines |= {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states}
@@ -289,6 +292,10 @@ class Scanner:
                 f"a stored genotype of a scanned site is carried by {self.sizes.max()} samples of "
                 f"one phenotype class, and a GPU scan counts {MAX_STORED}; set device to cpu."
             )
+        # A cell holds at most the samples with its first site in that state: where the genotype
+        # that is not stored fits as well, counts of both classes share a word all the way.
+        others = np.array(self.n_classes) - self.sizes.sum(axis=2)
+        self.wide = int(others.max(initial=0) > MAX_STORED)
         self.margins = cupy.zeros((self.padded, self.states), np.uint32)
         self.margins[:n] = (sizes[:, 0].astype(np.uint32) << 16) | sizes[:, 1].astype(np.uint32)
 
@@ -311,13 +318,29 @@ class Scanner:
         if order == 3:
             per_site = {2: (12, 8), 3: (16, 12)}[self.states]
             fixed += 8 * (1 + self.wide) * (TILE_SITES * per_site[0] + z_sites * per_site[1])
+        if self.core.cluster == 1:
+            defines["STAGES"] = min(defines["STAGES"], 2 if phased else 3)
+            whole = fixed + defines["STAGES"] * slot + 4 * self._scratch_words(phased)
+            defines["SCRATCH_SHARED"] = int(whole <= self.device.shared_bytes)
+            fixed += 4 * self._scratch_words(phased) * defines["SCRATCH_SHARED"]
         if self.core.cluster > 1:
+            defines["LOCKSTEP"] = self.lockstep
             defines["STAGES"] = min(6, (self.device.shared_bytes - fixed) // slot)
             defines["CLUSTER"] = self.core.cluster
         shared = fixed + defines["STAGES"] * slot
+        if shared > self.device.shared_bytes:
+            raise UserError(
+                f"{self.device.name} has {self.device.shared_bytes} bytes of shared memory a block, "
+                f"and an epistasis scan needs {shared}; use a larger GPU, or set device to cpu."
+            )
         function = self._load(self.core.file, "epistasis_scan", **defines)
         function.max_dynamic_shared_size_bytes = shared
         return function, shared
+
+    def _scratch_words(self, phased: int) -> int:
+        """Words that one thread block keeps between the phases of an x."""
+        pairs = 32 if self.states == 2 else 8
+        return 8 * pairs * (self.states**2 + 1) * 32 if phased else 0
 
     def _describe(self, first: range) -> cupy.ndarray:
         """`Scan` of kernels/epistasis_scan.cuh."""
@@ -352,9 +375,7 @@ class Scanner:
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         scratch = np.uint64(0)
         if order == 3 and self.phased:
-            cells = self.states**2
-            pairs = (72 if self.states == 3 else 128) // cells
-            scratch = cupy.empty(blocks * 8 * pairs * (cells + 1) * 32, np.uint32)
+            scratch = cupy.empty(blocks * self._scratch_words(1), np.uint32)
         function(
             (blocks,),
             (self.core.threads,),
@@ -371,6 +392,7 @@ class Scanner:
                 operands.xy,
                 yz,
                 scratch,
+                cupy.zeros(1, np.uint32),
                 description,
             ),
             shared_mem=shared,
@@ -470,10 +492,13 @@ class Scanner:
         on_device, done = cupy.asarray(items), 0
         while done < len(items):
             budget = max(FIRST_LAUNCH, GROWTH * self.combinations)
+            # as many as half fill the room if they pass at the rate of the launch before
+            budget = min(budget, int(CAPACITY / 2 / max(self.passing, 1e-12)))
             size = max(1, min(len(items) - done, budget // a_item))
             # one item alone always finds room
             while not self._try(operands, on_device[done : done + size], first, yz):
-                size = max(1, size // 8)
+                size = max(1, size // 4)
+            self.passing = int(self.number.get()[0]) / (size * a_item)
             self.combinations += size * a_item
             done += size
 
