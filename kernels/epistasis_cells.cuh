@@ -108,8 +108,8 @@ struct MarginsY {
 struct MarginsZ {
     Count xz[STATES][STATES], zo[STATES];
 };
-// Counts of them in shared memory, padded to 16 bytes.
-constexpr int MARGINS_Y = STATES == 2 ? 12 : 16, MARGINS_Z = STATES == 2 ? 8 : 12;
+// Counts of them in shared memory, padded so that 8 sites lie in different banks.
+constexpr int MARGINS_Y = STATES == 2 ? 12 : 20, MARGINS_Z = STATES == 2 ? 8 : 12;
 
 // visit(cell, count) for the 9 cells of y and z, from `first` on, cell = first + 3 y + z: cell[s][t]
 // counted; y[s], z[t] all that have y in s, z in t; other: all with y in no stored state.

@@ -216,13 +216,17 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const u32* table = yz + table_at(tile_y, first_z, padded_sites)
                          + place.warp * (PAIRS * CELLS * 32);
         MarginMaker maker(threadIdx.x, first_y, first_z, scan);
-        for (int x = x_first; x < last; ++x) {
-            Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
-            Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
+        auto start = [&](int x) {
+            if (x >= last) return;
             const i64 stage = stages[x - x_first];
             maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
             feed.start(from_a + stage * stride, from_b + stage * stride, stride,
                        stages[x - x_first + 1] - (int)stage);
+        };
+        start(x_first);
+        for (int x = x_first; x < last; ++x) {
+            Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
+            Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
@@ -231,12 +235,14 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             for (int phase = 0; phase < STATES; ++phase) {
                 const int g = STATES == 2 ? phase : (phase + 2) % 3;
                 feed.count<0>(acc, ends + 2 * phase);
+                if (phase == STATES - 1) start(x + 1);
                 score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,
                             margins_z, place, x, first_y, first_z, scan);
             }
 #else
             feed.count<0>(acc, ends);
             feed.count<1>(acc, ends + 2);
+            start(x + 1);
             score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan);
 #endif
         }
