@@ -107,17 +107,18 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
 }
 
 // packed planes of one batch of x, and xy[x][site][g * STATES + s], the packed counts of x in g and
-// the site in s (zero before). Grid (stages, blocks of 256 rows): 1 024 carriers of one x.
+// the site in s (zero before). Grid (blocks of 256 rows, stages): 1 024 carriers of one x. Thread
+// blocks that run together read neighbouring memory.
 extern "C" __global__ void __launch_bounds__(256)
 compact_rows(const u32* controls, const u32* cases, const int* carriers, const int* stage_x,
              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
              int first_site, int padded_sites) {
     __shared__ u32 tile[BLOCK_ROWS][33];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int stage = blockIdx.x, x = stage_x[stage];
+    const int stage = blockIdx.y, x = stage_x[stage];
     const int first_step = (stage - stages[x]) * STAGE_STEPS;
     const int* ends = segments + x * (SEGMENTS + 1);
-    const int first_row = first_site * STATES, row_word = first_row / 32 + blockIdx.y * ROW_WORDS;
+    const int first_row = first_site * STATES, row_word = first_row / 32 + blockIdx.x * ROW_WORDS;
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const int group = warp * 4 + i, segment = segment_of(ends, first_step + group / 8);
@@ -138,7 +139,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     }
     __syncthreads();
     const int n_rows = (padded_sites - first_site) * STATES;
-    u8* to = packed + ((i64)stage * n_rows + blockIdx.y * BLOCK_ROWS) * STAGE_BYTES;
+    u8* to = packed + ((i64)stage * n_rows + blockIdx.x * BLOCK_ROWS) * STAGE_BYTES;
     #pragma unroll
     for (int i = 0; i < BLOCK_ROWS * CHUNKS / 256; ++i) {
         const int slot = i * 256 + threadIdx.x, row = slot / CHUNKS;

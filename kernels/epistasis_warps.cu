@@ -180,8 +180,8 @@ struct Feed {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
-               const int* __restrict__ segments, const int2* __restrict__ items, int n_items,
-               int x_first, int n_x, int first_site, int padded_sites, const u32* __restrict__ xy,
+               const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
+               int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
                u32* yz, u32* scratch, u32*, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
@@ -212,7 +212,8 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const u8* from_a = packed + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
         const u8* from_b = packed + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
 #if ORDER == 3
-        const int last = min(x_first + n_x, (tile_y + 1) * TILE_SITES - 1);
+        const int begin = x_first + items[i].z;
+        const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
         const u32* table = yz + table_at(tile_y, first_z, padded_sites)
                          + place.warp * (PAIRS * CELLS * 32);
         MarginMaker maker(threadIdx.x, first_y, first_z, scan);
@@ -223,8 +224,8 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             feed.start(from_a + stage * stride, from_b + stage * stride, stride,
                        stages[x - x_first + 1] - (int)stage);
         };
-        start(x_first);
-        for (int x = x_first; x < last; ++x) {
+        start(begin);
+        for (int x = begin; x < last; ++x) {
             Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
             Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
             maker.make(x, scan, margins_y, margins_z);

@@ -6,7 +6,7 @@
 //           m64n256k256 (pairs) .b1 .and.popc, sm_90a.
 // Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site` on, the
 //           stages of one x after those of another (`stages`: int (n_x + 1)); segments int (n_x,
-//           SEGMENTS + 1); items int2 (n_items): CLUSTER tiles of y, Z_SITES of z; xy (n_x, padded
+//           SEGMENTS + 1); items int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the batch's x; xy (n_x, padded
 //           sites, CELLS) packed counts of x with every site; yz packed pair tables (table_at;
 //           written if TABLE); scratch (thread blocks, WARPS, SCRATCH_WORDS).
 // Threads   3 warpgroups. One copies; two multiply and score, 32 sites of y each. A cluster of
@@ -96,8 +96,8 @@ struct Feed {
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
-               const int* __restrict__ segments, const int2* __restrict__ items, int n_items,
-               int x_first, int n_x, int first_site, int padded_sites, const u32* __restrict__ xy,
+               const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
+               int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
                u32* yz, u32* scratch, u32* progress, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
@@ -119,7 +119,6 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     cluster_sync();
 
     const int warpgroup = threadIdx.x / WARPGROUP;
-    const int x_end = x_first + n_x;
     const i64 stage_bytes = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
     if (warpgroup == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
@@ -129,12 +128,14 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
                 const int first_y = (items[i].x * CLUSTER + rank) * TILE_SITES;
                 const int first_z = items[i].y * Z_SITES;
-                const int last = ORDER == 2 ? x_end
-                                            : min(x_end, (items[i].x + 1) * CLUSTER * TILE_SITES - 1);
-                const int n_stages = last > x_first ? stages[last - x_first] : 0;
-                const u8* from_a = packed + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
-                const u8* from_b = packed + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
-                for (int k = 0; k < n_stages; ++k) {
+                const int begin = items[i].z;  // of x, in the batch
+                int end = items[i].w;
+                if (ORDER == 3) end = min(end, (items[i].x + 1) * CLUSTER * TILE_SITES - 1 - x_first);
+                if (end <= begin) continue;
+                const i64 offset = stages[begin] * stage_bytes;
+                const u8* from_a = packed + offset + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
+                const u8* from_b = packed + offset + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
+                for (int k = stages[begin]; k < stages[end]; ++k) {
                     const u32 slot = slots + ring.slot * SLOT_BYTES, ready = full + 8 * ring.slot;
                     barrier_wait(empty + 8 * ring.slot, ring.parity ^ 1);
                     barrier_expect(ready, SLOT_BYTES);
@@ -170,13 +171,15 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
 #if ORDER == 3
-            const int last = min(x_end, (items[i].x + 1) * CLUSTER * TILE_SITES - 1);
-            if (last <= x_first) continue;
+            const int begin = x_first + items[i].z;
+            const int last =
+                min(x_first + items[i].w, (items[i].x + 1) * CLUSTER * TILE_SITES - 1);
+            if (last <= begin) continue;
             const u32* table = yz + table_at(tile_y, first_z, padded_sites)
                              + place.warp * (PAIRS * CELLS * 32);
             MarginMaker maker(thread, first_y, first_z, scan);
-            maker.load(xy);
-            for (int x = x_first; x < last; ++x) {
+            maker.load(xy + (i64)(begin - x_first) * padded_sites * CELLS);
+            for (int x = begin; x < last; ++x) {
                 Count* margins_y = margins + turn * MARGIN_COUNTS;
                 turn ^= 1;
                 Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
