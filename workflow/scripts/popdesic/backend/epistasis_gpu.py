@@ -42,6 +42,10 @@ GROWTH = 8
 PACKED_BYTES, BATCH = 8 << 30, 256
 #: Stages after which thread blocks wait for each other (common.cuh).
 LOCKSTEP = 8
+#: Items for each thread block that a launch should have: fewer are cut into runs of x.
+ITEMS_A_BLOCK = 12
+#: Most thread blocks in the second dimension of a grid.
+MAX_GRID = 65535
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
@@ -156,14 +160,30 @@ def score_scale(data: ScanData) -> float:
     ValueError
         The tables are neither lnGamma(n + 2), lnGamma(n + 1) nor n ln n twice.
     """
-    n = np.arange(len(data.total), dtype=float)
-    found = (gammaln(n + 2), gammaln(n + 1)) if is_k2(data) else (xlogy(n, n),) * 2
-    entry = min(2, len(n) - 1)
-    scale = 2.0 ** round(math.log2(data.total[entry] / found[0][entry])) if entry else 1.0
-    for table, exact in zip((data.total, data.part), found, strict=True):
-        if not np.allclose(table / scale, exact, rtol=1e-9, atol=2 / scale):
+    # the smallest entries and some of all sizes
+    n = np.unique(np.geomspace(1, len(data.total), 1000).astype(int)) - 1
+    if n[-1] == 0:
+        return 1.0
+    exact = (gammaln(n + 2), gammaln(n + 1)) if is_k2(data) else (xlogy(n, n), xlogy(n, n))
+    entry = min(2, n[-1])  # where both scores are above 0, or the only entry
+    entry = n[-1] if not exact[0][n == entry].any() else entry
+    known = exact[0][n == entry][0]
+    if not known:
+        return 1.0
+    scale = 2.0 ** round(math.log2(data.total[entry] / known))
+    for table, right in zip((data.total, data.part), exact, strict=True):
+        if not np.allclose(table[n] / scale, right, rtol=1e-9, atol=2 / scale):
             raise ValueError("the bound of a GPU scan is for K2 and mutual information alone")
     return scale
+
+
+def to_device(words) -> cupy.ndarray:
+    """Planes on the device; pinned host memory is sent as it lies."""
+    if isinstance(words, cupy.ndarray):
+        return words
+    out = cupy.empty(words.shape, words.dtype)
+    out.set(np.ascontiguousarray(words))
+    return out
 
 
 def order_items(rows: range, tile: int, first_site: int, columns: int, width: int) -> np.ndarray:
@@ -259,7 +279,7 @@ class Scanner:
         padding = PADDING[self.states]
         self.padded = divide_up(data.n_sites, padding) * padding
         self.row_words = self.padded * self.states // 32
-        self.words = [cupy.asarray(one.words).view(np.uint32) for one in data.classes]
+        self.words = [to_device(one.words).view(np.uint32) for one in data.classes]
         self.n_words = [np.int32(words.shape[-1]) for words in self.words]
         self._count_states()
         # an x's segments: states in the order of the phases, controls and cases of each
@@ -364,12 +384,24 @@ class Scanner:
         one["margins"] = self.margins.data.ptr
         return cupy.asarray(one.view(np.uint8))
 
-    def _items(self, order: int, first_y: int, stop_y: int, first_site: int) -> np.ndarray:
-        """Items whose y may be in [first_y, stop_y), with operands from `first_site` on."""
+    def _items(
+        self, order: int, first_y: int, stop_y: int, first_site: int, n_x: int = 1
+    ) -> np.ndarray:
+        """Items whose y may be in [first_y, stop_y), with operands from `first_site` on.
+
+        int32 (n, 4): row, column, and the run of the batch's n_x sites x.
+        """
         tile = TILE_SITES * self.core.cluster
         width = self.core.z_sites(order, self.states, order == 3 and self.phased)
         rows = range(first_y // tile, divide_up(stop_y, tile))
-        return order_items(rows, tile, first_site, self.padded // width, width)
+        items = order_items(rows, tile, first_site, self.padded // width, width)
+        wanted = ITEMS_A_BLOCK * self.device.multiprocessors // self.core.cluster
+        runs = max(1, min(n_x, divide_up(wanted, max(1, len(items)))))
+        ends = np.linspace(0, n_x, runs + 1).astype(np.int32)
+        out = np.empty((runs, len(items), 4), np.int32)
+        out[:, :, :2] = items
+        out[:, :, 2], out[:, :, 3] = ends[:-1, None], ends[1:, None]
+        return out.reshape(-1, 4)
 
     def _launch(
         self, order, table, operands: _Operands, items, first: int, yz, description
@@ -390,7 +422,6 @@ class Scanner:
                 items,
                 np.int32(len(items)),
                 np.int32(first),
-                np.int32(len(operands.batch)),
                 np.int32(operands.batch.first_site),
                 np.int32(self.padded),
                 operands.xy,
@@ -449,7 +480,7 @@ class Scanner:
             ),
         )
         self._load("epistasis", "compact_rows")(
-            (total, (self.padded - batch.first_site) * self.states // 256),
+            ((self.padded - batch.first_site) * self.states // 256, total),
             (256,),
             (
                 *samples,
@@ -492,7 +523,8 @@ class Scanner:
     def _run(self, operands: _Operands, items, first: range, yz) -> None:
         """Scan runs of items, each at most GROWTH times as long as all before it."""
         width = self.core.z_sites(self.order, self.states, self.phased)
-        a_item = TILE_SITES * self.core.cluster * width * len(operands.batch)
+        a_item = TILE_SITES * self.core.cluster * width
+        a_item *= int((items[:, 3] - items[:, 2]).max(initial=1))
         on_device, done = cupy.asarray(items), 0
         while done < len(items):
             budget = max(FIRST_LAUNCH, GROWTH * self.combinations)
@@ -588,10 +620,11 @@ class Scanner:
             first_site = self._aligned(x + 1)
             batch = _Batch.of(self.depths[x : min(stop, x + BATCH)], first_site)
             stage_bytes = (self.padded - first_site) * self.states * STAGE_BITS // 8
-            room = int(np.searchsorted(batch.stages[1:], PACKED_BYTES // stage_bytes, "right"))
+            room = min(PACKED_BYTES // stage_bytes, MAX_GRID)
+            room = int(np.searchsorted(batch.stages[1:], room, "right"))
             batch = batch.head(max(1, room))
             operands = self._compact(samples, x, batch)
-            items = self._items(3, x + 1, self.padded, first_site)
+            items = self._items(3, x + 1, self.padded, first_site, len(batch))
             self._run(operands, items, range(x, x + len(batch)), yz)
             x += len(batch)
         del tables
