@@ -19,7 +19,6 @@
 //
 // Compile with -DSTAGES=.. (slots that fit), -DCLUSTER=1|2, -DLOCKSTEP=.. (0: off), -DR2=0|1.
 
-constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / 32;
@@ -30,100 +29,6 @@ constexpr int B_BYTES = BLOCK_TILES * TILE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int K_STEP_BYTES = 256 / 8;               // sites of one wgmma
 constexpr int COPY_REGISTERS = 40, MULTIPLY_REGISTERS = 232;
-
-#define ACC8(i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), \
-                "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]), "+r"(d[i + 7])
-
-// d += popcount(A & B) over 256 sites: A 64 rows, B 256 rows, both in shared memory.
-__device__ __forceinline__ void multiply(int (&d)[N_ACC], u64 a, u64 b) {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, "
-        "%24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, "
-        "%40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, "
-        "%56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, "
-        "%72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, "
-        "%88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, "
-        "%104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, "
-        "%120, %121, %122, %123, %124, %125, %126, %127}, "
-        "%128, %129, 1;\n"
-        :
-          ACC8(0), ACC8(8),
-          ACC8(16), ACC8(24),
-          ACC8(32), ACC8(40),
-          ACC8(48), ACC8(56),
-          ACC8(64), ACC8(72),
-          ACC8(80), ACC8(88),
-          ACC8(96), ACC8(104),
-          ACC8(112), ACC8(120)
-        : "l"(a), "l"(b));
-}
-
-// Descriptor of a K-major operand with 128-byte rows and the 128-byte swizzle: start address,
-// 1 024 bytes between groups of 8 rows. The next 256 sites are 32 bytes on.
-__device__ __forceinline__ u64 describe(u32 address) {
-    return (u64)((address & 0x3FFFF) >> 4) | (1ull << 16) | ((u64)(1024 >> 4) << 32) | (1ull << 62);
-}
-
-__device__ __forceinline__ void barrier_init(u32 barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
-}
-__device__ __forceinline__ void barrier_expect(u32 barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-}
-// One arrival at this barrier of thread block `rank` of the cluster. The barriers order nothing
-// but copies and wgmma, which have waits of their own: a wider scope than the default would put a
-// fence of the whole device into every stage (it halved the speed).
-__device__ __forceinline__ void barrier_arrive(u32 barrier, int rank) {
-    asm volatile(
-        "{.reg .b32 remote;\n"
-        "mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [remote];}\n" ::"r"(barrier),
-        "r"(rank)
-        : "memory");
-}
-__device__ __forceinline__ void barrier_wait(u32 barrier, int parity) {
-    u32 done = 0;
-    while (!done)
-        asm volatile(
-            "{.reg .pred p;\n"
-            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, p;}\n"
-            : "=r"(done)
-            : "r"(barrier), "r"(parity)
-            : "memory");
-}
-// Bulk copies from global to shared memory that report their bytes to `barrier`.
-__device__ __forceinline__ void copy_tile(u32 target, const u8* source, u32 barrier) {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-        ::"r"(target), "l"(source), "r"(TILE_BYTES), "r"(barrier)
-        : "memory");
-}
-__device__ __forceinline__ void copy_tile_to_all(u32 target, const u8* source, u32 barrier) {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1], %2, [%3], %4;" ::"r"(target),
-        "l"(source), "r"(TILE_BYTES), "r"(barrier), "h"((short)((1 << CLUSTER) - 1))
-        : "memory");
-}
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
-}
-__device__ __forceinline__ int cluster_rank() {
-    u32 rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return CLUSTER == 1 ? 0 : (int)rank;
-}
 
 #ifndef R2
 #define R2 0
@@ -243,8 +148,8 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
                     asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
                     #pragma unroll
                     for (int q = 0; q < STAGE_BYTES / K_STEP_BYTES; ++q)
-                        multiply(d, describe(slot_a + q * K_STEP_BYTES),
-                                 describe(slot_b + q * K_STEP_BYTES));
+                        multiply_256<0>(d, describe(slot_a + q * K_STEP_BYTES),
+                                        describe(slot_b + q * K_STEP_BYTES));
                     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
                     // one group stays in flight: the slot before this one has been read
                     asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");

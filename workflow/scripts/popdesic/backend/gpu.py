@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import UserError
 from . import minplus_gpu, tune
-from .base import PANEL, Bounds, Planes, Terms, closure_panel, infinity
+from .base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
 from .kernels import (
     BLOCK_ROWS,
     STAGE_BITS,
@@ -593,6 +593,22 @@ class GpuBackend:
 
         with _device_errors(f"the correlations of {planes.n_samples} sites"):
             return r2_pairs(planes, ends, least, self.device)
+
+    def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
+        """The best pairs (epistasis_gpu.py)."""
+        from .epistasis_gpu import scan_pairs
+
+        with _device_errors(f"the scan of {data.n_sites} sites"):
+            return scan_pairs(data, first, top, cutoff, self.device, self.kernel)
+
+    def scan_triples(
+        self, data: ScanData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        """The best triples (epistasis_gpu.py)."""
+        from .epistasis_gpu import scan_triples
+
+        with _device_errors(f"the scan of {data.n_sites} sites"):
+            return scan_triples(data, first, top, cutoff, self.device, self.kernel)
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

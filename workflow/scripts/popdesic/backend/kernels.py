@@ -391,8 +391,17 @@ def supported_kernels(device: Device) -> tuple[str, ...]:
     )
 
 
+#: What stands between common.cuh and a kernel file that needs it.
+HEADERS = {
+    "bitgemm_wgmma": ("hopper.cuh",),
+    "epistasis": ("epistasis_cells.cuh",),
+    "epistasis_wgmma": ("hopper.cuh", "epistasis_cells.cuh", "epistasis_scan.cuh"),
+    "epistasis_warps": ("epistasis_cells.cuh", "epistasis_scan.cuh"),
+}
+
+
 def read_source(name: str) -> str:
-    """Text of one kernel file behind common.cuh (CuPy's cache does not see #include).
+    """Text of one kernel file behind what it needs (CuPy's cache does not see #include).
 
     Raises
     ------
@@ -401,7 +410,8 @@ def read_source(name: str) -> str:
     """
     try:
         return "\n".join(
-            (KERNEL_FOLDER / file).read_text() for file in ("common.cuh", f"{name}.cu")
+            (KERNEL_FOLDER / file).read_text()
+            for file in ("common.cuh", *HEADERS.get(name, ()), f"{name}.cu")
         )
     except OSError as reason:
         raise UserError(

@@ -1,0 +1,264 @@
+// epistasis: what surrounds the scans of pairs and triples: planes made ready, samples compacted,
+// exact costs of what the bounds let through.
+//
+// words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit a sample (OneHot of
+//           backend/base.py, seen as 32-bit words).
+// Rows      Packed planes are [stage][row][chunk], 8 STATES rows for 8 sites (site_of, state_of;
+//           epistasis_scan.cuh). Segments of the depth as there.
+// Compaction without atomics: planes are kept sample-major as well, (n_samples, row_words) u32, so
+//           compacting to the samples that carry a genotype of x is a gather of whole rows and a
+//           transposition of 32 x 32 bits in registers. Its cost follows what is kept, not what
+//           is read (EPIClear, section 4.2, compacts word by word with atomics).
+//
+// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
+
+constexpr int CELLS = STATES * STATES, SEGMENTS = 2 * STATES;
+constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
+constexpr int ROW_WORDS = 8;  // 256 rows: what one thread block compacts
+
+__device__ __forceinline__ int site_of(int row) { return row / (8 * STATES) * 8 + row % 8; }
+__device__ __forceinline__ int state_of(int row) { return row / 8 % STATES; }
+// Segments are controls, cases of one state after the other; missing comes first.
+__device__ __forceinline__ int state_of_segment(int segment) {
+    return STATES == 2 ? segment / 2 : (segment / 2 + 2) % 3;
+}
+__device__ __forceinline__ int segment_of(const int* ends, int step) {
+    int segment = 0;
+    while (segment < SEGMENTS && step >= ends[segment + 1]) ++segment;
+    return segment;
+}
+
+// Lane p gives the bits of row p, and receives those of column p.
+__device__ __forceinline__ u32 transpose_bits(u32 own, int lane) {
+    u32 keep = 0x0000FFFFu;
+    #pragma unroll
+    for (int s = 16; s; s /= 2) {
+        const u32 other = __shfl_xor_sync(~0u, own, s);
+        own = lane & s ? (own & ~keep) | (other >> s & keep) : (own & keep) | (other & keep) << s;
+        keep ^= keep << s / 2;
+    }
+    return own;
+}
+
+// sizes[site][class][state]: samples in each stored state. One warp a site and state.
+extern "C" __global__ void count_states(const u32* words, int* sizes, int n_sites, int n_words,
+                                        int phenotype) {
+    const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= n_sites * STATES) return;
+    int sum = 0;
+    for (int w = lane; w < n_words; w += 32) sum += __popc(words[(i64)row * n_words + w]);
+    for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+    if (lane == 0) sizes[row / STATES * 2 * STATES + phenotype * STATES + row % STATES] = sum;
+}
+
+// Sample-major planes. Grid (row_words / 8, words / 32); 8 warps, 32 rows each.
+extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int n_sites,
+                                            int n_words, int n_samples, int row_words) {
+    __shared__ u32 tile[32][ROW_WORDS + 1];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int row = (blockIdx.x * ROW_WORDS + warp) * 32 + lane;
+    const int site = site_of(row), state = state_of(row);
+    const u32* from = words + ((i64)site * STATES + state) * n_words;
+    for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
+        tile[lane][warp] = transpose_bits(site < n_sites ? from[w] : 0, lane);
+        __syncthreads();
+        const int sample = w * 32 + threadIdx.x / ROW_WORDS, word = threadIdx.x % ROW_WORDS;
+        if (sample < n_samples)
+            samples[(i64)sample * row_words + blockIdx.x * ROW_WORDS + word] =
+                tile[threadIdx.x / ROW_WORDS][word];
+        __syncthreads();
+    }
+}
+
+// carriers[stages[x] * 1024 + position]: the samples of each segment of x, then -1 up to its end.
+// Grid (n_x, SEGMENTS).
+extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, int control_words,
+                                         int case_words, int x_first, const int* stages,
+                                         const int* segments, int* carriers) {
+    __shared__ int sums[9];
+    const int x = blockIdx.x, part = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int n_words = part % 2 ? case_words : control_words;
+    const u32* from = (part % 2 ? cases : controls)
+                    + ((i64)(x_first + x) * STATES + state_of_segment(part)) * n_words;
+    int* to = carriers + (i64)stages[x] * STAGE_BYTES * 8;
+    int at = segments[x * (SEGMENTS + 1) + part] * STEP_BITS;
+    for (int first = 0; first < n_words; first += blockDim.x) {
+        const int w = first + threadIdx.x;
+        u32 bits = w < n_words ? from[w] : 0;
+        const int own = __popc(bits);
+        int before = own;
+        #pragma unroll
+        for (int s = 1; s < 32; s *= 2) {
+            const int left = __shfl_up_sync(~0u, before, s);
+            if (lane >= s) before += left;
+        }
+        if (lane == 31) sums[warp] = before;
+        __syncthreads();
+        int offset = at + before - own;
+        for (int v = 0; v < warp; ++v) offset += sums[v];
+        int all = 0;
+        for (int v = 0; v < (int)blockDim.x / 32; ++v) all += sums[v];
+        for (; bits; bits &= bits - 1) to[offset++] = w * 32 + __ffs(bits) - 1;
+        at += all;
+        __syncthreads();
+    }
+    const int end = segments[x * (SEGMENTS + 1) + part + 1] * STEP_BITS;
+    for (at += threadIdx.x; at < end; at += blockDim.x) to[at] = -1;
+}
+
+// packed planes of one batch of x, and xy[x][site][g * STATES + s], the packed counts of x in g and
+// the site in s (zero before). Grid (blocks of 256 rows, stages): 1 024 carriers of one x. Thread
+// blocks that run together read neighbouring memory.
+extern "C" __global__ void __launch_bounds__(256)
+compact_rows(const u32* controls, const u32* cases, const int* carriers, const int* stage_x,
+             const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
+             int first_site, int padded_sites) {
+    __shared__ u32 tile[BLOCK_ROWS][33];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int stage = blockIdx.y, x = stage_x[stage];
+    const int first_step = (stage - stages[x]) * STAGE_STEPS;
+    const int* ends = segments + x * (SEGMENTS + 1);
+    const int first_row = first_site * STATES, row_word = first_row / 32 + blockIdx.x * ROW_WORDS;
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int group = warp * 4 + i, segment = segment_of(ends, first_step + group / 8);
+        uint4 low = {0, 0, 0, 0}, high = {0, 0, 0, 0};
+        if (segment < SEGMENTS) {
+            const int sample = carriers[(i64)stage * STAGE_BYTES * 8 + group * 32 + lane];
+            if (sample >= 0) {
+                const u32* from = (segment % 2 ? cases : controls) + (i64)sample * row_words
+                                + row_word;
+                low = *reinterpret_cast<const uint4*>(from);
+                high = *reinterpret_cast<const uint4*>(from + 4);
+            }
+        }
+        const u32 bits[ROW_WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        #pragma unroll
+        for (int w = 0; w < ROW_WORDS; ++w)
+            tile[w * 32 + lane][group] = transpose_bits(bits[w], lane);
+    }
+    __syncthreads();
+    const int n_rows = (padded_sites - first_site) * STATES;
+    u8* to = packed + ((i64)stage * n_rows + blockIdx.x * BLOCK_ROWS) * STAGE_BYTES;
+    #pragma unroll
+    for (int i = 0; i < BLOCK_ROWS * CHUNKS / 256; ++i) {
+        const int slot = i * 256 + threadIdx.x, row = slot / CHUNKS;
+        const u32* from = tile[row] + (slot % CHUNKS ^ (row & 7)) * 4;
+        *reinterpret_cast<uint4*>(to + slot * 16) = make_uint4(from[0], from[1], from[2], from[3]);
+    }
+    const int row = row_word * 32 + threadIdx.x;
+    u32* counts = xy + ((i64)x * padded_sites + site_of(row)) * CELLS + state_of(row);
+    #pragma unroll
+    for (int q = 0; q < STAGE_STEPS; ++q) {
+        u32 sum = 0;
+        #pragma unroll
+        for (int w = 0; w < STEP_BITS / 32; ++w)
+            sum += __popc(tile[threadIdx.x][q * STEP_BITS / 32 + w]);
+        const int segment = segment_of(ends, first_step + q);
+        if (segment < SEGMENTS && sum)
+            atomicAdd(counts + state_of_segment(segment) * STATES, segment % 2 ? sum : sum << 16);
+    }
+}
+
+// packed planes of all samples: controls, then cases from step `segments[1]` on. Any grid.
+extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int control_words,
+                                     int case_words, const int* segments, u8* packed, int n_sites,
+                                     int first_site, int padded_sites, int n_stages) {
+    const int n_rows = (padded_sites - first_site) * STATES;
+    const i64 n_slots = (i64)n_stages * n_rows * CHUNKS;
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n_slots;
+         i += (i64)gridDim.x * blockDim.x) {
+        const i64 line = i / CHUNKS;
+        const int stage = (int)(line / n_rows), row = first_site * STATES + (int)(line % n_rows);
+        const int site = site_of(row);
+        int word = stage * (STAGE_BYTES / 4) + (int)(i % CHUNKS ^ (row & 7)) * 4;
+        const bool is_case = word >= segments[1] * STEP_BITS / 32;
+        if (is_case) word -= segments[1] * STEP_BITS / 32;
+        const int n_words = is_case ? case_words : control_words;
+        uint2 part[2] = {{0, 0}, {0, 0}};
+        if (site < n_sites) {
+            const u32* from = (is_case ? cases : controls)
+                            + ((i64)site * STATES + state_of(row)) * n_words;
+            #pragma unroll
+            for (int h = 0; h < 2; ++h)  // rows start on 8 bytes
+                if (word + 2 * h < n_words)
+                    part[h] = *reinterpret_cast<const uint2*>(from + word + 2 * h);
+        }
+        *reinterpret_cast<uint4*>(packed + i * 16) =
+            make_uint4(part[0].x, part[0].y, part[1].x, part[1].y);
+    }
+}
+
+// The cells of records that hold only their three sites, counted from the planes. Grid (records):
+// 256 threads each.
+extern "C" __global__ void __launch_bounds__(256)
+count_records(u32* records, const u32* controls, const u32* cases, int control_words,
+              int case_words, int n_controls, int n_cases) {
+    __shared__ u32 cells[2][27];
+    u32* record = records + (i64)blockIdx.x * RECORD;
+    if (threadIdx.x < 54) cells[threadIdx.x / 27][threadIdx.x % 27] = 0;
+    __syncthreads();
+    for (int c = 0; c < 2; ++c) {
+        const u32* words = c ? cases : controls;
+        const int n_words = c ? case_words : control_words, n_samples = c ? n_cases : n_controls;
+        u32 sums[27];
+        #pragma unroll
+        for (int i = 0; i < 27; ++i) sums[i] = 0;
+        for (int w = threadIdx.x; w * 32 < n_samples; w += blockDim.x) {
+            const u32 all = n_samples - w * 32 >= 32 ? ~0u : (1u << (n_samples - w * 32)) - 1;
+            u32 in[3][3];
+            #pragma unroll
+            for (int site = 0; site < 3; ++site) {
+                u32 rest = all;
+                #pragma unroll
+                for (int s = 0; s < STATES; ++s) {
+                    const u32 bits = words[((i64)record[site] * STATES + s) * n_words + w];
+                    if (s < 2) in[site][s] = bits;
+                    rest &= ~bits;
+                }
+                in[site][2] = rest;
+            }
+            #pragma unroll
+            for (int i = 0; i < 27; ++i)
+                sums[i] += __popc(in[0][i / 9] & in[1][i / 3 % 3] & in[2][i % 3]);
+        }
+        #pragma unroll
+        for (int i = 0; i < 27; ++i) {
+            u32 sum = sums[i];
+            for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+            if (threadIdx.x % 32 == 0 && sum) atomicAdd(&cells[c][i], sum);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x < 27) {
+        const u32 n0 = cells[0][threadIdx.x], n1 = cells[1][threadIdx.x];
+#if WIDE
+        record[3 + 2 * threadIdx.x] = n0;
+        record[4 + 2 * threadIdx.x] = n1;
+#else
+        record[3 + threadIdx.x] = n0 << 16 | n1;
+#endif
+    }
+}
+
+// costs[i]: the exact cost of record i (epistasis_cells.cuh): sum over its cells of total[n] -
+// part[n0] - part[n1], less that of the one cell of all its samples (scores.py).
+extern "C" __global__ void score_records(const u32* records, i64 n_records, const i64* total,
+                                         const i64* part, int n_cells, i64* costs) {
+    const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (i >= n_records) return;
+    const u32* cells = records + i * RECORD + 3;
+    i64 cost = 0;
+    u32 controls = 0, cases = 0;
+    for (int c = 0; c < n_cells; ++c) {
+#if WIDE
+        const u32 n0 = cells[2 * c], n1 = cells[2 * c + 1];
+#else
+        const u32 n0 = cells[c] >> 16, n1 = cells[c] & 0xFFFF;
+#endif
+        cost += total[n0 + n1] - part[n0] - part[n1];
+        controls += n0;
+        cases += n1;
+    }
+    costs[i] = cost - (total[controls + cases] - part[controls] - part[cases]);
+}

@@ -1,0 +1,184 @@
+// epistasis_cells: contingency tables from few counts, and a bound that rules most of them out.
+//
+// Tables    A site's two rarest genotypes are stored (states 0 and 1), the third follows from
+//           margins (state 2). Counts come as controls << 16 | cases: one subtraction derives a
+//           cell in both classes, and as the true cells are never negative and fit, arithmetic
+//           modulo 2^32 is exact whatever happens on the way. WIDE = 1, for classes of more than
+//           65 535 samples, keeps the two apart.
+// Bound     With r near the share of cases, n samples in a cell, k of them cases, u = k/n - r:
+//             n KL(k/n || r) = n u^2 phi(u),  phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
+//           phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h is a sum of convex functions of u, so h
+//           is at most its larger end value q2 and  KL <= u^2 (q0 + q1 u + q2 u^2).
+//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r.
+//           K2: a cell costs ln(n+1) + ln C(n,k); C(n,k) >= exp(n H(k/n)) sqrt(n / (8 k (n-k)))
+//           (MacWilliams and Sloane, ch. 10, lemma 7) and k (n-k) <= n^2/4 give, for all k,
+//             ln(n+1) + ln C(n,k) >= n H(k/n) + 1/2 ln(max(n,1) / 2),
+//           and n H(k/n) = k ln(1/r) + (n-k) ln(1/(1-r)) - n KL(k/n || r), whose first terms sum to
+//           a constant. A table whose bound is above the K-th best cost cannot be among the best.
+//           float32: k, n are exact, k - r n is one rounding, and each sum has terms of one sign, so
+//           the error is relative, below 70 of 2^-24: SLACK is 128 of them.
+//
+// Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
+//           the other two, so that what is derived are cells of samples called at every site
+//           (DESIGN section 8, step 2).
+//
+// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
+
+struct Polynomial {
+    float r, q0, q1, q2;
+};
+
+#if WIDE
+struct Count {
+    u32 controls, cases;
+};
+__device__ __forceinline__ Count operator-(Count a, Count b) {
+    return {a.controls - b.controls, a.cases - b.cases};
+}
+__device__ __forceinline__ Count unpack(u32 packed) { return {packed >> 16, packed & 0xFFFF}; }
+__device__ __forceinline__ float exact_float(u32 value) {
+    return __uint_as_float(value | 0x4B000000u) - 8388608.0f;
+}
+__device__ __forceinline__ float controls_of(Count c) { return exact_float(c.controls); }
+__device__ __forceinline__ float cases_of(Count c) { return exact_float(c.cases); }
+constexpr int COUNT_WORDS = 2;
+__device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.controls; to[1] = c.cases; }
+#else
+struct Count {
+    u32 packed;
+};
+__device__ __forceinline__ Count operator-(Count a, Count b) { return {a.packed - b.packed}; }
+__device__ __forceinline__ Count unpack(u32 packed) { return {packed}; }
+// Half a word as the low bits of 2^23's mantissa: no conversion instruction.
+__device__ __forceinline__ float controls_of(Count c) {
+    return __uint_as_float(__byte_perm(c.packed, 0x4B000000u, 0x7632)) - 8388608.0f;
+}
+__device__ __forceinline__ float cases_of(Count c) {
+    return __uint_as_float(__byte_perm(c.packed, 0x4B000000u, 0x7610)) - 8388608.0f;
+}
+constexpr int COUNT_WORDS = 1;
+__device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
+#endif
+
+__device__ __forceinline__ float reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ float log2_approx(float x) {
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Sum of the cells' terms. Products of seven sizes stay finite below 2^20 samples a cell.
+struct Bound {
+    static constexpr int GROUP = 7;
+    float divergence = 0.0f;
+    float sizes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+
+    __device__ __forceinline__ void add(int cell, Count c, const Polynomial& q) {
+        const float k = cases_of(c), n = controls_of(c) + k;
+        const float least = fmaxf(n, 1.0f);
+        const float excess = fmaf(-q.r, n, k), u = excess * reciprocal(least);
+        divergence = fmaf(excess * u, fmaf(fmaf(q.q2, u, q.q1), u, q.q0), divergence);
+        if (K2) sizes[cell / GROUP] *= least;
+    }
+    // What a cost below the cutoff must bring to `need` at least.
+    __device__ __forceinline__ float value() const {
+        constexpr float SLACK = 1.0f + 1.0f / (1 << 17), HALF_LN2 = 0.34657359f;
+        float bits = 0.0f;
+        if (K2)
+            #pragma unroll
+            for (int g = 0; g < 4; ++g) bits += log2_approx(sizes[g]);
+        return fmaf(divergence, SLACK, -HALF_LN2 * bits);
+    }
+};
+
+// Counts of a pair of sites: STATES x STATES packed words, y's state first.
+struct Counts {
+    u32 word[STATES * STATES];
+};
+
+// What a triple needs of its pairs: xy[g][s]: x in state g, y in s; with one of them in the genotype
+// that is not stored xo[g], yo[s], oo. The same for z, as far as needed.
+struct MarginsY {
+    Count xy[STATES][STATES], xo[STATES], yo[STATES], oo;
+};
+struct MarginsZ {
+    Count xz[STATES][STATES], zo[STATES];
+};
+// Counts of them in shared memory, padded so that 8 sites lie in different banks.
+constexpr int MARGINS_Y = STATES == 2 ? 12 : 20, MARGINS_Z = STATES == 2 ? 8 : 12;
+
+// visit(cell, count) for the 9 cells of y and z, from `first` on, cell = first + 3 y + z: cell[s][t]
+// counted; y[s], z[t] all that have y in s, z in t; other: all with y in no stored state.
+template <class Visit>
+__device__ __forceinline__ void visit_plane(int first, const Count (&cell)[STATES][STATES],
+                                            const Count (&y)[STATES], Count other,
+                                            const Count (&z)[STATES], Visit visit) {
+    #pragma unroll
+    for (int s = 0; s < STATES; ++s) {
+        Count row = y[s], column = z[s];
+        #pragma unroll
+        for (int t = 0; t < STATES; ++t) {
+            row = row - cell[s][t];
+            column = column - cell[t][s];
+        }
+        other = other - column;
+        if (s < 2) {
+            visit(first + 3 * s, cell[s][0]);
+            visit(first + 3 * s + 1, cell[s][1]);
+            visit(first + 3 * s + 2, row);
+            visit(first + 6 + s, column);
+        }
+    }
+    visit(first + 8, other);
+}
+
+__device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES][STATES]) {
+    #pragma unroll
+    for (int i = 0; i < STATES * STATES; ++i) cell[i / STATES][i % STATES] = unpack(from.word[i]);
+}
+
+// The cells of a triple with x in state g, or (g = 2) in the genotype that is not stored; then
+// `counts` are those of (y, z) less those with x in any stored state.
+template <class Visit>
+__device__ __forceinline__ void visit_x(int g, const Counts& counts, const MarginsY& y,
+                                        const MarginsZ& z, Visit visit) {
+    Count cell[STATES][STATES];
+    unpack(counts, cell);
+    if (g < 2)
+        visit_plane(9 * g, cell, y.xy[g], y.xo[g], z.xz[g], visit);
+    else
+        visit_plane(9 * g, cell, y.yo, y.oo, z.zo, visit);
+}
+
+// Where combinations go whose bound does not rule them out: sites, then all cells.
+constexpr int RECORD = WIDE ? 64 : 32;  // u32
+struct Found {
+    u32* records;
+    u64* number;
+    u64 capacity;
+    const u32* allowed;  // bit j of row i, or null
+    int allowed_words;
+    int n_sites;
+    int first, stop;  // of the smallest site of a pair
+
+    __device__ __forceinline__ bool permitted(int i, int j) const {
+        return !allowed || allowed[(i64)i * allowed_words + j / 32] >> (j % 32) & 1;
+    }
+    // Room for one more, or null.
+    __device__ __forceinline__ u32* take(int x, int y, int z) const {
+        if (y >= z || z >= n_sites || !permitted(y, z)) return nullptr;
+        if (x < 0 ? y < first || y >= stop : x >= y || !permitted(x, y) || !permitted(x, z))
+            return nullptr;
+        const u64 index = atomicAdd(number, 1ull);
+        if (index >= capacity) return nullptr;
+        u32* record = records + index * RECORD;
+        record[0] = (u32)x;
+        record[1] = (u32)y;
+        record[2] = (u32)z;
+        return record + 3;
+    }
+};

@@ -1,0 +1,259 @@
+// epistasis_warps: tables and bounds of all pairs or triples, by mma.sync (sm_80 and later) or by
+// AND + POPC on CUDA cores (any GPU).
+//
+// Formula   as in epistasis_wgmma.cu, with the same arguments and the same epilogue. POPC = 0:
+//           mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC a word of 32 samples and count.
+// Shapes    as in epistasis_wgmma.cu.
+// Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16).
+//           Persistent.
+// Shared    STAGES slots of the rows of y and z, filled by cp.async (POPC: one slot, filled between
+//           two barriers: a stage keeps the cores busy for 32 000 cycles); counts of a chunk of
+//           combinations; triples: two sets of margins.
+// Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
+//
+// Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
+// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the parameters of
+// epistasis_scan.cuh.
+
+constexpr int THREADS = WARPS * 32;
+constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
+constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp
+
+__device__ __forceinline__ int popcount(uint4 a, uint4 b) {
+    return __popc(a.x & b.x) + __popc(a.y & b.y) + __popc(a.z & b.z) + __popc(a.w & b.w);
+}
+
+#if !POPC
+__device__ __forceinline__ void copy_chunk(u32 target, const u8* source) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source));
+}
+// Four 8 x 16-byte matrices; lanes 0-7 name the rows of the first, 8-15 of the second, ...
+__device__ __forceinline__ void load_matrices(u32 (&r)[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+}
+__device__ __forceinline__ void multiply(int* d, const u32 (&a)[4], u32 b0, u32 b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
+
+// Stages of one x (or of all samples): fetched in order, multiplied step by step.
+struct Feed {
+    u8* slots;
+    const u8 *from_a, *from_b;
+    i64 stage_stride;
+    int n_stages, fetched, reached, step;
+    int warp, lane;
+
+    __device__ __forceinline__ void fetch() {
+        if (fetched < n_stages) {
+            u8* slot = slots + fetched % STAGES * SLOT_BYTES;
+            const i64 at = fetched * stage_stride;
+            #pragma unroll
+            for (int c = 0; c < SLOT_BYTES; c += THREADS * 16) {
+                const u8* from = c < A_BYTES ? from_a + at + c : from_b + at + (c - A_BYTES);
+#if POPC
+                *reinterpret_cast<uint4*>(slot + c + threadIdx.x * 16) =
+                    *reinterpret_cast<const uint4*>(from + threadIdx.x * 16);
+#else
+                copy_chunk((u32)__cvta_generic_to_shared(slot + c + threadIdx.x * 16),
+                           from + threadIdx.x * 16);
+#endif
+            }
+        }
+        ++fetched;
+#if !POPC
+        asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+    }
+    __device__ __forceinline__ void start(const u8* a, const u8* b, i64 stride, int stages) {
+        from_a = a;
+        from_b = b;
+        stage_stride = stride;
+        n_stages = stages;
+        fetched = step = 0;
+        reached = -1;
+        __syncthreads();
+        if (!POPC)
+            for (int s = 0; s < STAGES - 1; ++s) fetch();
+    }
+    // The next stage lies in its slot, and everybody has left the one that is filled now.
+    __device__ __forceinline__ void next_stage() {
+        ++reached;
+#if POPC
+        __syncthreads();
+        fetch();
+        __syncthreads();
+#else
+        asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+        fetch();
+#endif
+    }
+
+    // acc += popcounts of one step of the stage at hand.
+    template <int PART>
+    __device__ __forceinline__ void multiply_step(int (&acc)[N_ACC], const u8* slot, int chunk) {
+        constexpr int FIRST = PART * (N_ACC / PRODUCTS);
+        const u8* a = slot + warp_y(warp) * STATES * STAGE_BYTES;
+        const u8* b = slot + A_BYTES + warp_z(warp) * STATES * STAGE_BYTES;
+#if POPC
+        #pragma unroll 1
+        for (int half = 0; half < 2; ++half) {
+            uint4 fa[2 * FRAGMENTS];
+            #pragma unroll
+            for (int r = 0; r < 2 * FRAGMENTS; ++r)
+                fa[r] = *reinterpret_cast<const uint4*>(
+                    a + (r * 8 + lane / 4) * STAGE_BYTES
+                    + ((chunk + half) ^ (lane / 4)) * CHUNK_BYTES);
+            #pragma unroll
+            for (int n = 0; n < N_TILES; ++n)
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const int row = lane % 4 * 2 + e;
+                    const uint4 fb = *reinterpret_cast<const uint4*>(
+                        b + (n * 8 + row) * STAGE_BYTES + ((chunk + half) ^ row) * CHUNK_BYTES);
+                    #pragma unroll
+                    for (int r = 0; r < 2 * FRAGMENTS; ++r)
+                        acc[FIRST + (r / 2 * N_TILES + n) * 4 + e + r % 2 * 2] +=
+                            popcount(fa[r], fb);
+                }
+        }
+#else
+        u32 fa[FRAGMENTS][4], fb[N_TILES / 2][4];
+        const u32 row_a = (u32)__cvta_generic_to_shared(a) + lane % 16 * STAGE_BYTES
+                        + ((chunk + lane / 16) ^ (lane % 8)) * CHUNK_BYTES;
+        const u32 row_b = (u32)__cvta_generic_to_shared(b)
+                        + (lane / 16 * 8 + lane % 8) * STAGE_BYTES
+                        + ((chunk + lane / 8 % 2) ^ (lane % 8)) * CHUNK_BYTES;
+        #pragma unroll
+        for (int m = 0; m < FRAGMENTS; ++m) load_matrices(fa[m], row_a + m * 16 * STAGE_BYTES);
+        #pragma unroll
+        for (int n = 0; n < N_TILES / 2; ++n)
+            load_matrices(fb[n], row_b + n * 16 * STAGE_BYTES);
+        #pragma unroll
+        for (int m = 0; m < FRAGMENTS; ++m)
+            #pragma unroll
+            for (int n = 0; n < N_TILES; ++n)
+                multiply(acc + FIRST + (m * N_TILES + n) * 4, fa[m], fb[n / 2][n % 2 * 2],
+                         fb[n / 2][n % 2 * 2 + 1]);
+#endif
+    }
+    // acc += popcounts of the steps up to `end`; PART: the set of accumulators.
+    template <int PART>
+    __device__ __forceinline__ void advance(int (&acc)[N_ACC], int end) {
+        #pragma unroll 1
+        while (step < end) {
+            if (step % STEPS == 0) next_stage();
+            const u8* slot = slots + reached % STAGES * SLOT_BYTES;
+            const int stop = min(end, (step / STEPS + 1) * STEPS);
+            if (!POPC && stop - step == STEPS) {
+                #pragma unroll
+                for (int q = 0; q < STEPS; ++q) multiply_step<PART>(acc, slot, 2 * q);
+            } else {
+                #pragma unroll 1
+                for (int q = step % STEPS; q < step % STEPS + stop - step; ++q)
+                    multiply_step<PART>(acc, slot, 2 * q);
+            }
+            step = stop;
+        }
+    }
+    // Controls, then cases: acc = controls << 16 | cases. ends: of the two segments.
+    template <int PART>
+    __device__ __forceinline__ void count(int (&acc)[N_ACC], const int* ends) {
+        constexpr int FIRST = PART * (N_ACC / PRODUCTS), LAST = FIRST + N_ACC / PRODUCTS;
+        #pragma unroll
+        for (int j = FIRST; j < LAST; ++j) acc[j] = 0;
+        advance<PART>(acc, ends[0]);
+        #pragma unroll
+        for (int j = FIRST; j < LAST; ++j) acc[j] <<= 16;
+        advance<PART>(acc, ends[1]);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
+               const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
+               int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
+               u32* yz, u32* scratch, u32*, const Scan* __restrict__ given) {
+    extern __shared__ u8 shared[];
+    u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
+    const Place place{(int)threadIdx.x / 32, (int)threadIdx.x % 32};
+    u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES) + place.warp * STASH_WORDS;
+    const Scan& scan = *given;
+    const i64 stride = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
+    Feed feed;
+    feed.slots = aligned;
+    feed.warp = place.warp;
+    feed.lane = place.lane;
+    int acc[N_ACC];
+#if ORDER == 3
+    constexpr int MARGIN_COUNTS = TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z;
+    Count* margins =
+        reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
+#if PHASED
+    if (SCRATCH_SHARED)
+        scratch = reinterpret_cast<u32*>(margins + 2 * MARGIN_COUNTS);
+    else
+        scratch += (i64)blockIdx.x * WARPS * SCRATCH_WORDS;
+    scratch += place.warp * SCRATCH_WORDS;
+#endif
+#endif
+    for (int i = blockIdx.x; i < n_items; i += gridDim.x) {
+        const int tile_y = items[i].x, first_y = tile_y * TILE_SITES;
+        const int first_z = items[i].y * Z_SITES;
+        const u8* from_a = packed + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
+        const u8* from_b = packed + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
+#if ORDER == 3
+        const int begin = x_first + items[i].z;
+        const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
+        const u32* table = yz + table_at(tile_y, first_z, padded_sites)
+                         + place.warp * (PAIRS * CELLS * 32);
+        MarginMaker maker(threadIdx.x, first_y, first_z, scan);
+        auto start = [&](int x) {
+            if (x >= last) return;
+            const i64 stage = stages[x - x_first];
+            maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
+            feed.start(from_a + stage * stride, from_b + stage * stride, stride,
+                       stages[x - x_first + 1] - (int)stage);
+        };
+        start(begin);
+        for (int x = begin; x < last; ++x) {
+            Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
+            Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
+            maker.make(x, scan, margins_y, margins_z);
+            __syncthreads();
+            const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
+#if PHASED
+            #pragma unroll 1
+            for (int phase = 0; phase < STATES; ++phase) {
+                const int g = STATES == 2 ? phase : (phase + 2) % 3;
+                feed.count<0>(acc, ends + 2 * phase);
+                if (phase == STATES - 1) start(x + 1);
+                score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,
+                            margins_z, place, x, first_y, first_z, scan);
+            }
+#else
+            feed.count<0>(acc, ends);
+            feed.count<1>(acc, ends + 2);
+            start(x + 1);
+            score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan);
+#endif
+        }
+#else
+        feed.start(from_a, from_b, stride, stages[1]);
+        feed.count<0>(acc, segments + 1);
+        score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
+#endif
+#if !POPC
+        asm volatile("cp.async.wait_group 0;\n" ::: "memory");
+#endif
+    }
+}

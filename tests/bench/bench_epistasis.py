@@ -1,0 +1,170 @@
+"""Rates of the exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the card's limits.
+
+Run from the repository's root on a machine with an NVIDIA GPU:
+    PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from dataclasses import dataclass
+
+import cupy
+import cupyx
+import numpy as np
+from popdesic.backend.base import OneHot, ScanData
+from popdesic.backend.epistasis_gpu import Scanner
+from popdesic.backend.kernels import Device
+from popdesic.scores import score_tables
+
+THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scan: `asked` and `peer` in T combinations x samples a second."""
+
+    order: int
+    n_sites: int
+    controls: int
+    cases: int
+    frequencies: tuple[float, float, float]
+    asked: float
+    peer: str
+    missing: float = 0.0
+    kernel: str | None = None
+
+
+#: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the bound of a table with 27
+#: POPC a word (4.7 T).
+CASES = {
+    "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "EPIClear 290"),
+    "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "EPIClear 456"),
+    "c": Case(3, 8192, 131072, 131072, TENTHS, 2600, "EPIClear 659"),
+    "d": Case(3, 8192, 3072, 2048, WTCCC, 160, "EPIClear 32"),
+    "e": Case(3, 16384, 3072, 2048, WTCCC, 190, "EPIClear 38"),
+    "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
+    "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
+    "A": Case(3, 4096, 131072, 131072, THIRDS, 464, "none", 0.01),
+    "B": Case(3, 8192, 131072, 131072, THIRDS, 720, "none", 0.01),
+    "C": Case(3, 8192, 131072, 131072, TENTHS, 1040, "none", 0.01),
+    "D": Case(3, 8192, 3072, 2048, WTCCC, 64, "none", 0.01),
+    "E": Case(3, 16384, 3072, 2048, WTCCC, 76, "none", 0.01),
+}
+
+DRAW = r"""
+extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n_samples,
+                                unsigned first, unsigned second, unsigned missing, int n_states,
+                                unsigned seed) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    long long site = i / n_words; int w = (int)(i % n_words);
+    unsigned a = 0, b = 0, m = 0;
+    for (int k = 0; k < 32; ++k) {
+        if (w * 32 + k >= n_samples) break;
+        unsigned long long z = (i * 32 + k + 1) * 0x9E3779B97F4A7C15ull + seed;
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+        unsigned v = (unsigned)(z >> 32);
+        if ((unsigned)z < missing) m |= 1u << k;
+        else if (v < first) a |= 1u << k;
+        else if (v - first < second) b |= 1u << k;
+    }
+    words[(site * n_states) * n_words + w] = a;
+    words[(site * n_states + 1) * n_words + w] = b;
+    if (n_states == 3) words[(site * 3 + 2) * n_words + w] = m;
+}
+"""
+
+
+def draw(n_sites: int, n_samples: int, frequencies, missing: float, seed: int) -> cupy.ndarray:
+    n_words, n_states = -(-n_samples // 64) * 2, 3 if missing else 2
+    words = cupy.empty((n_sites, n_states, n_words), np.uint32)
+    first, second, left_out = (np.uint32(f * 2**32) for f in (*frequencies[:2], missing))
+    n = n_sites * n_words
+    sizes = np.int64(n), np.int32(n_words), np.int32(n_samples)
+    cupy.RawKernel(DRAW, "draw")(
+        (-(-n // 256),),
+        (256,),
+        (words, *sizes, first, second, left_out, np.int32(n_states), np.uint32(seed)),
+    )
+    return words.view(np.uint64)
+
+
+def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanData:
+    classes = tuple(
+        OneHot(draw(n_sites, n, frequencies, missing, 7 + c), n) for c, n in enumerate((n0, n1))
+    )
+    tables = score_tables(score, n0 + n1)
+    return ScanData(classes, *tables, np.arange(n_sites, dtype=np.int32))
+
+
+def count(order: int, n_sites: int, stop: int) -> int:
+    """Combinations whose first site is below `stop`."""
+    return math.comb(n_sites, order) - math.comb(n_sites - stop, order)
+
+
+def products(case: Case, scanner: Scanner) -> float:
+    """Bit products a combination needs, mean over first sites: what the tensor cores do."""
+    if case.order == 2:
+        return scanner.states**2 * (case.controls + case.cases)
+    n = case.n_sites
+    weight = np.array([math.comb(n - x - 1, 2) for x in range(n)], float)
+    return float((scanner.depths.sum(axis=1) * weight).sum() / weight.sum()) * scanner.states**2
+
+
+def measure(case: Case, kernel: str | None, share: float, unroll: int, limit: float) -> str:
+    """One line of the table: set-up, transfers and all phases counted."""
+    data = make(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing)
+    classes = []
+    for one in data.classes:
+        pinned = cupyx.empty_pinned(one.words.shape, np.uint64)
+        one.words.get(out=pinned)
+        classes.append(OneHot(pinned, one.n_samples))
+    data = ScanData(tuple(classes), data.total, data.part, data.rank)
+    cupy.get_default_memory_pool().free_all_blocks()
+    stop = max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
+    tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
+    times = []
+    for _turn in range(2):  # the first compiles
+        started = time.perf_counter()
+        scanner = Scanner(data, case.order, 1000, None, DEVICE, kernel or case.kernel, None, unroll)
+        scan = scanner.pairs if case.order == 2 else scanner.triples
+        hits = scan(range(stop))
+        times.append(time.perf_counter() - started)
+    rate = tests / min(times)
+    depth = products(case, scanner)
+    return (
+        f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
+        f"{'phases' if scanner.phased else 'whole':7s}{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
+        f"{rate * samples / 1e12:6.0f} T  asked {case.asked:5.0f} T  {case.peer:18s} "
+        f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
+        f"({tests:.3g} tests, best {hits.cost[0] / scanner.scale:.2f})"
+    )
+
+
+#: wgmma b1 of an H200 (DESIGN section 5), and its combinations a second if each took 81 look-ups in
+#: shared memory.
+TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
+DEVICE = Device.current()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cases", default="".join(CASES))
+    parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
+    parser.add_argument("--unroll", type=int, default=2)
+    parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
+    arguments = parser.parse_args()
+    print(f"{DEVICE.name}: K2, best 1000, planes in pinned host memory, all phases counted")
+    for name in arguments.cases:
+        line = measure(
+            CASES[name], arguments.kernel, arguments.share, arguments.unroll, TENSOR_LIMIT
+        )
+        print(name, line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

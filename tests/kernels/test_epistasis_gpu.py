@@ -1,0 +1,171 @@
+"""Scans of pairs and triples on a GPU: the hits of the oracle and of the CPU, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from popdesic.backend import Hits, ScanData
+from popdesic.backend.base import OneHot
+from popdesic.scores import score_tables
+from reference_epistasis import pack_allowed, random_scan, scan
+
+pytestmark = pytest.mark.gpu
+cupy = pytest.importorskip("cupy")
+
+KERNELS = ("wgmma", "mma", "popc")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng()
+
+
+@pytest.fixture(params=KERNELS)
+def gpu(request, gpu_device):
+    from popdesic.backend.gpu import GpuBackend
+    from popdesic.backend.kernels import supported_kernels
+
+    if request.param not in supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {request.param}")
+    return GpuBackend(kernel=request.param)
+
+
+def assert_same(found: Hits, expected: Hits) -> None:
+    assert found.cost.tolist() == expected.cost.tolist()
+    assert found.sites.tolist() == expected.sites.tolist()
+
+
+def run(backend, order, data, first, top, cutoff=None):
+    return (backend.scan_pairs if order == 2 else backend.scan_triples)(data, first, top, cutoff)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize(
+    ("order", "n_sites", "n_samples"),
+    [(2, 33, (40, 31)), (2, 2, (3, 2)), (3, 17, (50, 61)), (3, 3, (1, 1)), (2, 70, (300, 257))],
+)
+def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_samples):
+    tables = score_tables(score, sum(n_samples))
+    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
+    expected = scan(data, states, cases, order, range(n_sites), 20)
+    assert_same(run(gpu, order, data, range(n_sites), 20), expected)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_partners_and_first_sites_are_kept_to(gpu, rng, order):
+    n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
+    data, states, cases = random_scan(
+        rng, n_sites, n_samples, tables=score_tables("k2", sum(n_samples))
+    )
+    permitted = rng.random((n_sites, n_sites)) < 0.6
+    permitted |= permitted.T
+    data = ScanData(data.classes, data.total, data.part, data.rank, pack_allowed(permitted))
+    first = range(3, 11)
+    expected = scan(data, states, cases, order, first, 30, permitted)
+    assert_same(run(gpu, order, data, first, 30), expected)
+    cutoff = int(expected.cost[9])
+    few = run(gpu, order, data, first, 30, cutoff)
+    n = int((expected.cost <= cutoff).sum())
+    assert_same(Hits(few.cost[:n], few.sites[:n]), Hits(expected.cost[:n], expected.sites[:n]))
+
+
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("frequencies", [None, (0.067, 0.237, 0.696), (1 / 3, 1 / 3, 1 / 3)])
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+@pytest.mark.parametrize(("order", "n_sites"), [(2, 700), (3, 230)])
+def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_sites):
+    from popdesic.backend.cpu import CpuBackend
+
+    n_samples = (700, 577)
+    data, *_ = random_scan(
+        rng,
+        n_sites,
+        n_samples,
+        missing=missing,
+        frequencies=frequencies,
+        tables=score_tables(score, sum(n_samples)),
+    )
+    expected = run(CpuBackend(threads=8), order, data, range(n_sites), 100)
+    assert_same(run(gpu, order, data, range(n_sites), 100), expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.01])
+def test_phases_and_batches_change_nothing(gpu, rng, missing, monkeypatch):
+    from popdesic.backend import epistasis_gpu
+    from popdesic.backend.epistasis_gpu import Scanner
+
+    data, *_ = random_scan(rng, 700, (900, 500), missing=missing, tables=score_tables("k2", 1400))
+    found = []
+    for phased, batch in ((False, 256), (True, 256), (False, 37), (True, 37)):
+        monkeypatch.setattr(epistasis_gpu, "BATCH", batch)
+        scanner = Scanner(data, 3, 50, None, gpu.device, gpu.kernel, phased)
+        found.append(scanner.triples(range(90)))
+    for other in found[1:]:
+        assert_same(found[0], other)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.01])
+@pytest.mark.parametrize("order", [2, 3])
+def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
+    from popdesic.backend.cpu import CpuBackend
+
+    n_samples = (70_001, 66_003)
+    data, *_ = random_scan(
+        rng,
+        12,
+        n_samples,
+        missing=missing,
+        frequencies=(0.01, 0.03, 0.96),
+        tables=score_tables("k2", 136_004),
+    )
+    expected = run(CpuBackend(threads=8), order, data, range(12), 10)
+    assert_same(run(gpu, order, data, range(12), 10), expected)
+
+
+def test_many_ties_all_find_their_rank(gpu):
+    """Every triple costs the same: more pass than a launch has room for."""
+    from popdesic.backend import epistasis_gpu
+
+    words = np.full((200, 2, 1), 0b0110, np.uint64)
+    words[:, 1] = 0b1001
+    one = OneHot(words, 4)
+    rank = np.arange(200, dtype=np.int32)[::-1].copy()
+    data = ScanData((one, one), *score_tables("k2", 8), rank)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epistasis_gpu, "CAPACITY", 1 << 20)
+        hits = gpu.scan_triples(data, range(200), 5)
+    ranks = np.sort(rank[hits.sites], axis=1).tolist()
+    assert ranks == [[0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 1, 5], [0, 1, 6]]
+
+
+def test_bound_is_below_the_cost():
+    """The bound of kernels/epistasis_cells.cuh, in float64, on random and extreme tables."""
+    from popdesic.backend.epistasis_gpu import bound_polynomial, need_of
+
+    rng = np.random.default_rng(11)
+    for score in ("k2", "mutual_information"):
+        for share in (0.02, 0.3, 0.5, 0.8):
+            n = rng.integers(0, rng.choice([2, 5, 40, 400], (3000, 27)))
+            cases = rng.binomial(n, rng.choice([share, 0.0, 1.0, 0.5], (3000, 27)))
+            for table, k in zip(n, cases, strict=True):
+                total, all_cases = int(table.sum()), int(k.sum())
+                if not 0 < all_cases < total:
+                    continue
+                f, g = score_tables(score, total)
+                cost = (f[table] - g[k] - g[table - k]).sum() - (
+                    f[total] - g[all_cases] - g[total - all_cases]
+                )
+                nats = cost / 2.0**40
+                r, q0, q1, q2 = bound_polynomial(all_cases / total)
+                u = (k - r * table) / np.maximum(table, 1)
+                divergence = (table * u**2 * (q0 + q1 * u + q2 * u**2)).sum()
+                need = need_of(nats, score == "k2", (total - all_cases, all_cases), r, 27)
+                if score == "k2":
+                    need += 0.5 * np.log(np.maximum(table, 1)).sum()
+                assert divergence >= need
+                if score == "k2":  # the same table, with an unknown part of it left out
+                    classes = (total - all_cases + 3, all_cases + 2)
+                    need = need_of(nats, True, classes, r, 27, (3, 2))
+                    need += 0.5 * np.log(np.maximum(table, 1)).sum()
+                    assert divergence >= need
