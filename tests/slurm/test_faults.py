@@ -21,8 +21,8 @@ from study import make_cohorts, write_study
 
 pytestmark = pytest.mark.slurm
 
-#: Asks Slurm sooner than a cluster's administrators would like; a job of the study takes 8 s.
-QUICK = ["--slurm-init-seconds-before-status-checks", "9", "--latency-wait", "5"]
+#: Asks Slurm sooner than a cluster's administrators would like; a job of the study takes 8 to 12 s.
+QUICK = ["--slurm-init-seconds-before-status-checks", "14", "--latency-wait", "5"]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ PROFILE = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
 def on_slurm(folder: Path, slurm: Sandbox, *arguments: str, seconds: int = 900) -> str:
     """Run a study with the profile that users run; return its output."""
     words = ["-m", "snakemake", "--profile", "slurm", "--directory", str(folder), *arguments]
-    words += ["--slurm-init-seconds-before-status-checks", "9", "--latency-wait", "5"]
+    words += ["--slurm-init-seconds-before-status-checks", "14", "--latency-wait", "5"]
     done = subprocess.run(
         [sys.executable, *words],
         cwd=ROOT,
