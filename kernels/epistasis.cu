@@ -28,17 +28,35 @@ __device__ __forceinline__ int segment_of(const int* ends, int step) {
     return segment;
 }
 
-// Lane p gives the bits of row p, and receives those of column p.
-__device__ __forceinline__ u32 transpose_bits(u32 own, int lane) {
-    u32 keep = 0x0000FFFFu;
-    #pragma unroll
-    for (int s = 16; s; s /= 2) {
-        const u32 other = __shfl_xor_sync(~0u, own, s);
-        own = lane & s ? (own & ~keep) | (other >> s & keep) : (own & keep) | (other & keep) << s;
-        keep ^= keep << s / 2;
+// Transposes 32 x 32 bits: lane p gives the bits of row p, and receives those of column p. Which
+// bytes a lane keeps, and how far it turns the others, depend on the lane alone.
+struct BitTranspose {
+    u32 bytes[2], keep[3], turn[3];
+
+    __device__ __forceinline__ explicit BitTranspose(int lane) {
+        bytes[0] = lane & 16 ? 0x3276 : 0x5410;
+        bytes[1] = lane & 8 ? 0x3715 : 0x6240;
+        const u32 masks[3] = {0x0F0F0F0Fu, 0x33333333u, 0x55555555u};
+        #pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            const int s = 4 >> i;
+            keep[i] = lane & s ? ~masks[i] : masks[i];
+            turn[i] = lane & s ? 32 - s : s;
+        }
     }
-    return own;
-}
+
+    __device__ __forceinline__ u32 operator()(u32 own) const {
+        #pragma unroll
+        for (int i = 0; i < 2; ++i)
+            own = __byte_perm(own, __shfl_xor_sync(~0u, own, 16 >> i), bytes[i]);
+        #pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            const u32 other = __shfl_xor_sync(~0u, own, 4 >> i);
+            own = (own & keep[i]) | (__funnelshift_l(other, other, turn[i]) & ~keep[i]);
+        }
+        return own;
+    }
+};
 
 // sizes[site][class][state]: samples in each stored state. One warp a site and state.
 extern "C" __global__ void count_states(const u32* words, int* sizes, int n_sites, int n_words,
@@ -59,8 +77,9 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
     const int row = (blockIdx.x * ROW_WORDS + warp) * 32 + lane;
     const int site = site_of(row), state = state_of(row);
     const u32* from = words + ((i64)site * STATES + state) * n_words;
+    const BitTranspose transpose(lane);
     for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
-        tile[lane][warp] = transpose_bits(site < n_sites ? from[w] : 0, lane);
+        tile[lane][warp] = transpose(site < n_sites ? from[w] : 0);
         __syncthreads();
         const int sample = w * 32 + threadIdx.x / ROW_WORDS, word = threadIdx.x % ROW_WORDS;
         if (sample < n_samples)
@@ -119,6 +138,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     const int first_step = (stage - stages[x]) * STAGE_STEPS;
     const int* ends = segments + x * (SEGMENTS + 1);
     const int first_row = first_site * STATES, row_word = first_row / 32 + blockIdx.x * ROW_WORDS;
+    const BitTranspose transpose(lane);
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const int group = warp * 4 + i, segment = segment_of(ends, first_step + group / 8);
@@ -135,7 +155,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
         const u32 bits[ROW_WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
         #pragma unroll
         for (int w = 0; w < ROW_WORDS; ++w)
-            tile[w * 32 + lane][group] = transpose_bits(bits[w], lane);
+            tile[w * 32 + lane][group] = transpose(bits[w]);
     }
     __syncthreads();
     const int n_rows = (padded_sites - first_site) * STATES;
@@ -148,15 +168,18 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     }
     const int row = row_word * 32 + threadIdx.x;
     u32* counts = xy + ((i64)x * padded_sites + site_of(row)) * CELLS + state_of(row);
+    int segment = segment_of(ends, first_step);
+    u32 sum = 0;
     #pragma unroll
     for (int q = 0; q < STAGE_STEPS; ++q) {
-        u32 sum = 0;
         #pragma unroll
         for (int w = 0; w < STEP_BITS / 32; ++w)
             sum += __popc(tile[threadIdx.x][q * STEP_BITS / 32 + w]);
-        const int segment = segment_of(ends, first_step + q);
+        const int next = q + 1 < STAGE_STEPS ? segment_of(ends, first_step + q + 1) : -1;
+        if (next == segment) continue;
         if (segment < SEGMENTS && sum)
             atomicAdd(counts + state_of_segment(segment) * STATES, segment % 2 ? sum : sum << 16);
+        segment = next, sum = 0;
     }
 }
 

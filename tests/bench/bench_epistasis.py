@@ -2,12 +2,15 @@
 
 Run from the repository's root on a machine with an NVIDIA GPU:
     PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
+--devices 2 scans case e with one device and with two, one process each.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
+import os
 import time
 from dataclasses import dataclass
 
@@ -101,6 +104,18 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanDa
     return ScanData(classes, *tables, np.arange(n_sites, dtype=np.int32))
 
 
+def make_pinned(case: Case) -> ScanData:
+    """The case's planes in pinned host memory."""
+    data = make(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing)
+    classes = []
+    for one in data.classes:
+        pinned = cupyx.empty_pinned(one.words.shape, np.uint64)
+        one.words.get(out=pinned)
+        classes.append(OneHot(pinned, one.n_samples))
+    cupy.get_default_memory_pool().free_all_blocks()
+    return ScanData(tuple(classes), data.total, data.part, data.rank)
+
+
 def count(order: int, n_sites: int, stop: int) -> int:
     """Combinations whose first site is below `stop`."""
     return math.comb(n_sites, order) - math.comb(n_sites - stop, order)
@@ -117,20 +132,15 @@ def products(case: Case, scanner: Scanner) -> float:
 
 def measure(case: Case, kernel: str | None, share: float, unroll: int, limit: float) -> str:
     """One line of the table: set-up, transfers and all phases counted."""
-    data = make(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing)
-    classes = []
-    for one in data.classes:
-        pinned = cupyx.empty_pinned(one.words.shape, np.uint64)
-        one.words.get(out=pinned)
-        classes.append(OneHot(pinned, one.n_samples))
-    data = ScanData(tuple(classes), data.total, data.part, data.rank)
-    cupy.get_default_memory_pool().free_all_blocks()
+    data = make_pinned(case)
     stop = max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
     tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
     times = []
     for _turn in range(2):  # the first compiles
         started = time.perf_counter()
-        scanner = Scanner(data, case.order, 1000, None, DEVICE, kernel or case.kernel, None, unroll)
+        scanner = Scanner(
+            data, case.order, 1000, None, Device.current(), kernel or case.kernel, None, unroll
+        )
         scan = scanner.pairs if case.order == 2 else scanner.triples
         hits = scan(range(stop))
         times.append(time.perf_counter() - started)
@@ -145,10 +155,49 @@ def measure(case: Case, kernel: str | None, share: float, unroll: int, limit: fl
     )
 
 
+#: Jobs that a scan is cut into, by equal numbers of triples, whatever the number of devices.
+UNITS = 16
+
+
+def cut(n_sites: int) -> list[range]:
+    """First sites of the jobs."""
+    done = np.cumsum([math.comb(n_sites - x - 1, 2) for x in range(n_sites)])
+    ends = np.searchsorted(done, done[-1] * np.arange(1, UNITS + 1) / UNITS) + 1
+    return [range(int(a), int(b)) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def work(name: str, units: list[range], ready, times) -> None:
+    """One process with one device: waits for the others, then scans its jobs."""
+    case = CASES[name]
+    data, device = make_pinned(case), Device.current()
+    Scanner(data, 3, 1000, None, device).triples(range(2))  # compiles
+    ready.wait()
+    started = time.perf_counter()
+    for unit in units:
+        Scanner(data, 3, 1000, None, device).triples(unit)
+    times.put((started, time.perf_counter()))
+
+
+def measure_devices(name: str, n_devices: int) -> float:
+    """Seconds until all jobs are done, set-up of each job counted."""
+    context = multiprocessing.get_context("spawn")
+    ready, times, units = context.Barrier(n_devices), context.Queue(), cut(CASES[name].n_sites)
+    processes = []
+    for i in range(n_devices):
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(i)  # read by the process when it starts
+        processes.append(
+            context.Process(target=work, args=(name, units[i::n_devices], ready, times))
+        )
+        processes[-1].start()
+    spans = [times.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return max(end for _, end in spans) - min(start for start, _ in spans)
+
+
 #: wgmma b1 of an H200 (DESIGN section 5), and its combinations a second if each took 81 look-ups in
 #: shared memory.
 TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
-DEVICE = Device.current()
 
 
 def main() -> None:
@@ -157,8 +206,20 @@ def main() -> None:
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--unroll", type=int, default=2)
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
+    parser.add_argument("--devices", type=int, help="compare one device with so many")
     arguments = parser.parse_args()
-    print(f"{DEVICE.name}: K2, best 1000, planes in pinned host memory, all phases counted")
+    if arguments.devices:
+        name = arguments.cases if len(arguments.cases) == 1 else "e"
+        one, all_of_them = (measure_devices(name, n) for n in (1, arguments.devices))
+        ratio = one / all_of_them
+        print(
+            f"{name}: {one:.2f} s on one device, {all_of_them:.2f} s on {arguments.devices}: "
+            f"{ratio:.2f} times, {ratio / arguments.devices:.1%} efficiency"
+        )
+        return
+    print(
+        f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
+    )
     for name in arguments.cases:
         line = measure(
             CASES[name], arguments.kernel, arguments.share, arguments.unroll, TENSOR_LIMIT

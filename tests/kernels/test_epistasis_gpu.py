@@ -90,6 +90,20 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
     assert_same(run(gpu, order, data, range(n_sites), 100), expected)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+@pytest.mark.parametrize("first", [range(0, 1), range(130, 300), range(600, 699)])
+def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
+    from popdesic.backend.cpu import CpuBackend
+
+    tables = score_tables("k2", 500)
+    data, *_ = random_scan(rng, 701, (270, 230), missing=missing, tables=tables)
+    expected = run(CpuBackend(threads=8), 2, data, first, 60)
+    assert_same(run(gpu, 2, data, first, 60), expected)
+    on_device = tuple(OneHot(cupy.asarray(one.words), one.n_samples) for one in data.classes)
+    data = ScanData(on_device, data.total, data.part, data.rank)
+    assert_same(run(gpu, 2, data, first, 60), expected)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 def test_phases_and_batches_change_nothing(gpu, rng, missing, monkeypatch):
     from popdesic.backend import epistasis_gpu

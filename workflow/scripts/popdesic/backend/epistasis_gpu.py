@@ -36,6 +36,10 @@ MAX_STORED = (1 << 16) - 1
 #: Combinations that one launch may let through, words of the record of each (by `wide`), and
 #: combinations of the first launch, before any cost is known.
 CAPACITY, RECORD_WORDS, FIRST_LAUNCH = 1 << 23, {0: 32, 1: 64}, 1 << 21
+#: The same where a record is counted from the planes: more of them cost more than another launch.
+FIRST_PHASED = 1 << 18
+#: Records up to which the best are picked out on the host, where a step costs less than a launch.
+FEW_RECORDS = 1 << 15
 #: How many times the combinations of all launches before a launch may have.
 GROWTH = 8
 #: Packed planes of one batch, and most x of one.
@@ -527,22 +531,23 @@ class Scanner:
         a_item *= int((items[:, 3] - items[:, 2]).max(initial=1))
         on_device, done = cupy.asarray(items), 0
         while done < len(items):
-            budget = max(FIRST_LAUNCH, GROWTH * self.combinations)
+            start = FIRST_PHASED if self.phased else FIRST_LAUNCH
+            budget = max(start, GROWTH * self.combinations)
             # as many as half fill the room if they pass at the rate of the launch before
             budget = min(budget, int(CAPACITY / 2 / max(self.passing, 1e-12)))
             size = max(1, min(len(items) - done, budget // a_item))
             # one item alone always finds room
-            while not self._try(operands, on_device[done : done + size], first, yz):
+            while (found := self._try(operands, on_device[done : done + size], first, yz)) < 0:
                 size = max(1, size // 4)
-            self.passing = int(self.number.get()[0]) / (size * a_item)
+            self.passing = found / (size * a_item)
             self.combinations += size * a_item
             done += size
 
     def _full(self) -> bool:
         return len(self.hits.cost) >= self.top
 
-    def _try(self, operands: _Operands, items, first: range, yz) -> bool:
-        """One launch; False where it let more through than there is room for."""
+    def _try(self, operands: _Operands, items, first: range, yz) -> int:
+        """One launch: how many it let through, -1 where that is more than there is room for."""
         self.number.fill(0)
         self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
         found = int(self.number.get()[0])
@@ -551,9 +556,9 @@ class Scanner:
         if kept:
             self._merge(kept)
         if found <= CAPACITY:
-            return True
+            return found
         self.hits = before  # the cutoff that these gave stays, they will be found again
-        return False
+        return -1
 
     def _merge(self, n: int) -> None:
         if self.phased:
@@ -568,18 +573,25 @@ class Scanner:
             (128,),
             (self.records, np.int64(n), self.total, self.part, np.int32(self.n_cells), costs),
         )
-        limit = self.cutoff
-        if n > self.top:
-            limit = min(limit, int(cupy.partition(costs, self.top - 1)[self.top - 1]))
-        good = cupy.flatnonzero(costs <= limit)
-        sites = self.records[good, :3].get().view(np.int32)[:, 3 - self.order :]
-        cost = np.concatenate([self.hits.cost, costs[good].get()])
-        sites = np.concatenate([self.hits.sites, sites])
+        sites = self.records[:n, 3 - self.order : 3]
+        if n > FEW_RECORDS:
+            costs, sites = self._below(cupy, costs, sites)
+        costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
+        cost = np.concatenate([self.hits.cost, costs])
+        sites = np.concatenate([self.hits.sites, sites.view(np.int32)])
         ranks = np.sort(self.data.rank[sites], axis=1)
         best = np.lexsort((*ranks.T[::-1], cost))[: self.top]
         self.hits = Hits(cost[best], np.ascontiguousarray(sites[best]))
         if self._full():
             self.cutoff = min(self.cutoff, int(self.hits.cost[-1]))
+
+    def _below(self, xp, costs, sites):
+        """Those that cost no more than the worst hit and the K-th best of them."""
+        limit = self.cutoff
+        if len(costs) > self.top:
+            limit = min(limit, int(xp.partition(costs, self.top - 1)[self.top - 1]))
+        good = xp.flatnonzero(costs <= limit)
+        return costs[good], sites[good]
 
     # ------------------------------------------------------------------ scans
 
