@@ -62,15 +62,21 @@ def write_study(folder: Path, cohorts: int, samples: int) -> None:
     (folder / "config/config.yaml").write_text(text)
 
 
-def time_planning(folder: Path) -> tuple[float, float]:
-    """Wall and CPU seconds of `snakemake -n`."""
-    words = [sys.executable, "-m", "snakemake", "-n", "--quiet", "all", "--cores", "1000"]
+def time_planning(folder: Path) -> tuple[float, float, float]:
+    """Wall seconds until `snakemake -n` has its DAG and until its end; CPU seconds."""
+    words = [sys.executable, "-m", "snakemake", "-n", "--cores", "1000"]
     words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(words, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    planned = 0.0
+    with subprocess.Popen(words, cwd=folder, **pipes) as process:
+        for line in process.stdout:
+            if line.startswith("Job stats:") and not planned:  # then each job is printed
+                planned = time.perf_counter() - start
+    assert process.returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - start, cpu
+    return planned, time.perf_counter() - start, cpu
 
 
 def seconds_at_size(job: Job, sizes: Sizes) -> float:
@@ -83,8 +89,8 @@ def seconds_at_size(job: Job, sizes: Sizes) -> float:
     return seconds
 
 
-def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> float:
-    """Seconds until the last job is done, whatever is ready first runs where there is room."""
+def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> dict[str, float]:
+    """Seconds until each rule is done; what is ready first runs where there is room."""
     waits = [len(job.after) for job in jobs]
     follow = defaultdict(list)
     for place, job in enumerate(jobs):
@@ -96,6 +102,7 @@ def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> fl
         if not count:
             heapq.heappush(ready[jobs[place].gpu > 0], place)
     running: list[tuple[float, int]] = []
+    ends: dict[str, float] = {}
     clock, free_gpus, free_cores = 0.0, gpus, cores
     while any(ready) or running:
         for queue in ready:
@@ -108,13 +115,14 @@ def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> fl
                 free_gpus, free_cores = free_gpus - job.gpu, free_cores - threads
                 heapq.heappush(running, (clock + seconds[place], place))
         clock, place = heapq.heappop(running)
+        ends[jobs[place].rule] = clock
         free_gpus += jobs[place].gpu
         free_cores += min(jobs[place].threads, cores)
         for other in follow[place]:
             waits[other] -= 1
             if not waits[other]:
                 heapq.heappush(ready[jobs[other].gpu > 0], other)
-    return clock
+    return ends
 
 
 def main() -> None:
@@ -131,10 +139,10 @@ def main() -> None:
         folder = Path(temporary) / "study"
         write_study(folder, options.cohorts, options.listed)
         if not options.no_time:
-            wall, cpu = time_planning(folder)
-            load = os.getloadavg()[0]
+            planned, wall, cpu = time_planning(folder)
             print(
-                f"snakemake -n: {wall:.0f} s wall, {cpu:.0f} s CPU (load of the machine {load:.0f})"
+                f"snakemake -n: DAG after {planned:.0f} s, all jobs printed after {wall:.0f} s, "
+                f"{cpu:.0f} s CPU (load of the machine {os.getloadavg()[0]:.0f})"
             )
         jobs = planned_jobs(folder)
     sizes = Sizes({f"c{c:03d}": options.samples for c in range(options.cohorts)}, options.sites)
@@ -155,9 +163,13 @@ def main() -> None:
         ],
     )
     real = [job for job in jobs if job.outputs]
-    took = simulate(jobs, seconds, options.gpus, options.cores)
+    ends = simulate(jobs, seconds, options.gpus, options.cores)
     print(f"jobs {len(real)}, on Slurm {submissions(real)}")
-    print(f"{options.gpus} GPUs, {options.cores} cores: done after {took / 3600:.1f} h")
+    for rule in ("measure_distance_tile", "compare_cohorts", "close_paths"):
+        print(
+            f"{options.gpus} GPUs, {options.cores} cores: {rule} done after "
+            f"{ends[rule] / 3600:.1f} h"
+        )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ def test_the_profile_lists_exactly_the_gpu_rules():
     found = set()
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         for name, body in re.findall(
-            r"^rule (\w+):\n(.*?)(?=^\S|\Z)", path.read_text(), re.MULTILINE | re.DOTALL
+            r"^ *rule (\w+):\n(.*?)(?=^ *rule |\Z)", path.read_text(), re.MULTILINE | re.DOTALL
         ):
             if re.search(r"^ +gpu=", body, re.MULTILINE):
                 found.add(name)
