@@ -4,6 +4,7 @@
 # gives   results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
 #         results/embedding/umap.distance.{space}.tsv  the twin without geodesic
+#         results/embedding/densmap.*, tsne.*          with embedding.further_maps
 #         results/embedding/quality.tsv   how well each map keeps its distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 #         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*, umap_refit.*
@@ -19,7 +20,9 @@ FRAME = (
     expand("results/geodesic/{{space}}/founders.alpha{alpha}.npy", alpha=ALPHAS) if STABLE else []
 )
 INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
-MAP_METHODS = ["pcoa", "umap", *REFITS]
+#: densMAP and t-SNE, on request.
+FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
+MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
 
 rule embedding:
@@ -216,6 +219,47 @@ rule compute_umap:
         "../scripts/compute_umap.py"
 
 
+# Only a study that names them in embedding.further_maps asks for these.
+rule compute_further_maps:
+    input:
+        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        scores="results/embedding/pca.npy",
+        samples="results/distance/samples.tsv",
+        frame=FRAME,
+    output:
+        tables=expand("results/embedding/{{method}}.{{space}}.alpha{alpha}.tsv", alpha=ALPHAS),
+    log:
+        "logs/compute_further_maps/{method}.{space}.log",
+    benchmark:
+        "benchmarks/compute_further_maps/{method}.{space}.tsv"
+    wildcard_constraints:
+        method="densmap|tsne",
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # t-SNE holds 91 neighbours of every sample; matrices are mapped and read in blocks.
+        mem_mb=lambda wildcards, attempt: memory(900 + 0.05 * n_samples(*COHORTS), attempt),
+        runtime=lambda wildcards, attempt: minutes(
+            2 + len(ALPHAS) * (5e-4 * n_samples(*COHORTS) + 1e-9 * n_samples(*COHORTS) ** 2),
+            attempt,
+        ),
+    params:
+        layout=dict(
+            neighbors=CONFIG["embedding"]["umap_neighbors"],
+            min_dist=CONFIG["embedding"]["umap_min_dist"],
+            seed=CONFIG["embedding"]["seed"],
+        ),
+        founders=STUDY.founders,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("further_maps"),
+    message:
+        "{wildcards.method} of the geodesics in the space of {wildcards.space}"
+    script:
+        "../scripts/compute_further_maps.py"
+
+
 rule measure_maps:
     input:
         lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
@@ -256,6 +300,7 @@ rule measure_maps:
         distance=DISTANCE_RULE,
         label=CONFIG["report"]["color_by"],
         refits=STABLE,
+        further=FURTHER_MAPS,
         spaces=SPACES,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),

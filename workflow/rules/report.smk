@@ -6,6 +6,8 @@
 #         results/report/report.html   one self-contained page
 #         results/report/work.tsv      jobs that ran for it, and those whose results were there
 
+from popdesic.words import METHODS
+
 #: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
 FIGURES = [
     ("filters", "filters", "Quality", {"figure": "Filters"}),
@@ -15,9 +17,26 @@ FIGURES = [
     ("alpha", "alpha", "Distances", {"figure": "Choice of alpha"}),
     ("pca", "pca", "Maps", {"figure": "PCA", "space": "genotypes", "alpha": "-"}),
     ("scree", "scree", "Maps", {"figure": "Scree", "space": "all", "alpha": "-"}),
+    *(
+        [
+            (
+                "instability",
+                "instability",
+                "Maps",
+                {"figure": "Instability", "space": "all", "alpha": "all"},
+            )
+        ]
+        if ENSEMBLE
+        else []
+    ),
     *[
-        (f"{method}.{s}.alpha{a}", method, "Maps", {"figure": title, "space": s, "alpha": a})
-        for method, title in (("pcoa", "PCoA"), ("umap", "UMAP"))
+        (
+            f"{method}.{s}.alpha{a}",
+            method,
+            "Maps",
+            {"figure": METHODS[method], "space": s, "alpha": a},
+        )
+        for method in ("pcoa", "umap", *FURTHER_MAPS)
         for s in SPACES
         for a in ALPHAS
     ],
@@ -42,6 +61,8 @@ OUTCOME = [
     "results/embedding/pca.json",
     *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
+    *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=FURTHER_MAPS, s=SPACES, a=ALPHAS),
+    *INSTABILITY,
 ]
 #: Coordinates of the page's interactive maps: tables with `sample` and axes X1, X2, …
 INTERACTIVE_MAPS = [
@@ -49,7 +70,12 @@ INTERACTIVE_MAPS = [
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
     *expand("results/embedding/pcoa.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
     *expand("results/embedding/umap.distance.{s}.tsv", s=SPACES),
-    *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=REFITS, s=SPACES, a=ALPHAS),
+    *expand(
+        "results/embedding/{m}.{s}.alpha{a}.tsv",
+        m=[*FURTHER_MAPS, *REFITS],
+        s=SPACES,
+        a=ALPHAS,
+    ),
 ]
 #: Further tables with a column `sample`, whose columns can colour those maps.
 SAMPLE_TABLES = [
@@ -57,7 +83,14 @@ SAMPLE_TABLES = [
     *INSTABILITY,
 ]
 #: What tells a job which of these files there are.
-OUTCOME_OF = dict(cohorts=COHORTS, founders=STUDY.founders, spaces=SPACES, alphas=ALPHAS)
+OUTCOME_OF = dict(
+    cohorts=COHORTS,
+    founders=STUDY.founders,
+    spaces=SPACES,
+    alphas=ALPHAS,
+    further=FURTHER_MAPS,
+    ensemble=ENSEMBLE,
+)
 #: Captions and template are read by the page itself: they are code to it.
 PAGE = digest(
     "".join(

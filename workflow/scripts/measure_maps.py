@@ -22,6 +22,7 @@ with logged(snakemake.log[0]) as log:
         Path(params.sheet),
         label=params.label,
         refits=params.refits,
+        further=params.further,
         instability=dict(zip(params.spaces, map(Path, snakemake.input.instability), strict=False)),
         instability_out=next(map(Path, snakemake.output.get("instability", [])), None),
         out=out,

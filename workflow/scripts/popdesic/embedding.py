@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from .backend.threads import run_tasks
+from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
 from .errors import UserError
 from .frame import register
 from .genotypes import MISSING, unpack_bed
@@ -139,12 +140,7 @@ def principal_components(
     relationship = products / np.maximum(called, 1)
     among = relationship[np.ix_(founders, founders)]
     size = len(among)
-    k = min(n_components, size - 1)
-    if k > 0:
-        values, vectors = eigh(among, subset_by_index=[size - k, size - 1])
-    else:
-        values, vectors = np.zeros(0), among[:, :0]
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = leading_eigenpairs(among, min(n_components, size - 1))
     positive = values > 1e-9 * values[:1]
     if not positive.any():
         raise UserError(
@@ -177,7 +173,7 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     -------
     coordinates : float64 array, (n, n_components)
     explained : float64 array, (n_components,)
-        Share of the sum of positive eigenvalues.
+        Share of the sum of positive eigenvalues (above DENSE_ROWS samples an estimate).
 
     Raises
     ------
@@ -191,9 +187,13 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     centred *= -0.5
     n = len(centred)
     k = min(n_components, n - 1)
-    values, vectors = eigh(centred)
-    total = values[values > 0].sum()
-    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    if n > DENSE_ROWS:
+        values, vectors = leading_eigenpairs(centred, k)
+        total = sum_of_positive(centred, values, vectors)
+    else:
+        values, vectors = eigh(centred)
+        total = values[values > 0].sum()
+        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     values = np.maximum(values, 0.0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
     return vectors * np.sign(largest) * np.sqrt(values), values / (total or 1.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from .outcome import Outcome
-from .words import SPACES, number
+from .words import METHODS, SPACES, number
 
 #: Figures whose SVG is larger than this enter the page as PNG.
 MAX_INLINE_BYTES = 400_000
@@ -72,16 +72,21 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
         ("scree", "Variance explained", maps),
     ]
     texts = [describe_figure(folder, name, name, title, sizes) for name, title, sizes in plain]
-    for method, title in (("pcoa", "PCoA"), ("umap", "UMAP")):
+    if outcome.instability is not None:
+        texts.append(
+            describe_figure(folder, "instability", "instability", "Instability of the UMAPs", maps)
+        )
+    for method in ("pcoa", "umap", *outcome.further):
+        title = METHODS[method]
         for space, alpha in outcome.maps():
             value = f"{outcome.geodesics[space, alpha]['value']:g}"
-            chosen = alpha == "auto"
-            twin = f"{method}.{space}.alpha{value}" if chosen and value in outcome.alphas else ""
+            repeated = outcome.is_repeated(space, alpha)
+            twin = f"{method}.{space}.alpha{value}" if repeated else ""
             heading = f"{title} of geodesics: {SPACES[space]}, α = {value}"
-            if chosen:
+            if alpha == "auto":
                 heading += " (chosen by auto)"
             name = f"{method}.{space}.alpha{alpha}"
-            sizes = maps if method == "umap" else f"{n} samples, {number(n_pairs)} pairs."
+            sizes = maps if method != "pcoa" else f"{n} samples, {number(n_pairs)} pairs."
             texts.append(describe_figure(folder, name, method, heading, sizes, twin))
     return texts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ from .store import read_json
 
 #: Values that mean "not known" in a sheet.
 UNKNOWN = ("", "NA")
+#: Names of the axes of each kind of map, a number after them.
+AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne": "tSNE"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,10 @@ class Outcome:
         Statistics by (space, alpha); `record` in each: how it was computed this time.
     variance : dict
         Variance explained by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
+    further : list of str
+        Kinds of map on request: ``densmap``, ``tsne``.
+    instability : DataFrame or None
+        One row a sample: numeric columns `umap.{space}.alpha{alpha}`.
     """
 
     folder: Path
@@ -59,6 +65,8 @@ class Outcome:
     panel: dict
     geodesics: dict[tuple[str, str], dict]
     variance: dict[str, list[float]]
+    further: list[str] = field(default_factory=list)
+    instability: pd.DataFrame | None = None
 
     @property
     def newcomers(self) -> list[str]:
@@ -68,12 +76,15 @@ class Outcome:
         """(space, alpha) of every geodesic, in the order of the configuration."""
         return [(space, alpha) for space in self.spaces for alpha in self.alphas]
 
+    def is_repeated(self, space: str, alpha: str) -> bool:
+        """Whether `auto` chose an alpha that the study lists by its number as well."""
+        about = self.geodesics.get((space, alpha))
+        return alpha == "auto" and about is not None and f"{about['value']:g}" in self.alphas
+
     def embedding(self, name: str) -> pd.DataFrame:
         """`embedding/{name}.tsv` with its coordinates as numbers, all else as strings."""
         table = read_table(self.folder / "embedding" / f"{name}.tsv")
-        stem = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP"}[
-            name.split(".")[0].removesuffix("_refit")
-        ]
+        stem = AXES[name.split(".")[0].removesuffix("_refit")]
         for column in table.columns:
             if column.removeprefix(stem).isdigit():
                 table[column] = pd.to_numeric(table[column])
@@ -88,8 +99,16 @@ def load_outcome(
     founders: list[str],
     spaces: list[str],
     alphas: list[str],
+    further: list[str] | None = None,
+    ensemble: int = 0,
 ) -> Outcome:
-    """Read the tables of a run below `folder`; matrices and maps stay on disk."""
+    """Read the tables of a run below `folder`; matrices and maps stay on disk.
+
+    Parameters
+    ----------
+    ensemble : int
+        `embedding.ensemble`: whether instability was measured.
+    """
     keys = [(space, alpha) for space in spaces for alpha in alphas]
     variance = {"pca": read_json(folder / "embedding/pca.json")["variance_explained"]}
     for space, alpha in keys:
@@ -113,7 +132,14 @@ def load_outcome(
         panel=read_json(folder / "panel/counts.json"),
         geodesics={(s, a): _geodesic(folder / "geodesic" / s, a) for s, a in keys},
         variance=variance,
+        further=further or [],
+        instability=_instability(folder / "embedding/instability.tsv") if ensemble else None,
     )
+
+
+def _instability(path: Path) -> pd.DataFrame:
+    table = read_table(path).set_index("sample").apply(pd.to_numeric, errors="coerce")
+    return table.rename(columns=lambda name: name.removeprefix("instability."))
 
 
 def _geodesic(folder: Path, alpha: str) -> dict:

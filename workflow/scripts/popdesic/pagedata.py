@@ -22,7 +22,7 @@ from markupsafe import Markup
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import UNKNOWN, Outcome
 from .results import read_table
-from .words import percent
+from .words import METHODS, percent
 
 #: Steps of an axis; the next number says that the map has no place for the sample.
 STEPS, ABSENT = 65_534, 65_535
@@ -32,9 +32,6 @@ MAX_AXES = 4
 RAMP = 33
 #: Maps whose axes have no unit, and are drawn with the same scale on both.
 NO_UNIT = ("umap", "umap_refit", "densmap", "tsne")
-METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "tsne": "t-SNE"}
-#: Maps of everyone beside a frame of the founders (embedding.stable).
-METHODS |= {f"{name}_refit": f"{METHODS[name]} of everyone" for name in ("pcoa", "umap")}
 
 
 def page_data(
@@ -107,8 +104,7 @@ def to_json(data: dict[str, Any]) -> Markup:
 def is_repeated(stem: str, outcome: Outcome) -> bool:
     """Whether `auto` chose an alpha that the study lists by its number as well."""
     match = re.match(r"\w+\.(.+?)\.alphaauto(\.|$)", stem)
-    about = outcome.geodesics.get((match[1], "auto")) if match else None
-    return about is not None and f"{about['value']:g}" in outcome.alphas
+    return match is not None and outcome.is_repeated(match[1], "auto")
 
 
 def map_title(stem: str, outcome: Outcome) -> str:

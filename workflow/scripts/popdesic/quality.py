@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from .distance import Distances
-from .outcome import UNKNOWN
+from .outcome import AXES, UNKNOWN
 from .results import read_table, write_table
 from .sheets import describe_samples
 from .store import read_json
@@ -116,6 +116,7 @@ def measure_maps(
     *,
     label: str,
     refits: bool = False,
+    further: Sequence[str] = (),
     instability: dict[str, Path] | None = None,
     instability_out: Path | None = None,
     out: Path,
@@ -134,6 +135,8 @@ def measure_maps(
         Column of the sample sheet for the silhouette; missing columns give NaN.
     refits : bool
         Whether there are maps of everyone beside a frame of the founders.
+    further : sequence of str
+        Kinds of map on request: ``densmap``, ``tsne``.
     instability : dict, optional
         Tables of `compute_umap` by space: joined into `instability_out`, a column
         ``instability.umap.{space}.alpha{alpha}`` each, and their means are in the table.
@@ -147,7 +150,7 @@ def measure_maps(
     for space in dict.fromkeys(space for space, _ in lengths):
         path = embedding / f"umap.distance.{space}.tsv"
         maps.append(("umap.distance", space, "-", path, "UMAP"))
-    methods = [("pcoa", "PCo"), ("umap", "UMAP")]
+    methods = [(method, AXES[method]) for method in ("pcoa", "umap", *further)]
     methods += [("pcoa_refit", "PCo"), ("umap_refit", "UMAP")] if refits else []
     for space, alpha in lengths:
         for method, stem in methods:

@@ -28,6 +28,7 @@ from .sections import check_section, imputation_section, relatives_findings
 from .sheets import load_schema
 from .store import atomic_path
 from .words import (
+    METHODS,
     METRICS,
     MISSING,
     SPACES,
@@ -91,6 +92,7 @@ def write_report(
     )
     findings += [*checks.pop("findings"), *relatives_findings(outcome.folder)]
     texts = describe_figures(outcome, figures)
+    beside = tuple(f"{method}." for method in ("umap", *outcome.further))
     sections = further_sections(outcome, figures, configuration)
     for name, _, content in sections:
         if name == "epistasis":
@@ -117,7 +119,7 @@ def write_report(
         close=close.to_dict("records"),
         parameters=parameter_rows(configuration),
         figures={text.name: text for text in texts},
-        maps=[figure for figure in texts if figure.name.startswith("umap.")],
+        maps=[figure for figure in texts if figure.name.startswith(beside)],
         coordinates=[figure for figure in texts if figure.name.startswith("pcoa.")],
         sections=[(name, heading) for name, heading, _ in sections],
         files=file_rows(outcome),
@@ -156,7 +158,8 @@ def further_sections(
 
 def default_maps(outcome: Outcome) -> list[Path]:
     """Tables of the PCA and of the maps of each geodesic."""
-    names = [f"{m}.{s}.alpha{a}" for m in ("umap", "pcoa") for s, a in outcome.maps()]
+    methods = ("umap", "pcoa", *outcome.further)
+    names = [f"{m}.{s}.alpha{a}" for m in methods for s, a in outcome.maps()]
     return [outcome.folder / "embedding" / f"{name}.tsv" for name in ("pca", *names)]
 
 
@@ -375,6 +378,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("distance/distance.mdist", "Distance matrix in PLINK's format"),
         ("embedding/quality.tsv", "How well each map keeps the distances"),
         ("embedding/pca.tsv", "PCA scores"),
+        ("embedding/instability.tsv", "How stable each sample's place on the UMAPs is"),
         ("communities/partition.tsv", "Community of every sample"),
         ("communities/agreement.tsv", "Agreement of communities and labels"),
         ("communities/tree.nwk", "Neighbour-joining tree"),
@@ -387,7 +391,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     for space, alpha in outcome.maps():
         rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))
-        for method, words in (("pcoa", "PCoA"), ("umap", "UMAP")):
+        for method in ("pcoa", "umap", *outcome.further):
             path = f"embedding/{method}.{space}.alpha{alpha}.tsv"
-            rows.append((path, f"{words} coordinates, {space}, α = {alpha}"))
+            rows.append((path, f"{METHODS[method]} coordinates, {space}, α = {alpha}"))
     return [row for row in rows if (outcome.folder / row[0]).exists()]

@@ -8,6 +8,7 @@ of a matrix but everyone's neighbours is held.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,14 @@ Draw = Callable[[int, int], np.ndarray]
 
 
 def umap_layout(
-    rows: Rows, n: int, start: np.ndarray, *, neighbors: int, min_dist: float, seed: int
+    rows: Rows,
+    n: int,
+    start: np.ndarray,
+    *,
+    neighbors: int,
+    min_dist: float,
+    seed: int,
+    densmap: bool = False,
 ) -> np.ndarray:
     """A UMAP map (McInnes et al. 2018) by umap-learn; one thread, seeded: a rerun gives the same.
 
@@ -49,6 +57,9 @@ def umap_layout(
         Where the layout starts, in its first two columns.
     neighbors : int
         Neighbours that each sample is balanced against, itself included, at most n - 1.
+    densmap : bool
+        Whether crowded places stay crowded (densMAP: Narayan, Berger and Cho 2021); not where all
+        samples have neighbours equally near, since there is no density to keep.
 
     Returns
     -------
@@ -67,10 +78,7 @@ def umap_layout(
     import umap  # its own compilation takes seconds: only who needs it pays
 
     k = max(2, min(neighbors, n - 1))
-    near, far = nearest_neighbors(rows, n, k - 1)
-    require_finite(far)
-    positive = far[far > 0]
-    scaled = far / (np.median(positive) if positive.size else 1.0)
+    near, scaled = scaled_neighbors(rows, n, k - 1)
     known = (
         np.concatenate([np.arange(n)[:, None], near], axis=1).astype(np.int32),
         np.concatenate([np.zeros((n, 1)), scaled], axis=1).astype(np.float32),
@@ -86,8 +94,49 @@ def umap_layout(
         precomputed_knn=known,
         # umap-learn ignores known neighbours of small studies unless told that they are few
         force_approximation_algorithm=True,
+        densmap=densmap and not np.allclose(scaled, scaled[0, 0]),
     )
     return model.fit_transform(first).astype(np.float64)
+
+
+def scaled_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """`nearest_neighbors` with distances over the median of those above zero, (n, k) each.
+
+    Raises
+    ------
+    UserError
+        A neighbour is infinitely far.
+    """
+    near, far = nearest_neighbors(rows, n, k)
+    require_finite(far)
+    positive = far[far > 0]
+    return near, far / (np.median(positive) if positive.size else 1.0)
+
+
+def draw_in_frame(
+    layout: Callable[[Rows, int, np.ndarray], np.ndarray],
+    near: np.ndarray,
+    among: np.ndarray,
+    start: np.ndarray,
+    neighbors: int,
+) -> np.ndarray:
+    """A map of the founders with all others placed in it one by one, float64 (n, 2).
+
+    Parameters
+    ----------
+    layout : callable
+        Distances in rows, number of samples and start to a map.
+    near : array, (n, n_founders)
+        Lengths to the founders.
+    among : bool array, (n,)
+        Founders.
+    """
+    inner = near[among]
+    fixed = layout(inner.__getitem__, len(inner), start[among])
+    placed = np.empty((len(near), 2))
+    placed[among] = fixed
+    placed[~among] = place_among(near[~among], fixed, neighbors)
+    return placed
 
 
 def umap_coordinates(
@@ -199,19 +248,8 @@ def compute_umap(
             to_founders = np.load(frame[alpha], mmap_mode="r")
 
             def draw(seed: int, neighbors: int, among=among, near=to_founders) -> np.ndarray:
-                inner = near[among]
-                fixed = umap_layout(
-                    inner.__getitem__,
-                    len(inner),
-                    start[among],
-                    neighbors=neighbors,
-                    seed=seed,
-                    **options,
-                )
-                placed = np.empty((n, 2))
-                placed[among] = fixed
-                placed[~among] = place_among(near[~among], fixed, neighbors)
-                return placed
+                layout = partial(umap_layout, neighbors=neighbors, seed=seed, **options)
+                return draw_in_frame(layout, near, among, start, neighbors)
 
         points = draw(seed, neighbors)
         write_embedding(tables[alpha], samples, points, "UMAP")

@@ -89,6 +89,10 @@ MISSING = {
     "imputed": "filled-in genotypes count as if they had been called",
 }
 
+METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "tsne": "t-SNE"}
+#: Maps of everyone beside a frame of the founders (embedding.stable).
+METHODS |= {f"{name}_refit": f"{METHODS[name]} of everyone" for name in ("pcoa", "umap")}
+
 SPACES = {"genotypes": "genotype distances", "pcs": "principal-component distances"}
 
 _FILTERS = {

@@ -8,9 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ..distance import Distances
-from ..outcome import Outcome
+from ..outcome import AXES, Outcome
 from ..panel import load_panel
-from .maps import draw_components, draw_scree, draw_umap
+from ..words import METHODS
+from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites
 from .structure import draw_alpha, draw_distances
 from .style import Colouring, save_figure, styled
@@ -87,13 +88,18 @@ def iterate_figures(
             name,
             draw_components(table, "PCo", outcome.variance[name], table[column], colouring),
         )
-    for space, alpha in outcome.maps():
-        table = outcome.embedding(f"umap.{space}.alpha{alpha}")
-        title = f"UMAP, {space}, α = {outcome.geodesics[space, alpha]['value']:g}"
-        yield (
-            f"umap.{space}.alpha{alpha}",
-            draw_umap(pca, table, variance, table[column], colouring, title),
-        )
+    if outcome.instability is not None:
+        yield "instability", draw_instability(outcome, colouring)
+    for method in ("umap", *outcome.further):
+        for space, alpha in outcome.maps():
+            name = f"{method}.{space}.alpha{alpha}"
+            table = outcome.embedding(name)
+            value = f"{outcome.geodesics[space, alpha]['value']:g}"
+            title = f"{METHODS[method]}, {space}, α = {value}"
+            figure = draw_beside(
+                pca, table, AXES[method], variance, table[column], colouring, title
+            )
+            yield name, figure
 
 
 def _grouping(outcome: Outcome, colouring: Colouring) -> Colouring:

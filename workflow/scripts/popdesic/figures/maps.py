@@ -10,10 +10,22 @@ from matplotlib.ticker import MaxNLocator
 
 from ..outcome import Outcome
 from ..words import percent
-from .style import ACCENT, MARKERS, PALETTE, Colouring, add_scale, draw_points, new_figure
+from .style import (
+    ACCENT,
+    MARKERS,
+    PALETTE,
+    WIDTH,
+    Colouring,
+    add_scale,
+    draw_marks,
+    draw_points,
+    new_figure,
+)
 
 #: Components that a scree shows at most.
 SCREE_COMPONENTS = 20
+#: Maps side by side at most.
+MAPS_IN_A_ROW = 3
 
 
 def draw_components(
@@ -46,25 +58,53 @@ def draw_components(
     return figure
 
 
-def draw_umap(
+def draw_beside(
     pca: pd.DataFrame,
-    umap: pd.DataFrame,
+    drawn: pd.DataFrame,
+    stem: str,
     variance: list[float],
     values: pd.Series,
     colouring: Colouring,
     title: str,
 ) -> Figure:
-    """UMAP of a geodesic with the PCA of the same samples beside it."""
-    figure, (left, right) = new_figure(2, colouring.entries(values, umap.cohort))
+    """A map of a geodesic with axes `{stem}1`, `{stem}2`, and the PCA of the same samples."""
+    figure, (left, right) = new_figure(2, colouring.entries(values, drawn.cohort))
     second = "PC2" if "PC2" in pca else "PC1"
-    for axes, table, x, y in ((left, pca, "PC1", second), (right, umap, "UMAP1", "UMAP2")):
+    for axes, table, x, y in ((left, pca, "PC1", second), (right, drawn, f"{stem}1", f"{stem}2")):
         draw_points(axes, table[x].to_numpy(), table[y].to_numpy(), values, table.cohort, colouring)
     left.set(title="PCA", xlabel=_axis("PC", 1, variance), ylabel=_axis("PC", 2, variance))
     _few_ticks(left)
-    right.set(title=title, xlabel="UMAP 1 (no unit)", ylabel="UMAP 2 (no unit)")
+    words = "t-SNE" if stem == "tSNE" else stem
+    right.set(title=title, xlabel=f"{words} 1 (no unit)", ylabel=f"{words} 2 (no unit)")
     right.set(xticks=[], yticks=[])
     add_scale(figure, (left, right), colouring)
     return figure
+
+
+def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
+    """Every UMAP of a geodesic once, its samples coloured by their instability, 0 to 1."""
+    shown = [key for key in outcome.maps() if not outcome.is_repeated(*key)]
+    columns = min(len(shown), MAPS_IN_A_ROW)
+    rows = -(-len(shown) // columns)
+    figure, panels = new_figure(columns, n_rows=rows, height=(WIDTH / 3 + 0.2) * rows)
+    scale = Colouring(pd.Series([str(k / 100) for k in range(101)]), [""], [""], "instability")
+    for axes, (space, alpha) in zip(panels, shown, strict=False):
+        table = outcome.embedding(f"umap.{space}.alpha{alpha}")
+        found = outcome.instability[f"umap.{space}.alpha{alpha}"].reindex(table["sample"])
+        x, y = table.UMAP1.to_numpy(np.float64), table.UMAP2.to_numpy(np.float64)
+        markers = colouring.markers(table[_shaped_by(table, colouring)], table.cohort)
+        draw_marks(axes, x, y, scale.colours(found.astype(str)), markers)
+        value = f"{outcome.geodesics[space, alpha]['value']:g}"
+        axes.set_title(f"{space}, α = {value}\nmean {found.mean():.2f}")
+        axes.set(xticks=[], yticks=[])
+    for axes in panels[len(shown) :]:
+        axes.set_axis_off()
+    add_scale(figure, panels, scale, "share of 15 nearest replaced")
+    return figure
+
+
+def _shaped_by(table: pd.DataFrame, colouring: Colouring) -> str:
+    return colouring.title if colouring.title in table else "cohort"
 
 
 def draw_scree(outcome: Outcome) -> Figure:

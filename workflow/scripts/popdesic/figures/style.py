@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from scipy.ndimage import gaussian_filter
 
 from ..outcome import UNKNOWN
 from ..store import atomic_path
@@ -39,6 +40,13 @@ MAX_VALUES = 12
 WIDTH, HEIGHT, LEGEND_ROW, DPI = 7.2, 3.1, 0.155, 200
 #: More points than this go into the SVG as one picture instead of one mark each.
 RASTER_POINTS = 5_000
+#: More points than this are drawn by how crowded their place is; cells a side that tell it.
+CROWD, CELLS = 20_000, 120
+#: Opacity that the points of one place add up to, and the least of one of them.
+CROWD_COVER, LEAST_OPACITY = 1.5, 0.06
+#: Shares of the samples that lines enclose.
+ENCLOSED = (0.9, 0.5)
+INK = "#202020"
 
 _STYLE = {
     "font.family": "DejaVu Sans",
@@ -211,6 +219,9 @@ class Colouring:
             for cohort in self.cohorts:
                 text = f"{shorten(cohort)} ({int((cohorts == cohort).sum())})"
                 rows.append(Entry(text, "#404040", self.marker(cohort)))
+        if len(values) > CROWD:
+            rows.append(Entry("density"))
+            rows.append(Entry("densest 50 % and 90 %", INK, "_"))
         return rows
 
 
@@ -222,9 +233,28 @@ def draw_points(
     cohorts: pd.Series,
     colouring: Colouring,
 ) -> list[PathCollection]:
-    """One point a sample. Shapes of many come first, so that they do not hide those of few."""
+    """One point a sample, see `draw_marks`."""
+    return draw_marks(axes, x, y, colouring.colours(values), colouring.markers(values, cohorts))
+
+
+def draw_marks(
+    axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, colours: np.ndarray, markers: np.ndarray
+) -> list[PathCollection]:
+    """Points of given colours, RGBA (n, 4), and shapes, (n,).
+
+    Shapes of many come first, so that they do not hide those of few. Of more than CROWD samples
+    those in crowded places are small and let others shine through, so that a crowd shows the
+    mixture of its colours and not whoever was drawn last, and lines enclose the densest places.
+    """
     size = float(np.clip(6_000 / max(len(x), 1), 1.5, 18))
-    colours, markers = colouring.colours(values), colouring.markers(values, cohorts)
+    crowded = len(x) > CROWD
+    colours = colours.copy()
+    colours[:, 3] *= 0.85
+    sizes = np.full(len(x), size)
+    if crowded:
+        there = count_around(x, y)
+        colours[:, 3] *= np.clip(CROWD_COVER / there, LEAST_OPACITY, 1.0)
+        sizes[there < CROWD_COVER] *= 2
     drawn = []
     for marker in sorted(set(markers), key=lambda shape: (-(markers == shape).sum(), shape)):
         rows = np.flatnonzero(markers == marker)
@@ -234,24 +264,53 @@ def draw_points(
             axes.scatter(
                 x[rows],
                 y[rows],
-                s=size,
+                s=sizes[rows],
                 c=colours[rows],
                 marker=marker,
-                linewidths=0.2,
-                edgecolors="white",
-                alpha=0.85,
+                linewidths=0 if crowded else 0.2,
+                edgecolors="none" if crowded else (1, 1, 1, 0.85),
                 rasterized=len(x) > RASTER_POINTS,
             )
         )
+    if crowded:
+        _enclose_crowds(axes, x, y)
     return drawn
 
 
+def count_around(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How many points are about where each one is: at least 1, in cells of about a point's size."""
+    counts, edges_x, edges_y = np.histogram2d(x, y, CELLS)
+    smooth = gaussian_filter(counts, 1.0)
+    column = np.clip(np.searchsorted(edges_x, x, "right") - 1, 0, CELLS - 1)
+    row = np.clip(np.searchsorted(edges_y, y, "right") - 1, 0, CELLS - 1)
+    return np.maximum(smooth[column, row], 1.0)
+
+
+def _enclose_crowds(axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray) -> None:
+    """Lines around the densest places with ENCLOSED of the points."""
+    width = max(np.ptp(x), np.ptp(y)) * 0.05 or 1.0
+    extent = [(v.min() - width, v.max() + width) for v in (x, y)]
+    counts, edges_x, edges_y = np.histogram2d(x, y, CELLS, range=extent)
+    smooth = gaussian_filter(counts, 1.5)
+    falling = np.sort(smooth.ravel())[::-1]
+    share = np.cumsum(falling) / falling.sum()
+    levels = [float(falling[np.searchsorted(share, part)]) for part in ENCLOSED]
+    middle = [(edges[1:] + edges[:-1]) / 2 for edges in (edges_x, edges_y)]
+    # two levels that agree, as of very few distinct places, would be an error
+    axes.contour(*middle, smooth.T, levels=sorted(set(levels)), colors=INK, linewidths=0.4)
+
+
 def new_figure(
-    n_columns: int, entries: Sequence[Entry] = (), *, width: float = WIDTH, height: float = HEIGHT
+    n_columns: int,
+    entries: Sequence[Entry] = (),
+    *,
+    n_rows: int = 1,
+    width: float = WIDTH,
+    height: float = HEIGHT,
 ) -> tuple[Figure, list[mpl.axes.Axes]]:
-    """A figure of `n_columns` panels side by side, with its legend to the right of them."""
+    """A figure of panels, row by row, with its legend to the right of them."""
     figure = Figure(figsize=(width, max(height, LEGEND_ROW * (len(entries) + 2))))
-    panels = list(figure.subplots(1, n_columns, squeeze=False)[0])
+    panels = list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
     if entries:
         # A leading underscore would hide the row, which a sheet's label must not.
         texts = [e.text if not e.text.startswith("_") else f"\u200b{e.text}" for e in entries]
@@ -281,7 +340,7 @@ def _handle(entry: Entry) -> mpl.artist.Artist:
         marker=entry.marker,
         color=entry.colour or "none",
         markersize=5,
-        markeredgewidth=1.5 if entry.marker == "x" else 0,
+        markeredgewidth={"x": 1.5, "_": 0.8}.get(entry.marker, 0),
     )
 
 
@@ -291,12 +350,14 @@ def count_axis(axis: mpl.axis.Axis) -> None:
     axis.set_major_formatter(lambda value, _: number(round(value)))
 
 
-def add_scale(figure: Figure, panels: Sequence[mpl.axes.Axes], colouring: Colouring) -> None:
-    """The colour bar of a numeric column."""
+def add_scale(
+    figure: Figure, panels: Sequence[mpl.axes.Axes], colouring: Colouring, label: str = ""
+) -> None:
+    """The colour bar of a numeric column, whose name is the label unless there is another."""
     if not colouring.scale:
         return
     norm = mpl.colors.Normalize(*colouring.limits)
     mappable = mpl.cm.ScalarMappable(norm, colouring.colour_map)
     bar = figure.colorbar(mappable, ax=list(panels), fraction=0.04, pad=0.02, aspect=30)
-    bar.set_label(shorten(colouring.title, 40))
+    bar.set_label(label or shorten(colouring.title, 40))
     bar.outline.set_linewidth(0.4)

@@ -1,0 +1,92 @@
+"""Lanczos against dense decompositions, where both can be had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from popdesic import eigen, embedding
+from popdesic.eigen import leading_eigenpairs, sum_of_positive
+from popdesic.embedding import principal_components, principal_coordinates
+from scipy.spatial.distance import pdist, squareform
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng()
+
+
+@pytest.fixture
+def iterate(monkeypatch):
+    """Lanczos whatever the size."""
+
+    def switch(on):
+        for module in (eigen, embedding):
+            monkeypatch.setattr(module, "DENSE_ROWS", 0 if on else 10**9)
+
+    return switch
+
+
+def structured(rng, n, groups=4, sites=900):
+    """Products of standardised genotypes of groups that have drifted apart, and jointly called."""
+    af = np.clip(rng.uniform(0.1, 0.9, sites) + rng.normal(0, 0.12, (groups, sites)), 0.02, 0.98)
+    genotypes = rng.binomial(2, af[np.arange(n) % groups])
+    mean = genotypes.mean(axis=0) / 2
+    z = (genotypes - 2 * mean) / np.sqrt(2 * mean * (1 - mean))
+    return z @ z.T, np.full((n, n), float(sites))
+
+
+@pytest.mark.parametrize("n", [60, 311])
+def test_lanczos_finds_the_dense_components(rng, iterate, n):
+    products, called = structured(rng, n)
+    founders = rng.random(n) < 0.8
+    found = {}
+    for on in (False, True):
+        iterate(on)
+        found[on] = principal_components(products, called, founders, 10)
+    for dense, iterated in zip(found[False], found[True], strict=True):
+        # vectors turn by rounding over the gap to the next value; scores are of order one
+        np.testing.assert_allclose(iterated, dense, atol=1e-8)
+
+
+def test_lanczos_gives_the_same_bytes_whatever_the_threads(rng, iterate):
+    products, called = structured(rng, 150)
+    iterate(True)
+    bytes_of = []
+    for threads in (1, 2, 1):
+        with threadpool_limits(threads, "blas"):
+            scores, explained = principal_components(products, called, np.ones(150, bool), 6)
+        bytes_of.append(scores.tobytes() + explained.tobytes())
+    assert len(set(bytes_of)) == 1
+
+
+def test_few_components_of_degenerate_matrices(iterate):
+    iterate(True)
+    values, vectors = leading_eigenpairs(np.diag([3.0, 2, 2, 2, 1, 1, 0, 0, -5] + [0.0] * 40), 4)
+    np.testing.assert_allclose(values, [3, 2, 2, 2], atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
+    assert leading_eigenpairs(np.eye(3), 0)[1].shape == (3, 0)
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 6])
+def test_coordinates_and_their_shares(rng, iterate, alpha):
+    """Powers of distances have negative eigenvalues; their sum is an estimate."""
+    points = rng.normal(size=(400, 8)) + 3 * (np.arange(400) % 3)[:, None]
+    distances = squareform(pdist(points)) ** alpha
+    found = {}
+    for on in (False, True):
+        iterate(on)
+        found[on] = principal_coordinates(distances, 4)
+    scale = np.abs(found[False][0]).max()
+    np.testing.assert_allclose(found[True][0] / scale, found[False][0] / scale, atol=1e-7)
+    # sqrt(2 / (400 * 24)) is 1.5 % of the part that is estimated; five of these
+    np.testing.assert_allclose(found[True][1], found[False][1], rtol=0.07)
+
+
+def test_the_sum_is_exact_where_lanczos_ends(rng):
+    """As many steps as rows, and a diagonal matrix: random signs give each value once."""
+    diagonal = rng.normal(size=40)
+    known = np.argsort(diagonal)[::-1][:3]
+    vectors = np.eye(40)[:, known]
+    found = sum_of_positive(np.diag(diagonal), diagonal[known], vectors)
+    assert found == pytest.approx(diagonal[diagonal > 0].sum(), rel=1e-9)

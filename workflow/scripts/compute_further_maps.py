@@ -1,0 +1,23 @@
+"""densMAP or t-SNE of the geodesic distances of one space."""
+
+from pathlib import Path
+
+from popdesic.further_maps import compute_further_map
+from popdesic.log import logged
+
+with logged(snakemake.log[0]) as log:
+    files, params = snakemake.input, snakemake.params
+    frames = list(files.get("frame", [])) or [None] * len(files.lengths)
+    for lengths, frame, table in zip(files.lengths, frames, snakemake.output.tables, strict=True):
+        compute_further_map(
+            snakemake.wildcards.method,
+            Path(lengths),
+            Path(files.scores),
+            Path(files.samples),
+            Path(params.sheet),
+            **params.layout,
+            out=Path(table),
+            frame=Path(frame) if frame else None,
+            founders=set(params.founders),
+        )
+        log.info("%s", table)
