@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from popdesic.distance import Distances
-from popdesic.outcome import Outcome, load_outcome
+from popdesic.outcome import AXES, Outcome, load_outcome
 from popdesic.results import write_npy, write_table
 from popdesic.sheets import load_config
 from popdesic.store import write_json
@@ -28,6 +28,8 @@ def make_results(
     geodesic: dict | None = None,
     encode: dict[str, dict[str, int]] | None = None,
     matrices: bool = True,
+    further: tuple[str, ...] = (),
+    instability: float | None = None,
 ) -> tuple[Outcome, Distances]:
     """Write a run's results below `folder` and read them.
 
@@ -45,6 +47,11 @@ def make_results(
         What differs from a closure with a fifth of the pairs indirect.
     matrices : bool
         Whether the n x n matrices are written; without them distances cannot be read.
+    further : tuple of str
+        Kinds of map on request.
+    instability : float, optional
+        That of three quarters of the samples on each UMAP, the others have none; not measured
+        where it is left out.
     """
     rng = np.random.default_rng(7)
     rows = [(sample, cohort) for cohort, samples in cohorts.items() for sample in samples]
@@ -136,6 +143,11 @@ def make_results(
             maps[f"umap.{space}.alpha{alpha}"] = scores[["PC1", "PC2"]].set_axis(
                 ["UMAP1", "UMAP2"], axis=1
             )
+            for method in further:
+                axes = [f"{AXES[method]}{axis}" for axis in (1, 2)]
+                maps[f"{method}.{space}.alpha{alpha}"] = scores[["PC1", "PC2"]].set_axis(
+                    axes, axis=1
+                )
             about = {
                 "alpha": alpha,
                 "value": 2.0 if alpha == "2" else 4.0,
@@ -157,13 +169,27 @@ def make_results(
     for name, table in maps.items():
         written = pd.concat([kept[["sample"]], table, kept.drop(columns="sample")], axis=1)
         write_table(results / f"embedding/{name}.tsv", written)
-        if not name.startswith("umap"):
+        if name.startswith("pc"):
             write_json(
                 results / f"embedding/{name}.json",
                 {"samples": n, "variance_explained": [0.4, 0.2, 0.1, 0.0001]},
             )
+    if instability is not None:
+        table = kept[["sample"]].copy()
+        for space in SPACES:
+            for alpha in ALPHAS:
+                share = np.where(np.arange(n) % 4, instability, 0.0)
+                table[f"instability.umap.{space}.alpha{alpha}"] = share
+        write_table(results / "embedding/instability.tsv", table)
     outcome = load_outcome(
-        results, path, cohorts=list(cohorts), founders=founders, spaces=SPACES, alphas=ALPHAS
+        results,
+        path,
+        cohorts=list(cohorts),
+        founders=founders,
+        spaces=SPACES,
+        alphas=ALPHAS,
+        further=list(further),
+        ensemble=instability is not None,
     )
     return outcome, Distances(results / "distance", "euclidean", N_SITES, 1)
 

@@ -25,7 +25,7 @@ from browser import Browser
 from outcomes import configuration, make_results
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures
-from popdesic.figures.maps import draw_components, draw_umap
+from popdesic.figures.maps import draw_beside, draw_components
 from popdesic.figures.quality import draw_samples
 from popdesic.figures.style import Colouring, save_figure, styled
 from popdesic.report import default_maps, write_report
@@ -69,7 +69,7 @@ def draw(outcome, small, figures: Path) -> None:
         picture = draw_components(pca, "PC", variance, pca.population, colouring)
         save_figure(picture, figures / "pca")
         umap = outcome.embedding("umap.pcs.alpha2")
-        picture = draw_umap(pca, umap, variance, umap.population, colouring, "UMAP")
+        picture = draw_beside(pca, umap, "UMAP", variance, umap.population, colouring, "UMAP")
         save_figure(picture, figures / "umap")
     for path in figures.glob("*.alpha*"):
         kind = "umap" if path.name.startswith("umap") else "pca"

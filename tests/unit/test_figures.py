@@ -9,17 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from outcomes import ALPHAS, SPACES, make_results
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures, iterate_figures
+from popdesic.figures.maps import draw_components
 from popdesic.figures.style import (
     MISSING_COLOUR,
     OTHER_COLOUR,
     PALETTE,
     Colouring,
+    draw_marks,
     is_scale,
+    new_figure,
     save_figure,
     shorten,
     styled,
@@ -127,6 +132,27 @@ def test_a_number_is_a_scale_only_with_many_values():
     assert mpl.colors.to_hex(colouring.colours(pd.Series(["NA"]))[0]) == MISSING_COLOUR
 
 
+def lightness(colour: str) -> float:
+    """L* of CIELAB, 0 to 100: what is left of a colour in greyscale."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    y = float(np.dot([0.2126, 0.7152, 0.0722], linear))
+    return 116 * np.cbrt(y) - 16 if y > 0.008856 else 903.3 * y
+
+
+def test_labels_of_one_cohort_can_be_told_apart_in_grey():
+    assert lightness("#ffffff") == pytest.approx(100) and lightness("#000000") == 0
+    colouring = Colouring(pd.Series([f"L{i:02}" for i in range(12)]), ["x"], ["x"], "population")
+    shades = [lightness(to_hex(c)) for c in colouring.colours(pd.Series(colouring.labels))]
+    shapes = [colouring.label_marker(label) for label in colouring.labels]
+    assert len(set(shapes)) == 8
+    for i, j in combinations(range(12), 2):
+        if shapes[i] == shapes[j]:
+            assert abs(shades[i] - shades[j]) > 18, (i, j)
+    assert lightness(MISSING_COLOUR) - lightness(OTHER_COLOUR) > 18
+    # white edges and page: no colour is lost on them
+    assert max(shades) < 82
+
+
 def test_markers_tell_cohorts_or_with_many_cohorts_the_role():
     few = Colouring(pd.Series(["a"]), ["x", "y"], ["x"], "population")
     assert few.marker("x") != few.marker("y")
@@ -206,6 +232,70 @@ def test_figures_are_the_same_bytes_twice(tmp_path):
     svg = (tmp_path / "first/pca.svg").read_text("utf-8")
     assert "dc:date" not in svg
     assert "population" in svg  # text stays text
+
+
+def test_maps_on_request_and_instability_are_drawn(tmp_path, monkeypatch):
+    cohorts, founders, columns = CASES["usual"]
+    options = {"further": ("densmap", "tsne"), "instability": 0.8}
+    figures = all_figures(tmp_path, cohorts, founders, columns, **options)
+    further = [f"{m}.{s}.alpha{a}" for m in ("densmap", "tsne") for s in SPACES for a in ALPHAS]
+    assert set(figures) == {*NAMES, *further, "instability"}
+    with styled():
+        for name in ("instability", "densmap.pcs.alpha2", "tsne.genotypes.alphaauto"):
+            figures[name].set_dpi(100)
+            assert_readable(figures[name], monkeypatch)
+    panel = figures["instability"].axes[0]
+    shades = {to_hex(colour) for part in panel.collections for colour in part.get_facecolor()}
+    viridis = mpl.colormaps["viridis"]
+    assert shades == {to_hex(viridis(0.0)), to_hex(viridis(0.8))}
+
+
+@pytest.mark.parametrize("values", ["labels", "numbers"])
+def test_very_many_samples_stay_small_and_readable(tmp_path, monkeypatch, values):
+    """25 000 samples, most of them in a few crowds and some alone."""
+    n = 25_000
+    rng = np.random.default_rng(5)
+    group = np.where(rng.random(n) < 0.02, 7, rng.integers(0, 7, n))
+    centre = rng.normal(0, 8, (8, 4))
+    spread = np.where(group == 7, 9.0, 0.5)[:, None]
+    table = pd.DataFrame(
+        centre[group] + spread * rng.normal(size=(n, 4)), columns=[f"PC{k}" for k in (1, 2, 3, 4)]
+    ).assign(cohort=rng.choice(["a", "b", "c"], n))
+    column = (
+        group.astype(str) if values == "labels" else rng.uniform(20, 80, n).round(1).astype(str)
+    )
+    column = pd.Series(column)
+    colouring = Colouring(column, ["a", "b", "c"], ["a"], "population")
+    with styled():
+        figure = draw_components(table, "PC", [0.4, 0.2, 0.1, 0.05], column, colouring)
+        save_figure(figure, tmp_path / "many")
+        assert_readable(figure, monkeypatch)
+    assert (tmp_path / "many.svg").stat().st_size < 1_000_000
+    assert (tmp_path / "many.png").stat().st_size < 600_000
+    texts = [entry.text for entry in colouring.entries(column, table.cohort)]
+    assert "densest 50 % and 90 %" in texts
+    points = figure.axes[0].collections[0]
+    opacity = points.get_facecolor()[:, 3]
+    assert opacity.min() < 0.3 and opacity.max() == pytest.approx(0.85)
+
+
+def test_lines_enclose_the_share_that_the_legend_says():
+    rng = np.random.default_rng()
+    x, y = rng.normal(size=(2, 40_000))
+    _, (axes,) = new_figure(1)
+    draw_marks(axes, x, y, np.ones((40_000, 4)), np.full(40_000, "o"))
+    lines = next(c for c in axes.collections if isinstance(c, ContourSet))
+    inside = [path.contains_points(np.stack([x, y], 1)).mean() for path in lines.get_paths()]
+    # of a normal distribution: circles; smoothing widens them a little
+    assert inside == pytest.approx([0.9, 0.5], abs=0.05)
+
+
+def test_crowds_in_one_place_are_drawn_all_the_same(tmp_path):
+    figure, (axes,) = new_figure(1)
+    flat = np.zeros(21_000)
+    draw_marks(axes, flat, flat, np.ones((21_000, 4)), np.full(21_000, "o"))
+    with styled():
+        save_figure(figure, tmp_path / "one")
 
 
 def test_a_user_s_own_style_changes_nothing(tmp_path):

@@ -93,9 +93,11 @@ def build(folder: Path, cohorts, founders, columns=None, title="A study", drawn=
         draw_figures(outcome, distances, figures, color_by="population", **limits)
     else:  # drawing takes seconds, and most tests do not look at the figures
         figures.mkdir()
+        methods = [*CAPTIONS[-2:], *outcome.further]
         for name in [
             *CAPTIONS[:-2],
-            *(f"{m}.{s}.alpha{a}" for m in CAPTIONS[-2:] for s in SPACES for a in ALPHAS),
+            "instability",
+            *(f"{m}.{s}.alpha{a}" for m in methods for s in SPACES for a in ALPHAS),
         ]:
             (figures / f"{name}.svg").write_text(EMPTY)
     out = folder / "results/report/report.html"
@@ -295,6 +297,26 @@ def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="a
 def test_a_clean_run_has_no_warning(tmp_path):
     columns = {"population": ["P"] * 28}
     assert findings(tmp_path, columns=columns) == {}
+
+
+def test_unstable_maps_are_named_and_stable_ones_are_not(tmp_path):
+    columns = {"population": ["P"] * 28}
+    assert not findings(tmp_path / "a", columns=columns, instability=0.5)
+    found = findings(tmp_path / "b", columns=columns, instability=0.6)["Unstable maps"]
+    assert found.level == "warning"
+    assert "genotype distances at α = 2 (75 %)" in found.text
+    assert "principal-component distances at α = 4 (75 %)" in found.text
+
+
+def test_maps_on_request_are_on_the_page(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(30)]}
+    further = {"further": ("densmap", "tsne"), "instability": 0.9}
+    _, _, out = build(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 15}, **further)
+    text = Page(out.read_text("utf-8")).text
+    assert "densMAP of geodesics: genotype distances, α = 2" in text
+    assert "t-SNE of geodesics: principal-component distances, α = 4 (chosen by auto)" in text
+    assert "Instability of the UMAPs" in text
+    assert "Unstable maps." in text
 
 
 def test_samples_left_out_are_named(tmp_path):

@@ -11,12 +11,18 @@ from running import snakemake
 from study import FAST, make_cohorts, write_study
 
 CONFIG = FAST | {
-    "embedding": {"stable": True, "ensemble": 1, "components": 4, "max_kinship": 0},
+    "embedding": {
+        "stable": True,
+        "ensemble": 1,
+        "components": 4,
+        "max_kinship": 0,
+        "further_maps": ["tsne"],
+    },
     "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 3},
     "compare": {"analyses": []},
 }
 SPACES = ("genotypes", "pcs")
-FIXED = ["pca", *(f"{m}.{s}.alpha2" for m in ("pcoa", "umap") for s in SPACES)]
+FIXED = ["pca", *(f"{m}.{s}.alpha2" for m in ("pcoa", "umap", "tsne") for s in SPACES)]
 
 
 def rows(folder: Path, name: str) -> dict[str, str]:
@@ -54,6 +60,7 @@ def test_a_refit_moves_and_says_how_far(grown):
     assert 0 < about["founder_median"] < about["largest_displacement"]
     table = read_table(folder / "results/embedding/quality.tsv")
     refit = table[table["map"] == "umap_refit"]
+    assert len(table[table["map"] == "tsne"]) == 4
     assert len(refit) == 4 and (refit.displacement != "NA").all()
     assert (table[table["map"] == "umap"].instability != "NA").all()
     unstable = read_table(folder / "results/embedding/instability.tsv")

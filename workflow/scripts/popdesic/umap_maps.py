@@ -230,7 +230,7 @@ def compute_umap(
     start = np.load(scores)[:, :2]
     n = len(samples)
     options = {"min_dist": min_dist}
-    rows = plain.rows if isinstance(plain, Distances) else _rows_of_points(plain)
+    rows = plain.rows if isinstance(plain, Distances) else rows_of_points(plain)
     points = umap_layout(rows, n, start, neighbors=neighbors, seed=seed, **options)
     write_embedding(tables["plain"], samples, points, "UMAP")
     unstable = samples[["sample"]].copy()
@@ -264,7 +264,7 @@ def compute_umap(
         write_table(instability_out, pd.DataFrame(unstable))
 
 
-def _rows_of_points(points: np.ndarray) -> Rows:
+def rows_of_points(points: np.ndarray) -> Rows:
     """Euclidean distances of points, (n, k), in rows."""
 
     def rows(which: np.ndarray) -> np.ndarray:

@@ -28,6 +28,8 @@ PALETTE = (
     *("#8b00ff", "#5d2e00", "#462e5d", "#a2d174", "#2e2ea2", "#e80046"),
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+#: Shapes go round with this step: colours of one shape then differ by 20 in lightness or more.
+SHIFT = 2
 OTHER_COLOUR = "#7f7f7f"
 MISSING_COLOUR = "#c8c8c8"
 ACCENT = PALETTE[0]
@@ -183,8 +185,11 @@ class Colouring:
 
     def label_marker(self, label: str) -> str:
         """Shape of a label's points in a study of one cohort."""
-        known = label in self.labels
-        return MARKERS[self.labels.index(label) % len(MARKERS)] if known else MARKERS[0]
+        if label not in self.labels:
+            return MARKERS[0]
+        turn, place = divmod(self.labels.index(label), len(MARKERS))
+        # Of two labels of one shape, one is light and the other dark.
+        return MARKERS[(place + SHIFT * turn) % len(MARKERS)]
 
     def markers(self, values: pd.Series, cohorts: pd.Series) -> np.ndarray:
         """Shape of each sample, (n,)."""

@@ -1,0 +1,59 @@
+"""Real people on a panel of the default filters, for golden tests and benchmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from popdesic.backend import select_backend
+from popdesic.embedding import standardized_products
+from popdesic.encode import encode_cohort
+from popdesic.geodesic import close_weights
+from popdesic.ingest import ingest_cohort
+from popdesic.panel import build_panel, load_panel
+from popdesic.qc import summarize_cohort
+from popdesic.sheets import load_config
+from popdesic.store import read_fam
+
+
+@dataclass(frozen=True)
+class People:
+    """One set: names, labels (`population`, `superpopulation`), and sums of `embedding`."""
+
+    names: list[str]
+    labels: pd.DataFrame
+    products: np.ndarray
+    called: np.ndarray
+    n_sites: int
+
+    def distances(self) -> np.ndarray:
+        """Distances of standardised genotypes, float64 (n, n)."""
+        relation = self.products / self.called
+        own = np.diag(relation)
+        return np.sqrt(np.maximum(own[:, None] + own - 2 * relation, 0))
+
+    def geodesics(self, distances: np.ndarray, alpha: float = 2.0) -> np.ndarray:
+        """Fermat distances of everyone, float64 (n, n)."""
+        everyone, backend = np.ones(len(self.names), bool), select_backend("cpu", 2)
+        closed = close_weights(distances, everyone, self.names, backend, alpha=alpha, number="auto")
+        return closed.number.value(closed.lengths)
+
+
+def load_people(data: Path, name: str, folder: Path) -> People:
+    """The set `data`/`name`, its only VCF and samples.tsv; files in between go to `folder`."""
+    (vcf,) = (data / name).glob("*.vcf.gz")
+    ingest_cohort(vcf, folder / "raw", threads=2)
+    paths = [folder / f for f in ("sites.qc", "samples.qc", "panel.tsv", "counts.json")]
+    filters = load_config({})["panel"]
+    filters.pop("ld_prune", None)
+    summarize_cohort(folder / "raw", {}, *paths[:2], min_sample_call_rate=0.0)
+    build_panel({"only": paths[0]}, *paths[2:], **filters)
+    encode_cohort(folder / "raw", paths[1], paths[2], folder, impute="mode", cohort="only")
+    sites, _ = load_panel(paths[2])
+    products, called = standardized_products([folder / "genotypes"], sites.af.to_numpy(), 2)
+    names = list(read_fam(folder / "genotypes")["sample"])
+    sheet = pd.read_csv(data / name / "samples.tsv", sep="\t", dtype=str)
+    labels = sheet.set_index("sample_id").loc[names, ["population", "superpopulation"]]
+    return People(names, labels, products, called, len(sites))
