@@ -285,7 +285,7 @@ def draw_marks(
 def count_around(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """How many points are about where each one is: at least 1, in cells of about a point's size."""
     counts, edges_x, edges_y = np.histogram2d(x, y, CELLS)
-    smooth = gaussian_filter(counts, 1.0)
+    smooth = gaussian_filter(counts, 0.7)
     column = np.clip(np.searchsorted(edges_x, x, "right") - 1, 0, CELLS - 1)
     row = np.clip(np.searchsorted(edges_y, y, "right") - 1, 0, CELLS - 1)
     return np.maximum(smooth[column, row], 1.0)
