@@ -31,9 +31,9 @@ FIT = Path(__file__).resolve().parents[2] / "workflow/scripts/fit_blocks.py"
 #: 0.12 and 0.05 in the space of PCs, where a third of the neighbours are newcomers themselves, whom
 #: no place in the frame knows of; see docs/maps.md.
 MARGIN = {"pcs": 0.14, "genotypes": 0.08}
-#: ARI with superpopulations at the least; of the third set the figures are only printed.
-LEAST = {"hapmap3_957": 0.9, "hapmap279": 0.99}
-SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564")
+#: ARI with superpopulations at the least. In the third set 45 admixed Americans lie between the
+#: continents and get no community of their own (measured 0.891).
+LEAST = {"hapmap3_957": 0.9, "hapmap279": 0.99, "kg1_chr22_564": 0.85}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def study(shared_data, tmp_path_factory):
     return cache(lambda name: load_people(shared_data, name, tmp_path_factory.mktemp(name)))
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", LEAST)
 def test_communities_are_the_continents(study, tmp_path, name):
     python = load_config({})["communities"]["graph_tool_python"]
     if subprocess.run([python, "-c", "import graph_tool"], capture_output=True).returncode:
@@ -73,7 +73,7 @@ def test_communities_are_the_continents(study, tmp_path, name):
     print(f"\n{name}, space pcs, alpha 2: blocks {about['block_model']['blocks']}")
     print(scores[["labels", "groups", "noise", "ari", "ami"]].to_string())
     shown = float(scores.ari["superpopulation", "community"])
-    assert shown >= LEAST.get(name, -1.0)
+    assert shown >= LEAST[name]
 
 
 @pytest.mark.parametrize("space", ["pcs", "genotypes"])

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from outcomes import ALPHAS, SPACES, make_results
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures, iterate_figures
-from popdesic.figures.maps import draw_components
+from popdesic.figures.maps import draw_components, name_groups
 from popdesic.figures.style import (
     MISSING_COLOUR,
     OTHER_COLOUR,
@@ -248,6 +248,29 @@ def test_maps_on_request_and_instability_are_drawn(tmp_path, monkeypatch):
     shades = {to_hex(colour) for part in panel.collections for colour in part.get_facecolor()}
     viridis = mpl.colormaps["viridis"]
     assert shades == {to_hex(viridis(0.0)), to_hex(viridis(0.8))}
+
+
+def test_groups_are_named_beside_their_samples():
+    """Two groups far apart, one of two samples, and one whose name would cover another's."""
+    rng = np.random.default_rng(2)
+    place = {"A": (0, 0), "B": (9, 9), "few": (0, 9)}
+    values = pd.Series(["A"] * 40 + ["B"] * 30 + ["few"] * 2)
+    x, y = (np.array([place[v][axis] for v in values]) + rng.normal(0, 0.4, 72) for axis in (0, 1))
+    colouring = Colouring(values, ["x"], ["x"], "population")
+    with styled():
+        figure, (axes,) = new_figure(1)
+        axes.scatter(x, y)
+        name_groups(axes, x, y, values, colouring)
+        FigureCanvasAgg(figure).draw()
+        assert [text.get_text() for text in axes.texts] == ["A", "B"]
+        for text in axes.texts:
+            box = text.get_window_extent()
+            points = axes.transData.transform(np.stack([x, y], 1))
+            inside = ((points > box.min) & (points < box.max)).all(axis=1)
+            assert not inside.any()
+            middle = np.mean([box.min, box.max], axis=0)
+            nearest = np.argmin(((points - middle) ** 2).sum(axis=1))
+            assert values[nearest] == text.get_text()
 
 
 @pytest.mark.parametrize("values", ["labels", "numbers"])

@@ -68,7 +68,14 @@ def draw_kinship(pairs: pd.DataFrame) -> Figure:
     for name in reversed(present):
         rows = (pairs.relation == name).to_numpy()
         axes.scatter(
-            share[rows], kinship[rows], s=14, c=RELATIONS[name], linewidths=0.2, edgecolors="white"
+            share[rows],
+            kinship[rows],
+            s=14,
+            c=RELATIONS[name],
+            linewidths=0.2,
+            edgecolors="white",
+            clip_on=False,  # parents and duplicates lie on the axis
+            zorder=3,
         )
     if not len(pairs):
         axes.text(0.5, 0.5, "no close pair", transform=axes.transAxes, ha="center", color="#606060")

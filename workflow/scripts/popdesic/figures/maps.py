@@ -20,10 +20,15 @@ from .style import (
     draw_marks,
     draw_points,
     new_figure,
+    shorten,
 )
 
 #: Components that a scree shows at most.
 SCREE_COMPONENTS = 20
+#: Samples of a label that is named on a map, at least; room for a letter and a line of its name,
+#: as shares of the smallest panel.
+LEAST_NAMED = 3
+NAME_WIDTH, NAME_HEIGHT = 0.03, 0.06
 #: Maps side by side at most.
 MAPS_IN_A_ROW = 3
 
@@ -47,13 +52,15 @@ def draw_components(
     pairs = [(a, b) for a, b in ((1, 2), (3, 4)) if f"{stem}{b}" in table] or [(1, 1)]
     entries = colouring.entries(values, table.cohort)
     figure, panels = new_figure(len(pairs), entries)
-    for axes, (a, b) in zip(panels, pairs, strict=True):
+    for place, (axes, (a, b)) in enumerate(zip(panels, pairs, strict=True)):
         x = table[f"{stem}{a}"].to_numpy(np.float64)
         y = table[f"{stem}{b}"].to_numpy(np.float64) if b != a else np.zeros(len(x))
         draw_points(axes, x, y, values, table.cohort, colouring)
         axes.set_xlabel(_axis(stem, a, variance))
         axes.set_ylabel(_axis(stem, b, variance) if b != a else "")
         _few_ticks(axes)
+        if not place and b != a:
+            name_groups(axes, x, y, values, colouring)
     add_scale(figure, panels, colouring)
     return figure
 
@@ -71,7 +78,9 @@ def draw_beside(
     figure, (left, right) = new_figure(2, colouring.entries(values, drawn.cohort))
     second = "PC2" if "PC2" in pca else "PC1"
     for axes, table, x, y in ((left, pca, "PC1", second), (right, drawn, f"{stem}1", f"{stem}2")):
-        draw_points(axes, table[x].to_numpy(), table[y].to_numpy(), values, table.cohort, colouring)
+        place = table[x].to_numpy(), table[y].to_numpy()
+        draw_points(axes, *place, values, table.cohort, colouring)
+        name_groups(axes, *place, values, colouring)
     left.set(title="PCA", xlabel=_axis("PC", 1, variance), ylabel=_axis("PC", 2, variance))
     _few_ticks(left)
     words = "t-SNE" if stem == "tSNE" else stem
@@ -81,12 +90,69 @@ def draw_beside(
     return figure
 
 
+def name_groups(
+    axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, values: pd.Series, colouring: Colouring
+) -> None:
+    """Labels beside their samples, so that a map can be read in grey.
+
+    A name stands above, below or beside its samples, where it covers the fewest, the largest
+    group's first; one that would cover another name or leave the panel is left out, as it is in
+    the legend anyway.
+    """
+    names = values.to_numpy()
+    groups = [(int((names == label).sum()), label) for label in colouring.labels]
+    groups = sorted((-count, label) for count, label in groups if count >= LEAST_NAMED)
+    if len(groups) < 2:
+        return
+    axes.get_xlim(), axes.get_ylim()  # limits are set when they are first asked for
+    everyone = axes.transLimits.transform(np.stack([x, y], 1))  # data to shares of the panel
+    taken: list[tuple[float, float, float, float]] = []
+    for _, label in groups:
+        own = everyone[names == label]
+        (left, low), (middle, centre), (right, high) = np.quantile(own, (0.05, 0.5, 0.95), axis=0)
+        text = shorten(label, 14)
+        width, height = NAME_WIDTH * (len(text) + 1), NAME_HEIGHT
+        best = None
+        for at_x, at_y in (
+            (middle, high + height),
+            (middle, low - height),
+            (right + width * 0.6, centre),
+            (left - width * 0.6, centre),
+        ):
+            box = (at_x - width / 2, at_y - height / 2, at_x + width / 2, at_y + height / 2)
+            inside = min(box[:2]) > 0.01 and max(box[2:]) < 0.99
+            if inside and not any(_overlap(box, other) for other in taken):
+                covered = ((everyone > box[:2]) & (everyone < box[2:])).all(axis=1).sum()
+                if best is None or covered < best[0]:
+                    best = covered, at_x, at_y, box
+        if best:
+            taken.append(best[3])
+            axes.text(
+                best[1],
+                best[2],
+                text,
+                transform=axes.transAxes,
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 0.6},
+            )
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
 def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
     """Every UMAP of a geodesic once, its samples coloured by their instability, 0 to 1."""
     shown = [key for key in outcome.maps() if not outcome.is_repeated(*key)]
-    columns = min(len(shown), MAPS_IN_A_ROW)
+    # a row a space where all its maps fit
+    columns = max(sum(space == own for own, _ in shown) for space, _ in shown)
+    columns = min(columns, MAPS_IN_A_ROW)
     rows = -(-len(shown) // columns)
-    figure, panels = new_figure(columns, n_rows=rows, height=(WIDTH / 3 + 0.2) * rows)
+    figure, panels = new_figure(
+        columns, n_rows=rows, width=WIDTH * (columns + 0.5) / 3.5, height=(WIDTH / 3 + 0.2) * rows
+    )
     scale = Colouring(pd.Series([str(k / 100) for k in range(101)]), [""], [""], "instability")
     for axes, (space, alpha) in zip(panels, shown, strict=False):
         table = outcome.embedding(f"umap.{space}.alpha{alpha}")
