@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from popdesic.backend import select_backend
 from popdesic.communities import build_graph, find_communities
+from popdesic.configuration import load_config
 from popdesic.embedding import principal_components, standardized_products
 from popdesic.encode import encode_cohort
 from popdesic.founder_paths import founder_lengths
@@ -23,7 +24,6 @@ from popdesic.panel import build_panel, load_panel
 from popdesic.qc import summarize_cohort
 from popdesic.quality import measure_map
 from popdesic.results import read_table, write_npy
-from popdesic.sheets import load_config
 from popdesic.store import read_fam
 from popdesic.umap_maps import umap_layout
 from scipy.spatial.distance import pdist, squareform

@@ -12,6 +12,7 @@ import pytest
 from outcomes import ALPHAS, SPACES, make_results
 from popdesic import reorder
 from popdesic.backend.cpu import CpuBackend
+from popdesic.configuration import load_config
 from popdesic.epistasis import (
     count_tests,
     load_scan,
@@ -35,7 +36,6 @@ from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.report import write_report
 from popdesic.results import read_table
 from popdesic.scores import score_tables, table_cost
-from popdesic.sheets import load_config
 from popdesic.significance import (
     hit_tables,
     interaction_test,
