@@ -11,7 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from outcomes import ALPHAS, SPACES, make_results
+from outcomes import ALPHAS, N_SITES, SPACES, make_results
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures, iterate_figures
 from popdesic.figures.style import (
@@ -189,6 +189,15 @@ def test_nothing_is_cut_and_nothing_overlaps(case, tmp_path, monkeypatch):
         for name in chosen:
             figures[name].set_dpi(100)
             assert_readable(figures[name], monkeypatch)
+
+
+def test_filters_begin_with_the_records_of_the_founders_files(tmp_path):
+    figures = all_figures(tmp_path, {"one": names("a", 4), "two": names("b", 3)}, ["one"], None)
+    axes = figures["filters"].axes[0]
+    first = [text.get_text() for text in axes.get_yticklabels()][:2]
+    assert first == ["records of founder one", "sites of founder one"]
+    lengths = [bar.get_width() for bar in axes.patches[:2]]
+    assert lengths == [N_SITES + 2, N_SITES]
 
 
 def test_figures_are_the_same_bytes_twice(tmp_path):
