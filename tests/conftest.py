@@ -18,6 +18,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that take minutes as well")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With pytest-xdist: a file's tests share their fixtures, those of Slurm one Slurm."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            group = "slurm" if item.get_closest_marker("slurm") else item.path.name
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real genotype data; the test is skipped where it is absent."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from popdesic.configuration import load_config
 from popdesic.distance import Distances
 from popdesic.outcome import AXES, Outcome, load_outcome
 from popdesic.results import write_npy, write_table
-from popdesic.sheets import load_config
 from popdesic.store import write_json
 
 SPACES = ["genotypes", "pcs"]

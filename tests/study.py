@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from popdesic.sheets import load_config
+from popdesic.configuration import load_config
 from reference import bed_bytes
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"

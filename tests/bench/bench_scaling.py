@@ -25,6 +25,8 @@ from pathlib import Path
 
 import numpy as np
 from popdesic.plan import (
+    READ_RATE,
+    START_SECONDS,
     Job,
     Sizes,
     bytes_read,
@@ -81,12 +83,13 @@ def time_planning(folder: Path) -> tuple[float, float, float]:
 
 def seconds_at_size(job: Job, sizes: Sizes) -> float:
     """Time of a job at full size; `expected_seconds` where a GPU computes."""
-    seconds = expected_seconds(job, sizes)
     if rate := GENOTYPE_RATES.get(job.rule):
-        seconds += sizes.samples[job.wildcards["cohort"]] * sizes.n_sites / rate
-    if rate := PAIR_RATES.get(job.rule):
-        seconds += sizes.n_samples**2 / rate
-    return seconds
+        computing = sizes.samples[job.wildcards["cohort"]] * sizes.n_sites / rate
+    elif rate := PAIR_RATES.get(job.rule):
+        computing = sizes.n_samples**2 / rate
+    else:
+        return expected_seconds(job, sizes)
+    return START_SECONDS + max(computing, bytes_read(job, sizes) / READ_RATE)
 
 
 def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> dict[str, float]:

@@ -15,12 +15,12 @@ import pytest
 from people import load_people
 from popdesic.backend import select_backend
 from popdesic.communities import build_graph, find_communities
+from popdesic.configuration import load_config
 from popdesic.embedding import principal_components
 from popdesic.founder_paths import founder_lengths
 from popdesic.frame import place_among
 from popdesic.quality import measure_map
 from popdesic.results import read_table, write_npy
-from popdesic.sheets import load_config
 from popdesic.umap_maps import umap_layout
 from scipy.spatial.distance import pdist, squareform
 

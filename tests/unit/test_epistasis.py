@@ -12,6 +12,7 @@ import pytest
 from outcomes import ALPHAS, SPACES, make_results
 from popdesic import reorder
 from popdesic.backend.cpu import CpuBackend
+from popdesic.configuration import load_config
 from popdesic.epistasis import (
     count_tests,
     load_scan,
@@ -24,7 +25,13 @@ from popdesic.epistasis import (
     sites_of_hits,
     wtccc_shaped,
 )
-from popdesic.epistasis_options import NAMES, check_epistasis, covariate_columns, figure_names
+from popdesic.epistasis_options import (
+    NAMES,
+    check_epistasis,
+    covariate_columns,
+    figure_names,
+    scan_hours,
+)
 from popdesic.epistasis_power import cell_probabilities, chi2_power, score_power
 from popdesic.epistasis_refit import refit, refit_hits
 from popdesic.epistasis_screen import screen_pairs
@@ -35,7 +42,6 @@ from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.report import write_report
 from popdesic.results import read_table
 from popdesic.scores import score_tables, table_cost
-from popdesic.sheets import load_config
 from popdesic.significance import (
     hit_tables,
     interaction_test,
@@ -597,6 +603,15 @@ def scanned(tmp_path_factory) -> Path:
     )
     draw_epistasis(folder, [2, 3], folder / "figures")
     return folder
+
+
+def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):
+    plan = tmp_path / "plan.json"
+    assert scan_hours(plan, 2, 1, "auto", 24.0) == 24.0
+    plan.write_text('{"samples": 5000, "pairs": {"tests": 36000000}}')
+    assert scan_hours(plan, 2, 10, "auto", 24.0) == pytest.approx(0.1)
+    assert scan_hours(plan, 2, 10, "gpu", 24.0) == pytest.approx(0.0005)
+    assert scan_hours(plan, 2, 1e6, "cpu", 24.0) == 24.0
 
 
 def test_planted_pair_leads_the_tables(scanned):

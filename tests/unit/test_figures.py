@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from outcomes import ALPHAS, SPACES, make_results
+from outcomes import ALPHAS, N_SITES, SPACES, make_results
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures, iterate_figures
 from popdesic.figures.maps import draw_components, name_groups
@@ -215,6 +215,15 @@ def test_nothing_is_cut_and_nothing_overlaps(case, tmp_path, monkeypatch):
         for name in chosen:
             figures[name].set_dpi(100)
             assert_readable(figures[name], monkeypatch)
+
+
+def test_filters_begin_with_the_records_of_the_founders_files(tmp_path):
+    figures = all_figures(tmp_path, {"one": names("a", 4), "two": names("b", 3)}, ["one"], None)
+    axes = figures["filters"].axes[0]
+    first = [text.get_text() for text in axes.get_yticklabels()][:2]
+    assert first == ["records of founder one", "sites of founder one"]
+    shown = axes.patches[0].get_width(), axes.patches[1].get_width()
+    assert shown == (N_SITES + 2, 50)  # what the summary and the panel of make_results say
 
 
 def test_figures_are_the_same_bytes_twice(tmp_path):

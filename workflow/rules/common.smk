@@ -15,8 +15,9 @@ from snakemake.exceptions import WorkflowError
 WORKFLOW = Path(workflow.basedir)
 sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
 
+from popdesic.configuration import load_config
 from popdesic.errors import UserError
-from popdesic.sheets import cohort_files, load_config, load_study
+from popdesic.sheets import cohort_files, load_study
 from popdesic.store import digest
 
 try:

@@ -9,10 +9,11 @@
 #         results/epistasis/refit.tsv power.tsv          with covariates; power, where asked for
 #         results/figures/hits.*, network.*, penetrance.*
 
-from popdesic.epistasis_options import NAMES, figure_names
+from popdesic.epistasis_options import NAMES, figure_names, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
+SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
 NULLS = [f"results/epistasis/null.order{order}.tsv" for order in ORDERS if PERMUTATIONS[order]]
@@ -89,8 +90,9 @@ rule scan_epistasis:
     resources:
         # The planes twice, the compacted planes of a chunk of sites, the partners' bit matrix.
         mem_mb=lambda wildcards, input, attempt: memory(1000 + 4 * input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(
-            60 * EPISTASIS["max_device_hours"] / len(UNITS), attempt
+        runtime=lambda wildcards, input, attempt: minutes(
+            60 * scan_hours(input.plan, int(wildcards.order), 1 / len(UNITS), *SCAN_LIMITS),
+            attempt,
         ),
         gpu=GPUS,
     params:
@@ -120,7 +122,13 @@ rule permute_epistasis:
     threads: 8
     resources:
         mem_mb=lambda wildcards, input, attempt: memory(1000 + 20 * input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(60 * EPISTASIS["max_device_hours"], attempt),
+        runtime=lambda wildcards, input, attempt: minutes(
+            60
+            * scan_hours(
+                input.plan, int(wildcards.order), PERMUTATIONS[int(wildcards.order)], *SCAN_LIMITS
+            ),
+            attempt,
+        ),
         gpu=GPUS,
     params:
         scan=SCAN,

@@ -1,3 +1,3 @@
 """Popdesic: genotypes of several cohorts to distances, geodesics and maps."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

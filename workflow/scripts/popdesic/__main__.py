@@ -9,12 +9,13 @@ from pathlib import Path
 import yaml
 
 from .audit import audit
+from .configuration import load_config
 from .epistasis_options import check_epistasis
 from .errors import UserError
 from .explain import read_path
 from .plan import describe_plan
 from .resume import resume
-from .sheets import load_config, load_study
+from .sheets import load_study
 
 
 def check(folder: Path) -> None:

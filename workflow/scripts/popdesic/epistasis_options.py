@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from .errors import UserError
+from .store import read_json
 
 NAMES = {2: "pairs", 3: "triples"}
 #: What stands for "not known" in a sheet.
@@ -14,6 +15,23 @@ UNKNOWN = ("NA", "")
 #: A covariate of words becomes one column a word: more are an identifier, not a covariate.
 MAX_LEVELS = 30
 _WHERE = "config/config.yaml: epistasis"
+
+
+#: Tests times samples a second that jobs are given time for: a slow core, and a small GPU.
+LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
+
+
+def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:
+    """Hours that so many scans are given: at most `longest`, and this where there is no plan yet.
+
+    `plan` is results/epistasis/plan.json; `device` the configured one, where `auto` may turn out
+    to be a CPU.
+    """
+    if not Path(plan).exists():
+        return longest
+    counted = read_json(Path(plan))
+    work = scans * counted[NAMES[order]]["tests"] * counted["samples"]
+    return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
 def figure_names(orders: list[int]) -> dict[str, tuple[str, int]]:

@@ -18,8 +18,9 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from .configuration import load_config
 from .errors import UserError
-from .sheets import load_config, load_study, source_files
+from .sheets import load_study, source_files
 from .store import read_json
 
 ROOT = Path(__file__).resolve().parents[3]

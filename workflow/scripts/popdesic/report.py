@@ -17,6 +17,7 @@ from markupsafe import Markup
 from . import __version__
 from .community_section import community_section
 from .compare.section import comparison_section
+from .configuration import load_schema
 from .distance import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
@@ -25,7 +26,6 @@ from .inline import TEXTS, describe_figures
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
 from .sections import check_section, imputation_section, relatives_findings
-from .sheets import load_schema
 from .store import atomic_path
 from .words import (
     METHODS,

@@ -1,4 +1,4 @@
-"""The study's configuration and sheets, checked before any job runs.
+"""The study's sheets, checked before any job runs.
 
 Every problem is one sentence that names the file, the row and the value (`UserError`).
 """
@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import difflib
 import functools
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import numpy as np
 import pandas as pd
-import yaml
 
-from .compare.options import check_options
-from .errors import UserError
+from .configuration import load_schema
+from .errors import UserError, suggestion
 from .results import read_table
 from .store import digest
 
@@ -89,122 +85,6 @@ class Study:
         return self._digests[cohort, *columns]
 
 
-def load_schema(name: str) -> dict:
-    """The JSON schema `workflow/schemas/{name}.schema.yaml`."""
-    path = Path(__file__).parents[2] / "schemas" / f"{name}.schema.yaml"
-    return yaml.safe_load(path.read_text())
-
-
-def load_config(config: dict, source: str = "config/config.yaml") -> dict:
-    """`config` with all defaults filled in.
-
-    Raises
-    ------
-    UserError
-        A key that the schema does not know (with the nearest one that it does), a value out of
-        range, or two values that contradict each other.
-    """
-    schema = load_schema("config")
-    filled = _with_defaults(config or {}, schema)
-    for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
-        raise UserError(_config_sentence(error, source))
-    for index, alpha in enumerate(filled["geodesic"]["alpha"]):
-        # File names carry alpha with six digits, and the number is read back from them.
-        if alpha != "auto" and not (math.isfinite(alpha) and float(f"{alpha:g}") == alpha):
-            raise UserError(
-                f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
-                "most six digits."
-            )
-    if filled["distance"]["missing"] == "imputed" and filled["impute"]["method"] == "none":
-        raise UserError(
-            f"{source}: distance.missing is 'imputed', but impute.method is 'none', so missing "
-            "genotypes would count as homozygous REF; set impute.method to 'mode' or "
-            "distance.missing to 'pairwise'."
-        )
-    check_options(filled)
-    if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] not in (
-        "ibs",
-        "manhattan",
-    ):
-        raise UserError(
-            f"{source}: export.formats has 'mibs', but distance.metric is "
-            f"'{filled['distance']['metric']}', which does not count shared alleles; "
-            "set distance.metric to 'ibs' or 'manhattan'."
-        )
-    return filled
-
-
-def _with_defaults(value: Any, schema: dict) -> Any:
-    if not isinstance(value, dict):
-        return value
-    properties = schema.get("properties", {})
-    filled = dict(value)
-    for key, child in properties.items():
-        if key not in filled or filled[key] is None:
-            if "default" not in child:
-                continue
-            filled[key] = child["default"]
-        filled[key] = _with_defaults(filled[key], child)
-    return filled
-
-
-def _error_order(error: jsonschema.ValidationError) -> tuple[int, str]:
-    # An unknown key comes first: a misspelt name explains whatever else is wrong.
-    return (error.validator != "additionalProperties", "/".join(map(str, error.absolute_path)))
-
-
-def _dotted(path) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _suggestion(word: str, known) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean '{near[0]}'?"
-    return f"; known are: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}."
-
-
-def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
-    path = list(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = next(key for key in error.instance if key not in known)
-        return (
-            f"{source}: '{_dotted([*path, unknown])}' is not a configuration key"
-            f"{_suggestion(str(unknown), known)}"
-        )
-    return f"{source}: {_dotted(path)} is {error.instance!r}, but {_requirement(error)}."
-
-
-def _requirement(error: jsonschema.ValidationError) -> str:
-    limit = error.validator_value
-    if error.validator == "anyOf":
-        return "must be " + " or ".join(_alternative(choice) for choice in limit)
-    return {
-        "minimum": f"must be at least {limit}",
-        "maximum": f"must be at most {limit}",
-        "enum": f"must be one of {limit}",
-        "type": f"must be of type {limit}",
-        "minItems": f"must have at least {limit} entry",
-        "uniqueItems": "must not repeat an entry",
-    }.get(error.validator, error.message)
-
-
-def _alternative(choice: dict) -> str:
-    if "const" in choice:
-        return repr(choice["const"])
-    if "enum" in choice:
-        return f"one of {choice['enum']}"
-    if "additionalProperties" in choice:
-        return "a mapping of names to " + _alternative(choice["additionalProperties"])
-    least = f" of at least {choice['minimum']}" if "minimum" in choice else ""
-    return f"a {choice['type']}{least}"
-
-
 def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True) -> Study:
     """Read and check both sheets, and that they agree with the genotype files' sample lists.
 
@@ -226,7 +106,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         columns = [c for c in samples.columns if c != "row"]
         raise UserError(
             f"config/config.yaml: report.color_by is '{color_by}', which is no column of "
-            f"{config['samples']}{_suggestion(color_by, columns)}"
+            f"{config['samples']}{suggestion(color_by, columns)}"
         )
     _check_exported_names(samples, config)
     if check_files:
@@ -312,7 +192,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
             if column not in schema["properties"]:
                 raise UserError(
                     f"{shown}, row 1: '{column}' is not a column of this sheet"
-                    f"{_suggestion(column, schema['properties'])}"
+                    f"{suggestion(column, schema['properties'])}"
                 )
     first, wrong = len(sheet), ""
     for column, rule in schema["properties"].items():
@@ -365,7 +245,7 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
         row, cohort = unknown.row.iloc[0], unknown.cohort.iloc[0]
         raise UserError(
             f"{shown}, row {row}: cohort '{cohort}' is not in {cohorts_shown}"
-            f"{_suggestion(cohort, cohorts.index)}"
+            f"{suggestion(cohort, cohorts.index)}"
         )
     for name, rows in sheet[sheet.duplicated("sample", keep=False)].groupby("sample"):
         first, second = rows.iloc[0], rows.iloc[1]
@@ -409,7 +289,7 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
         if name not in present:
             raise UserError(
                 f"{config['samples']}, row {sample_row}: sample '{name}' is not in "
-                f"{row.genotypes}{_suggestion(name, names[:2000])}"
+                f"{row.genotypes}{suggestion(name, names[:2000])}"
             )
     missing = [name for name in names if name not in known]
     if missing:

@@ -45,6 +45,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
             os.fsync(file.fileno())
         kept = "results" in path.absolute().parts  # of a study; nothing else is audited
         checksum = checksum_of(temporary) if kept else ""
+        checksum_path(path).unlink(missing_ok=True)  # never that of another content
         temporary.replace(path)
         if kept:
             checksum_path(path).write_text(f"{checksum}\n")

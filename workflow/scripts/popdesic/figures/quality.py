@@ -37,14 +37,16 @@ SPECTRUM_BARS = 25
 
 
 def draw_filters(outcome: Outcome) -> Figure:
-    """Sites left after each filter of the panel, and samples kept and left out by cohort."""
+    """Records of the founders' files, sites left after each filter; samples kept and left out."""
+    decoded = outcome.summary[outcome.summary.step == "records"].set_index("cohort")["count"]
+    files = [(f"records of founder {name}", "file", decoded[name]) for name in outcome.founders]
     steps = [(*describe_filter(step), n) for step, n in outcome.panel["steps"].items()]
-    steps = [(words, kind, n) for words, kind, n in steps if kind != "count"]
+    steps = files + [(words, kind, n) for words, kind, n in steps if kind != "count"]
     longest = max(len(steps), len(outcome.cohorts))
     figure, (left, right) = new_figure(2, height=max(HEIGHT, 0.21 * longest + 0.9))
     rows = np.arange(len(steps))
     counts = [n for _, _, n in steps]
-    colours = [ACCENT if kind == "left" else "#b5b5b5" for _, kind, _ in steps]
+    colours = [{"file": "#dadada", "source": "#b5b5b5"}.get(kind, ACCENT) for _, kind, _ in steps]
     left.barh(rows, counts, color=colours, height=0.7)
     left.set_yticks(rows, [shorten(words, 44) for words, _, _ in steps])
     _label_bars(left, counts)
