@@ -67,7 +67,8 @@ def time_layouts(n: int, methods: list[str]) -> None:
     points = structured(n)
     start = time.perf_counter()
     known = Known(*nearest_neighbors(rows_of_points(points), n, 3 * PERPLEXITY + 1))
-    rows = [("nearest 91 neighbours", f"{time.perf_counter() - start:.0f} s")]
+    rows = [("nearest 91 neighbours", f"{time.perf_counter() - start:.0f} s", "")]
+    print(*rows[-1], flush=True)
     layouts = {
         "UMAP": lambda: umap_layout(known, n, points, seed=1, **UMAP),
         "densMAP": lambda: umap_layout(known, n, points, seed=1, densmap=True, **UMAP),
@@ -166,7 +167,8 @@ def main() -> None:
     warnings.simplefilter("ignore")  # umap-learn warns of what is meant
     for name in SETS if arguments.data else ():
         measure_people(arguments.data, name)
-    time_pca(arguments.pca)
+    if arguments.pca:
+        time_pca(arguments.pca)
     if arguments.layouts:
         time_layouts(arguments.samples, arguments.layouts)
 

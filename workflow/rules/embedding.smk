@@ -147,8 +147,12 @@ rule compute_pcoa:
     threads: 8
     resources:
         mem_mb=lambda wildcards, attempt: memory(32e-6 * n_samples(*COHORTS) ** 2, attempt),
+        # A dense decomposition, or Lanczos above eigen.DENSE_ROWS.
         runtime=lambda wildcards, attempt: minutes(
-            len(ALPHAS) * 1e-11 * n_samples(*COHORTS) ** 3, attempt
+            len(ALPHAS)
+            * (1 + STABLE)
+            * min(1e-11 * n_samples(*COHORTS) ** 3, 4e-8 * n_samples(*COHORTS) ** 2),
+            attempt,
         ),
     params:
         founders=STUDY.founders,
