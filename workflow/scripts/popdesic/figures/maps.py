@@ -96,8 +96,8 @@ def name_groups(
     """Labels beside their samples, so that a map can be read in grey.
 
     A name stands above, below or beside its samples, where it covers the fewest, the largest
-    group's first; one that would cover another name or leave the panel is left out, as it is in
-    the legend anyway.
+    group's first. One that would cover another name, leave the panel or lie nearest to a sample of
+    another label is left out, as it is in the legend anyway.
     """
     names = values.to_numpy()
     groups = [(int((names == label).sum()), label) for label in colouring.labels]
@@ -118,10 +118,17 @@ def name_groups(
             (middle, low - height),
             (right + width * 0.6, centre),
             (left - width * 0.6, centre),
+            (left, high + height),
+            (left, low - height),
+            (right, high + height),
+            (right, low - height),
+            (middle, centre),  # on its own samples where there is no room beside them
         ):
             box = (at_x - width / 2, at_y - height / 2, at_x + width / 2, at_y + height / 2)
             inside = min(box[:2]) > 0.01 and max(box[2:]) < 0.99
-            if inside and not any(_overlap(box, other) for other in taken):
+            nearest = ((everyone - (at_x, at_y)) ** 2).sum(axis=1).argmin()
+            free = not any(_overlap(box, other) for other in taken)
+            if inside and free and names[nearest] == label:
                 covered = ((everyone > box[:2]) & (everyone < box[2:])).all(axis=1).sum()
                 if best is None or covered < best[0]:
                     best = covered, at_x, at_y, box
