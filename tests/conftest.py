@@ -18,6 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that take minutes as well")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With pytest-xdist: a file's tests share their fixtures, those of Slurm one Slurm."""
     if config.pluginmanager.hasplugin("xdist"):
