@@ -61,20 +61,22 @@ def write(folder: Path, **epistasis) -> None:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> dict:
-    """Scanned in three units an order; killed as soon as one is there, then resumed."""
+    """Scanned in three units an order; killed as soon as one is done, then resumed."""
     folder = write_study(tmp_path_factory.mktemp("epistasis"), planted()[0])
     write(folder, units=3)
-    process = subprocess.Popen(
-        command(folder, "epistasis"),
-        env=environment(),
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    units, deadline = folder / "results/epistasis/units", time.monotonic() + 400
-    # Two units: Snakemake has then noted the end of the first.
-    while len(list(units.glob("*.npz"))) < 2:
+    said = tmp_path_factory.mktemp("said") / "snakemake.log"
+    with open(said, "w") as out:
+        process = subprocess.Popen(
+            command(folder, "epistasis"),
+            env=environment(),
+            cwd=folder,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + 400
+    # Snakemake has then noted the end of the unit.
+    while "(Rule: scan_epistasis)" not in said.read_text():
         assert process.poll() is None, "the run ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.05)
