@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +43,39 @@ def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int =
     print(done.stdout)
     assert (done.returncode != 0) == fails, done.stdout[-3000:]
     return done.stdout
+
+
+def kill_and_resume(
+    folder: Path, target: str, reached: Callable[[str], bool], seconds: int = 400
+) -> tuple[dict[str, tuple[int, str]], str]:
+    """Kill a run with all its jobs once `reached` of its output so far, then run it to the end.
+
+    Returns
+    -------
+    state : dict
+        `snapshot` after the kill.
+    output : str
+        Of the second run.
+    """
+    with tempfile.NamedTemporaryFile() as said:
+        process = subprocess.Popen(
+            command(folder, target),
+            env=environment(),
+            cwd=folder,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + seconds
+        while not reached(Path(said.name).read_text()):
+            assert process.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    state = snapshot(folder)
+    snakemake(folder, "--unlock")
+    return state, snakemake(folder, target, "--rerun-incomplete")
 
 
 def finished(output: str) -> Counter[str]:

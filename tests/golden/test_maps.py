@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import subprocess
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,9 @@ from popdesic.communities import build_graph, find_communities
 from popdesic.configuration import load_config
 from popdesic.embedding import principal_components
 from popdesic.founder_paths import founder_lengths
-from popdesic.frame import place_among
 from popdesic.quality import measure_map
 from popdesic.results import read_table, write_npy
-from popdesic.umap_maps import umap_layout
+from popdesic.umap_maps import draw_in_frame, umap_layout
 from scipy.spatial.distance import pdist, squareform
 
 pytestmark = pytest.mark.shared
@@ -99,10 +98,8 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
     )
     options = {"neighbors": 15, "min_dist": 0.3, "seed": 1}
     refit = umap_layout(lengths.__getitem__, n, scores, **options)
-    inner = to_founders[founders]
-    frame = np.empty((n, 2))
-    frame[founders] = umap_layout(inner.__getitem__, len(inner), scores[founders], **options)
-    frame[~founders] = place_among(to_founders[~founders], frame[founders], 15)
+    layout = partial(umap_layout, **options)
+    frame = draw_in_frame(layout, to_founders, founders, scores, 15)
     new = np.flatnonzero(~founders)
     found = {
         m: measure_map(p, lengths.__getitem__, new) for m, p in (("frame", frame), ("refit", refit))

@@ -6,17 +6,13 @@ pairs too, and by the exclusive or of three sites, which no single site or pair 
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from running import command, contents, environment, finished, snakemake, snapshot
+from running import contents, finished, kill_and_resume, snakemake, snapshot
 from study import FAST, Cohort, make_sites, write_sheets, write_study
 
 N_SITES = 22
@@ -64,27 +60,10 @@ def study(tmp_path_factory) -> dict:
     """Scanned in three units an order; killed as soon as one is done, then resumed."""
     folder = write_study(tmp_path_factory.mktemp("epistasis"), planted()[0])
     write(folder, units=3)
-    said = tmp_path_factory.mktemp("said") / "snakemake.log"
-    with open(said, "w") as out:
-        process = subprocess.Popen(
-            command(folder, "epistasis"),
-            env=environment(),
-            cwd=folder,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    deadline = time.monotonic() + 400
-    # Snakemake has then noted the end of the unit.
-    while "(Rule: scan_epistasis)" not in said.read_text():
-        assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    killed = snapshot(folder)
-    snakemake(folder, "--unlock")
-    output = snakemake(folder, "epistasis", "--rerun-incomplete")
+    # Snakemake has noted the end of a unit when it says so.
+    killed, output = kill_and_resume(
+        folder, "epistasis", lambda said: "(Rule: scan_epistasis)" in said
+    )
     return {"folder": folder, "killed": killed, "output": output}
 
 

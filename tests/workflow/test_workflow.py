@@ -10,9 +10,7 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from running import (
     contents,
     environment,
     finished,
+    kill_and_resume,
     planned,
     snakemake,
     snapshot,
@@ -100,24 +99,10 @@ def east_then_west(founders, tmp_path_factory) -> Path:
 def killed_and_resumed(tmp_path_factory) -> dict:
     """All four cohorts from scratch; everything is killed in the middle, then resumed."""
     folder = write_study(tmp_path_factory.mktemp("killed"), all_cohorts()[::-1])
-    process = subprocess.Popen(
-        command(folder, "geodesic"),
-        env=environment(),
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+    tiles = folder / "results/distance/tiles"
+    state, output = kill_and_resume(
+        folder, "geodesic", lambda _: len(list(tiles.glob("*.npz"))) >= 4, seconds=300
     )
-    tiles, deadline = folder / "results/distance/tiles", time.monotonic() + 300
-    while len(list(tiles.glob("*.npz"))) < 4:
-        assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    state = snapshot(folder)
-    snakemake(folder, "--unlock")
-    output = snakemake(folder, "geodesic", "--rerun-incomplete")
     return {"folder": folder, "state": state, "output": output}
 
 

@@ -29,7 +29,7 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     """
     if not Path(plan).exists():
         return longest
-    counted = read_json(Path(plan))
+    counted = read_json(plan)
     work = scans * counted[NAMES[order]]["tests"] * counted["samples"]
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 

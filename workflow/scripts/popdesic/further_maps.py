@@ -54,10 +54,8 @@ def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarr
     k = min(n - 1, int(3 * perplexity + 1))
     near, scaled = scaled_neighbors(rows, n, k)
     # each sample stands first in its own row: scikit-learn leaves it out again
-    columns = np.concatenate([np.arange(n)[:, None], near], axis=1)
-    values = np.concatenate([np.zeros((n, 1)), scaled], axis=1)
     graph = csr_array(
-        (values.ravel(), columns.ravel(), np.arange(n + 1) * (k + 1)), (n, n), dtype=np.float64
+        (scaled.ravel(), near.ravel(), np.arange(n + 1) * (k + 1)), (n, n), dtype=np.float64
     )
     first = np.zeros((n, 2))
     first[:, : start.shape[1]] = start[:, :2]

@@ -19,6 +19,7 @@ import pandas as pd
 import yaml
 
 from .configuration import load_config
+from .distance import study_matrices
 from .errors import UserError
 from .sheets import load_study, source_files
 from .store import read_json
@@ -238,8 +239,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         raise UserError(f"{path} does not exist; a study is a folder with config/config.yaml.")
     config = load_config(yaml.safe_load(path.read_text("utf-8")) or {})
     sheets = load_study(config, study)
-    counted = sheets.samples.cohort.value_counts()
-    counts = {cohort: int(counted.get(cohort, 0)) for cohort in sheets.order}
+    counts = sheets.counts
     panel = study / "results/panel/counts.json"
     if n_sites is not None:
         source = "as given"
@@ -248,7 +248,6 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     else:
         n_sites = guess_sites(study, config, sheets.cohorts, counts)
         source = "guessed from file sizes; --sites N states them"
-    matrices = 2 if config["distance"]["metric"] == "euclidean" else 3
     scan = config["epistasis"]
     scanned = n_sites
     if scan["restrict"] and (study / scan["restrict"]).is_file():
@@ -257,7 +256,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     sizes = Sizes(
         counts,
         n_sites,
-        matrices,
+        len(study_matrices(config["distance"]["metric"])),
         scanned=scanned if scan["order"] else 0,
         units=scan["units"],
         permutations=permutations,

@@ -9,7 +9,6 @@ from scipy.special import gammaln, xlogy
 
 #: Bits after the binary point, fewer where a cost of so many samples would not fit int64.
 SCALE_BITS = 40
-SCORES = ("k2", "mutual_information")
 
 
 def scale_bits(n_samples: int) -> int:

@@ -79,10 +79,6 @@ def umap_layout(
 
     k = max(2, min(neighbors, n - 1))
     near, scaled = scaled_neighbors(rows, n, k - 1)
-    known = (
-        np.concatenate([np.arange(n)[:, None], near], axis=1).astype(np.int32),
-        np.concatenate([np.zeros((n, 1)), scaled], axis=1).astype(np.float32),
-    )
     first = np.zeros((n, 2), np.float32)
     first[:, : start.shape[1]] = start[:, :2] / (np.abs(start[:, :2]).max() or 1.0)
     model = umap.UMAP(
@@ -91,16 +87,20 @@ def umap_layout(
         random_state=seed,
         n_jobs=1,
         init=first,
-        precomputed_knn=known,
+        precomputed_knn=(near.astype(np.int32), scaled.astype(np.float32)),
         # umap-learn ignores known neighbours of small studies unless told that they are few
         force_approximation_algorithm=True,
-        densmap=densmap and not np.allclose(scaled, scaled[0, 0]),
+        densmap=densmap and not np.allclose(scaled[:, 1:], scaled[0, 1]),
     )
     return model.fit_transform(first).astype(np.float64)
 
 
 def scaled_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """`nearest_neighbors` with distances over the median of those above zero, (n, k) each.
+    """Each sample itself, then its k `nearest_neighbors`; distances over the median above zero.
+
+    Returns
+    -------
+    near, scaled : int64 and float64 arrays, (n, k + 1)
 
     Raises
     ------
@@ -110,7 +110,9 @@ def scaled_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray
     near, far = nearest_neighbors(rows, n, k)
     require_finite(far)
     positive = far[far > 0]
-    return near, far / (np.median(positive) if positive.size else 1.0)
+    scaled = far / (np.median(positive) if positive.size else 1.0)
+    near = np.concatenate([np.arange(n)[:, None], near], axis=1)
+    return near, np.concatenate([np.zeros((n, 1)), scaled], axis=1)
 
 
 def draw_in_frame(
