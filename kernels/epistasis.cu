@@ -58,11 +58,13 @@ struct BitTranspose {
     }
 };
 
-// sizes[site][class][state]: samples in each stored state. One warp a site and state.
-extern "C" __global__ void count_states(const u32* words, int* sizes, int n_sites, int n_words,
-                                        int phenotype) {
-    const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= n_sites * STATES) return;
+// sizes[site][class][state]: samples in each stored state, of sites in [first, stop). One warp a
+// site and state.
+extern "C" __global__ void count_states(const u32* words, int* sizes, int first, int stop,
+                                        int n_words, int phenotype) {
+    const int row = first * STATES + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    const int lane = threadIdx.x % 32;
+    if (row >= stop * STATES) return;
     int sum = 0;
     for (int w = lane; w < n_words; w += 32) sum += __popc(words[(i64)row * n_words + w]);
     for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
@@ -183,17 +185,20 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     }
 }
 
-// packed planes of all samples: controls, then cases from step `segments[1]` on. Any grid.
+// packed planes of all samples at the sites in [first, stop), whole blocks of 8: controls, then
+// cases from step `segments[1]` on. Any grid.
 extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int control_words,
                                      int case_words, const int* segments, u8* packed, int n_sites,
-                                     int first_site, int padded_sites, int n_stages) {
+                                     int first_site, int padded_sites, int first, int stop,
+                                     int n_stages) {
     const int n_rows = (padded_sites - first_site) * STATES;
-    const i64 n_slots = (i64)n_stages * n_rows * CHUNKS;
+    const int before = (first - first_site) * STATES, own_rows = (stop - first) * STATES;
+    const i64 n_slots = (i64)n_stages * own_rows * CHUNKS;
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n_slots;
          i += (i64)gridDim.x * blockDim.x) {
         const i64 line = i / CHUNKS;
-        const int stage = (int)(line / n_rows), row = first_site * STATES + (int)(line % n_rows);
-        const int site = site_of(row);
+        const int stage = (int)(line / own_rows), own = (int)(line % own_rows);
+        const int row = first * STATES + own, site = site_of(row);
         int word = stage * (STAGE_BYTES / 4) + (int)(i % CHUNKS ^ (row & 7)) * 4;
         const bool is_case = word >= segments[1] * STEP_BITS / 32;
         if (is_case) word -= segments[1] * STEP_BITS / 32;
@@ -207,8 +212,8 @@ extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int 
                 if (word + 2 * h < n_words)
                     part[h] = *reinterpret_cast<const uint2*>(from + word + 2 * h);
         }
-        *reinterpret_cast<uint4*>(packed + i * 16) =
-            make_uint4(part[0].x, part[0].y, part[1].x, part[1].y);
+        u8* to = packed + (((i64)stage * n_rows + before + own) * CHUNKS + i % CHUNKS) * CHUNK_BYTES;
+        *reinterpret_cast<uint4*>(to) = make_uint4(part[0].x, part[0].y, part[1].x, part[1].y);
     }
 }
 

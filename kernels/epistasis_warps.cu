@@ -1,9 +1,9 @@
 // epistasis_warps: tables and bounds of all pairs or triples, by mma.sync (sm_80 and later) or by
 // AND + POPC on CUDA cores (any GPU).
 //
-// Formula   as in epistasis_wgmma.cu, with the same arguments and the same epilogue. POPC = 0:
+// Formula   as in epistasis_deep.cu, with the same arguments; epilogue of epistasis_tile.cuh. POPC = 0:
 //           mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC a word of 32 samples and count.
-// Shapes    as in epistasis_wgmma.cu.
+// Shapes    as in epistasis_deep.cu.
 // Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16).
 //           Persistent.
 // Shared    STAGES slots of the rows of y and z, filled by cp.async (POPC: one slot, filled between
@@ -12,8 +12,8 @@
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
 // Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
-// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the parameters of
-// epistasis_scan.cuh.
+// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the
+// parameters of epistasis_tile.cuh.
 
 constexpr int THREADS = WARPS * 32;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
@@ -182,12 +182,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
                int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
-               u32* yz, u32* scratch, u32*, const Scan* __restrict__ given) {
+               u32* yz, u32* scratch, u32*, const __grid_constant__ Scan scan) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     const Place place{(int)threadIdx.x / 32, (int)threadIdx.x % 32};
     u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES) + place.warp * STASH_WORDS;
-    const Scan& scan = *given;
     const i64 stride = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
     Feed feed;
     feed.slots = aligned;
@@ -198,7 +197,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     constexpr int MARGIN_COUNTS = TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z;
     Count* margins =
         reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
-#if PHASED
+#if STATES == 3
     if (SCRATCH_SHARED)
         scratch = reinterpret_cast<u32*>(margins + 2 * MARGIN_COUNTS);
     else
@@ -216,7 +215,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
         const u32* table = yz + table_at(tile_y, first_z, padded_sites)
                          + place.warp * (PAIRS * CELLS * 32);
-        MarginMaker maker(threadIdx.x, first_y, first_z, scan);
+        MarginMaker<Z_SITES> maker(threadIdx.x, first_y, first_z, scan);
         auto start = [&](int x) {
             if (x >= last) return;
             const i64 stage = stages[x - x_first];
@@ -231,10 +230,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
-#if PHASED
+#if STATES == 3
             #pragma unroll 1
             for (int phase = 0; phase < STATES; ++phase) {
-                const int g = STATES == 2 ? phase : (phase + 2) % 3;
+                const int g = (phase + 2) % 3;  // missing first
                 feed.count<0>(acc, ends + 2 * phase);
                 if (phase == STATES - 1) start(x + 1);
                 score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,

@@ -70,7 +70,7 @@ __device__ __forceinline__ int cluster_rank() {
                 "+r"(d[FIRST + i + 6]), "+r"(d[FIRST + i + 7])
 
 // d[FIRST ...] += popcount(A & B) over 256 bits of depth, both operands in shared memory: A 64
-// rows, B 256, 128 or 64 rows with half as many accumulators a thread.
+// rows, B 256 (192) rows, half as many accumulators a thread.
 template <int FIRST, int N>
 __device__ __forceinline__ void multiply_256(int (&d)[N], u64 a, u64 b) {
     asm volatile(
@@ -116,14 +116,24 @@ __device__ __forceinline__ void multiply_128(int (&d)[N], u64 a, u64 b) {
         : "l"(a), "l"(b));
 }
 template <int FIRST, int N>
-__device__ __forceinline__ void multiply_64(int (&d)[N], u64 a, u64 b) {
+__device__ __forceinline__ void multiply_192(int (&d)[N], u64 a, u64 b) {
     asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k256.s32.b1.b1.and.popc {"
+        "wgmma.mma_async.sync.aligned.m64n192k256.s32.b1.b1.and.popc {"
         "%0, %1, %2, %3, %4, %5, %6, %7, "
         "%8, %9, %10, %11, %12, %13, %14, %15, "
         "%16, %17, %18, %19, %20, %21, %22, %23, "
-        "%24, %25, %26, %27, %28, %29, %30, %31"
-        "}, %32, %33, 1;\n"
-        : ACC8(0), ACC8(8), ACC8(16), ACC8(24)
+        "%24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, "
+        "%40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, "
+        "%56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, "
+        "%72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, "
+        "%88, %89, %90, %91, %92, %93, %94, %95"
+        "}, %96, %97, 1;\n"
+        : ACC8(0), ACC8(8), ACC8(16), ACC8(24),
+          ACC8(32), ACC8(40), ACC8(48), ACC8(56),
+          ACC8(64), ACC8(72), ACC8(80), ACC8(88)
         : "l"(a), "l"(b));
 }

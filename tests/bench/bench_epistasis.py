@@ -2,23 +2,26 @@
 
 Run from the repository's root on a machine with an NVIDIA GPU:
     PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
---devices 2 scans case e with one device and with two, one process each.
+--phases adds where the time goes, and what blocks and padding waste; --devices 2 scans case e with
+one device and with two, one process each.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import multiprocessing
 import os
 import time
 from dataclasses import dataclass
+from unittest import mock
 
 import cupy
 import cupyx
 import numpy as np
 from popdesic.backend.base import OneHot, ScanData
-from popdesic.backend.epistasis_gpu import Scanner
+from popdesic.backend.epistasis_gpu import STEP_BITS, Scanner, order_items
 from popdesic.backend.kernels import Device
 from popdesic.scores import score_tables
 
@@ -130,29 +133,99 @@ def products(case: Case, scanner: Scanner) -> float:
     return float((scanner.depths.sum(axis=1) * weight).sum() / weight.sum()) * scanner.states**2
 
 
-def measure(case: Case, kernel: str | None, share: float, unroll: int, limit: float) -> str:
-    """One line of the table: set-up, transfers and all phases counted."""
+def first_sites(case: Case, share: float) -> int:
+    """First sites of a share of the combinations."""
+    return max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
+
+
+def scan(case: Case, data: ScanData, kernel: str | None, stop: int) -> Scanner:
+    """A scan that is done."""
+    scanner = Scanner(data, case.order, 1000, None, Device.current(), kernel or case.kernel)
+    (scanner.pairs if case.order == 2 else scanner.triples)(range(stop))
+    return scanner
+
+
+def measure(case: Case, kernel: str | None, share: float, limit: float) -> tuple[str, float]:
+    """One line of the table, set-up, transfers and all phases counted; combinations a second."""
     data = make_pinned(case)
-    stop = max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
+    stop = first_sites(case, share)
     tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
     times = []
     for _turn in range(2):  # the first compiles
         started = time.perf_counter()
-        scanner = Scanner(
-            data, case.order, 1000, None, Device.current(), kernel or case.kernel, None, unroll
-        )
-        scan = scanner.pairs if case.order == 2 else scanner.triples
-        hits = scan(range(stop))
+        scanner = scan(case, data, kernel, stop)
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
     depth = products(case, scanner)
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
-        f"{'phases' if scanner.phased else 'whole':7s}{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
+        f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
         f"{rate * samples / 1e12:6.0f} T  asked {case.asked:5.0f} T  {case.peer:18s} "
         f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
-        f"({tests:.3g} tests, best {hits.cost[0] / scanner.scale:.2f})"
-    )
+        f"({tests:.3g} tests, best {scanner.hits.cost[0] / scanner.scale:.2f})"
+    ), rate
+
+
+#: Methods of a scan, and what they do.
+PHASES = {
+    "_receive": "upload, states counted",
+    "_transposed": "sample-major planes",
+    "_pair_tables": "pair tables",
+    "_items": "list of blocks",
+    "_pack": "planes packed",
+    "_compact": "compaction",
+    "_launch": "scan",
+    "_merge": "exact scores, best so far",
+}
+
+
+def measure_phases(case: Case, kernel: str | None, share: float) -> None:
+    """Seconds of each phase, waited for one by one: nothing overlaps here."""
+    data, spent, inside = make_pinned(case), dict.fromkeys(PHASES, 0.0), [0.0]
+
+    def timed(name: str, method):
+        def run(*arguments):
+            cupy.cuda.Device().synchronize()
+            started = time.perf_counter()
+            inside.append(0.0)
+            out = method(*arguments)
+            cupy.cuda.Device().synchronize()
+            took = time.perf_counter() - started
+            spent[name] += took - inside.pop()
+            inside[-1] += took
+            return out
+
+        return run
+
+    stop = first_sites(case, share)
+    scan(case, data, kernel, stop)  # compiles
+    with contextlib.ExitStack() as stack:
+        for name in PHASES:
+            method = timed(name, getattr(Scanner, name))
+            stack.enter_context(mock.patch.object(Scanner, name, method))
+        started = time.perf_counter()
+        scanner = scan(case, data, kernel, stop)
+        whole = time.perf_counter() - started
+    for name, seconds in sorted(spent.items(), key=lambda pair: -pair[1]):
+        if seconds:
+            print(f"   {PHASES[name]:28s} {1000 * seconds:9.2f} ms {seconds / whole:6.1%}")
+    rest = whole - sum(spent.values())
+    print(f"   {'rest':28s} {1000 * rest:9.2f} ms {rest / whole:6.1%}   core {scanner.core.file}")
+    if case.order == 3:
+        steps = -(-scanner.depths // STEP_BITS) * STEP_BITS
+        print(f"   samples among those of padded depth {scanner.depths.sum() / steps.sum():.1%}")
+    blocks = ((64, 32), (64, 64), (128, 64), (128, 128), (256, 256))
+    shares = (f"{y} x {z} {useful_share(case, y, z):.1%}" for y, z in blocks)
+    print("   useful combinations in blocks of y x z sites:", ", ".join(shares), flush=True)
+
+
+def useful_share(case: Case, tile: int, width: int) -> float:
+    """Share of a whole scan's combinations among those in its blocks."""
+    n, rows = case.n_sites, -(-case.n_sites // tile)
+    items = order_items(range(rows), tile, 0, -(-n // width), width)
+    ends = np.minimum((items[:, 0].astype(np.int64) + 1) * tile - 1, n)
+    made = tile * width * (int(ends.sum()) if case.order == 3 else len(items))
+    return math.comb(n, case.order) / made
 
 
 #: Jobs that a scan is cut into, by equal numbers of triples, whatever the number of devices.
@@ -198,14 +271,16 @@ def measure_devices(name: str, n_devices: int) -> float:
 #: wgmma b1 of an H200 (DESIGN section 5), and its combinations a second if each took 81 look-ups in
 #: shared memory.
 TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
+#: Sites of the Wellcome Trust study that EPIClear and others measure by (of 5 004 samples).
+STUDY_SITES = 500_568
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", default="".join(CASES))
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
-    parser.add_argument("--unroll", type=int, default=2)
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
+    parser.add_argument("--phases", action="store_true")
     parser.add_argument("--devices", type=int, help="compare one device with so many")
     arguments = parser.parse_args()
     if arguments.devices:
@@ -221,10 +296,14 @@ def main() -> None:
         f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )
     for name in arguments.cases:
-        line = measure(
-            CASES[name], arguments.kernel, arguments.share, arguments.unroll, TENSOR_LIMIT
-        )
+        case = CASES[name]
+        line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT)
         print(name, line, flush=True)
+        if case.order == 3 and case.frequencies == WTCCC:
+            hours = math.comb(STUDY_SITES, 3) / rate / 3600
+            print(f"   all triples of {STUDY_SITES} sites at this rate: {hours:.3g} device-hours")
+        if arguments.phases:
+            measure_phases(case, arguments.kernel, arguments.share)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from reference_epistasis import pack_allowed, random_scan, scan
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
-KERNELS = ("wgmma", "mma", "popc")
+#: Kernels, and wgmma with the core for many samples.
+KERNELS = ("deep", "wgmma", "mma", "popc")
 
 
 @pytest.fixture
@@ -21,13 +22,18 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture(params=KERNELS)
-def gpu(request, gpu_device):
+def gpu(request, gpu_device, monkeypatch):
+    from popdesic.backend import epistasis_gpu
     from popdesic.backend.gpu import GpuBackend
     from popdesic.backend.kernels import supported_kernels
 
-    if request.param not in supported_kernels(gpu_device):
-        pytest.skip(f"{gpu_device.name} does not run {request.param}")
-    return GpuBackend(kernel=request.param)
+    kernel = request.param
+    if kernel == "deep":
+        kernel = "wgmma"
+        monkeypatch.setattr(epistasis_gpu, "DEEP_STEPS", {2: 0, 3: 0})
+    if kernel not in supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {kernel}")
+    return GpuBackend(kernel=kernel)
 
 
 def assert_same(found: Hits, expected: Hits) -> None:
@@ -105,15 +111,15 @@ def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
-def test_phases_and_batches_change_nothing(gpu, rng, missing, monkeypatch):
+def test_batches_change_nothing(gpu, rng, missing, monkeypatch):
     from popdesic.backend import epistasis_gpu
     from popdesic.backend.epistasis_gpu import Scanner
 
     data, *_ = random_scan(rng, 700, (900, 500), missing=missing, tables=score_tables("k2", 1400))
     found = []
-    for phased, batch in ((False, 256), (True, 256), (False, 37), (True, 37)):
+    for batch in (256, 37):
         monkeypatch.setattr(epistasis_gpu, "BATCH", batch)
-        scanner = Scanner(data, 3, 50, None, gpu.device, gpu.kernel, phased)
+        scanner = Scanner(data, 3, 50, None, gpu.device, gpu.kernel)
         found.append(scanner.triples(range(90)))
     for other in found[1:]:
         assert_same(found[0], other)

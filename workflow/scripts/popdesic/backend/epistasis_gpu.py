@@ -8,6 +8,7 @@ anew. What is kept does not depend on any of this.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ..errors import UserError
-from .base import Hits, ScanData
+from .base import Hits, OneHot, ScanData
 from .kernels import (
     STAGE_BITS,
     Device,
@@ -37,11 +38,11 @@ MAX_STORED = (1 << 16) - 1
 #: combinations of the first launch, before any cost is known.
 CAPACITY, RECORD_WORDS, FIRST_LAUNCH = 1 << 23, {0: 32, 1: 64}, 1 << 21
 #: The same where a record is counted from the planes: more of them cost more than another launch.
-FIRST_PHASED = 1 << 18
+FIRST_BARE = 1 << 18
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
 FEW_RECORDS = 1 << 15
 #: How many times the combinations of all launches before a launch may have.
-GROWTH = 8
+GROWTH = 16
 #: Packed planes of one batch, and most x of one.
 PACKED_BYTES, BATCH = 8 << 30, 256
 #: Stages after which thread blocks wait for each other (common.cuh).
@@ -53,35 +54,71 @@ MAX_GRID = 65535
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
-#: states of x go through in phases: 262 144 samples in thirds (683 steps) 1.9 P against 1.6 P
-#: triples x samples / s, at 10/20/70 (307 steps) 2.6 P either way (H200).
-LOCKSTEP_STEPS, PHASED_STEPS = 48, 400
+#: core `deep` is the faster, by stored states.
+LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 48, 3: 96}
+#: Blocks of sites in which the planes of a scan of pairs reach the device: the first are scanned
+#: while the others are on their way.
+UPLOADS = 2
 #: The bound may miss its exact value by this much, in nats, beside its relative slack.
 MARGIN_NATS = 2.0**-6
 
 
 @dataclass(frozen=True)
 class Core:
-    """One way to count: its kernel file and how it cuts the work."""
+    """One way to count: its kernel file and how it cuts the work.
+
+    Parameters
+    ----------
+    defines : what the file is compiled with beside what every core takes.
+    threads : of a thread block.
+    cluster : tiles of y that share the copies of z.
+    relay : whether counts pass through memory to threads that score alone.
+    """
 
     file: str
     defines: tuple[tuple[str, int], ...]
     threads: int
     cluster: int = 1
+    relay: bool = False
 
-    def z_sites(self, order: int, states: int, phased: bool) -> int:
-        """Sites of z of one item (Z_SITES in kernels/epistasis_scan.cuh)."""
-        if states == 3:
-            return 32
-        return 128 if order == 2 or phased else 64
+    def z_sites(self, order: int, states: int) -> int:
+        """Sites of z of one item (Z_SITES in the kernel file)."""
+        if self.relay:
+            return {2: 128, 3: 64}[states]
+        return {2: 128 if order == 2 else 64, 3: 32}[states]
+
+    def stash_bytes(self, order: int, states: int) -> int:
+        """Shared memory of the counts that are being scored."""
+        products = 2 if order == 3 and states == 2 else 1
+        return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
+
+    def scratch_words(self, order: int, states: int) -> int:
+        """Words that one thread block keeps of what was counted."""
+        if self.relay:  # two buffers of the tiles of one x
+            tile = TILE_SITES * self.z_sites(order, states) * states**2
+            return 2 * (states if order == 3 else 1) * tile
+        return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
 
 
-#: The micro-kernels' cores. `cluster`: tiles of y that share the copies of z.
+#: The cores: of the kernels, and `deep`, wgmma for more samples.
 CORES = {
-    "wgmma": Core("epistasis_wgmma", (("Y_GROUPS", 1),), 384, 2),
-    "mma": Core("epistasis_warps", (("Y_GROUPS", 2), ("POPC", 0), ("STAGES", 3)), 256),
-    "popc": Core("epistasis_warps", (("Y_GROUPS", 2), ("POPC", 1), ("STAGES", 1)), 256),
+    "deep": Core("epistasis_deep", (), 512, 2, relay=True),
+    "wgmma": Core("epistasis_wgmma", (("Y_GROUPS", 1), ("UNROLL", 2)), 384, 2),
+    "mma": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
+    "popc": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
 }
+
+
+def choose_core(kernel: str, order: int, states: int, steps: float) -> Core:
+    """The fastest core of a kernel; `steps`: mean depth of an x."""
+    if kernel == "wgmma":
+        if order == 2 or steps >= DEEP_STEPS[states]:
+            kernel = "deep"
+        elif states == 3:
+            kernel = "mma"  # the rows of three states do not fit the accumulators of wgmma
+    return CORES[kernel]
+
+
 _FOUND = [
     ("records", np.uint64),
     ("number", np.uint64),
@@ -181,13 +218,32 @@ def score_scale(data: ScanData) -> float:
     return scale
 
 
-def to_device(words) -> cupy.ndarray:
-    """Planes on the device; pinned host memory is sent as it lies."""
-    if isinstance(words, cupy.ndarray):
-        return words
-    out = cupy.empty(words.shape, words.dtype)
-    out.set(np.ascontiguousarray(words))
-    return out
+class Planes:
+    """Planes of both classes on the device, uint32 (n_sites, states, words), sent block by block.
+
+    Pinned host memory is sent as it lies, beside whatever the device is doing.
+    """
+
+    def __init__(self, classes: tuple[OneHot, OneHot]):
+        self.given = [one.words for one in classes]
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        stored = [
+            words if isinstance(words, cupy.ndarray) else cupy.empty(words.shape, words.dtype)
+            for words in self.given
+        ]
+        # memory that was used before may still be in use
+        self.stream.wait_event(cupy.cuda.get_current_stream().record())
+        self.stored = stored
+        self.words = [words.view(np.uint32) for words in stored]
+        self.n_words = [np.int32(words.shape[-1]) for words in self.words]
+
+    def send(self, sites: range) -> cupy.cuda.Event:
+        """Starts to send some sites; the event says when they are there."""
+        for given, stored in zip(self.given, self.stored, strict=True):
+            if given is not stored and len(sites):
+                part = np.ascontiguousarray(given[sites.start : sites.stop])
+                stored[sites.start : sites.stop].set(part, stream=self.stream)
+        return self.stream.record()
 
 
 def order_items(rows: range, tile: int, first_site: int, columns: int, width: int) -> np.ndarray:
@@ -253,8 +309,6 @@ class Scanner:
     device : Device
     kernel : str, optional
         wgmma, mma or popc; the fastest that the device and the data allow.
-    phased : bool, optional
-        Whether the states of x go through one after the other; by the depth if left out.
     """
 
     def __init__(
@@ -265,112 +319,115 @@ class Scanner:
         cutoff: int | None,
         device: Device,
         kernel: str | None = None,
-        phased: bool | None = None,
-        unroll: int = 2,
     ):
         self.data, self.order, self.top, self.device = data, order, top, device
         self.states = data.classes[0].words.shape[1]
-        kernel = kernel or supported_kernels(device)[0]
-        if self.states == 3 and kernel == "wgmma":
-            kernel = "mma"  # the rows of three states do not fit the operands of wgmma
-        self.core, self.unroll = CORES[kernel], unroll
+        self.kernel = kernel or supported_kernels(device)[0]
         self.n_cells = 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.n_classes = tuple(one.n_samples for one in data.classes)
-        self.wide = 0  # set once the sizes are known
         self.k2, self.scale = is_k2(data), score_scale(data)
         self.polynomial = bound_polynomial(self.n_classes[1] / max(1, sum(self.n_classes)))
         padding = PADDING[self.states]
         self.padded = divide_up(data.n_sites, padding) * padding
         self.row_words = self.padded * self.states // 32
-        self.words = [to_device(one.words).view(np.uint32) for one in data.classes]
-        self.n_words = [np.int32(words.shape[-1]) for words in self.words]
-        self._count_states()
-        # an x's segments: states in the order of the phases, controls and cases of each
-        order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
-        self.depths = self.sizes[:, :, order_of_states].transpose(0, 2, 1).reshape(data.n_sites, -1)
-        mean = self.depths.sum(axis=1).mean() / STEP_BITS if data.n_sites else 0
-        deep = mean >= PHASED_STEPS and kernel == "wgmma"
-        self.phased = order == 3 and (self.states == 3 or (deep if phased is None else phased))
-        self.lockstep = LOCKSTEP if order == 2 or mean >= LOCKSTEP_STEPS else 0
+        # what is small goes first: copies to a device queue up
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
         self.allowed = None if data.allowed is None else cupy.asarray(data.allowed)
+        self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
+        self.margins = cupy.zeros((self.padded, self.states), np.uint32)
+        self.planes, self.packed = Planes(data.classes), cupy.empty(0, np.uint8)
+        # Where every cell fits, counts of both classes share a word all the way.
+        self.wide, steps = int(max(self.n_classes) > MAX_STORED), 0.0
+        if order == 3:
+            self._receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
+            steps = self._measure_depths()
+        self.core = choose_core(self.kernel, order, self.states, steps)
+        self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
+        # records of sites alone: the cells of the first states are gone by then
+        self.bare = order == 3 and self.states == 3 and not self.core.relay
         self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
         self.number = cupy.zeros(1, np.uint64)
         self.hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
-        self.combinations, self.passing = 0, 0.0
+        self.combinations, self.passing, self.missing = 0, 0.0, None
 
     def _load(self, file: str, name: str, **defines) -> cupy.RawKernel:
         defines |= {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states}
         return load_function(file, name, tuple(sorted(defines.items())), self.device.capability)
 
-    def _count_states(self) -> None:
-        n = self.data.n_sites
-        sizes = cupy.zeros((n, 2, self.states), np.int32)
+    def _receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
+        """Waits for the planes of some sites, and counts their states."""
+        cupy.cuda.get_current_stream().wait_event(arrival)
         count = self._load("epistasis", "count_states")
-        for c, words in enumerate(self.words):
+        for c, words in enumerate(self.planes.words):
             count(
-                (divide_up(n * self.states * 32, 256),),
+                (divide_up(max(1, len(sites)) * self.states * 32, 256),),
                 (256,),
-                (words, sizes, np.int32(n), self.n_words[c], np.int32(c)),
+                (
+                    words,
+                    self.sizes_there,
+                    np.int32(sites.start),
+                    np.int32(sites.stop),
+                    self.planes.n_words[c],
+                    np.int32(c),
+                ),
             )
-        self.sizes = sizes.get().astype(np.int64)
-        if self.sizes.max(initial=0) > MAX_STORED:
+        sizes = self.sizes_there[sites.start : sites.stop].astype(np.uint32)
+        self.margins[sites.start : sites.stop] = (sizes[:, 0] << 16) | sizes[:, 1]
+        if (
+            max(self.n_classes) > MAX_STORED
+            and len(sites)
+            and (most := int(sizes.max())) > MAX_STORED
+        ):
             raise UserError(
-                f"a stored genotype of a scanned site is carried by {self.sizes.max()} samples of "
-                f"one phenotype class, and a GPU scan counts {MAX_STORED}; set device to cpu."
+                f"a stored genotype of a scanned site is carried by {most} samples of one "
+                f"phenotype class, and a GPU scan counts {MAX_STORED}; set device to cpu."
             )
-        # A cell holds at most the samples with its first site in that state: where the genotype
-        # that is not stored fits as well, counts of both classes share a word all the way.
-        others = np.array(self.n_classes) - self.sizes.sum(axis=2)
+
+    def _measure_depths(self) -> float:
+        """Samples of each state of each site, and the mean depth of an x in steps."""
+        sizes = self.sizes_there.get().astype(np.int64)
+        # a cell holds at most the samples with its first site in that state
+        others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.wide = int(others.max(initial=0) > MAX_STORED)
-        self.margins = cupy.zeros((self.padded, self.states), np.uint32)
-        self.margins[:n] = (sizes[:, 0].astype(np.uint32) << 16) | sizes[:, 1].astype(np.uint32)
+        # an x's segments: states in the order of the depth, controls and cases of each
+        order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
+        self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
+        self.depths = self.depths.reshape(self.data.n_sites, -1)
+        return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
 
     # ------------------------------------------------------------------ launches
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
         """The kernel for pairs or triples, and the shared memory that it needs."""
-        phased = int(order == 3 and self.phased)
-        z_sites = self.core.z_sites(order, self.states, phased)
-        defines = dict(self.core.defines) | {
-            "ORDER": order,
-            "PHASED": phased,
-            "TABLE": table,
-            "TABLE_Z": self.core.z_sites(3, self.states, self.phased),
-            "UNROLL": self.unroll,
-        }
-        cells, products = self.states**2, 1 if order == 2 or phased else 2
-        slot = (TILE_SITES + z_sites) * self.states * STAGE_BITS // 8
-        fixed = 2048 + 8 * 4 * products * cells * 32 * 4
+        core, states = self.core, self.states
+        defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
+        z_sites = core.z_sites(order, states)
+        slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
+        fixed = 2048 + core.stash_bytes(order, states)
         if order == 3:
-            per_site = {2: (12, 8), 3: (20, 12)}[self.states]
+            per_site = {2: (12, 8), 3: (20, 12)}[states]
             fixed += 8 * (1 + self.wide) * (TILE_SITES * per_site[0] + z_sites * per_site[1])
-        if self.core.cluster == 1:
-            defines["STAGES"] = min(defines["STAGES"], 2 if phased else 3)
-            whole = fixed + defines["STAGES"] * slot + 4 * self._scratch_words(phased)
-            defines["SCRATCH_SHARED"] = int(whole <= self.device.shared_bytes)
-            fixed += 4 * self._scratch_words(phased) * defines["SCRATCH_SHARED"]
-        if self.core.cluster > 1:
-            defines["LOCKSTEP"] = self.lockstep
-            defines["STAGES"] = min(6, (self.device.shared_bytes - fixed) // slot)
-            defines["CLUSTER"] = self.core.cluster
-        shared = fixed + defines["STAGES"] * slot
+        if core.cluster > 1:
+            stages = min(6, (self.device.shared_bytes - fixed) // slot)
+            defines |= {"LOCKSTEP": self.lockstep, "CLUSTER": core.cluster}
+        else:
+            stages = 1 if defines["POPC"] else 2 if self.bare else 3
+            scratch = 4 * core.scratch_words(order, states)
+            inside = int(fixed + stages * slot + scratch <= self.device.shared_bytes)
+            defines["SCRATCH_SHARED"] = inside
+            fixed += scratch * inside
+        shared = fixed + stages * slot
         if shared > self.device.shared_bytes:
             raise UserError(
                 f"{self.device.name} has {self.device.shared_bytes} bytes of shared memory for a "
                 f"block and an epistasis scan needs {shared}; use another GPU or set device to cpu."
             )
-        function = self._load(self.core.file, "epistasis_scan", **defines)
+        function = self._load(core.file, "epistasis_scan", STAGES=stages, **defines)
         function.max_dynamic_shared_size_bytes = shared
         return function, shared
 
-    def _scratch_words(self, phased: int) -> int:
-        """Words that one thread block keeps between the phases of an x."""
-        pairs = 32 if self.states == 2 else 8
-        return 8 * pairs * (self.states**2 + 1) * 32 if phased else 0
-
-    def _describe(self, first: range) -> cupy.ndarray:
+    def _describe(self, first: range) -> np.ndarray:
         """`Scan` of kernels/epistasis_scan.cuh."""
         r, q0, q1, q2 = self.polynomial
         one = np.zeros(1, _SCAN)
@@ -382,11 +439,19 @@ class Scanner:
         one["first"], one["stop"] = first.start, first.stop
         one["r"], one["q0"], one["q1"], one["q2"] = r, q0, q1, q2
         cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
-        missing = 3 * self.sizes[:, :, 2].max(axis=0, initial=0) if self.states == 3 else (0, 0)
-        one["need"] = need_of(cutoff, self.k2, self.n_classes, r, self.n_cells, missing)
+        one["need"] = need_of(cutoff, self.k2, self.n_classes, r, self.n_cells, self._missing())
         one["controls"], one["cases"] = self.n_classes
         one["margins"] = self.margins.data.ptr
-        return cupy.asarray(one.view(np.uint8))
+        return one
+
+    def _missing(self) -> tuple[int, int]:
+        """At most so many samples of each class lack a genotype at the sites of a combination."""
+        if self.states == 2:
+            return 0, 0
+        if self.missing is None:
+            most = self.order * self.sizes_there[:, :, 2].max(axis=0)
+            self.missing = tuple(most.get().tolist())
+        return self.missing
 
     def _items(
         self, order: int, first_y: int, stop_y: int, first_site: int, n_x: int = 1
@@ -396,9 +461,10 @@ class Scanner:
         int32 (n, 4): row, column, and the run of the batch's n_x sites x.
         """
         tile = TILE_SITES * self.core.cluster
-        width = self.core.z_sites(order, self.states, order == 3 and self.phased)
-        rows = range(first_y // tile, divide_up(stop_y, tile))
-        items = order_items(rows, tile, first_site, self.padded // width, width)
+        width = self.core.z_sites(order, self.states)
+        n = self.data.n_sites
+        rows = range(first_y // tile, divide_up(min(stop_y, n), tile))
+        items = order_items(rows, tile, first_site, divide_up(n, width), width)
         wanted = ITEMS_A_BLOCK * self.device.multiprocessors // self.core.cluster
         runs = max(1, min(n_x, divide_up(wanted, max(1, len(items)))))
         ends = np.linspace(0, n_x, runs + 1).astype(np.int32)
@@ -413,9 +479,8 @@ class Scanner:
         function, shared = self._scan_kernel(order, table)
         cluster = self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
-        scratch = np.uint64(0)
-        if order == 3 and self.phased:
-            scratch = cupy.empty(blocks * self._scratch_words(1), np.uint32)
+        words = blocks * self.core.scratch_words(order, self.states)
+        scratch = cupy.empty(max(1, words), np.uint32)
         function(
             (blocks,),
             (self.core.threads,),
@@ -439,28 +504,36 @@ class Scanner:
 
     def _empty_operands(self, batch: _Batch) -> _Operands:
         rows = (self.padded - batch.first_site) * self.states
-        packed = cupy.empty(max(16, int(batch.stages[-1]) * rows * STAGE_BITS // 8), np.uint8)
+        size = max(16, int(batch.stages[-1]) * rows * STAGE_BITS // 8)
+        if self.packed.size < size:
+            self.packed = None  # given back first
+            self.packed = cupy.empty(size, np.uint8)
+        packed = self.packed[:size]
         stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
         return _Operands(batch, packed, stages, segments, np.uint64(0))
 
-    def _pack_all(self, first_site: int) -> _Operands:
-        """Operands of all samples: the planes of every site from `first_site` on."""
-        operands = self._empty_operands(_Batch.of(np.array([self.n_classes]), first_site))
+    def _operands_of_all(self, first_site: int) -> _Operands:
+        """Operands of all samples, still to be packed."""
+        return self._empty_operands(_Batch.of(np.array([self.n_classes]), first_site))
+
+    def _pack(self, operands: _Operands, sites: range) -> None:
+        """Pack the planes of some sites, whole blocks of rows, into operands of all samples."""
         self._load("epistasis", "pack_rows")(
             (8 * self.device.multiprocessors,),
             (256,),
             (
-                *self.words,
-                *self.n_words,
+                *self.planes.words,
+                *self.planes.n_words,
                 operands.segments,
                 operands.packed,
                 np.int32(self.data.n_sites),
-                np.int32(first_site),
+                np.int32(operands.batch.first_site),
                 np.int32(self.padded),
+                np.int32(sites.start),
+                np.int32(sites.stop),
                 np.int32(operands.batch.stages[-1]),
             ),
         )
-        return operands
 
     def _compact(self, samples, first: int, batch: _Batch) -> _Operands:
         """Operands of the x from `first` on, and their pair counts with every site."""
@@ -475,8 +548,8 @@ class Scanner:
             (n, 2 * self.states),
             (256,),
             (
-                *self.words,
-                *self.n_words,
+                *self.planes.words,
+                *self.planes.n_words,
                 np.int32(first),
                 operands.stages,
                 operands.segments,
@@ -504,7 +577,8 @@ class Scanner:
     def _transposed(self) -> list[cupy.ndarray]:
         """Sample-major planes of both classes."""
         kernel, out = self._load("epistasis", "transpose_planes"), []
-        for words, n_words, n in zip(self.words, self.n_words, self.n_classes, strict=True):
+        planes = self.planes
+        for words, n_words, n in zip(planes.words, planes.n_words, self.n_classes, strict=True):
             samples = cupy.zeros((max(1, n), self.row_words), np.uint32)
             if n:
                 kernel(
@@ -524,14 +598,17 @@ class Scanner:
 
     # ------------------------------------------------------------------ the best so far
 
-    def _run(self, operands: _Operands, items, first: range, yz) -> None:
-        """Scan runs of items, each at most GROWTH times as long as all before it."""
-        width = self.core.z_sites(self.order, self.states, self.phased)
+    def _run(self, operands: _Operands, items, on_device, first: range, yz) -> None:
+        """Scan runs of items, each at most GROWTH times as long as all before it.
+
+        `on_device`: the same items there.
+        """
+        width = self.core.z_sites(self.order, self.states)
         a_item = TILE_SITES * self.core.cluster * width
         a_item *= int((items[:, 3] - items[:, 2]).max(initial=1))
-        on_device, done = cupy.asarray(items), 0
+        done = 0
         while done < len(items):
-            start = FIRST_PHASED if self.phased else FIRST_LAUNCH
+            start = FIRST_BARE if self.bare else FIRST_LAUNCH
             budget = max(start, GROWTH * self.combinations)
             # as many as half fill the room if they pass at the rate of the launch before
             budget = min(budget, int(CAPACITY / 2 / max(self.passing, 1e-12)))
@@ -561,11 +638,12 @@ class Scanner:
         return -1
 
     def _merge(self, n: int) -> None:
-        if self.phased:
+        if self.bare:
+            planes = self.planes
             self._load("epistasis", "count_records")(
                 (n,),
                 (256,),
-                (self.records, *self.words, *self.n_words, *map(np.int32, self.n_classes)),
+                (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),
             )
         costs = cupy.empty(n, np.int64)
         self._load("epistasis", "score_records")(
@@ -604,9 +682,21 @@ class Scanner:
         first = range(first.start, min(first.stop, self.data.n_sites))
         if not len(first) or self.data.n_sites < 2:
             return self.hits
-        operands = self._pack_all(self._aligned(first.start))
-        items = self._items(2, first.start, first.stop, operands.batch.first_site)
-        self._run(operands, items, first, np.uint64(0))
+        operands = self._operands_of_all(self._aligned(first.start))
+        start, n = operands.batch.first_site, self.data.n_sites
+        # sites up to which the planes come at a time
+        ends = [self._aligned(start + (n - start) * k // UPLOADS) for k in range(1, UPLOADS)]
+        blocks = [range(a, b) for a, b in itertools.pairwise([start, *ends, n])]
+        sent = [self.planes.send(blocks[0])]
+        items = self._items(2, first.start, first.stop, start)
+        complete = np.searchsorted(ends, items[:, 1] * self.core.z_sites(2, self.states), "right")
+        runs = [items[complete == k] for k in range(UPLOADS)]
+        there = [cupy.asarray(run) for run in runs]
+        sent += [self.planes.send(block) for block in blocks[1:]]
+        for block, arrival, run, on_device in zip(blocks, sent, runs, there, strict=True):
+            self._receive(block, arrival)
+            self._pack(operands, range(block.start, self.padded if block.stop == n else block.stop))
+            self._run(operands, run, on_device, first, np.uint64(0))
         return self.hits
 
     def _pair_tables(self, first_site: int) -> tuple[cupy.ndarray, np.uint64]:
@@ -616,7 +706,8 @@ class Scanner:
         tables = cupy.empty((self.padded // TILE_SITES - first_tile, tile_words), np.uint32)
         base = np.uint64(tables.data.ptr - first_tile * tile_words * 4)
         items = self._items(2, first_site, self.padded, first_site)
-        operands = self._pack_all(first_site)
+        operands = self._operands_of_all(first_site)
+        self._pack(operands, range(first_site, self.padded))
         self._launch(2, 1, operands, cupy.asarray(items), 0, base, self._describe(range(0)))
         return tables, base
 
@@ -637,7 +728,7 @@ class Scanner:
             batch = batch.head(max(1, room))
             operands = self._compact(samples, x, batch)
             items = self._items(3, x + 1, self.padded, first_site, len(batch))
-            self._run(operands, items, range(x, x + len(batch)), yz)
+            self._run(operands, items, cupy.asarray(items), range(x, x + len(batch)), yz)
             x += len(batch)
         del tables
         return self.hits

@@ -395,8 +395,20 @@ def supported_kernels(device: Device) -> tuple[str, ...]:
 HEADERS = {
     "bitgemm_wgmma": ("hopper.cuh",),
     "epistasis": ("epistasis_cells.cuh",),
-    "epistasis_wgmma": ("hopper.cuh", "epistasis_cells.cuh", "epistasis_scan.cuh"),
-    "epistasis_warps": ("epistasis_cells.cuh", "epistasis_scan.cuh"),
+    "epistasis_deep": (
+        "hopper.cuh",
+        "epistasis_cells.cuh",
+        "epistasis_scan.cuh",
+        "epistasis_hopper.cuh",
+    ),
+    "epistasis_wgmma": (
+        "hopper.cuh",
+        "epistasis_cells.cuh",
+        "epistasis_scan.cuh",
+        "epistasis_hopper.cuh",
+        "epistasis_tile.cuh",
+    ),
+    "epistasis_warps": ("epistasis_cells.cuh", "epistasis_scan.cuh", "epistasis_tile.cuh"),
 }
 
 

@@ -1,0 +1,313 @@
+// epistasis_deep: tables and bounds of all pairs or triples on Hopper's tensor cores, where counting is
+// the work: tens of thousands of samples.
+//
+// Formula   counts of (g of x, s of y, t of z), g, s, t stored states, in both classes: popcounts of
+//           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2), then a
+//           bound of each table (epistasis_cells.cuh). Instruction wgmma.mma_async m64n256k256
+//           (three states: m64n192k256) .b1 .and.popc, sm_90a.
+// Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site` on, the
+//           stages of one x after those of another (`stages`: int (n_x + 1)); segments int (n_x,
+//           SEGMENTS + 1); items int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the
+//           batch's x; xy (n_x, padded sites, CELLS) packed counts of x with every site; yz pair
+//           tables (table_at; written if TABLE); scratch (thread blocks, BUFFERS, PARTS,
+//           TILE_WORDS).
+// Threads   4 warpgroups. The first STATES multiply, 64 rows of y each; of the others the last warp
+//           copies, and the rest score what was counted before. Counts pass from the first to the
+//           second through `scratch`, that is through L2: so the tensor cores go on while the score
+//           is worked out, and no thread holds both accumulators and cells. Persistent.
+// Counts    One tile, of one state of x: [block of 8 rows][8 sites of z][lane][state of z][2], as
+//           the accumulators lie in the lanes; a pair table likewise.
+// Shared    slots of operands (epistasis_hopper.cuh); triples: two sets of margins.
+// Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
+//
+// Compile with the parameters of epistasis_hopper.cuh.
+
+constexpr int BUFFERS = 2;
+constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
+constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
+constexpr int N_ACC = COLUMNS / 2;              // 64 x COLUMNS / 128 threads
+constexpr int PARTS = ORDER == 3 ? STATES : 1;  // tiles of one x
+constexpr int MULTIPLY_WARPS = 4 * STATES, SCORE_WARPS = 15 - MULTIPLY_WARPS;
+constexpr int THREADS = 4 * WARPGROUP;
+// All start with 128 registers, which suffice where there are 96 accumulators.
+constexpr int MULTIPLY_REGISTERS = 160, SCORE_REGISTERS = 96;
+
+// What a lane holds of 8 sites of y in state s and 8 of z: 2 STATES words of a tile, the states of
+// z one after the other, two sites of z each.
+constexpr int LANE_WORDS = 2 * STATES;
+__device__ __forceinline__ int tile_at(int y_group, int s, int z_group, int lane) {
+    return (((y_group * STATES + s) * (Z_SITES / 8) + z_group) * 32 + lane) * LANE_WORDS;
+}
+// Written and read by threads of one thread block: past L1, which is small.
+__device__ __forceinline__ void write_tile(const int (&acc)[N_ACC], u32* tile, int warp, int lane) {
+    u32* to = tile + warp * 2 * COLUMNS * 8 + lane * LANE_WORDS;
+    #pragma unroll
+    for (int half = 0; half < 2; ++half)
+        #pragma unroll
+        for (int n = 0; n < COLUMN_BLOCKS; ++n) {
+            u32* at = to + (half * COLUMN_BLOCKS + n / STATES * STATES) * 64 + n % STATES * 2;
+            const int *a = acc + 4 * n + 2 * half, *b = a + 4;
+            if (STATES == 3)
+                __stcg(reinterpret_cast<uint2*>(at), make_uint2(a[0], a[1]));
+            else if (n % 2 == 0)
+                __stcg(reinterpret_cast<uint4*>(at), make_uint4(a[0], a[1], b[0], b[1]));
+        }
+}
+__device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_group, int lane,
+                                          Counts (&c)[2]) {
+    #pragma unroll
+    for (int s = 0; s < STATES; ++s) {
+        const u32* from = tile + tile_at(y_group, s, z_group, lane);
+        u32 word[LANE_WORDS];
+        if (STATES == 2) {
+            const uint4 four = __ldcg(reinterpret_cast<const uint4*>(from));
+            word[0] = four.x;
+            word[1] = four.y;
+            word[2] = four.z;
+            word[3] = four.w;
+        } else {
+            #pragma unroll
+            for (int t = 0; t < STATES; ++t) {
+                const uint2 two = __ldcg(reinterpret_cast<const uint2*>(from) + t);
+                word[2 * t] = two.x;
+                word[2 * t + 1] = two.y;
+            }
+        }
+        #pragma unroll
+        for (int t = 0; t < STATES; ++t) {
+            c[0].word[s * STATES + t] = word[2 * t];
+            c[1].word[s * STATES + t] = word[2 * t + 1];
+        }
+    }
+}
+// A state of x in the order of the depth: missing first.
+__device__ __forceinline__ int state_of_part(int part) { return STATES == 2 ? part : (part + 2) % 3; }
+
+#if ORDER == 3
+// Scores the triples of x and 8 sites of y with some groups of z; tile: PARTS of them.
+__device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, int y_group,
+                                              int z_group, int z_stop, int lane,
+                                              const Count* margins_y, const Count* margins_z, int x,
+                                              int first_y, int first_z, const Scan& scan) {
+    const int y = y_group * 8 + lane / 4;
+    const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+    // Where registers allow, the counts of the next sites are on their way while these are scored.
+    constexpr bool AHEAD = STATES == 2;
+    Counts next[PARTS + 1][2];
+    auto read = [&](int group) {
+        read_tile(yz, y_group, group, lane, next[PARTS]);
+        #pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+            read_tile(tile + part * TILE_WORDS, y_group, group, lane, next[part]);
+    };
+    if (AHEAD) read(z_group);
+    #pragma unroll 1
+    for (; z_group < z_stop; ++z_group) {
+        const int z = z_group * 8 + lane % 4 * 2;
+        const MarginsZ mz[2] = {read_margins_z(margins_z + z * MARGINS_Z),
+                                read_margins_z(margins_z + (z + 1) * MARGINS_Z)};
+        Counts part_of[PARTS + 1][2];
+        if (!AHEAD) read(z_group);
+        #pragma unroll
+        for (int part = 0; part <= PARTS; ++part)
+            #pragma unroll
+            for (int e = 0; e < 2; ++e) part_of[part][e] = next[part][e];
+        if (AHEAD) read(min(z_group + 1, z_stop - 1));
+        Bound bound[2];
+        auto add = [&](int g, const Counts (&c)[2]) {
+            #pragma unroll
+            for (int e = 0; e < 2; ++e)
+                visit_x(g, c[e], my, mz[e],
+                        [&](int cell, Count n) { bound[e].add(cell, n, scan.polynomial); });
+        };
+        Counts(&rest)[2] = part_of[PARTS];
+        #pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) {
+                rest[0].word[i] -= part_of[part][0].word[i];
+                rest[1].word[i] -= part_of[part][1].word[i];
+            }
+            if (state_of_part(part) < 2) add(state_of_part(part), part_of[part]);
+        }
+        add(2, rest);
+        const bool passes[2] = {bound[0].value() >= scan.need, bound[1].value() >= scan.need};
+        if (!passes[0] && !passes[1]) continue;
+        #pragma unroll 1
+        for (int e = 0; e < 2; ++e) {
+            u32* record = nullptr;
+            if (e ? passes[1] : passes[0]) record = scan.found.take(x, first_y + y, first_z + z + e);
+            if (!record) continue;
+            const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
+            Counts whole;
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i)
+                whole.word[i] =
+                    yz[tile_at(y_group, i / STATES, z_group, lane) + i % STATES * 2 + e];
+            #pragma unroll
+            for (int part = 0; part <= PARTS; ++part) {
+                Counts c = whole;
+                #pragma unroll
+                for (int i = 0; i < CELLS && part < PARTS; ++i) {
+                    c.word[i] = __ldcg(tile + part * TILE_WORDS + i % STATES * 2 + e
+                                       + tile_at(y_group, i / STATES, z_group, lane));
+                    whole.word[i] -= c.word[i];
+                }
+                const int g = part < PARTS ? state_of_part(part) : 2;
+                if (STATES == 2 || part != 0)
+                    visit_x(g, c, my, m, [&](int cell, Count n) {
+                        write_count(record + cell * COUNT_WORDS, n);
+                    });
+            }
+        }
+    }
+}
+#elif !TABLE
+// Scores the pairs of 8 sites of y with some groups of z.
+__device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_group, int z_stop,
+                                            int lane, int first_y, int first_z, const Scan& scan) {
+    const int y = first_y + y_group * 8 + lane / 4;
+    Count of_y[STATES], other = all_samples(scan);
+    #pragma unroll
+    for (int s = 0; s < STATES; ++s) {
+        of_y[s] = unpack(scan.margins[(i64)y * STATES + s]);
+        other = other - of_y[s];
+    }
+    #pragma unroll 1
+    for (; z_group < z_stop; ++z_group) {
+        const int z = first_z + z_group * 8 + lane % 4 * 2;
+        Counts c[2];
+        read_tile(tile, y_group, z_group, lane, c);
+        #pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            Count cell[STATES][STATES], of_z[STATES];
+            unpack(c[e], cell);
+            #pragma unroll
+            for (int s = 0; s < STATES; ++s)
+                of_z[s] = unpack(scan.margins[(i64)(z + e) * STATES + s]);
+            Bound bound;
+            visit_plane(0, cell, of_y, other, of_z,
+                        [&](int index, Count n) { bound.add(index, n, scan.polynomial); });
+            if (bound.value() < scan.need) continue;
+            u32* record = scan.found.take(-1, y, z + e);
+            if (record)
+                visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
+                    write_count(record + index * COUNT_WORDS, n);
+                });
+        }
+    }
+}
+#endif
+
+__device__ __forceinline__ void resize_for_scores() {
+    if (STATES == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(SCORE_REGISTERS));
+}
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
+               const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
+               int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
+               u32* yz, u32* scratch, u32* progress, const __grid_constant__ Scan scan) {
+    extern __shared__ u8 shared[];
+    u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
+    Count* margins = reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
+    constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+    const u32 barriers = (u32)__cvta_generic_to_shared(margins + 2 * MARGIN_COUNTS);
+    const Slots slots((u32)__cvta_generic_to_shared(aligned), barriers);
+    // of the buffers of counts: full, empty
+    const u32 counted = barriers + Slots::BARRIER_BYTES, scored = counted + BUFFERS * 8;
+    const int rank = cluster_rank();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < BUFFERS; ++i) {
+            barrier_init(counted + 8 * i, MULTIPLY_WARPS);
+            barrier_init(scored + 8 * i, SCORE_WARPS);
+        }
+        slots.init(MULTIPLY_WARPS);
+    }
+    cluster_sync();
+
+    const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    scratch += (i64)blockIdx.x * (BUFFERS * PARTS * TILE_WORDS);
+    if (warp < MULTIPLY_WARPS) {
+        if (STATES == 2)
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(MULTIPLY_REGISTERS));
+        Feed<Z_SITES> feed(slots, warp / 4, lane);
+        Ring<BUFFERS> buffer;
+        int acc[N_ACC];
+        for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
+            const int2 range = x_of(items[i], x_first);
+            for (int x = range.x; x < range.y; ++x) {
+                const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
+                feed.start(ends[2 * PARTS - 1]);
+                #pragma unroll 1
+                for (int part = 0; part < PARTS; ++part) {
+                    feed.count<0, N_ACC>(acc, ends + 2 * part);
+#if ORDER == 2 && TABLE
+                    const int tile_y = items[i].x * CLUSTER + rank;
+                    u32* table = yz + table_at(tile_y, items[i].y * Z_SITES, padded_sites);
+                    write_tile(acc, table, warp, lane);
+#else
+                    if (part == 0) barrier_wait(scored + 8 * buffer.slot, buffer.parity ^ 1);
+                    write_tile(acc, scratch + (buffer.slot * PARTS + part) * TILE_WORDS, warp, lane);
+#endif
+                }
+#if !TABLE
+                __syncwarp();
+                if (lane == 0) barrier_arrive(counted + 8 * buffer.slot, rank);
+                buffer.advance();
+#endif
+            }
+        }
+    } else if (warp < MULTIPLY_WARPS + SCORE_WARPS) {
+        resize_for_scores();
+#if !TABLE
+        constexpr int Z_GROUPS = Z_SITES / 8, GROUPS = TILE_SITES / 8 * Z_GROUPS;
+        const int scorer = warp - MULTIPLY_WARPS;
+        const int first_group = GROUPS * scorer / SCORE_WARPS;
+        const int last_group = GROUPS * (scorer + 1) / SCORE_WARPS;
+        Ring<BUFFERS> buffer;
+        for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
+            const int2 range = x_of(items[i], x_first);
+            const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
+            const int first_z = items[i].y * Z_SITES;
+            for (int x = range.x; x < range.y; ++x) {
+                const u32* tile = scratch + buffer.slot * PARTS * TILE_WORDS;
+#if ORDER == 3
+                Count* margins_y = margins + buffer.slot * MARGIN_COUNTS;
+                Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
+                for (int k = scorer * 32 + lane; k < TILE_SITES + Z_SITES; k += SCORE_WARPS * 32) {
+                    MarginMaker<Z_SITES> maker(k, first_y, first_z, scan);
+                    maker.load(xy + (i64)x * padded_sites * CELLS);
+                    maker.make(x_first + x, scan, margins_y, margins_z);
+                }
+                asm volatile("bar.sync 1, %0;\n" ::"n"(SCORE_WARPS * 32) : "memory");
+#endif
+                barrier_wait(counted + 8 * buffer.slot, buffer.parity);
+                #pragma unroll 1
+                for (int group = first_group; group < last_group;) {
+                    const int y_group = group / Z_GROUPS, z_group = group % Z_GROUPS;
+                    const int z_stop = min(Z_GROUPS, z_group + last_group - group);
+#if ORDER == 3
+                    score_triples(tile, yz + table_at(tile_y, first_z, padded_sites), y_group,
+                                  z_group, z_stop, lane, margins_y, margins_z, x_first + x, first_y,
+                                  first_z, scan);
+#else
+                    score_pairs(tile, y_group, z_group, z_stop, lane, first_y, first_z, scan);
+#endif
+                    group += z_stop - z_group;
+                }
+                __syncwarp();
+                if (lane == 0) barrier_arrive(scored + 8 * buffer.slot, rank);
+                buffer.advance();
+            }
+        }
+#endif
+    } else {
+        resize_for_scores();
+        if (lane == 0)
+            copy_items<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
+                                padded_sites, progress);
+    }
+    // nobody leaves while another thread block may still write here
+    cluster_sync();
+}

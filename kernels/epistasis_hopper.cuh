@@ -1,0 +1,154 @@
+// epistasis_hopper: how the epistasis scans for sm_90a feed the tensor cores: one thread copies the
+// operands of one x after the other into slots of shared memory, warpgroups multiply them.
+//
+// Shared    STAGES slots of 1 024 samples: the rows of a tile of y, then of Z_SITES of z; a full and an
+//           empty mbarrier a slot. A cluster of CLUSTER thread blocks takes that many tiles of y
+//           and shares the copies of z.
+//
+// Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of epistasis_scan.cuh.
+
+constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES;
+template <int Z_SITES>
+constexpr int B_BYTES = Z_SITES * STATES * STAGE_BYTES;
+template <int Z_SITES>
+constexpr int SLOT_BYTES = A_BYTES + B_BYTES<Z_SITES>;
+
+// Slots that are filled and emptied in turn.
+template <int SLOTS>
+struct Ring {
+    int slot = 0, parity = 0;
+    __device__ __forceinline__ void advance() {
+        if (++slot == SLOTS) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// Addresses of the slots and of their barriers.
+struct Slots {
+    u32 data, full, empty;
+    __device__ __forceinline__ Slots(u32 data, u32 barriers)
+        : data(data), full(barriers), empty(barriers + 8 * STAGES) {}
+    static constexpr int BARRIER_BYTES = 16 * STAGES;
+    // By one thread, before cluster_sync. warps: of a thread block that multiply.
+    __device__ __forceinline__ void init(int warps) const {
+        for (int i = 0; i < STAGES; ++i) {
+            barrier_init(full + 8 * i, 1);
+            barrier_init(empty + 8 * i, CLUSTER * warps);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+        asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+    }
+};
+
+// The x of an item, in the batch: those below its sites of y; all samples count as one x.
+__device__ __forceinline__ int2 x_of(int4 item, int x_first) {
+    if (ORDER == 2) return make_int2(0, 1);
+    return make_int2(item.z, min(item.w, (item.x + 1) * CLUSTER * TILE_SITES - 1 - x_first));
+}
+
+// The one thread that copies: all stages of all items of this thread block.
+template <int Z_SITES>
+__device__ __forceinline__ void copy_items(Slots slots, const u8* packed, const int* stages,
+                                           const int4* items, int n_items, int x_first,
+                                           int first_site, int padded_sites, u32* progress) {
+    constexpr int SHARE = B_BYTES<Z_SITES> / CLUSTER;  // of z, that this thread block copies
+    const int rank = cluster_rank();
+    const i64 stage_bytes = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
+    Ring<STAGES> ring;
+    Lockstep<LOCKSTEP> lockstep{progress};
+    for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
+        const int2 x = x_of(items[i], x_first);
+        if (x.y <= x.x) continue;
+        const int first_y = (items[i].x * CLUSTER + rank) * TILE_SITES;
+        const int first_z = items[i].y * Z_SITES;
+        const u8* from = packed + stages[x.x] * stage_bytes;
+        const u8* from_a = from + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
+        const u8* from_b = from + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
+        for (int k = stages[x.x]; k < stages[x.y]; ++k) {
+            const u32 slot = slots.data + ring.slot * SLOT_BYTES<Z_SITES>;
+            const u32 ready = slots.full + 8 * ring.slot;
+            barrier_wait(slots.empty + 8 * ring.slot, ring.parity ^ 1);
+            barrier_expect(ready, SLOT_BYTES<Z_SITES>);
+            copy_tile(slot, from_a, ready, A_BYTES);
+            if (CLUSTER == 1)
+                copy_tile(slot + A_BYTES, from_b, ready, SHARE);
+            else
+                copy_tile_to_all(slot + A_BYTES + rank * SHARE, from_b + rank * SHARE, ready, SHARE);
+            from_a += stage_bytes;
+            from_b += stage_bytes;
+            ring.advance();
+            lockstep.step();
+        }
+    }
+    lockstep.finish();
+}
+
+// acc[FIRST ...] += products of 64 rows and 2 SIZE columns. Two instructions of 128 columns are as fast as
+// one of 256, and fit a kernel of 128 registers a thread.
+template <int FIRST, int SIZE, int N>
+__device__ __forceinline__ void multiply_step(int (&acc)[N], u64 a, u64 b) {
+    if constexpr (SIZE == 96)
+        multiply_192<FIRST>(acc, a, b);
+    else
+        multiply_128<FIRST>(acc, a, b);
+    if constexpr (SIZE == 128) multiply_128<FIRST + 64>(acc, a, b + (128 * STAGE_BYTES >> 4));
+}
+
+// The side of a warpgroup that multiplies, 64 rows of y.
+template <int Z_SITES>
+struct Feed {
+    Slots slots;
+    u32 own_rows;  // of this warpgroup in a slot
+    int lane, step = 0, total = 0, unread = -1;
+    Ring<STAGES> ring;
+
+    __device__ __forceinline__ Feed(Slots slots, int warpgroup, int lane)
+        : slots(slots), own_rows(warpgroup * 64 * STAGE_BYTES), lane(lane) {}
+    // Steps of the next x.
+    __device__ __forceinline__ void start(int steps) {
+        step = 0;
+        total = steps;
+    }
+    __device__ __forceinline__ void release() {
+        if (unread >= 0 && lane < CLUSTER) barrier_arrive(slots.empty + 8 * unread, lane);
+        unread = -1;
+    }
+    // acc[FIRST ...] += popcounts of the steps up to `end`.
+    template <int FIRST, int SIZE, int N>
+    __device__ __forceinline__ void advance(int (&acc)[N], int end) {
+        while (step < end) {
+            if (step % STEPS == 0) barrier_wait(slots.full + 8 * ring.slot, ring.parity);
+            const int stop = min(end, (step / STEPS + 1) * STEPS);
+            const u32 a = slots.data + ring.slot * SLOT_BYTES<Z_SITES> + own_rows;
+            const u32 b = slots.data + ring.slot * SLOT_BYTES<Z_SITES> + A_BYTES;
+            asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+            for (; step < stop; ++step) {
+                const u32 at = step % STEPS * K_STEP_BYTES;
+                multiply_step<FIRST, SIZE>(acc, describe(a + at), describe(b + at));
+            }
+            asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+            // one group stays in flight: the slot before this one has been read
+            asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");
+            release();
+            if (step % STEPS == 0 || step == total) {
+                unread = ring.slot;
+                ring.advance();
+            }
+        }
+        asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+        release();
+    }
+    // acc[FIRST ...] = controls << 16 | cases. ends: of the two segments.
+    template <int FIRST, int SIZE, int N>
+    __device__ __forceinline__ void count(int (&acc)[N], const int* ends) {
+        #pragma unroll
+        for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] = 0;
+        advance<FIRST, SIZE>(acc, ends[0]);
+        #pragma unroll
+        for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] <<= 16;
+        advance<FIRST, SIZE>(acc, ends[1]);
+    }
+};

@@ -1,0 +1,263 @@
+// epistasis_tile: tables and bounds where the threads that count score as well: the accumulators of
+// m16n8 products, or what lies in their order, are in the registers of eight warps.
+//
+// Accumulators  a thread holds all states of its sites: rows r and r + 8 of a fragment, columns of
+//           neighbouring blocks.
+// Phases    Two stored states: the counts of both states of x are kept and scored together. Three:
+//           one state after the other; what the last phase needs of those before waits in
+//           `scratch` (shared memory where it fits, else global).
+// Epilogue  A warp puts the counts of CHUNK pairs a thread into shared memory and scores them in a
+//           rolled loop: unrolled over all of them the code would not fit the instruction cache.
+//
+// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y of one warp) -DUNROLL=.. and the parameters of epistasis_scan.cuh.
+
+constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
+constexpr int N_ACC = STATES == 2 ? 128 : 72;
+constexpr int PRODUCTS = ORDER == 3 && STATES == 2 ? 2 : 1;  // sets of accumulators: states of x
+constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
+constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
+constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
+constexpr int TABLE_Z = STATES == 2 ? 64 : 32;          // of one item of triples
+constexpr int N_TILES = STATES * Z_GROUPS;              // blocks of 8 columns of one warp
+constexpr int AT_ONCE = UNROLL;                         // scored together, for their latencies
+constexpr int CHUNK = 4, CHUNKS_OF_WARP = PAIRS / CHUNK;
+constexpr int STASH_WORDS = CHUNK * PRODUCTS * CELLS * 32;  // of one warp
+
+// First sites of a warp within an item.
+__device__ __forceinline__ int warp_y(int warp) { return warp / Z_WARPS * Y_GROUPS * 8; }
+__device__ __forceinline__ int warp_z(int warp) { return warp % Z_WARPS * Z_GROUPS * 8; }
+
+// Place `index` of lane `lane` in an array of Counts that a warp reads without conflicts.
+__device__ __forceinline__ Counts read_counts(const u32* from, int index, int lane) {
+    Counts c;
+    if (STATES == 2) {
+        const uint4 four = reinterpret_cast<const uint4*>(from)[index * 32 + lane];
+        c.word[0] = four.x;
+        c.word[1] = four.y;
+        c.word[2] = four.z;
+        c.word[3] = four.w;
+    } else {
+        #pragma unroll
+        for (int i = 0; i < CELLS; ++i) c.word[i] = from[(index * CELLS + i) * 32 + lane];
+    }
+    return c;
+}
+__device__ __forceinline__ void write_counts(u32* to, int index, int lane, const Counts& c) {
+    if (STATES == 2) {
+        reinterpret_cast<uint4*>(to)[index * 32 + lane] =
+            make_uint4(c.word[0], c.word[1], c.word[2], c.word[3]);
+    } else {
+        #pragma unroll
+        for (int i = 0; i < CELLS; ++i) to[(index * CELLS + i) * 32 + lane] = c.word[i];
+    }
+}
+
+// Index and lane of sites (y, z) in that table, in the order in which a triple core reads it.
+__device__ __forceinline__ int table_index(int y, int z) {
+    constexpr int SITES = TABLE_Z / Z_WARPS;
+    const int warp = y / (8 * Y_GROUPS) * Z_WARPS + z / SITES;
+    const int pair = y / 8 % Y_GROUPS * (SITES / 8) + z % SITES / 8;
+    return warp * (TABLE_Z / 4) + pair * 2 + z % 2;
+}
+
+// Counts of pair number `pair` (group of y * Z_GROUPS + group of z), its odd or even site e, x in
+// set g of accumulators acc[g][fragment of 16 rows][block of 8 columns][4].
+__device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int g, int pair, int e) {
+    Counts c;
+    #pragma unroll
+    for (int i = 0; i < CELLS; ++i) {
+        const int rows = STATES * (pair / Z_GROUPS) + i / STATES;
+        const int column = STATES * (pair % Z_GROUPS) + i % STATES;
+        c.word[i] = acc[g * (N_ACC / PRODUCTS) + (rows / 2 * N_TILES + column) * 4 + e + rows % 2 * 2];
+    }
+    return c;
+}
+template <int K>
+__device__ __forceinline__ void stash_chunk(const int (&acc)[N_ACC], u32* stash, int lane) {
+    if constexpr (K < CHUNKS_OF_WARP) {
+        #pragma unroll
+        for (int slot = 0; slot < CHUNK; ++slot)
+            #pragma unroll
+            for (int g = 0; g < PRODUCTS; ++g)
+                write_counts(stash, slot * PRODUCTS + g, lane,
+                             counts_of(acc, g, K * 2 + slot / 2, slot % 2));
+    }
+}
+__device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], u32* stash, int lane) {
+    switch (k) {
+        case 0: stash_chunk<0>(acc, stash, lane); break;
+        case 1: stash_chunk<1>(acc, stash, lane); break;
+        case 2: stash_chunk<2>(acc, stash, lane); break;
+        case 3: stash_chunk<3>(acc, stash, lane); break;
+        case 4: stash_chunk<4>(acc, stash, lane); break;
+        case 5: stash_chunk<5>(acc, stash, lane); break;
+        case 6: stash_chunk<6>(acc, stash, lane); break;
+        case 7: stash_chunk<7>(acc, stash, lane); break;
+    }
+}
+
+// One warp's combinations, by chunk and slot: sites within the item.
+struct Place {
+    int warp, lane;
+    __device__ __forceinline__ int y(int k) const {
+        return warp_y(warp) + lane / 4 + k * 2 / Z_GROUPS * 8;
+    }
+    __device__ __forceinline__ int z(int k, int slot) const {
+        return warp_z(warp) + lane % 4 * 2 + (k * 2 + slot / 2) % Z_GROUPS * 8 + slot % 2;
+    }
+};
+
+#if ORDER == 3 && STATES == 2
+// Scores all triples of one warp: x with the sites from first_y and first_z on.
+__device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
+                                              const Count* margins_y, const Count* margins_z,
+                                              Place place, int x, int first_y, int first_z,
+                                              const Scan& scan) {
+    const Polynomial polynomial = scan.polynomial;
+    const float need = scan.need;
+    const int lane = place.lane;
+    Counts next = read_counts(yz, 0, lane);
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const int y = place.y(k);
+        #pragma unroll AT_ONCE
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const int z = place.z(k, slot);
+            Counts c[3] = {read_counts(stash, slot * 2, lane), read_counts(stash, slot * 2 + 1, lane),
+                           next};
+            next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+            const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+            Bound bound;
+            #pragma unroll
+            for (int g = 0; g < 3; ++g)
+                visit_x(g, c[g], my, mz, [&](int cell, Count n) { bound.add(cell, n, polynomial); });
+            if (bound.value() >= need) {
+                u32* record = scan.found.take(x, first_y + y, first_z + z);
+                if (record)
+                    #pragma unroll
+                    for (int g = 0; g < 3; ++g)
+                        visit_x(g, c[g], my, mz, [&](int cell, Count n) {
+                            write_count(record + cell * COUNT_WORDS, n);
+                        });
+            }
+        }
+    }
+}
+#endif
+
+#if ORDER == 3 && STATES == 3
+constexpr int SCRATCH_WORDS = PAIRS * (CELLS + 1) * 32;  // of one warp
+
+// What the 9 cells of one plane bring to `need`; y, z: STATES margins each.
+__device__ __forceinline__ float bound_plane(const Counts& counts, const Count* y, Count other,
+                                             const Count* z, const Polynomial& polynomial) {
+    Count cell[STATES][STATES], of_y[STATES], of_z[STATES];
+    unpack(counts, cell);
+    #pragma unroll
+    for (int s = 0; s < STATES; ++s) {
+        of_y[s] = y[s];
+        of_z[s] = z[s];
+    }
+    Bound bound;
+    visit_plane(0, cell, of_y, other, of_z,
+                [&](int index, Count n) { bound.add(index, n, polynomial); });
+    return bound.value();
+}
+
+// One phase: x in state `g`. `before`: whether a phase came before (its counts are in scratch),
+// `last`: nothing comes after.
+__device__ __forceinline__ void score_phase(int g, bool before, bool last, const int (&acc)[N_ACC],
+                                            u32* stash, u32* scratch, const u32* yz,
+                                            const Count* margins_y, const Count* margins_z,
+                                            Place place, int x, int first_y, int first_z,
+                                            const Scan& scan) {
+    const Polynomial polynomial = scan.polynomial;
+    const float need = scan.need;
+    const int lane = place.lane;
+    float* values = reinterpret_cast<float*>(scratch + PAIRS * CELLS * 32);
+    Counts next;
+    if (last) next = read_counts(yz, 0, lane);
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const int y = place.y(k);
+        #pragma unroll AT_ONCE
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const int z = place.z(k, slot), index = k * CHUNK + slot;
+            const Counts own = read_counts(stash, slot, lane);
+            Counts sum = own, rest = next;
+            float value = 0.0f;
+            if (last) next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
+            if (before) {
+                const Counts earlier = read_counts(scratch, index, lane);
+                #pragma unroll
+                for (int i = 0; i < CELLS; ++i) sum.word[i] += earlier.word[i];
+                value = values[index * 32 + lane];
+            }
+            const Count* my = margins_y + y * MARGINS_Y;
+            const Count* mz = margins_z + z * MARGINS_Z;
+            if (g < 2)
+                value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, polynomial);
+            if (!last) {
+                write_counts(scratch, index, lane, sum);
+                values[index * 32 + lane] = value;
+                continue;
+            }
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) rest.word[i] -= sum.word[i];
+            value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
+                                 polynomial);
+            // the cells of earlier phases are gone: count_records counts them again
+            if (value >= need) scan.found.take(x, first_y + y, first_z + z);
+        }
+    }
+}
+#endif
+
+#if ORDER == 2
+// Scores all pairs of one warp, or writes their counts as a pair table.
+__device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash, u32* tables,
+                                            int padded_sites, Place place, int tile_y, int first_z,
+                                            const Scan& scan) {
+    const Polynomial polynomial = scan.polynomial;
+    const float need = scan.need;
+    const int lane = place.lane, first_y = tile_y * TILE_SITES;
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const int y = place.y(k);
+        #pragma unroll AT_ONCE
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const int z = place.z(k, slot);
+            const Counts c = read_counts(stash, slot, lane);
+#if TABLE
+            u32* table = tables + table_at(tile_y, first_z + z / TABLE_Z * TABLE_Z, padded_sites);
+            write_counts(table, table_index(y, z % TABLE_Z), lane, c);
+#else
+            Count cell[STATES][STATES], of_y[STATES], of_z[STATES], other = all_samples(scan);
+            unpack(c, cell);
+            #pragma unroll
+            for (int s = 0; s < STATES; ++s) {
+                of_y[s] = unpack(scan.margins[(i64)(first_y + y) * STATES + s]);
+                of_z[s] = unpack(scan.margins[(i64)(first_z + z) * STATES + s]);
+                other = other - of_y[s];
+            }
+            Bound bound;
+            visit_plane(0, cell, of_y, other, of_z,
+                        [&](int index, Count n) { bound.add(index, n, polynomial); });
+            if (bound.value() >= need) {
+                u32* record = scan.found.take(-1, first_y + y, first_z + z);
+                if (record)
+                    visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
+                        write_count(record + index * COUNT_WORDS, n);
+                    });
+            }
+#endif
+        }
+    }
+}
+#endif
