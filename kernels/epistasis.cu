@@ -14,7 +14,8 @@
 
 constexpr int CELLS = STATES * STATES, SEGMENTS = 2 * STATES;
 constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
-constexpr int ROW_WORDS = 8;  // 256 rows: what one thread block compacts
+constexpr int ROW_WORDS = 8;  // what one thread block transposes
+constexpr int COMPACT_ROWS = 512, COMPACT_PITCH = 17;
 
 __device__ __forceinline__ int site_of(int row) { return row / (8 * STATES) * 8 + row % 8; }
 __device__ __forceinline__ int state_of(int row) { return row / 8 % STATES; }
@@ -28,35 +29,26 @@ __device__ __forceinline__ int segment_of(const int* ends, int step) {
     return segment;
 }
 
-// Transposes 32 x 32 bits: lane p gives the bits of row p, and receives those of column p. Which
-// bytes a lane keeps, and how far it turns the others, depend on the lane alone.
-struct BitTranspose {
-    u32 bytes[2], keep[3], turn[3];
-
-    __device__ __forceinline__ explicit BitTranspose(int lane) {
-        bytes[0] = lane & 16 ? 0x3276 : 0x5410;
-        bytes[1] = lane & 8 ? 0x3715 : 0x6240;
-        const u32 masks[3] = {0x0F0F0F0Fu, 0x33333333u, 0x55555555u};
-        #pragma unroll
-        for (int i = 0; i < 3; ++i) {
-            const int s = 4 >> i;
-            keep[i] = lane & s ? ~masks[i] : masks[i];
-            turn[i] = lane & s ? 32 - s : s;
-        }
-    }
-
-    __device__ __forceinline__ u32 operator()(u32 own) const {
-        #pragma unroll
-        for (int i = 0; i < 2; ++i)
-            own = __byte_perm(own, __shfl_xor_sync(~0u, own, 16 >> i), bytes[i]);
-        #pragma unroll
-        for (int i = 0; i < 3; ++i) {
-            const u32 other = __shfl_xor_sync(~0u, own, 4 >> i);
-            own = (own & keep[i]) | (__funnelshift_l(other, other, turn[i]) & ~keep[i]);
-        }
-        return own;
-    }
-};
+// Steps of a transposition of 32 x 32 bits: words of rows 16 and 8 apart exchange bytes, those of
+// rows 4, 2 and 1 apart what lies STEP bits apart. Where the rows lie is the caller's affair.
+__device__ __forceinline__ void exchange_halves(u32& a, u32& b) {
+    const u32 low = __byte_perm(a, b, 0x5410);
+    b = __byte_perm(a, b, 0x7632);
+    a = low;
+}
+__device__ __forceinline__ void exchange_bytes(u32& a, u32& b) {
+    const u32 low = __byte_perm(a, b, 0x6240);
+    b = __byte_perm(a, b, 0x7351);
+    a = low;
+}
+// Of one word in each of the lanes `lane` and `lane ^ apart`, which hold rows STEP apart.
+template <int STEP>
+__device__ __forceinline__ u32 exchange_bits(u32 own, int lane, int apart) {
+    constexpr u32 LOW = STEP == 4 ? 0x0F0F0F0Fu : STEP == 2 ? 0x33333333u : 0x55555555u;
+    const u32 other = __shfl_xor_sync(~0u, own, apart), keep = lane & apart ? ~LOW : LOW;
+    const u32 turned = __funnelshift_l(other, other, lane & apart ? 32 - STEP : STEP);
+    return (own & keep) | (turned & ~keep);
+}
 
 // sizes[site][class][state]: samples in each stored state, of sites in [first, stop). One warp a
 // site and state.
@@ -79,9 +71,13 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
     const int row = (blockIdx.x * ROW_WORDS + warp) * 32 + lane;
     const int site = site_of(row), state = state_of(row);
     const u32* from = words + ((i64)site * STATES + state) * n_words;
-    const BitTranspose transpose(lane);
     for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
-        tile[lane][warp] = transpose(site < n_sites ? from[w] : 0);
+        u32 bits = site < n_sites ? from[w] : 0;
+        bits = __byte_perm(bits, __shfl_xor_sync(~0u, bits, 16), lane & 16 ? 0x3276 : 0x5410);
+        bits = __byte_perm(bits, __shfl_xor_sync(~0u, bits, 8), lane & 8 ? 0x3715 : 0x6240);
+        bits = exchange_bits<4>(bits, lane, 4);
+        bits = exchange_bits<2>(bits, lane, 2);
+        tile[lane][warp] = exchange_bits<1>(bits, lane, 1);
         __syncthreads();
         const int sample = w * 32 + threadIdx.x / ROW_WORDS, word = threadIdx.x % ROW_WORDS;
         if (sample < n_samples)
@@ -128,60 +124,81 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
 }
 
 // packed planes of one batch of x, and xy[x][site][g * STATES + s], the packed counts of x in g and
-// the site in s (zero before). Grid (blocks of 256 rows, stages): 1 024 carriers of one x. Thread
-// blocks that run together read neighbouring memory.
+// the site in s (zero before). Grid (blocks of 512 rows, stages, 2): 512 carriers of one x. Thread
+// blocks that run together read neighbouring memory. Four lanes read 64 bytes of a sample: samples
+// 8 and 16 apart lie in one lane.
 extern "C" __global__ void __launch_bounds__(256)
 compact_rows(const u32* controls, const u32* cases, const int* carriers, const int* stage_x,
              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
              int first_site, int padded_sites) {
-    __shared__ u32 tile[BLOCK_ROWS][33];
+    __shared__ u32 tile[COMPACT_ROWS * COMPACT_PITCH + 32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int stage = blockIdx.y, x = stage_x[stage];
-    const int first_step = (stage - stages[x]) * STAGE_STEPS;
+    const int stage = blockIdx.y, half = blockIdx.z, x = stage_x[stage];
+    const int first_step = (stage - stages[x]) * STAGE_STEPS + half * (STAGE_STEPS / 2);
     const int* ends = segments + x * (SEGMENTS + 1);
-    const int first_row = first_site * STATES, row_word = first_row / 32 + blockIdx.x * ROW_WORDS;
-    const BitTranspose transpose(lane);
+    const int first_row = first_site * STATES;
+    const int row_word = first_row / 32 + blockIdx.x * (COMPACT_ROWS / 32);
+    // words of the tile: of a row, at the place of a group of 32 samples
+    auto at = [](int row, int group) { return row * COMPACT_PITCH + row / 128 * 8 + group; };
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int group = warp * 4 + i, segment = segment_of(ends, first_step + group / 8);
-        uint4 low = {0, 0, 0, 0}, high = {0, 0, 0, 0};
-        if (segment < SEGMENTS) {
-            const int sample = carriers[(i64)stage * STAGE_BYTES * 8 + group * 32 + lane];
-            if (sample >= 0) {
-                const u32* from = (segment % 2 ? cases : controls) + (i64)sample * row_words
-                                + row_word;
-                low = *reinterpret_cast<const uint4*>(from);
-                high = *reinterpret_cast<const uint4*>(from + 4);
+    for (int i = 0; i < 2; ++i) {
+        const int group = warp * 2 + i, segment = segment_of(ends, first_step + group / 8);
+        const u32* planes = (segment % 2 ? cases : controls) + row_word + lane % 4 * 4;
+        uint4 rows[4];
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int place = half * 512 + group * 32 + j * 8 + lane / 4;
+            const int sample = segment < SEGMENTS
+                             ? carriers[(i64)stage * STAGE_BYTES * 8 + place] : -1;
+            rows[j] = make_uint4(0, 0, 0, 0);
+            if (sample >= 0)
+                rows[j] = *reinterpret_cast<const uint4*>(planes + (i64)sample * row_words);
+        }
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            u32 bits[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j)
+                bits[j] = k == 0 ? rows[j].x : k == 1 ? rows[j].y : k == 2 ? rows[j].z : rows[j].w;
+            exchange_halves(bits[0], bits[2]);
+            exchange_halves(bits[1], bits[3]);
+            exchange_bytes(bits[0], bits[1]);
+            exchange_bytes(bits[2], bits[3]);
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                u32 word = exchange_bits<4>(bits[j], lane, 16);
+                word = exchange_bits<2>(word, lane, 8);
+                word = exchange_bits<1>(word, lane, 4);
+                tile[at((lane % 4 * 4 + k) * 32 + j * 8 + lane / 4, group)] = word;
             }
         }
-        const u32 bits[ROW_WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-        #pragma unroll
-        for (int w = 0; w < ROW_WORDS; ++w)
-            tile[w * 32 + lane][group] = transpose(bits[w]);
     }
     __syncthreads();
     const int n_rows = (padded_sites - first_site) * STATES;
-    u8* to = packed + ((i64)stage * n_rows + blockIdx.x * BLOCK_ROWS) * STAGE_BYTES;
+    u8* to = packed + ((i64)stage * n_rows + blockIdx.x * COMPACT_ROWS) * STAGE_BYTES;
     #pragma unroll
-    for (int i = 0; i < BLOCK_ROWS * CHUNKS / 256; ++i) {
-        const int slot = i * 256 + threadIdx.x, row = slot / CHUNKS;
-        const u32* from = tile[row] + (slot % CHUNKS ^ (row & 7)) * 4;
-        *reinterpret_cast<uint4*>(to + slot * 16) = make_uint4(from[0], from[1], from[2], from[3]);
+    for (int i = 0; i < COMPACT_ROWS * 4 / 256; ++i) {
+        // 64 bytes of a row; the swizzle swaps the halves of every other four rows
+        const int slot = i * 256 + threadIdx.x, row = slot / 4;
+        const u32* from = tile + at(row, (slot % 4 ^ (row & 3)) * 4);
+        const int chunk = (half ^ (row / 4 & 1)) * 4 + slot % 4;
+        *reinterpret_cast<uint4*>(to + row * STAGE_BYTES + chunk * CHUNK_BYTES) =
+            make_uint4(from[0], from[1], from[2], from[3]);
     }
-    const int row = row_word * 32 + threadIdx.x;
-    u32* counts = xy + ((i64)x * padded_sites + site_of(row)) * CELLS + state_of(row);
-    int segment = segment_of(ends, first_step);
-    u32 sum = 0;
     #pragma unroll
-    for (int q = 0; q < STAGE_STEPS; ++q) {
+    for (int i = 0; i < 2; ++i) {
+        const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
+        u32* counts = xy + ((i64)x * padded_sites + site_of(row)) * CELLS + state_of(row);
         #pragma unroll
-        for (int w = 0; w < STEP_BITS / 32; ++w)
-            sum += __popc(tile[threadIdx.x][q * STEP_BITS / 32 + w]);
-        const int next = q + 1 < STAGE_STEPS ? segment_of(ends, first_step + q + 1) : -1;
-        if (next == segment) continue;
-        if (segment < SEGMENTS && sum)
-            atomicAdd(counts + state_of_segment(segment) * STATES, segment % 2 ? sum : sum << 16);
-        segment = next, sum = 0;
+        for (int q = 0; q < STAGE_STEPS / 2; ++q) {
+            const int segment = segment_of(ends, first_step + q);
+            u32 sum = 0;
+            #pragma unroll
+            for (int w = 0; w < STEP_BITS / 32; ++w) sum += __popc(tile[at(own, q * 8 + w)]);
+            if (segment < SEGMENTS && sum)
+                atomicAdd(counts + state_of_segment(segment) * STATES,
+                          segment % 2 ? sum : sum << 16);
+        }
     }
 }
 
@@ -212,8 +229,9 @@ extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int 
                 if (word + 2 * h < n_words)
                     part[h] = *reinterpret_cast<const uint2*>(from + word + 2 * h);
         }
-        u8* to = packed + (((i64)stage * n_rows + before + own) * CHUNKS + i % CHUNKS) * CHUNK_BYTES;
-        *reinterpret_cast<uint4*>(to) = make_uint4(part[0].x, part[0].y, part[1].x, part[1].y);
+        const i64 to = ((i64)stage * n_rows + before + own) * CHUNKS + i % CHUNKS;
+        *reinterpret_cast<uint4*>(packed + to * CHUNK_BYTES) =
+            make_uint4(part[0].x, part[0].y, part[1].x, part[1].y);
     }
 }
 

@@ -1,10 +1,10 @@
-// epistasis_deep: tables and bounds of all pairs or triples on Hopper's tensor cores, where counting is
-// the work: tens of thousands of samples.
+// epistasis_deep: tables and bounds of pairs, and of triples where counting is the work (tens of
+// thousands of samples), on Hopper's tensor cores.
 //
-// Formula   counts of (g of x, s of y, t of z), g, s, t stored states, in both classes: popcounts of
-//           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2), then a
-//           bound of each table (epistasis_cells.cuh). Instruction wgmma.mma_async m64n256k256
-//           (three states: m64n192k256) .b1 .and.popc, sm_90a.
+// Formula   counts of (g of x, s of y, t of z), stored states, in both classes: popcounts of ANDed
+//           planes, compacted to the samples with x in g (EPIClear, section 3.2), then a bound of
+//           each table (epistasis_cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
+//           m64n192k256) .b1 .and.popc, sm_90a.
 // Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site` on, the
 //           stages of one x after those of another (`stages`: int (n_x + 1)); segments int (n_x,
 //           SEGMENTS + 1); items int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the
@@ -81,7 +81,9 @@ __device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_gr
     }
 }
 // A state of x in the order of the depth: missing first.
-__device__ __forceinline__ int state_of_part(int part) { return STATES == 2 ? part : (part + 2) % 3; }
+__device__ __forceinline__ int state_of_part(int part) {
+    return STATES == 2 ? part : (part + 2) % 3;
+}
 
 #if ORDER == 3
 // Scores the triples of x and 8 sites of y with some groups of z; tile: PARTS of them.
@@ -89,6 +91,8 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
                                               int z_group, int z_stop, int lane,
                                               const Count* margins_y, const Count* margins_z, int x,
                                               int first_y, int first_z, const Scan& scan) {
+    const Polynomial polynomial = scan.polynomial;
+    const float need = scan.need;
     const int y = y_group * 8 + lane / 4;
     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
     // Where registers allow, the counts of the next sites are on their way while these are scored.
@@ -118,7 +122,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             #pragma unroll
             for (int e = 0; e < 2; ++e)
                 visit_x(g, c[e], my, mz[e],
-                        [&](int cell, Count n) { bound[e].add(cell, n, scan.polynomial); });
+                        [&](int cell, Count n) { bound[e].add(cell, n, polynomial); });
         };
         Counts(&rest)[2] = part_of[PARTS];
         #pragma unroll
@@ -131,12 +135,13 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             if (state_of_part(part) < 2) add(state_of_part(part), part_of[part]);
         }
         add(2, rest);
-        const bool passes[2] = {bound[0].value() >= scan.need, bound[1].value() >= scan.need};
+        const bool passes[2] = {bound[0].value() >= need, bound[1].value() >= need};
         if (!passes[0] && !passes[1]) continue;
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
             u32* record = nullptr;
-            if (e ? passes[1] : passes[0]) record = scan.found.take(x, first_y + y, first_z + z + e);
+            if (e ? passes[1] : passes[0])
+                record = scan.found.take(x, first_y + y, first_z + z + e);
             if (!record) continue;
             const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
             Counts whole;
@@ -248,7 +253,8 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     write_tile(acc, table, warp, lane);
 #else
                     if (part == 0) barrier_wait(scored + 8 * buffer.slot, buffer.parity ^ 1);
-                    write_tile(acc, scratch + (buffer.slot * PARTS + part) * TILE_WORDS, warp, lane);
+                    u32* tile = scratch + (buffer.slot * PARTS + part) * TILE_WORDS;
+                    write_tile(acc, tile, warp, lane);
 #endif
                 }
 #if !TABLE

@@ -1,9 +1,9 @@
 // epistasis_hopper: how the epistasis scans for sm_90a feed the tensor cores: one thread copies the
 // operands of one x after the other into slots of shared memory, warpgroups multiply them.
 //
-// Shared    STAGES slots of 1 024 samples: the rows of a tile of y, then of Z_SITES of z; a full and an
-//           empty mbarrier a slot. A cluster of CLUSTER thread blocks takes that many tiles of y
-//           and shares the copies of z.
+// Shared    STAGES slots of 1 024 samples: the rows of a tile of y, then of Z_SITES of z; a full and
+//           an empty mbarrier a slot. A cluster of CLUSTER thread blocks takes that many tiles of
+//           y and shares the copies of z.
 //
 // Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of epistasis_scan.cuh.
 
@@ -86,8 +86,8 @@ __device__ __forceinline__ void copy_items(Slots slots, const u8* packed, const 
     lockstep.finish();
 }
 
-// acc[FIRST ...] += products of 64 rows and 2 SIZE columns. Two instructions of 128 columns are as fast as
-// one of 256, and fit a kernel of 128 registers a thread.
+// acc[FIRST ...] += products of 64 rows and 2 SIZE columns. Two instructions of 128 columns are as
+// fast as one of 256, and fit a kernel that starts with 128 registers a thread.
 template <int FIRST, int SIZE, int N>
 __device__ __forceinline__ void multiply_step(int (&acc)[N], u64 a, u64 b) {
     if constexpr (SIZE == 96)

@@ -9,7 +9,8 @@
 // Epilogue  A warp puts the counts of CHUNK pairs a thread into shared memory and scores them in a
 //           rolled loop: unrolled over all of them the code would not fit the instruction cache.
 //
-// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y of one warp) -DUNROLL=.. and the parameters of epistasis_scan.cuh.
+// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y of one warp) -DUNROLL=.. and the parameters of
+// epistasis_scan.cuh.
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 constexpr int N_ACC = STATES == 2 ? 128 : 72;
@@ -129,6 +130,8 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
             #pragma unroll
             for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+            // margins are read for each slot: kept from one to the next they cost registers
+            asm volatile("" ::: "memory");
             const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
             const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
             Bound bound;

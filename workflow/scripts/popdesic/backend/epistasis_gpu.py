@@ -28,8 +28,8 @@ from .kernels import (
 
 INT64_MAX = np.iinfo(np.int64).max
 #: Sites of one tile of y, and how many the padded number is a multiple of, by stored states: rows
-#: are made in blocks of 256.
-TILE_SITES, PADDING = 64, {2: 128, 3: 256}
+#: are made in blocks of 512.
+TILE_SITES, PADDING = 64, {2: 256, 3: 512}
 #: Samples of one step of depth.
 STEP_BITS = 256
 #: Largest number of samples of a class in one stored state: counts share a word.
@@ -41,8 +41,11 @@ CAPACITY, RECORD_WORDS, FIRST_LAUNCH = 1 << 23, {0: 32, 1: 64}, 1 << 21
 FIRST_BARE = 1 << 18
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
 FEW_RECORDS = 1 << 15
-#: How many times the combinations of all launches before a launch may have.
-GROWTH = 16
+#: Times the number of hits that a launch is taken to let through once a cutoff is known.
+PASSING = 32
+#: How many times the combinations of all launches before a launch may have, by order: triples that
+#: a weak cutoff lets through cost more than another launch, pairs less.
+GROWTH = {2: 32, 3: 8}
 #: Packed planes of one batch, and most x of one.
 PACKED_BYTES, BATCH = 8 << 30, 256
 #: Stages after which thread blocks wait for each other (common.cuh).
@@ -55,10 +58,10 @@ MAX_GRID = 65535
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
 #: core `deep` is the faster, by stored states.
-LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 48, 3: 96}
+LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
 #: Blocks of sites in which the planes of a scan of pairs reach the device: the first are scanned
 #: while the others are on their way.
-UPLOADS = 2
+UPLOADS = 3
 #: The bound may miss its exact value by this much, in nats, beside its relative slack.
 MARGIN_NATS = 2.0**-6
 
@@ -246,19 +249,31 @@ class Planes:
         return self.stream.record()
 
 
+def read_by_kernel(array: np.ndarray) -> cupy.ndarray:
+    """A copy on the device that does not queue up behind others: a kernel reads pinned memory."""
+    memory = cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
+    pinned = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+    pinned[...] = array
+    view = cupy.cuda.UnownedMemory(memory.ptr, max(1, array.nbytes), memory)
+    pointer = cupy.cuda.MemoryPointer(view, 0)
+    out = cupy.ndarray(array.shape, array.dtype, pointer) + array.dtype.type(0)
+    cupy.cuda.get_current_stream().synchronize()  # before the pinned memory is given back
+    return out
+
+
 def order_items(rows: range, tile: int, first_site: int, columns: int, width: int) -> np.ndarray:
     """Items (row, column) above the diagonal, int32 (n, 2), in groups of rows.
 
     Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z; columns
     that end before `first_site` are left out.
     """
-    items = [np.zeros((0, 2), np.int32)]
-    for group in range(rows.start, rows.stop, ROW_GROUP):
-        row = np.arange(group, min(rows.stop, group + ROW_GROUP))
-        column = np.arange(max(group * tile, first_site) // width, columns)
-        grid = np.stack(np.meshgrid(row, column), axis=-1).reshape(-1, 2)
-        items.append(grid[(grid[:, 1] + 1) * width > grid[:, 0] * tile])
-    return np.ascontiguousarray(np.concatenate(items), np.int32)
+    group, column, within = np.ogrid[
+        rows.start : rows.stop : ROW_GROUP, first_site // width : columns, :ROW_GROUP
+    ]
+    row, column = np.broadcast_arrays(group + within, column)
+    above = (column + 1) * width > np.maximum(row * tile, first_site)
+    above &= row < rows.stop
+    return np.stack([row[above], column[above]], axis=-1).astype(np.int32)
 
 
 @dataclass
@@ -347,7 +362,7 @@ class Scanner:
         # records of sites alone: the cells of the first states are gone by then
         self.bare = order == 3 and self.states == 3 and not self.core.relay
         self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
-        self.number = cupy.zeros(1, np.uint64)
+        self.number, self.progress = cupy.zeros(1, np.uint64), cupy.zeros(1, np.uint32)
         self.hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
         self.combinations, self.passing, self.missing = 0, 0.0, None
 
@@ -479,6 +494,7 @@ class Scanner:
         function, shared = self._scan_kernel(order, table)
         cluster = self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
+        self.progress.fill(0)
         words = blocks * self.core.scratch_words(order, self.states)
         scratch = cupy.empty(max(1, words), np.uint32)
         function(
@@ -496,7 +512,7 @@ class Scanner:
                 operands.xy,
                 yz,
                 scratch,
-                cupy.zeros(1, np.uint32),
+                self.progress,
                 description,
             ),
             shared_mem=shared,
@@ -557,7 +573,7 @@ class Scanner:
             ),
         )
         self._load("epistasis", "compact_rows")(
-            ((self.padded - batch.first_site) * self.states // 256, total),
+            ((self.padded - batch.first_site) * self.states // 512, total, 2),
             (256,),
             (
                 *samples,
@@ -609,14 +625,15 @@ class Scanner:
         done = 0
         while done < len(items):
             start = FIRST_BARE if self.bare else FIRST_LAUNCH
-            budget = max(start, GROWTH * self.combinations)
+            budget = max(start, GROWTH[self.order] * self.combinations)
             # as many as half fill the room if they pass at the rate of the launch before
             budget = min(budget, int(CAPACITY / 2 / max(self.passing, 1e-12)))
             size = max(1, min(len(items) - done, budget // a_item))
             # one item alone always finds room
             while (found := self._try(operands, on_device[done : done + size], first, yz)) < 0:
                 size = max(1, size // 4)
-            self.passing = found / (size * a_item)
+            # what passes under the new cutoff; before the first there was none
+            self.passing = min(found, PASSING * self.top) / (size * a_item)
             self.combinations += size * a_item
             done += size
 
@@ -691,7 +708,7 @@ class Scanner:
         items = self._items(2, first.start, first.stop, start)
         complete = np.searchsorted(ends, items[:, 1] * self.core.z_sites(2, self.states), "right")
         runs = [items[complete == k] for k in range(UPLOADS)]
-        there = [cupy.asarray(run) for run in runs]
+        there = [read_by_kernel(run) for run in runs]
         sent += [self.planes.send(block) for block in blocks[1:]]
         for block, arrival, run, on_device in zip(blocks, sent, runs, there, strict=True):
             self._receive(block, arrival)
