@@ -41,8 +41,9 @@ CAPACITY, RECORD_WORDS, FIRST_LAUNCH = 1 << 23, {0: 32, 1: 64}, 1 << 21
 FIRST_BARE = 1 << 18
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
 FEW_RECORDS = 1 << 15
-#: Times the number of hits that a launch is taken to let through once a cutoff is known.
-PASSING = 32
+#: Times the number of hits that a launch of as many combinations is taken to let through once a
+#: cutoff is known; triples: as many as before, they cost more.
+PASSING = {2: 32, 3: math.inf}
 #: How many times the combinations of all launches before a launch may have, by order: triples that
 #: a weak cutoff lets through cost more than another launch, pairs less.
 GROWTH = {2: 32, 3: 8}
@@ -632,8 +633,7 @@ class Scanner:
             # one item alone always finds room
             while (found := self._try(operands, on_device[done : done + size], first, yz)) < 0:
                 size = max(1, size // 4)
-            # what passes under the new cutoff; before the first there was none
-            self.passing = min(found, PASSING * self.top) / (size * a_item)
+            self.passing = min(found, PASSING[self.order] * self.top) / (size * a_item)
             self.combinations += size * a_item
             done += size
 
