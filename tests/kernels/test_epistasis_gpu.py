@@ -157,35 +157,3 @@ def test_many_ties_all_find_their_rank(gpu):
         hits = gpu.scan_triples(data, range(200), 5)
     ranks = np.sort(rank[hits.sites], axis=1).tolist()
     assert ranks == [[0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 1, 5], [0, 1, 6]]
-
-
-def test_bound_is_below_the_cost():
-    """The bound of kernels/epistasis_cells.cuh, in float64, on random and extreme tables."""
-    from popdesic.backend.epistasis_gpu import bound_polynomial, need_of
-
-    rng = np.random.default_rng(11)
-    for score in ("k2", "mutual_information"):
-        for share in (0.02, 0.3, 0.5, 0.8):
-            n = rng.integers(0, rng.choice([2, 5, 40, 400], (3000, 27)))
-            cases = rng.binomial(n, rng.choice([share, 0.0, 1.0, 0.5], (3000, 27)))
-            for table, k in zip(n, cases, strict=True):
-                total, all_cases = int(table.sum()), int(k.sum())
-                if not 0 < all_cases < total:
-                    continue
-                f, g = score_tables(score, total)
-                cost = (f[table] - g[k] - g[table - k]).sum() - (
-                    f[total] - g[all_cases] - g[total - all_cases]
-                )
-                nats = cost / 2.0**40
-                r, q0, q1, q2 = bound_polynomial(all_cases / total)
-                u = (k - r * table) / np.maximum(table, 1)
-                divergence = (table * u**2 * (q0 + q1 * u + q2 * u**2)).sum()
-                need = need_of(nats, score == "k2", (total - all_cases, all_cases), r, 27)
-                if score == "k2":
-                    need += 0.5 * np.log(np.maximum(table, 1)).sum()
-                assert divergence >= need
-                if score == "k2":  # the same table, with an unknown part of it left out
-                    classes = (total - all_cases + 3, all_cases + 2)
-                    need = need_of(nats, True, classes, r, 27, (3, 2))
-                    need += 0.5 * np.log(np.maximum(table, 1)).sum()
-                    assert divergence >= need

@@ -1,0 +1,81 @@
+"""The bound of GPU scans: what it rules out could not be among the best."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from popdesic.backend.base import ScanData
+from popdesic.backend.epistasis_bound import bound_polynomial, is_k2, need_of, score_scale
+from popdesic.scores import score_tables
+
+
+def test_bound_is_below_the_cost():
+    """As kernels/epistasis_cells.cuh computes it, in float64, on random and extreme tables."""
+    rng = np.random.default_rng(11)
+    for score in ("k2", "mutual_information"):
+        for share in (0.02, 0.3, 0.5, 0.8):
+            n = rng.integers(0, rng.choice([2, 5, 40, 400], (3000, 27)))
+            cases = rng.binomial(n, rng.choice([share, 0.0, 1.0, 0.5], (3000, 27)))
+            for table, k in zip(n, cases, strict=True):
+                total, all_cases = int(table.sum()), int(k.sum())
+                if not 0 < all_cases < total:
+                    continue
+                f, g = score_tables(score, total)
+                cost = (f[table] - g[k] - g[table - k]).sum() - (
+                    f[total] - g[all_cases] - g[total - all_cases]
+                )
+                nats = cost / 2.0**40
+                r, q0, q1, q2 = bound_polynomial(all_cases / total)
+                u = (k - r * table) / np.maximum(table, 1)
+                divergence = (table * u**2 * (q0 + q1 * u + q2 * u**2)).sum()
+                need = need_of(nats, score == "k2", (total - all_cases, all_cases), r, 27)
+                if score == "k2":
+                    need += 0.5 * np.log(np.maximum(table, 1)).sum()
+                assert divergence >= need
+                if score == "k2":  # the same table, with an unknown part of it left out
+                    classes = (total - all_cases + 3, all_cases + 2)
+                    need = need_of(nats, True, classes, r, 27, (3, 2))
+                    need += 0.5 * np.log(np.maximum(table, 1)).sum()
+                    assert divergence >= need
+
+
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.2, 0.5, 0.71, 1.0])
+def test_polynomial_is_above_the_divergence(share):
+    r, q0, q1, q2 = bound_polynomial(share)
+    p = np.concatenate([np.linspace(0, 1, 2001), r + np.geomspace(1e-6, 1e-3, 50)])
+    p = p[p <= 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kl = np.where(p > 0, p * np.log(p / r), 0)
+        kl += np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - r)), 0)
+    u = p - r
+    bound = u**2 * (q0 + q1 * u + q2 * u**2)
+    assert (bound >= kl - 1e-12).all()
+    assert bound[0] == pytest.approx(kl[0], rel=2e-6) or bound[2000] == pytest.approx(
+        kl[2000], rel=2e-6
+    )
+
+
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("n_samples", [1, 2, 7, 4000])
+def test_scale_of_the_tables_is_found(score, n_samples):
+    rank = np.arange(1, dtype=np.int32)
+    data = ScanData((), *score_tables(score, n_samples), rank)
+    assert is_k2(data) == (score == "k2")
+    scale = score_scale(data)
+    assert scale == 1.0 or math.log2(scale).is_integer()
+    assert data.total[-1] / scale == pytest.approx(
+        math.lgamma(n_samples + 2) if score == "k2" else n_samples * math.log(n_samples), abs=1e-9
+    )
+
+
+def test_other_tables_are_refused():
+    rank = np.arange(1, dtype=np.int32)
+    squares = np.arange(50, dtype=np.int64) ** 2
+    with pytest.raises(ValueError, match="K2 and mutual information alone"):
+        score_scale(ScanData((), squares, squares, rank))
+
+
+def test_without_a_cutoff_everything_passes():
+    assert need_of(math.inf, True, (10, 10), 0.5, 27) < -1e38
