@@ -76,6 +76,13 @@ def test_neighbors_equal_a_slow_sort(rng, n, k, monkeypatch):
         assert distances[i].tolist() == [far[i, j] for j in others]
 
 
+def test_undefined_distances_are_infinite():
+    far = np.array([[0, 1, np.nan], [1, 0, np.nan], [np.nan, np.nan, 0]])
+    near, distances = nearest_neighbors(far.__getitem__, 3, 2)
+    assert near.tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert distances.tolist() == [[1, np.inf], [1, np.inf], [np.inf, np.inf]]
+
+
 def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
     far, _ = clouds(rng, [6, 5])
     far[:6, 6:] = far[6:, :6] = np.inf

@@ -16,7 +16,7 @@ from popdesic.embedding import (
     write_embedding,
 )
 from popdesic.errors import UserError
-from popdesic.umap_maps import umap_coordinates
+from popdesic.umap_maps import umap_layout
 from study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 
@@ -258,17 +258,28 @@ def test_pcoa_files(tmp_path):
 # --- UMAP ---------------------------------------------------------------------------------------
 
 
+def draw_umap(distances, start, neighbors=3, seed=1):
+    return umap_layout(
+        distances.__getitem__,
+        len(distances),
+        start,
+        neighbors=neighbors,
+        min_dist=0.3,
+        seed=seed,
+    )
+
+
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_umap_needs_finite_distances(value):
     distances = np.ones((8, 8)) - np.eye(8)
-    distances[0, 1] = distances[1, 0] = value
+    distances[0, 1:] = distances[1:, 0] = value
     with pytest.raises(UserError, match="no finite geodesic"):
-        umap_coordinates(distances, neighbors=3, min_dist=0.3, seed=1)
+        draw_umap(distances, np.eye(8)[:, :2])
 
 
 def test_umap_needs_five_samples():
     with pytest.raises(UserError, match="UMAP needs at least 5 samples, this study has 4"):
-        umap_coordinates(np.ones((4, 4)), neighbors=3, min_dist=0.3, seed=1)
+        draw_umap(np.ones((4, 4)), np.eye(4)[:, :2])
 
 
 def test_umap_is_the_same_every_time():
@@ -277,7 +288,7 @@ def test_umap_is_the_same_every_time():
     distances = euclidean(points)
     assert np.median(distances[np.triu_indices(30, 1)]) == 0
     maps = [
-        umap_coordinates(scale * distances, neighbors=5, min_dist=0.3, seed=seed)
+        draw_umap(scale * distances, principal_coordinates(distances, 2)[0], 5, seed)
         for scale, seed in ((1, 1), (1, 1), (2.0**100, 1), (1, 2))
     ]
     assert maps[0].shape == (30, 2)

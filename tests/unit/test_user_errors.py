@@ -23,7 +23,7 @@ from popdesic.panel import build_panel
 from popdesic.qc import summarize_cohort
 from popdesic.results import read_table
 from popdesic.sheets import load_study, populations
-from popdesic.umap_maps import umap_coordinates
+from popdesic.umap_maps import umap_layout
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
 RESULTS = Path("results")
@@ -132,7 +132,8 @@ def run_study() -> tuple[str, str]:
             statistics_out=RESULTS / "embedding/pcoa.json",
         )
         if len(read_table(order)) < 5:  # above that it only costs time here
-            umap_coordinates(np.load(lengths), neighbors=5, min_dist=0.3, seed=1)
+            rows = np.load(lengths)
+            umap_layout(rows.__getitem__, len(rows), rows, neighbors=5, min_dist=0.3, seed=1)
     except UserError as error:
         return stage, str(error)
     return "", ""

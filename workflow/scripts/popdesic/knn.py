@@ -21,8 +21,8 @@ def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarra
     Parameters
     ----------
     rows : callable
-        Distances (len(which), n) of the samples `which` to all; infinite ones are no neighbours
-        while there are others.
+        Distances (len(which), n) of the samples `which` to all; infinite and undefined (NaN) ones
+        are no neighbours while there are others, and are infinite if they have to be.
     n, k : int
         Samples, and neighbours of each (at most n - 1).
 
@@ -37,6 +37,7 @@ def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarra
     for first, last in chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))):
         which = np.arange(first, last)
         block = np.array(rows(which), np.float64)
+        block[np.isnan(block)] = np.inf
         block[np.arange(len(which)), which] = np.inf
         for row, values in zip(which, block, strict=True):
             near = _smallest(values, row, k)

@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
 from .distance import Distances
-from .embedding import principal_coordinates, require_finite, write_embedding
+from .embedding import require_finite, write_embedding
 from .errors import UserError
 from .frame import place_among, register
 from .knn import Rows, nearest_neighbors
@@ -139,22 +139,6 @@ def draw_in_frame(
     placed[among] = fixed
     placed[~among] = place_among(near[~among], fixed, neighbors)
     return placed
-
-
-def umap_coordinates(
-    distances: np.ndarray, *, neighbors: int, min_dist: float, seed: int
-) -> np.ndarray:
-    """`umap_layout` of a whole matrix, from its principal coordinates; float64 (n, 2)."""
-    require_finite(distances)
-    start = principal_coordinates(distances, 2)[0] if len(distances) > 4 else distances
-    return umap_layout(
-        distances.__getitem__,
-        len(distances),
-        start,
-        neighbors=neighbors,
-        min_dist=min_dist,
-        seed=seed,
-    )
 
 
 def measure_instability(points: np.ndarray, members: list[np.ndarray]) -> np.ndarray:
