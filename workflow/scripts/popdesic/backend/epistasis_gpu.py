@@ -259,7 +259,6 @@ class Scanner:
     ):
         self.data, self.order, self.top, self.device = data, order, top, device
         self.states = data.classes[0].words.shape[1]
-        self.kernel = kernel or supported_kernels(device)[0]
         self.n_cells = 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.n_classes = tuple(one.n_samples for one in data.classes)
@@ -274,12 +273,14 @@ class Scanner:
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
         self.margins = cupy.zeros((self.padded, self.states), np.uint32)
         self.planes, self.packed = Planes(data.classes), cupy.empty(0, np.uint8)
-        # Where every cell fits, counts of both classes share a word all the way.
-        self.wide, steps = int(max(self.n_classes) > MAX_STORED), 0.0
+        # Where every cell fits, counts of both classes share a word all the way; those of triples
+        # are known before the first of them.
+        self.wide, steps = int(order == 2 and max(self.n_classes) > MAX_STORED), 0.0
         if order == 3:
             self._receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
             steps = self._measure_depths()
-        self.core = choose_core(self.kernel, order, self.states, steps)
+        kernel = kernel or supported_kernels(device)[0]
+        self.core = choose_core(kernel, order, self.states, steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         # records of sites alone: the cells of the first states are gone by then
         self.bare = order == 3 and self.states == 3 and not self.core.relay
