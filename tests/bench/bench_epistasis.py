@@ -2,8 +2,9 @@
 
 Run from the repository's root on a machine with an NVIDIA GPU:
     PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
---phases adds where the time goes, and what blocks and padding waste; --devices 2 scans case e with
-one device and with two, one process each.
+--phases adds where the time goes, and what blocks and padding waste; --core and --samples compare
+the cores of wgmma at other depths (--cases c --samples 131072 --core deep); --devices 2 scans case
+e with one device and with two, one process each.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import math
 import multiprocessing
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import cupy
 import cupyx
 import numpy as np
+from popdesic.backend import epistasis_gpu
 from popdesic.backend.base import OneHot, ScanData
 from popdesic.backend.epistasis_gpu import STEP_BITS, Scanner, order_items
 from popdesic.backend.kernels import Device
@@ -279,6 +281,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", default="".join(CASES))
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
+    parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
+    parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
     parser.add_argument("--phases", action="store_true")
     parser.add_argument("--devices", type=int, help="compare one device with so many")
@@ -292,11 +296,17 @@ def main() -> None:
             f"{ratio:.2f} times, {ratio / arguments.devices:.1%} efficiency"
         )
         return
+    if arguments.core:
+        steps = 0 if arguments.core == "deep" else math.inf
+        epistasis_gpu.DEEP_STEPS = dict.fromkeys((2, 3), steps)
     print(
         f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )
     for name in arguments.cases:
         case = CASES[name]
+        if arguments.samples:
+            half = arguments.samples // 2
+            case = replace(case, controls=arguments.samples - half, cases=half, asked=math.nan)
         line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT)
         print(name, line, flush=True)
         if case.order == 3 and case.frequencies == WTCCC:
