@@ -130,8 +130,6 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
             #pragma unroll
             for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
-            // margins are read for each slot: kept from one to the next they cost registers
-            asm volatile("" ::: "memory");
             const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
             const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
             Bound bound;

@@ -183,11 +183,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
                int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
-               u32* yz, u32* scratch, u32*, const __grid_constant__ Scan scan) {
+               u32* yz, u32* scratch, u32*, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     const Place place{(int)threadIdx.x / 32, (int)threadIdx.x % 32};
     u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES) + place.warp * STASH_WORDS;
+    const Scan& scan = *given;
     const i64 stride = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
     Feed feed;
     feed.slots = aligned;

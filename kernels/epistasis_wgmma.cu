@@ -25,7 +25,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
                int x_first, int first_site, int padded_sites, const u32* __restrict__ xy,
-               u32* yz, u32*, u32* progress, const __grid_constant__ Scan scan) {
+               u32* yz, u32*, u32* progress, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
@@ -47,6 +47,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(SCAN_REGISTERS));
         const int thread = threadIdx.x - WARPGROUP;
         const Place place{__shfl_sync(~0u, thread / 32, 0), thread % 32};
+        const Scan& scan = *given;
         Feed<Z_SITES> feed(slots, warpgroup - 1, place.lane);
         stash += place.warp * STASH_WORDS;
         int acc[N_ACC];

@@ -415,7 +415,7 @@ class Scanner:
         self, order, table, operands: _Operands, items, first: int, yz, description
     ) -> None:
         function, shared = self._scan_kernel(order, table)
-        cluster = self.core.cluster
+        core, cluster = self.core, self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         self.progress.fill(0)
         words = blocks * self.core.scratch_words(order, self.states)
@@ -436,7 +436,7 @@ class Scanner:
                 yz,
                 scratch,
                 self.progress,
-                description,
+                description if core.relay else cupy.asarray(description.view(np.uint8)),
             ),
             shared_mem=shared,
         )
