@@ -23,7 +23,8 @@ import cupyx
 import numpy as np
 from popdesic.backend import epistasis_gpu
 from popdesic.backend.base import OneHot, ScanData
-from popdesic.backend.epistasis_gpu import STEP_BITS, Scanner, order_items
+from popdesic.backend.epistasis_gpu import Scanner
+from popdesic.backend.epistasis_work import STEP_BITS, order_items
 from popdesic.backend.kernels import Device
 from popdesic.scores import score_tables
 
@@ -223,8 +224,8 @@ def measure_phases(case: Case, kernel: str | None, share: float) -> None:
 
 def useful_share(case: Case, tile: int, width: int) -> float:
     """Share of a whole scan's combinations among those in its blocks."""
-    n, rows = case.n_sites, -(-case.n_sites // tile)
-    items = order_items(range(rows), tile, 0, -(-n // width), width)
+    n = case.n_sites
+    items = order_items(range(n), range(n), tile, width)
     ends = np.minimum((items[:, 0].astype(np.int64) + 1) * tile - 1, n)
     made = tile * width * (int(ends.sum()) if case.order == 3 else len(items))
     return math.comb(n, case.order) / made

@@ -23,14 +23,14 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(params=KERNELS)
 def gpu(request, gpu_device, monkeypatch):
-    from popdesic.backend import epistasis_gpu
+    from popdesic.backend import epistasis_work
     from popdesic.backend.gpu import GpuBackend
     from popdesic.backend.kernels import supported_kernels
 
     kernel = request.param
     if kernel == "deep":
         kernel = "wgmma"
-        monkeypatch.setattr(epistasis_gpu, "DEEP_STEPS", {2: 0, 3: 0})
+        monkeypatch.setattr(epistasis_work, "DEEP_STEPS", {2: 0, 3: 0})
     if kernel not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
     return GpuBackend(kernel=kernel)

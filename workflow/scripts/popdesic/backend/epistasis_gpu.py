@@ -18,6 +18,17 @@ import numpy as np
 from ..errors import UserError
 from .base import Hits, OneHot, ScanData
 from .epistasis_bound import bound_polynomial, is_k2, need_of, score_scale
+from .epistasis_work import (
+    ITEMS_A_BLOCK,
+    LOCKSTEP_STEPS,
+    PADDING,
+    STEP_BITS,
+    TILE_SITES,
+    Batch,
+    choose_core,
+    cut_runs,
+    order_items,
+)
 from .kernels import (
     STAGE_BITS,
     Device,
@@ -27,11 +38,6 @@ from .kernels import (
 )
 
 INT64_MAX = np.iinfo(np.int64).max
-#: Sites of one tile of y, and how many the padded number is a multiple of, by stored states: rows
-#: are made in blocks of 512.
-TILE_SITES, PADDING = 64, {2: 256, 3: 512}
-#: Samples of one step of depth.
-STEP_BITS = 256
 #: Largest number of samples of a class in one stored state: counts share a word.
 MAX_STORED = (1 << 16) - 1
 #: Combinations that one launch may let through, words of the record of each (by `wide`), and
@@ -51,74 +57,11 @@ GROWTH = {2: 32, 3: 8}
 PACKED_BYTES, BATCH = 8 << 30, 256
 #: Stages after which thread blocks wait for each other (common.cuh).
 LOCKSTEP = 8
-#: Items for each thread block that a launch should have: fewer are cut into runs of x.
-ITEMS_A_BLOCK = 12
 #: Most thread blocks in the second dimension of a grid.
 MAX_GRID = 65535
-#: Rows of tiles walked together, so that their planes stay in L2.
-ROW_GROUP = 8
-#: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
-#: core `deep` is the faster, by stored states.
-LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
 #: Blocks of sites in which the planes of a scan of pairs reach the device: the first are scanned
 #: while the others are on their way.
 UPLOADS = 3
-
-
-@dataclass(frozen=True)
-class Core:
-    """One way to count: its kernel file and how it cuts the work.
-
-    Parameters
-    ----------
-    defines : what the file is compiled with beside what every core takes.
-    threads : of a thread block.
-    cluster : tiles of y that share the copies of z.
-    relay : whether counts pass through memory to threads that score alone.
-    """
-
-    file: str
-    defines: tuple[tuple[str, int], ...]
-    threads: int
-    cluster: int = 1
-    relay: bool = False
-
-    def z_sites(self, order: int, states: int) -> int:
-        """Sites of z of one item (Z_SITES in the kernel file)."""
-        if self.relay:
-            return {2: 128, 3: 64}[states]
-        return {2: 128 if order == 2 else 64, 3: 32}[states]
-
-    def stash_bytes(self, order: int, states: int) -> int:
-        """Shared memory of the counts that are being scored."""
-        products = 2 if order == 3 and states == 2 else 1
-        return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
-
-    def scratch_words(self, order: int, states: int) -> int:
-        """Words that one thread block keeps of what was counted."""
-        if self.relay:  # two buffers of the tiles of one x
-            tile = TILE_SITES * self.z_sites(order, states) * states**2
-            return 2 * (states if order == 3 else 1) * tile
-        return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
-
-
-#: The cores: of the kernels, and `deep`, wgmma for more samples.
-CORES = {
-    "deep": Core("epistasis_deep", (), 512, 2, relay=True),
-    "wgmma": Core("epistasis_wgmma", (("Y_GROUPS", 1), ("UNROLL", 2)), 384, 2),
-    "mma": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
-    "popc": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
-}
-
-
-def choose_core(kernel: str, order: int, states: int, steps: float) -> Core:
-    """The fastest core of a kernel; `steps`: mean depth of an x."""
-    if kernel == "wgmma":
-        if order == 2 or steps >= DEEP_STEPS[states]:
-            kernel = "deep"
-        elif states == 3:
-            kernel = "mma"  # the rows of three states do not fit the accumulators of wgmma
-    return CORES[kernel]
 
 
 _FOUND = [
@@ -183,52 +126,11 @@ def read_by_kernel(array: np.ndarray) -> cupy.ndarray:
     return out
 
 
-def order_items(rows: range, tile: int, first_site: int, columns: int, width: int) -> np.ndarray:
-    """Items (row, column) above the diagonal, int32 (n, 2), in groups of rows.
-
-    Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z; columns
-    that end before `first_site` are left out.
-    """
-    group, column, within = np.ogrid[
-        rows.start : rows.stop : ROW_GROUP, first_site // width : columns, :ROW_GROUP
-    ]
-    row, column = np.broadcast_arrays(group + within, column)
-    above = (column + 1) * width > np.maximum(row * tile, first_site)
-    above &= row < rows.stop
-    return np.stack([row[above], column[above]], axis=-1).astype(np.int32)
-
-
-@dataclass
-class _Batch:
-    """Where the operands of some x, or of all samples, end in the packed planes."""
-
-    stages: np.ndarray
-    segments: np.ndarray
-    first_site: int
-
-    @classmethod
-    def of(cls, sizes: np.ndarray, first_site: int) -> _Batch:
-        """sizes: samples of each segment, int64 (n, segments)."""
-        steps = -(-sizes // STEP_BITS)
-        segments = np.zeros((len(sizes), sizes.shape[1] + 1), np.int32)
-        np.cumsum(steps, axis=1, out=segments[:, 1:])
-        stages = np.zeros(len(sizes) + 1, np.int32)
-        np.cumsum(-(-segments[:, -1] * STEP_BITS // STAGE_BITS), out=stages[1:])
-        return cls(stages, segments, first_site)
-
-    def __len__(self) -> int:
-        return len(self.segments)
-
-    def head(self, n: int) -> _Batch:
-        """The first n of these x."""
-        return _Batch(self.stages[: n + 1], self.segments[:n], self.first_site)
-
-
 @dataclass
 class _Operands:
     """Packed planes of a batch on the device."""
 
-    batch: _Batch
+    batch: Batch
     packed: cupy.ndarray
     stages: cupy.ndarray
     segments: cupy.ndarray
@@ -398,18 +300,15 @@ class Scanner:
 
         int32 (n, 4): row, column, and the run of the batch's n_x sites x.
         """
-        tile = TILE_SITES * self.core.cluster
-        width = self.core.z_sites(order, self.states)
-        n = self.data.n_sites
-        rows = range(first_y // tile, divide_up(min(stop_y, n), tile))
-        items = order_items(rows, tile, first_site, divide_up(n, width), width)
-        wanted = ITEMS_A_BLOCK * self.device.multiprocessors // self.core.cluster
-        runs = max(1, min(n_x, divide_up(wanted, max(1, len(items)))))
-        ends = np.linspace(0, n_x, runs + 1).astype(np.int32)
-        out = np.empty((runs, len(items), 4), np.int32)
-        out[:, :, :2] = items
-        out[:, :, 2], out[:, :, 3] = ends[:-1, None], ends[1:, None]
-        return out.reshape(-1, 4)
+        sites = self.data.n_sites
+        blocks = self.device.multiprocessors // self.core.cluster
+        items = order_items(
+            range(first_y, min(stop_y, sites)),
+            range(first_site, sites),
+            TILE_SITES * self.core.cluster,
+            self.core.z_sites(order, self.states),
+        )
+        return cut_runs(items, n_x, ITEMS_A_BLOCK * blocks)
 
     def _launch(
         self, order, table, operands: _Operands, items, first: int, yz, description
@@ -441,7 +340,7 @@ class Scanner:
             shared_mem=shared,
         )
 
-    def _empty_operands(self, batch: _Batch) -> _Operands:
+    def _empty_operands(self, batch: Batch) -> _Operands:
         rows = (self.padded - batch.first_site) * self.states
         size = max(16, int(batch.stages[-1]) * rows * STAGE_BITS // 8)
         if self.packed.size < size:
@@ -453,7 +352,7 @@ class Scanner:
 
     def _operands_of_all(self, first_site: int) -> _Operands:
         """Operands of all samples, still to be packed."""
-        return self._empty_operands(_Batch.of(np.array([self.n_classes]), first_site))
+        return self._empty_operands(Batch.of(np.array([self.n_classes]), first_site))
 
     def _pack(self, operands: _Operands, sites: range) -> None:
         """Pack the planes of some sites, whole blocks of rows, into operands of all samples."""
@@ -474,7 +373,7 @@ class Scanner:
             ),
         )
 
-    def _compact(self, samples, first: int, batch: _Batch) -> _Operands:
+    def _compact(self, samples, first: int, batch: Batch) -> _Operands:
         """Operands of the x from `first` on, and their pair counts with every site."""
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
@@ -660,7 +559,7 @@ class Scanner:
         x = first.start
         while x < stop:
             first_site = self._aligned(x + 1)
-            batch = _Batch.of(self.depths[x : min(stop, x + BATCH)], first_site)
+            batch = Batch.of(self.depths[x : min(stop, x + BATCH)], first_site)
             stage_bytes = (self.padded - first_site) * self.states * STAGE_BITS // 8
             room = min(PACKED_BYTES // stage_bytes, MAX_GRID)
             room = int(np.searchsorted(batch.stages[1:], room, "right"))

@@ -1,0 +1,66 @@
+"""How GPU scans cut their work: each combination lies in one item, each sample in one step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from popdesic.backend.epistasis_work import (
+    CORES,
+    STAGE_STEPS,
+    STEP_BITS,
+    Batch,
+    choose_core,
+    cut_runs,
+    order_items,
+)
+
+
+@pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64), (128, 128)])
+@pytest.mark.parametrize(
+    ("y", "z"), [((0, 700), (0, 700)), ((130, 300), (128, 701)), ((5, 6), (0, 9))]
+)
+def test_every_pair_lies_in_one_item(tile, width, y, z):
+    items = order_items(range(*y), range(*z), tile, width)
+    held = np.zeros((y[1] + tile, z[1] + width), int)
+    for row, column in items:
+        held[row * tile : (row + 1) * tile, column * width : (column + 1) * width] += 1
+    assert held.max() == 1
+    first, second = np.triu_indices(z[1], 1)
+    wanted = (first >= y[0]) & (first < y[1]) & (second >= z[0])
+    assert (held[first[wanted], second[wanted]] == 1).all()
+    # none lies below the diagonal as a whole
+    assert ((items[:, 1] + 1) * width > items[:, 0] * tile).all()
+
+
+@pytest.mark.parametrize(("n_items", "n_x", "wanted"), [(3, 256, 100), (500, 256, 100), (0, 7, 9)])
+def test_runs_cover_all_first_sites_once(n_items, n_x, wanted):
+    items = np.stack([np.arange(n_items), np.arange(n_items)], axis=-1).astype(np.int32)
+    cut = cut_runs(items, n_x, wanted)
+    assert len(cut) >= min(wanted, n_items * n_x)
+    for item in items:
+        runs = cut[(cut[:, :2] == item).all(axis=1), 2:]
+        covered = np.concatenate([np.arange(begin, end) for begin, end in runs])
+        assert covered.tolist() == list(range(n_x))
+
+
+def test_segments_are_padded_to_steps_and_sites_to_stages():
+    rng = np.random.default_rng()
+    sizes = rng.integers(0, 3000, (40, 4))
+    sizes[7] = 0
+    batch = Batch.of(sizes, 0)
+    steps = np.diff(batch.segments, axis=1)
+    assert (steps * STEP_BITS >= sizes).all()
+    assert ((steps - 1) * STEP_BITS < sizes).all()
+    stages = np.diff(batch.stages)
+    assert (stages * STAGE_STEPS >= batch.segments[:, -1]).all()
+    assert stages[7] == 0
+    assert len(batch.head(9)) == 9
+    assert batch.head(9).stages.tolist() == batch.stages[:10].tolist()
+
+
+def test_core_follows_depth_and_states():
+    assert choose_core("wgmma", 2, 3, 0.0) is CORES["deep"]
+    assert choose_core("wgmma", 3, 2, 1e4) is CORES["deep"]
+    assert choose_core("wgmma", 3, 2, 8.0) is CORES["wgmma"]
+    assert choose_core("wgmma", 3, 3, 8.0) is CORES["mma"]
+    assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]

@@ -1,0 +1,133 @@
+"""How a GPU scan cuts its work: cores, items (blocks of y and z) and batches of first sites x."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Sites of one tile of y, and how many the padded number is a multiple of, by stored states: rows
+#: are made in blocks of 512.
+TILE_SITES, PADDING = 64, {2: 256, 3: 512}
+#: Samples of one step of depth.
+STEP_BITS = 256
+#: Steps of one stage of packed planes (kernels/common.cuh).
+STAGE_STEPS = 4
+#: Rows of tiles walked together, so that their planes stay in L2.
+ROW_GROUP = 8
+#: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
+#: core `deep` is the faster, by stored states.
+LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
+#: Items for each thread block that a launch should have: fewer are cut into runs of x.
+ITEMS_A_BLOCK = 12
+
+
+@dataclass(frozen=True)
+class Core:
+    """One way to count: its kernel file and how it cuts the work.
+
+    Parameters
+    ----------
+    defines : what the file is compiled with beside what every core takes.
+    threads : of a thread block.
+    cluster : tiles of y that share the copies of z.
+    relay : whether counts pass through memory to threads that score alone.
+    """
+
+    file: str
+    defines: tuple[tuple[str, int], ...]
+    threads: int
+    cluster: int = 1
+    relay: bool = False
+
+    def z_sites(self, order: int, states: int) -> int:
+        """Sites of z of one item (Z_SITES in the kernel file)."""
+        if self.relay:
+            return {2: 128, 3: 64}[states]
+        return {2: 128 if order == 2 else 64, 3: 32}[states]
+
+    def stash_bytes(self, order: int, states: int) -> int:
+        """Shared memory of the counts that are being scored."""
+        products = 2 if order == 3 and states == 2 else 1
+        return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
+
+    def scratch_words(self, order: int, states: int) -> int:
+        """Words that one thread block keeps of what was counted."""
+        if self.relay:  # two buffers of the tiles of one x
+            tile = TILE_SITES * self.z_sites(order, states) * states**2
+            return 2 * (states if order == 3 else 1) * tile
+        return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
+
+
+#: The cores: of the kernels, and `deep`, wgmma for more samples.
+CORES = {
+    "deep": Core("epistasis_deep", (), 512, 2, relay=True),
+    "wgmma": Core("epistasis_wgmma", (("Y_GROUPS", 1), ("UNROLL", 2)), 384, 2),
+    "mma": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
+    "popc": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
+}
+
+
+def choose_core(kernel: str, order: int, states: int, steps: float) -> Core:
+    """The fastest core of a kernel; `steps`: mean depth of an x."""
+    if kernel == "wgmma":
+        if order == 2 or steps >= DEEP_STEPS[states]:
+            kernel = "deep"
+        elif states == 3:
+            kernel = "mma"  # the rows of three states do not fit the accumulators of wgmma
+    return CORES[kernel]
+
+
+def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
+    """Items (row, column) that hold all pairs y < z of these sites, int32 (n, 2).
+
+    Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z. Rows come
+    in groups, column by column.
+    """
+    group, column, within = np.ogrid[
+        y.start // tile : -(-y.stop // tile) : ROW_GROUP,
+        z.start // width : -(-z.stop // width),
+        :ROW_GROUP,
+    ]
+    row, column = np.broadcast_arrays(group + within, column)
+    wanted = ((column + 1) * width > row * tile) & (row * tile < y.stop)
+    return np.stack([row[wanted], column[wanted]], axis=-1).astype(np.int32)
+
+
+def cut_runs(items: np.ndarray, n_x: int, wanted: int) -> np.ndarray:
+    """Items with runs of the n_x first sites of a batch, int32 (n, 4): row, column, begin, end.
+
+    Few items are cut into several runs, so that there are `wanted` items if the x suffice.
+    """
+    runs = max(1, min(n_x, -(-wanted // max(1, len(items)))))
+    ends = np.linspace(0, n_x, runs + 1).astype(np.int32)
+    out = np.empty((runs, len(items), 4), np.int32)
+    out[:, :, :2] = items
+    out[:, :, 2], out[:, :, 3] = ends[:-1, None], ends[1:, None]
+    return out.reshape(-1, 4)
+
+
+@dataclass
+class Batch:
+    """Where the operands of some x, or of all samples, end in the packed planes."""
+
+    stages: np.ndarray
+    segments: np.ndarray
+    first_site: int
+
+    @classmethod
+    def of(cls, sizes: np.ndarray, first_site: int) -> Batch:
+        """sizes: samples of each segment, int64 (n, segments)."""
+        steps = -(-sizes // STEP_BITS)
+        segments = np.zeros((len(sizes), sizes.shape[1] + 1), np.int32)
+        np.cumsum(steps, axis=1, out=segments[:, 1:])
+        stages = np.zeros(len(sizes) + 1, np.int32)
+        np.cumsum(-(-segments[:, -1] // STAGE_STEPS), out=stages[1:])
+        return cls(stages, segments, first_site)
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def head(self, n: int) -> Batch:
+        """The first n of these x."""
+        return Batch(self.stages[: n + 1], self.segments[:n], self.first_site)
