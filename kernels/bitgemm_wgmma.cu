@@ -46,17 +46,6 @@ __device__ __forceinline__ float squared_correlation(int product, Moments a, Mom
     return r * r;
 }
 
-// The ring of slots, walked in step by the copying and the multiplying warpgroups.
-struct Ring {
-    int slot = 0, parity = 0;
-    __device__ __forceinline__ void advance() {
-        if (++slot == STAGES) {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-};
-
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
 bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict__ acc,
               const Step* __restrict__ steps, const int2* __restrict__ blocks, int n_steps,
@@ -89,7 +78,7 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
     if (warpgroup == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
         if (threadIdx.x == 0) {
-            Ring ring;
+            Ring<STAGES> ring;  // walked in step by those that copy and those that multiply
             Lockstep<LOCKSTEP> lockstep{progress};
             for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
                 const Item item = locate_item(i / HALVES, blocks, n_blocks, n_splits, n_stages);
@@ -128,7 +117,7 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
         const int consumer = warpgroup - 1;
         const int warp = threadIdx.x % WARPGROUP / 32;
         const int lane = threadIdx.x % 32;
-        Ring ring;
+        Ring<STAGES> ring;
         int d[N_ACC];
         #pragma unroll
         for (int j = 0; j < N_ACC; ++j) d[j] = 0;

@@ -14,18 +14,6 @@ constexpr int B_BYTES = Z_SITES * STATES * STAGE_BYTES;
 template <int Z_SITES>
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES<Z_SITES>;
 
-// Slots that are filled and emptied in turn.
-template <int SLOTS>
-struct Ring {
-    int slot = 0, parity = 0;
-    __device__ __forceinline__ void advance() {
-        if (++slot == SLOTS) {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-};
-
 // Addresses of the slots and of their barriers.
 struct Slots {
     u32 data, full, empty;

@@ -56,6 +56,18 @@ __device__ __forceinline__ void copy_tile_to_all(u32 target, const u8* source, u
         "l"(source), "r"(bytes), "r"(barrier), "h"((short)((1 << CLUSTER) - 1))
         : "memory");
 }
+// Slots that are filled and emptied in turn.
+template <int SLOTS>
+struct Ring {
+    int slot = 0, parity = 0;
+    __device__ __forceinline__ void advance() {
+        if (++slot == SLOTS) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
 __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
 }
