@@ -124,20 +124,23 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
 }
 
 // packed planes of one batch of x, and xy[x][site][g * STATES + s], the packed counts of x in g and
-// the site in s (zero before). Grid (blocks of 512 rows, stages, 2): 512 carriers of one x. Thread
-// blocks that run together read neighbouring memory. Four lanes read 64 bytes of a sample: samples
-// 8 and 16 apart lie in one lane.
+// the site in s (zero before). Grid (blocks of 512 rows, twice; stages): 512 carriers of one x.
+// Thread blocks that run together read neighbouring memory and write both halves of it; `visits`
+// (stage, its x) lets them read the same samples. Four lanes read 64 bytes of a sample: samples 8
+// and 16 apart lie in one lane.
 extern "C" __global__ void __launch_bounds__(256)
-compact_rows(const u32* controls, const u32* cases, const int* carriers, const int* stage_x,
+compact_rows(const u32* controls, const u32* cases, const int* carriers, const int2* visits,
              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
              int first_site, int padded_sites) {
     __shared__ u32 tile[COMPACT_ROWS * COMPACT_PITCH + 32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int stage = blockIdx.y, half = blockIdx.z, x = stage_x[stage];
+    const int stage = visits[blockIdx.y].x, x = visits[blockIdx.y].y;
+    const int row_blocks = gridDim.x / 2;
+    const int half = blockIdx.x / row_blocks, row_block = blockIdx.x % row_blocks;
     const int first_step = (stage - stages[x]) * STAGE_STEPS + half * (STAGE_STEPS / 2);
     const int* ends = segments + x * (SEGMENTS + 1);
     const int first_row = first_site * STATES;
-    const int row_word = first_row / 32 + blockIdx.x * (COMPACT_ROWS / 32);
+    const int row_word = first_row / 32 + row_block * (COMPACT_ROWS / 32);
     // words of the tile: of a row, at the place of a group of 32 samples
     auto at = [](int row, int group) { return row * COMPACT_PITCH + row / 128 * 8 + group; };
     #pragma unroll
@@ -175,7 +178,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     }
     __syncthreads();
     const int n_rows = (padded_sites - first_site) * STATES;
-    u8* to = packed + ((i64)stage * n_rows + blockIdx.x * COMPACT_ROWS) * STAGE_BYTES;
+    u8* to = packed + ((i64)stage * n_rows + row_block * COMPACT_ROWS) * STAGE_BYTES;
     #pragma unroll
     for (int i = 0; i < COMPACT_ROWS * 4 / 256; ++i) {
         // 64 bytes of a row; the swizzle swaps the halves of every other four rows

@@ -58,6 +58,24 @@ def test_segments_are_padded_to_steps_and_sites_to_stages():
     assert batch.head(9).stages.tolist() == batch.stages[:10].tolist()
 
 
+def test_stages_of_the_same_samples_come_together():
+    rng = np.random.default_rng()
+    n, carried = (60_000, 40_000), rng.uniform(0.1, 0.4, (12, 2))
+    sizes = (carried[:, :, None] * n).astype(int).reshape(12, 4)
+    sizes[3] = 0
+    batch = Batch.of(sizes, 0)
+    stage, x = batch.visits().T
+    assert sorted(stage) == list(range(batch.stages[-1]))
+    assert (batch.stages[x] <= stage).all()
+    assert (stage < batch.stages[x + 1]).all()
+    # controls first, and their samples in rising order for every x and both states
+    step = STAGE_STEPS * (stage - batch.stages[x])
+    segment = (batch.segments[x, 1:] <= step[:, None]).sum(axis=1)
+    assert (np.diff(segment % 2) >= 0).all()
+    sample = (step - batch.segments[x, segment]) * STEP_BITS / sizes[x, segment]
+    assert (np.diff(sample[segment % 2 == 0]) >= -0.05).all()
+
+
 def test_core_follows_depth_and_states():
     assert choose_core("wgmma", 2, 3, 0.0) is CORES["deep"]
     assert choose_core("wgmma", 3, 2, 1e4) is CORES["deep"]

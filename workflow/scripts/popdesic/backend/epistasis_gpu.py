@@ -380,7 +380,7 @@ class Scanner:
         operands.xy = cupy.zeros((n, self.padded, self.states**2), np.uint32)
         if not total:
             return operands
-        stage_x = cupy.asarray(np.repeat(np.arange(n, dtype=np.int32), np.diff(batch.stages)))
+        visits = cupy.asarray(batch.visits())
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
         self._load("epistasis", "list_carriers")(
             (n, 2 * self.states),
@@ -395,12 +395,12 @@ class Scanner:
             ),
         )
         self._load("epistasis", "compact_rows")(
-            ((self.padded - batch.first_site) * self.states // 512, total, 2),
+            (2 * (self.padded - batch.first_site) * self.states // 512, total),
             (256,),
             (
                 *samples,
                 carriers,
-                stage_x,
+                visits,
                 operands.stages,
                 operands.segments,
                 operands.packed,

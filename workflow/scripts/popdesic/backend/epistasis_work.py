@@ -128,6 +128,20 @@ class Batch:
     def __len__(self) -> int:
         return len(self.segments)
 
+    def visits(self) -> np.ndarray:
+        """All stages, each beside its x, int32 (n, 2): those of the same samples come together.
+
+        Segments of controls and of cases take turns in the depth of an x.
+        """
+        x = np.repeat(np.arange(len(self)), np.diff(self.stages))
+        step = STAGE_STEPS * (np.arange(len(x)) - self.stages[x])
+        ends = self.segments[x, 1:]
+        segment = (ends <= step[:, None]).sum(axis=1)
+        begin, end = self.segments[x, segment], self.segments[x, segment + 1]
+        place = segment % 2 + (step - begin) / (end - begin)
+        order = np.argsort(place, kind="stable")
+        return np.stack([order, x[order]], axis=-1).astype(np.int32)
+
     def head(self, n: int) -> Batch:
         """The first n of these x."""
         return Batch(self.stages[: n + 1], self.segments[:n], self.first_site)
