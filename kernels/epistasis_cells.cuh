@@ -15,8 +15,11 @@
 //             ln(n+1) + ln C(n,k) >= n H(k/n) + 1/2 ln(max(n,1) / 2),
 //           and n H(k/n) = k ln(1/r) + (n-k) ln(1/(1-r)) - n KL(k/n || r), whose first terms sum to
 //           a constant. A table whose bound is above the K-th best cost cannot be among the best.
-//           float32: k, n are exact, k - r n is one rounding, and each sum has terms of one sign, so
-//           the error is relative, below 70 of 2^-24: SLACK is 128 of them.
+//           Where cells share a word, r = w0 / (w0 + w1) in small integers: the excess w1 k - w0
+//           (n - k) = (w0 + w1) (k - r n) is a sum of integers like n, one instruction each; q0, q1,
+//           q2 carry the powers of w0 + w1.
+//           float32: k, n are exact, k - r n is one rounding at most, and each sum has terms of one
+//           sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
 //
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
 //           the other two, so that what is derived are cells of samples called at every site
@@ -26,6 +29,7 @@
 
 struct Polynomial {
     float r, q0, q1, q2;
+    u32 weights;  // bytes w1, -w0; not with WIDE
 };
 
 #if WIDE
@@ -39,8 +43,12 @@ __device__ __forceinline__ Count unpack(u32 packed) { return {packed >> 16, pack
 __device__ __forceinline__ float exact_float(u32 value) {
     return __uint_as_float(value | 0x4B000000u) - 8388608.0f;
 }
-__device__ __forceinline__ float controls_of(Count c) { return exact_float(c.controls); }
-__device__ __forceinline__ float cases_of(Count c) { return exact_float(c.cases); }
+__device__ __forceinline__ float size_of(Count c) {
+    return exact_float(c.controls) + exact_float(c.cases);
+}
+__device__ __forceinline__ float excess_of(Count c, float size, const Polynomial& q) {
+    return fmaf(-q.r, size, exact_float(c.cases));
+}
 constexpr int COUNT_WORDS = 2;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.controls; to[1] = c.cases; }
 #else
@@ -49,12 +57,15 @@ struct Count {
 };
 __device__ __forceinline__ Count operator-(Count a, Count b) { return {a.packed - b.packed}; }
 __device__ __forceinline__ Count unpack(u32 packed) { return {packed}; }
-// Half a word as the low bits of 2^23's mantissa: no conversion instruction.
-__device__ __forceinline__ float controls_of(Count c) {
-    return __uint_as_float(__byte_perm(c.packed, 0x4B000000u, 0x7632)) - 8388608.0f;
+// Sums of both halves as the low bits of a mantissa, of 2^23 and of 3 * 2^22: no conversion.
+__device__ __forceinline__ float size_of(Count c) {
+    return __uint_as_float(__dp2a_lo(c.packed, 0x0101u, 0x4B000000u)) - 8388608.0f;
 }
-__device__ __forceinline__ float cases_of(Count c) {
-    return __uint_as_float(__byte_perm(c.packed, 0x4B000000u, 0x7610)) - 8388608.0f;
+__device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) {
+    u32 bits;
+    asm("dp2a.lo.u32.s32 %0, %1, %2, %3;"
+        : "=r"(bits) : "r"(c.packed), "r"(q.weights), "r"(0x4B400000));
+    return __uint_as_float(bits) - 12582912.0f;
 }
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
@@ -78,9 +89,8 @@ struct Bound {
     float sizes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
 
     __device__ __forceinline__ void add(int cell, Count c, const Polynomial& q) {
-        const float k = cases_of(c), n = controls_of(c) + k;
-        const float least = fmaxf(n, 1.0f);
-        const float excess = fmaf(-q.r, n, k), u = excess * reciprocal(least);
+        const float n = size_of(c), least = fmaxf(n, 1.0f);
+        const float excess = excess_of(c, n, q), u = excess * reciprocal(least);
         divergence = fmaf(excess * u, fmaf(fmaf(q.q2, u, q.q1), u, q.q0), divergence);
         if (K2) sizes[cell / GROUP] *= least;
     }

@@ -96,6 +96,17 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
     assert_same(run(gpu, order, data, range(n_sites), 100), expected)
 
 
+@pytest.mark.parametrize("n_samples", [(3000, 17), (24, 900), (9000, 61), (1000, 1000)])
+@pytest.mark.parametrize("order", [2, 3])
+def test_classes_of_any_balance(gpu, rng, n_samples, order):
+    """Shares of cases that small weights make, and shares that they do not."""
+    from popdesic.backend.cpu import CpuBackend
+
+    data, *_ = random_scan(rng, 90, n_samples, tables=score_tables("k2", sum(n_samples)))
+    expected = run(CpuBackend(threads=8), order, data, range(90), 40)
+    assert_same(run(gpu, order, data, range(90), 40), expected)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("first", [range(0, 1), range(130, 300), range(600, 699)])
 def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):

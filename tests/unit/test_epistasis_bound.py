@@ -7,12 +7,32 @@ import math
 import numpy as np
 import pytest
 from popdesic.backend.base import ScanData
-from popdesic.backend.epistasis_bound import bound_polynomial, is_k2, need_of, score_scale
+from popdesic.backend.epistasis_bound import (
+    MAX_WEIGHT,
+    MOST_OFF_NATS,
+    Bound,
+    is_k2,
+    need_of,
+    score_scale,
+)
 from popdesic.scores import score_tables
+from scipy.special import rel_entr
 
 
-def test_bound_is_below_the_cost():
-    """As kernels/epistasis_cells.cuh computes it, in float64, on random and extreme tables."""
+def device_divergence(bound: Bound, n: np.ndarray, k: np.ndarray) -> float:
+    """As kernels/epistasis_cells.cuh computes it from sizes and cases of cells, in float64."""
+    fields, least = bound.fields(), np.maximum(n, 1)
+    excess = k - fields["r"] * n
+    if bound.weights is not None:
+        case, control = np.array([fields["weights"] & 0xFF, fields["weights"] >> 8]).astype(np.int8)
+        excess = int(case) * k + int(control) * (n - k)
+    u = excess / least
+    return (excess * u * (fields["q0"] + fields["q1"] * u + fields["q2"] * u**2)).sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bound_is_below_the_cost(weighted):
+    """On random and extreme tables."""
     rng = np.random.default_rng(11)
     for score in ("k2", "mutual_information"):
         for share in (0.02, 0.3, 0.5, 0.8):
@@ -27,9 +47,10 @@ def test_bound_is_below_the_cost():
                     f[total] - g[all_cases] - g[total - all_cases]
                 )
                 nats = cost / 2.0**40
-                r, q0, q1, q2 = bound_polynomial(all_cases / total)
-                u = (k - r * table) / np.maximum(table, 1)
-                divergence = (table * u**2 * (q0 + q1 * u + q2 * u**2)).sum()
+                bound = Bound.of(all_cases / total)
+                if weighted and (bound := Bound.weighted((total - all_cases, all_cases))) is None:
+                    continue
+                divergence, r = device_divergence(bound, table, k), bound.r
                 need = need_of(nats, score == "k2", (total - all_cases, all_cases), r, 27)
                 if score == "k2":
                     need += 0.5 * np.log(np.maximum(table, 1)).sum()
@@ -42,19 +63,30 @@ def test_bound_is_below_the_cost():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.003, 0.2, 0.5, 0.71, 1.0])
-def test_polynomial_is_above_the_divergence(share):
-    r, q0, q1, q2 = bound_polynomial(share)
+@pytest.mark.parametrize("weights", [None, (1, 1), (5, 63), (63, 1)])
+def test_polynomial_is_above_the_divergence(share, weights):
+    bound = Bound.of(share, weights)
+    r = bound.r
     p = np.concatenate([np.linspace(0, 1, 2001), r + np.geomspace(1e-6, 1e-3, 50)])
     p = p[p <= 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kl = np.where(p > 0, p * np.log(p / r), 0)
-        kl += np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - r)), 0)
-    u = p - r
-    bound = u**2 * (q0 + q1 * u + q2 * u**2)
-    assert (bound >= kl - 1e-12).all()
-    assert bound[0] == pytest.approx(kl[0], rel=2e-6) or bound[2000] == pytest.approx(
+    kl, ours = rel_entr(p, r) + rel_entr(1 - p, 1 - r), bound.divergence(p)
+    assert (ours >= kl - 1e-12).all()
+    assert ours[0] == pytest.approx(kl[0], rel=2e-6) or ours[2000] == pytest.approx(
         kl[2000], rel=2e-6
     )
+
+
+def test_weights_meet_the_share():
+    for classes in ((3072, 2048), (131072, 131072), (9000, 1000), (40, 60), (300_000, 200_000)):
+        bound, share = Bound.weighted(classes), classes[1] / sum(classes)
+        assert bound.r == pytest.approx(share, abs=0.01)
+        assert max(bound.weights) <= MAX_WEIGHT
+        assert max(bound.weights) * 65535 < 2**22
+        kl = rel_entr(share, bound.r) + rel_entr(1 - share, 1 - bound.r)
+        assert sum(classes) * (bound.divergence(share) - kl) <= MOST_OFF_NATS
+    # a case in a thousand is out of their reach, unless there are few samples
+    assert Bound.weighted((500_000, 500)) is None
+    assert Bound.weighted((100, 1)) is not None
 
 
 @pytest.mark.parametrize("score", ["k2", "mutual_information"])

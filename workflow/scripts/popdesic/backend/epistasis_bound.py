@@ -6,9 +6,10 @@ kernels/epistasis_cells.cuh computes it and has the proof.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, rel_entr, xlogy
 
 from .base import ScanData
 
@@ -16,24 +17,68 @@ from .base import ScanData
 MARGIN_NATS = 2.0**-6
 
 
-def bound_polynomial(share: float) -> tuple[float, float, float, float]:
-    """r, q0, q1, q2 with KL(p || r) <= u^2 (q0 + q1 u + q2 u^2), u = p - r, for all p in [0, 1].
+#: Largest weight of a count: sums of weighted counts below 2^16 stay below 2^22.
+MAX_WEIGHT = 63
+#: What the cells of all samples may bring to the bound because r is not their share of cases, in
+#: nats.
+MOST_OFF_NATS = 0.25
 
-    r is `share` in float32 (kernels/epistasis_cells.cuh has the proof).
+
+@dataclass(frozen=True)
+class Bound:
+    """KL(p || r) <= u^2 (q0 + q1 u + q2 u^2), u = p - r, for all p in [0, 1].
+
+    r is in float32. Where the cells of both classes share a word (`weights`), it is w0 / (w0 + w1),
+    and the device works with (w0 + w1) u.
     """
-    r = float(np.float32(min(max(share, 1e-4), 1 - 1e-4)))
-    q0 = 0.5 / r + 0.5 / (1 - r)
-    q1 = (1 / (1 - r) ** 2 - 1 / r**2) / 6
-    ends = ((-r, -math.log1p(-r)), (1 - r, -math.log(r)))
-    q2 = max((kl / u**2 - q0 - q1 * u) / u**2 for u, kl in ends)
-    return r, q0 * (1 + 1e-6), q1, q2 * (1 + 1e-6)
+
+    r: float
+    q: tuple[float, float, float]
+    weights: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, share: float, weights: tuple[int, int] | None = None) -> Bound:
+        """For a share of cases (kernels/epistasis_cells.cuh has the proof)."""
+        r = float(np.float32(min(max(share, 1e-4), 1 - 1e-4)))
+        if weights is not None:
+            r = weights[0] / sum(weights)
+        q0 = 0.5 / r + 0.5 / (1 - r)
+        q1 = (1 / (1 - r) ** 2 - 1 / r**2) / 6
+        ends = ((-r, -math.log1p(-r)), (1 - r, -math.log(r)))
+        q2 = max((kl / u**2 - q0 - q1 * u) / u**2 for u, kl in ends)
+        return cls(r, (q0 * (1 + 1e-6), q1, q2 * (1 + 1e-6)), weights)
+
+    @classmethod
+    def weighted(cls, classes: tuple[int, int]) -> Bound | None:
+        """That of the best weights; None where they are too far off for so many samples."""
+        n, share = sum(classes), classes[1] / max(1, sum(classes))
+        w0, w1 = np.mgrid[1 : MAX_WEIGHT + 1, 1 : MAX_WEIGHT + 1]
+        best = np.unravel_index(np.argmin(abs(w0 / (w0 + w1) - share)), w0.shape)
+        bound = cls.of(share, (int(w0[best]), int(w1[best])))
+        off = float(bound.divergence(share) - rel_entr(share, bound.r))
+        off -= float(rel_entr(1 - share, 1 - bound.r))
+        return bound if n * off <= MOST_OFF_NATS else None
+
+    def divergence(self, p: np.ndarray | float) -> np.ndarray | float:
+        """The polynomial: at least KL(p || r)."""
+        u = p - self.r
+        return u**2 * (self.q[0] + self.q[1] * u + self.q[2] * u**2)
+
+    def fields(self) -> dict[str, float | int]:
+        """Those of `Polynomial` in the kernels."""
+        q, packed = self.q, 0
+        if self.weights is not None:
+            w0, w1 = self.weights
+            q = tuple(value / (w0 + w1) ** (2 + i) for i, value in enumerate(q))
+            packed = w1 | (-w0 & 0xFF) << 8
+        return {"r": self.r, "q0": q[0], "q1": q[1], "q2": q[2], "weights": packed}
 
 
 def need_of(
     cutoff: float,
     k2: bool,
     classes: tuple[int, int],
-    share: float,
+    r: float,
     n_cells: int,
     missing: tuple[int, int] = (0, 0),
 ) -> float:
@@ -58,7 +103,7 @@ def need_of(
         need -= math.log(n + 1) + ways + n_cells / 2 * math.log(2)
     elif k2:
         whole = gammaln(n0 + n1 + 2) - gammaln(n0 + 1) - gammaln(n1 + 1)
-        linear = -n1 * math.log(share) - n0 * math.log1p(-share)
+        linear = -n1 * math.log(r) - n0 * math.log1p(-r)
         need += linear - whole - n_cells / 2 * math.log(2)
     return need
 

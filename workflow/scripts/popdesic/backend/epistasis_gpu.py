@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import UserError
 from .base import Hits, OneHot, ScanData
-from .epistasis_bound import bound_polynomial, is_k2, need_of, score_scale
+from .epistasis_bound import Bound, is_k2, need_of, score_scale
 from .epistasis_work import (
     ITEMS_A_BLOCK,
     LOCKSTEP_STEPS,
@@ -77,7 +77,9 @@ _FOUND = [
 _SCAN = np.dtype(
     [
         *_FOUND,
-        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "need")),
+        *((name, np.float32) for name in ("r", "q0", "q1", "q2")),
+        ("weights", np.uint32),
+        ("need", np.float32),
         ("controls", np.uint32),
         ("cases", np.uint32),
         ("margins", np.uint64),
@@ -165,7 +167,6 @@ class Scanner:
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.n_classes = tuple(one.n_samples for one in data.classes)
         self.k2, self.scale = is_k2(data), score_scale(data)
-        self.polynomial = bound_polynomial(self.n_classes[1] / max(1, sum(self.n_classes)))
         padding = PADDING[self.states]
         self.padded = divide_up(data.n_sites, padding) * padding
         self.row_words = self.padded * self.states // 32
@@ -175,12 +176,15 @@ class Scanner:
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
         self.margins = cupy.zeros((self.padded, self.states), np.uint32)
         self.planes, self.packed = Planes(data.classes), cupy.empty(0, np.uint8)
-        # Where every cell fits, counts of both classes share a word all the way; those of triples
-        # are known before the first of them.
-        self.wide, steps = int(order == 2 and max(self.n_classes) > MAX_STORED), 0.0
+        # Where every cell fits and small weights make the share of cases, counts of both classes
+        # share a word all the way; cells of triples are known before the first of them.
+        weighted, steps = Bound.weighted(self.n_classes), 0.0
+        self.wide = int(weighted is None or (order == 2 and max(self.n_classes) > MAX_STORED))
         if order == 3:
             self._receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
             steps = self._measure_depths()
+        plain = Bound.of(self.n_classes[1] / max(1, sum(self.n_classes)))
+        self.bound = plain if self.wide else weighted
         kernel = kernel or supported_kernels(device)[0]
         self.core = choose_core(kernel, order, self.states, steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
@@ -229,7 +233,7 @@ class Scanner:
         sizes = self.sizes_there.get().astype(np.int64)
         # a cell holds at most the samples with its first site in that state
         others = np.array(self.n_classes) - sizes.sum(axis=2)
-        self.wide = int(others.max(initial=0) > MAX_STORED)
+        self.wide |= int(others.max(initial=0) > MAX_STORED)
         # an x's segments: states in the order of the depth, controls and cases of each
         order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
         self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
@@ -269,7 +273,6 @@ class Scanner:
 
     def _describe(self, first: range) -> np.ndarray:
         """`Scan` of kernels/epistasis_scan.cuh."""
-        r, q0, q1, q2 = self.polynomial
         one = np.zeros(1, _SCAN)
         one["records"], one["number"] = self.records.data.ptr, self.number.data.ptr
         one["capacity"], one["n_sites"] = CAPACITY, self.data.n_sites
@@ -277,8 +280,9 @@ class Scanner:
             one["allowed"] = self.allowed.data.ptr
             one["allowed_words"] = self.allowed.shape[1] * 2
         one["first"], one["stop"] = first.start, first.stop
-        one["r"], one["q0"], one["q1"], one["q2"] = r, q0, q1, q2
-        cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
+        for name, value in self.bound.fields().items():
+            one[name] = value
+        cutoff, r = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale, self.bound.r
         one["need"] = need_of(cutoff, self.k2, self.n_classes, r, self.n_cells, self._missing())
         one["controls"], one["cases"] = self.n_classes
         one["margins"] = self.margins.data.ptr
