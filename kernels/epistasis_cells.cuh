@@ -7,8 +7,9 @@
 //           65 535 samples, keeps the two apart.
 // Bound     With r near the share of cases, n samples in a cell, k of them cases, u = k/n - r:
 //             n KL(k/n || r) = n u^2 phi(u),  phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
-//           phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h is a sum of convex functions of u, so h
-//           is at most its larger end value q2 and  KL <= u^2 (q0 + q1 u + q2 u^2).
+//           phi is a sum of convex functions of u: no larger than at the ends of a range of u, and
+//           below its chords. And phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h is such a sum as
+//           well, at most its larger end value q2, so KL <= u^2 (q0 + q1 u + q2 u^2).
 //           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r.
 //           K2: a cell costs ln(n+1) + ln C(n,k); C(n,k) >= exp(n H(k/n)) sqrt(n / (8 k (n-k)))
 //           (MacWilliams and Sloane, ch. 10, lemma 7) and k (n-k) <= n^2/4 give, for all k,
@@ -16,8 +17,8 @@
 //           and n H(k/n) = k ln(1/r) + (n-k) ln(1/(1-r)) - n KL(k/n || r), whose first terms sum to
 //           a constant. A table whose bound is above the K-th best cost cannot be among the best.
 //           Where cells share a word, r = w0 / (w0 + w1) in small integers: the excess w1 k - w0
-//           (n - k) = (w0 + w1) (k - r n) is a sum of integers like n, one instruction each; q0, q1,
-//           q2 carry the powers of w0 + w1.
+//           (n - k) = (w0 + w1) (k - r n) is a sum of integers like n, one instruction each; the
+//           coefficients carry the powers of w0 + w1.
 //           float32: k, n are exact, k - r n is one rounding at most, and each sum has terms of one
 //           sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
 //
@@ -27,9 +28,14 @@
 //
 // Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
 
+// Of phi, and the slopes of its chords from u = 0 to its ends.
 struct Polynomial {
-    float r, q0, q1, q2;
+    float r, q0, q1, q2, low_slope, high_slope;
     u32 weights;  // bytes w1, -w0; not with WIDE
+
+    __device__ __forceinline__ float below(float u, float slope) const {
+        return fminf(fmaf(fmaf(q2, u, q1), u, q0), fmaf(slope, u, q0));
+    }
 };
 
 #if WIDE
@@ -57,15 +63,13 @@ struct Count {
 };
 __device__ __forceinline__ Count operator-(Count a, Count b) { return {a.packed - b.packed}; }
 __device__ __forceinline__ Count unpack(u32 packed) { return {packed}; }
-// Sums of both halves as the low bits of a mantissa, of 2^23 and of 3 * 2^22: no conversion.
-__device__ __forceinline__ float size_of(Count c) {
-    return __uint_as_float(__dp2a_lo(c.packed, 0x0101u, 0x4B000000u)) - 8388608.0f;
-}
+// Both halves by one instruction, and conversions: neither takes the tensor cores' time, which
+// additions of floats do.
+__device__ __forceinline__ float size_of(Count c) { return (float)(int)__dp2a_lo(c.packed, 0x0101u, 0u); }
 __device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) {
-    u32 bits;
-    asm("dp2a.lo.u32.s32 %0, %1, %2, %3;"
-        : "=r"(bits) : "r"(c.packed), "r"(q.weights), "r"(0x4B400000));
-    return __uint_as_float(bits) - 12582912.0f;
+    int sum;
+    asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(c.packed), "r"(q.weights), "r"(0));
+    return (float)sum;
 }
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
@@ -76,32 +80,57 @@ __device__ __forceinline__ float reciprocal(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-__device__ __forceinline__ float log2_approx(float x) {
-    float y;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
+constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
-// Sum of the cells' terms. Products of seven sizes stay finite below 2^20 samples a cell.
+// Half the sum of ln(n) over cells of n >= 1, from below, which K2 needs: n's bits as a float are
+// 2^23 (log2(n) + 127) less at most 0.087 of 2^23. Wraps around above 512 for log2 of all: then it
+// is small, which rules out less.
+struct Sizes {
+    u32 bits = 0;
+
+    __device__ __forceinline__ void add(float n) {
+        if (K2) bits += __float_as_uint(n);
+    }
+    __device__ __forceinline__ float value(int n_cells) const {
+        constexpr u32 ONE = 0x3F800000u;
+        return K2 ? (float)(bits - n_cells * ONE) * (0.34657359f / (1 << 23)) : 0.0f;
+    }
+};
+
+// Bounds: add all cells; value: what a cost below the cutoff must bring to `need` at least. This
+// one takes phi cell by cell: for tables with cells of a few samples.
 struct Bound {
-    static constexpr int GROUP = 7;
+    Sizes sizes;
     float divergence = 0.0f;
-    float sizes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
 
-    __device__ __forceinline__ void add(int cell, Count c, const Polynomial& q) {
+    __device__ __forceinline__ void add(Count c, const Polynomial& q) {
         const float n = size_of(c), least = fmaxf(n, 1.0f);
         const float excess = excess_of(c, n, q), u = excess * reciprocal(least);
         divergence = fmaf(excess * u, fmaf(fmaf(q.q2, u, q.q1), u, q.q0), divergence);
-        if (K2) sizes[cell / GROUP] *= least;
+        sizes.add(least);
     }
-    // What a cost below the cutoff must bring to `need` at least.
-    __device__ __forceinline__ float value() const {
-        constexpr float SLACK = 1.0f + 1.0f / (1 << 17), HALF_LN2 = 0.34657359f;
-        float bits = 0.0f;
-        if (K2)
-            #pragma unroll
-            for (int g = 0; g < 4; ++g) bits += log2_approx(sizes[g]);
-        return fmaf(divergence, SLACK, -HALF_LN2 * bits);
+    __device__ __forceinline__ float value(int n_cells, const Polynomial&) const {
+        return fmaf(divergence, SLACK, -sizes.value(n_cells));
+    }
+};
+
+// The same with phi at the ends of the range of u in the table: a third of the instructions that
+// keep tensor cores waiting.
+struct RangeBound {
+    Sizes sizes;
+    float sum = 0.0f, low = 0.0f, high = 0.0f;
+
+    __device__ __forceinline__ void add(Count c, const Polynomial& q) {
+        const float n = size_of(c), least = fmaxf(n, 1.0f);
+        const float excess = excess_of(c, n, q), u = excess * reciprocal(least);
+        sum = fmaf(excess, u, sum);
+        low = fminf(low, u);
+        high = fmaxf(high, u);
+        sizes.add(least);
+    }
+    __device__ __forceinline__ float value(int n_cells, const Polynomial& q) const {
+        const float phi = fmaxf(q.below(low, q.low_slope), q.below(high, q.high_slope));
+        return fmaf(sum, phi * SLACK, -sizes.value(n_cells));
     }
 };
 

@@ -117,12 +117,12 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             #pragma unroll
             for (int e = 0; e < 2; ++e) part_of[part][e] = next[part][e];
         if (AHEAD) read(min(z_group + 1, z_stop - 1));
-        Bound bound[2];
+        RangeBound bound[2];
         auto add = [&](int g, const Counts (&c)[2]) {
             #pragma unroll
             for (int e = 0; e < 2; ++e)
                 visit_x(g, c[e], my, mz[e],
-                        [&](int cell, Count n) { bound[e].add(cell, n, polynomial); });
+                        [&](int, Count n) { bound[e].add(n, polynomial); });
         };
         Counts(&rest)[2] = part_of[PARTS];
         #pragma unroll
@@ -135,7 +135,8 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             if (state_of_part(part) < 2) add(state_of_part(part), part_of[part]);
         }
         add(2, rest);
-        const bool passes[2] = {bound[0].value() >= need, bound[1].value() >= need};
+        const bool passes[2] = {bound[0].value(27, polynomial) >= need,
+                                bound[1].value(27, polynomial) >= need};
         if (!passes[0] && !passes[1]) continue;
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
@@ -190,10 +191,10 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
             #pragma unroll
             for (int s = 0; s < STATES; ++s)
                 of_z[s] = unpack(scan.margins[(i64)(z + e) * STATES + s]);
-            Bound bound;
+            RangeBound bound;
             visit_plane(0, cell, of_y, other, of_z,
-                        [&](int index, Count n) { bound.add(index, n, scan.polynomial); });
-            if (bound.value() < scan.need) continue;
+                        [&](int, Count n) { bound.add(n, scan.polynomial); });
+            if (bound.value(9, scan.polynomial) < scan.need) continue;
             u32* record = scan.found.take(-1, y, z + e);
             if (record)
                 visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {

@@ -135,8 +135,8 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             Bound bound;
             #pragma unroll
             for (int g = 0; g < 3; ++g)
-                visit_x(g, c[g], my, mz, [&](int cell, Count n) { bound.add(cell, n, polynomial); });
-            if (bound.value() >= need) {
+                visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
+            if (bound.value(27, polynomial) >= need) {
                 u32* record = scan.found.take(x, first_y + y, first_z + z);
                 if (record)
                     #pragma unroll
@@ -165,8 +165,8 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
     }
     Bound bound;
     visit_plane(0, cell, of_y, other, of_z,
-                [&](int index, Count n) { bound.add(index, n, polynomial); });
-    return bound.value();
+                [&](int, Count n) { bound.add(n, polynomial); });
+    return bound.value(9, polynomial);
 }
 
 // One phase: x in state `g`. `before`: whether a phase came before (its counts are in scratch),
@@ -249,8 +249,8 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
             }
             Bound bound;
             visit_plane(0, cell, of_y, other, of_z,
-                        [&](int index, Count n) { bound.add(index, n, polynomial); });
-            if (bound.value() >= need) {
+                        [&](int, Count n) { bound.add(n, polynomial); });
+            if (bound.value(9, polynomial) >= need) {
                 u32* record = scan.found.take(-1, first_y + y, first_z + z);
                 if (record)
                     visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {

@@ -17,8 +17,8 @@ from .base import ScanData
 MARGIN_NATS = 2.0**-6
 
 
-#: Largest weight of a count: sums of weighted counts below 2^16 stay below 2^22.
-MAX_WEIGHT = 63
+#: Largest weight of a count: a signed byte.
+MAX_WEIGHT = 127
 #: What the cells of all samples may bring to the bound because r is not their share of cases, in
 #: nats.
 MOST_OFF_NATS = 0.25
@@ -26,14 +26,16 @@ MOST_OFF_NATS = 0.25
 
 @dataclass(frozen=True)
 class Bound:
-    """KL(p || r) <= u^2 (q0 + q1 u + q2 u^2), u = p - r, for all p in [0, 1].
+    """KL(p || r) <= u^2 phi(u), phi(u) <= q0 + q1 u + q2 u^2, u = p - r, for all p in [0, 1].
 
-    r is in float32. Where the cells of both classes share a word (`weights`), it is w0 / (w0 + w1),
-    and the device works with (w0 + w1) u.
+    Nor is phi(u) above its chords, q0 + slope u, one for u <= 0 and one for u >= 0. r is in
+    float32. Where the cells of both classes share a word (`weights`), it is w0 / (w0 + w1), and
+    the device works with (w0 + w1) u.
     """
 
     r: float
     q: tuple[float, float, float]
+    slopes: tuple[float, float]
     weights: tuple[int, int] | None
 
     @classmethod
@@ -42,11 +44,12 @@ class Bound:
         r = float(np.float32(min(max(share, 1e-4), 1 - 1e-4)))
         if weights is not None:
             r = weights[0] / sum(weights)
-        q0 = 0.5 / r + 0.5 / (1 - r)
+        q0 = (0.5 / r + 0.5 / (1 - r)) * (1 + 1e-6)
         q1 = (1 / (1 - r) ** 2 - 1 / r**2) / 6
-        ends = ((-r, -math.log1p(-r)), (1 - r, -math.log(r)))
-        q2 = max((kl / u**2 - q0 - q1 * u) / u**2 for u, kl in ends)
-        return cls(r, (q0 * (1 + 1e-6), q1, q2 * (1 + 1e-6)), weights)
+        ends = ((-r, -math.log1p(-r) / r**2), (1 - r, -math.log(r) / (1 - r) ** 2))
+        q2 = max((phi - q0 - q1 * u) / u**2 for u, phi in ends) + 2e-6 * q0
+        low, high = ((phi * (1 + 2e-6) - q0) / u for u, phi in ends)
+        return cls(r, (q0, q1, q2), (low, high), weights)
 
     @classmethod
     def weighted(cls, classes: tuple[int, int]) -> Bound | None:
@@ -60,18 +63,17 @@ class Bound:
         return bound if n * off <= MOST_OFF_NATS else None
 
     def divergence(self, p: np.ndarray | float) -> np.ndarray | float:
-        """The polynomial: at least KL(p || r)."""
+        """By the polynomial: at least KL(p || r)."""
         u = p - self.r
         return u**2 * (self.q[0] + self.q[1] * u + self.q[2] * u**2)
 
     def fields(self) -> dict[str, float | int]:
         """Those of `Polynomial` in the kernels."""
-        q, packed = self.q, 0
-        if self.weights is not None:
-            w0, w1 = self.weights
-            q = tuple(value / (w0 + w1) ** (2 + i) for i, value in enumerate(q))
-            packed = w1 | (-w0 & 0xFF) << 8
-        return {"r": self.r, "q0": q[0], "q1": q[1], "q2": q[2], "weights": packed}
+        w0, w1 = self.weights or (0, 1)
+        names = {"q0": 2, "q1": 3, "q2": 4, "low_slope": 3, "high_slope": 3}
+        values = zip(names.items(), (*self.q, *self.slopes), strict=True)
+        scaled = {name: value / (w0 + w1) ** power for (name, power), value in values}
+        return {"r": self.r, **scaled, "weights": w1 | (-w0 & 0xFF) << 8}
 
 
 def need_of(

@@ -77,7 +77,7 @@ _FOUND = [
 _SCAN = np.dtype(
     [
         *_FOUND,
-        *((name, np.float32) for name in ("r", "q0", "q1", "q2")),
+        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
         ("weights", np.uint32),
         ("need", np.float32),
         ("controls", np.uint32),
