@@ -55,9 +55,13 @@ class Bound:
     def weighted(cls, classes: tuple[int, int]) -> Bound | None:
         """That of the best weights; None where they are too far off for so many samples."""
         n, share = sum(classes), classes[1] / max(1, sum(classes))
-        w0, w1 = np.mgrid[1 : MAX_WEIGHT + 1, 1 : MAX_WEIGHT + 1]
-        best = np.unravel_index(np.argmin(abs(w0 / (w0 + w1) - share)), w0.shape)
-        bound = cls.of(share, (int(w0[best]), int(w1[best])))
+        # the smaller weight, and the nearest larger one
+        small = np.arange(1, MAX_WEIGHT + 1)
+        rarer = max(min(share, 1 - share), 1e-9)
+        large = np.clip(np.rint(small * (1 - rarer) / rarer), 1, MAX_WEIGHT)
+        best = np.argmin(abs(small / (small + large) - rarer))
+        weights = int(small[best]), int(large[best])
+        bound = cls.of(share, weights if share <= 0.5 else weights[::-1])
         off = float(bound.divergence(share) - rel_entr(share, bound.r))
         off -= float(rel_entr(1 - share, 1 - bound.r))
         return bound if n * off <= MOST_OFF_NATS else None

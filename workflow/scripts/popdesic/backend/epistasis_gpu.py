@@ -59,9 +59,9 @@ PACKED_BYTES, BATCH = 8 << 30, 256
 LOCKSTEP = 8
 #: Most thread blocks in the second dimension of a grid.
 MAX_GRID = 65535
-#: Blocks of sites in which the planes of a scan of pairs reach the device: the first are scanned
-#: while the others are on their way.
-UPLOADS = 3
+#: Shares of the sites up to which the planes of a scan of pairs reach the device at a time: the
+#: first are scanned while the others are on their way. A small block gives the first cutoff.
+UPLOADS = (1 / 16, 0.4, 0.7, 1)
 
 
 _FOUND = [
@@ -297,21 +297,11 @@ class Scanner:
             self.missing = tuple(most.get().tolist())
         return self.missing
 
-    def _items(
-        self, order: int, first_y: int, stop_y: int, first_site: int, n_x: int = 1
-    ) -> np.ndarray:
-        """Items whose y may be in [first_y, stop_y), with operands from `first_site` on.
-
-        int32 (n, 4): row, column, and the run of the batch's n_x sites x.
-        """
-        sites = self.data.n_sites
+    def _items(self, order: int, y: range, z: range, n_x: int = 1) -> np.ndarray:
+        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's n_x sites x."""
         blocks = self.device.multiprocessors // self.core.cluster
-        items = order_items(
-            range(first_y, min(stop_y, sites)),
-            range(first_site, sites),
-            TILE_SITES * self.core.cluster,
-            self.core.z_sites(order, self.states),
-        )
+        tile, width = TILE_SITES * self.core.cluster, self.core.z_sites(order, self.states)
+        items = order_items(y, z, tile, width)
         return cut_runs(items, n_x, ITEMS_A_BLOCK * blocks)
 
     def _launch(
@@ -526,15 +516,11 @@ class Scanner:
             return self.hits
         operands = self._operands_of_all(self._aligned(first.start))
         start, n = operands.batch.first_site, self.data.n_sites
-        # sites up to which the planes come at a time
-        ends = [self._aligned(start + (n - start) * k // UPLOADS) for k in range(1, UPLOADS)]
-        blocks = [range(a, b) for a, b in itertools.pairwise([start, *ends, n])]
-        sent = [self.planes.send(blocks[0])]
-        items = self._items(2, first.start, first.stop, start)
-        complete = np.searchsorted(ends, items[:, 1] * self.core.z_sites(2, self.states), "right")
-        runs = [items[complete == k] for k in range(UPLOADS)]
+        ends = [self._aligned(start + int((n - start) * share)) for share in UPLOADS[:-1]]
+        blocks = [range(a, b) for a, b in itertools.pairwise([start, *ends, n]) if a < b]
+        sent = [self.planes.send(block) for block in blocks]
+        runs = [self._items(2, range(first.start, min(first.stop, b.stop)), b) for b in blocks]
         there = [read_by_kernel(run) for run in runs]
-        sent += [self.planes.send(block) for block in blocks[1:]]
         for block, arrival, run, on_device in zip(blocks, sent, runs, there, strict=True):
             self._receive(block, arrival)
             self._pack(operands, range(block.start, self.padded if block.stop == n else block.stop))
@@ -547,7 +533,8 @@ class Scanner:
         first_tile = first_site // TILE_SITES
         tables = cupy.empty((self.padded // TILE_SITES - first_tile, tile_words), np.uint32)
         base = np.uint64(tables.data.ptr - first_tile * tile_words * 4)
-        items = self._items(2, first_site, self.padded, first_site)
+        sites = range(first_site, self.data.n_sites)
+        items = self._items(2, sites, sites)
         operands = self._operands_of_all(first_site)
         self._pack(operands, range(first_site, self.padded))
         self._launch(2, 1, operands, cupy.asarray(items), 0, base, self._describe(range(0)))
@@ -569,7 +556,8 @@ class Scanner:
             room = int(np.searchsorted(batch.stages[1:], room, "right"))
             batch = batch.head(max(1, room))
             operands = self._compact(samples, x, batch)
-            items = self._items(3, x + 1, self.padded, first_site, len(batch))
+            n = self.data.n_sites
+            items = self._items(3, range(x + 1, n), range(first_site, n), len(batch))
             self._run(operands, items, cupy.asarray(items), range(x, x + len(batch)), yz)
             x += len(batch)
         del tables

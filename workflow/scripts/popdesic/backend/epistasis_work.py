@@ -84,14 +84,17 @@ def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
     Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z. Rows come
     in groups, column by column.
     """
-    group, column, within = np.ogrid[
-        y.start // tile : -(-y.stop // tile) : ROW_GROUP,
-        z.start // width : -(-z.stop // width),
-        :ROW_GROUP,
-    ]
-    row, column = np.broadcast_arrays(group + within, column)
-    wanted = ((column + 1) * width > row * tile) & (row * tile < y.stop)
-    return np.stack([row[wanted], column[wanted]], axis=-1).astype(np.int32)
+    group = np.arange(y.start // tile, -(-y.stop // tile), ROW_GROUP, np.int32)[:, None]
+    column = np.arange(z.start // width, -(-z.stop // width), dtype=np.int32)
+    # rows of a group that hold sites before the column's end
+    rows = -(-np.minimum((column + 1) * width, y.stop) // tile) - group
+    rows = np.clip(rows, 0, ROW_GROUP).ravel()
+    ends = np.cumsum(rows)
+    items = np.empty((rows.sum(), 2), np.int32)
+    items[:, 0] = np.repeat(np.repeat(group, len(column)) - (ends - rows), rows)
+    items[:, 0] += np.arange(len(items), dtype=np.int32)
+    items[:, 1] = np.repeat(np.tile(column, len(group)), rows)
+    return items
 
 
 def cut_runs(items: np.ndarray, n_x: int, wanted: int) -> np.ndarray:

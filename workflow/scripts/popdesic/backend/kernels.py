@@ -347,7 +347,11 @@ class Device:
 
     @classmethod
     def current(cls) -> Device:
-        index = cupy.cuda.runtime.getDevice()
+        return cls.of(cupy.cuda.runtime.getDevice())
+
+    @classmethod
+    @functools.cache  # asking takes a millisecond
+    def of(cls, index: int) -> Device:
         found = cupy.cuda.runtime.getDeviceProperties(index)
         return cls(
             index,
