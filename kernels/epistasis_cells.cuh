@@ -30,8 +30,8 @@
 
 // Of phi, and the slopes of its chords from u = 0 to its ends.
 struct Polynomial {
-    float r, q0, q1, q2, low_slope, high_slope;
     u32 weights;  // bytes w1, -w0; not with WIDE
+    float r, q0, q1, q2, low_slope, high_slope;
 
     __device__ __forceinline__ float below(float u, float slope) const {
         return fminf(fmaf(fmaf(q2, u, q1), u, q0), fmaf(slope, u, q0));
@@ -118,18 +118,22 @@ struct Bound {
 // keep tensor cores waiting.
 struct RangeBound {
     Sizes sizes;
-    float sum = 0.0f, low = 0.0f, high = 0.0f;
+    float sum = 0.0f;
+    // Bits of floats: signed, the largest is the highest; unsigned, the lowest, if one is below 0.
+    int high = 0;
+    u32 low = 0;
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
         const float n = size_of(c), least = fmaxf(n, 1.0f);
         const float excess = excess_of(c, n, q), u = excess * reciprocal(least);
         sum = fmaf(excess, u, sum);
-        low = fminf(low, u);
-        high = fmaxf(high, u);
+        high = max(high, __float_as_int(u));
+        low = max(low, __float_as_uint(u));
         sizes.add(least);
     }
     __device__ __forceinline__ float value(int n_cells, const Polynomial& q) const {
-        const float phi = fmaxf(q.below(low, q.low_slope), q.below(high, q.high_slope));
+        const float lowest = fminf(__uint_as_float(low), 0.0f), highest = __int_as_float(high);
+        const float phi = fmaxf(q.below(lowest, q.low_slope), q.below(highest, q.high_slope));
         return fmaf(sum, phi * SLACK, -sizes.value(n_cells));
     }
 };

@@ -52,7 +52,7 @@ FEW_RECORDS = 1 << 15
 PASSING = {2: 32, 3: math.inf}
 #: How many times the combinations of all launches before a launch may have, by order: triples that
 #: a weak cutoff lets through cost more than another launch, pairs less.
-GROWTH = {2: 32, 3: 8}
+GROWTH = {2: 64, 3: 8}
 #: Packed planes of one batch, and most x of one.
 PACKED_BYTES, BATCH = 8 << 30, 256
 #: Stages after which thread blocks wait for each other (common.cuh).
@@ -61,7 +61,7 @@ LOCKSTEP = 8
 MAX_GRID = 65535
 #: Shares of the sites up to which the planes of a scan of pairs reach the device at a time: the
 #: first are scanned while the others are on their way. A small block gives the first cutoff.
-UPLOADS = (1 / 16, 0.4, 0.7, 1)
+UPLOADS = (0.06, 0.4, 0.7, 1)
 
 
 _FOUND = [
@@ -77,8 +77,8 @@ _FOUND = [
 _SCAN = np.dtype(
     [
         *_FOUND,
-        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
         ("weights", np.uint32),
+        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
         ("need", np.float32),
         ("controls", np.uint32),
         ("cases", np.uint32),
