@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from popdesic.backend.epistasis_work import (
     CORES,
+    ITEMS_A_BLOCK,
     STAGE_STEPS,
     STEP_BITS,
     Batch,
@@ -32,11 +33,17 @@ def test_every_pair_lies_in_one_item(tile, width, y, z):
     assert ((items[:, 1] + 1) * width > items[:, 0] * tile).all()
 
 
-@pytest.mark.parametrize(("n_items", "n_x", "wanted"), [(3, 256, 100), (500, 256, 100), (0, 7, 9)])
-def test_runs_cover_all_first_sites_once(n_items, n_x, wanted):
+@pytest.mark.parametrize(
+    ("n_items", "n_x", "blocks"),
+    [(3, 256, 66), (465, 40, 66), (2080, 20, 66), (50, 1, 66), (0, 7, 9)],
+)
+def test_runs_cover_all_first_sites_once(n_items, n_x, blocks):
     items = np.stack([np.arange(n_items), np.arange(n_items)], axis=-1).astype(np.int32)
-    cut = cut_runs(items, n_x, wanted)
-    assert len(cut) >= min(wanted, n_items * n_x)
+    cut = cut_runs(items, n_x, blocks)
+    assert len(cut) >= min(ITEMS_A_BLOCK * blocks, n_items * n_x)
+    if n_x > 1:  # idle at the end
+        rounds = -(-len(cut) // blocks)
+        assert rounds * blocks <= 1.05 * len(cut)
     for item in items:
         runs = cut[(cut[:, :2] == item).all(axis=1), 2:]
         covered = np.concatenate([np.arange(begin, end) for begin, end in runs])

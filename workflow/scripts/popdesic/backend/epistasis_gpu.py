@@ -19,7 +19,6 @@ from ..errors import UserError
 from .base import Hits, OneHot, ScanData
 from .epistasis_bound import Bound, is_k2, need_of, score_scale
 from .epistasis_work import (
-    ITEMS_A_BLOCK,
     LOCKSTEP_STEPS,
     PADDING,
     STEP_BITS,
@@ -53,8 +52,8 @@ PASSING = {2: 32, 3: math.inf}
 #: How many times the combinations of all launches before a launch may have, by order: triples that
 #: a weak cutoff lets through cost more than another launch, pairs less.
 GROWTH = {2: 64, 3: 8}
-#: Packed planes of one batch, and most x of one.
-PACKED_BYTES, BATCH = 8 << 30, 256
+#: Share of the device's memory for the packed planes of one batch, and most x of one.
+PACKED_SHARE, BATCH = 1 / 8, 256
 #: Stages after which thread blocks wait for each other (common.cuh).
 LOCKSTEP = 8
 #: Most thread blocks in the second dimension of a grid.
@@ -302,7 +301,7 @@ class Scanner:
         blocks = self.device.multiprocessors // self.core.cluster
         tile, width = TILE_SITES * self.core.cluster, self.core.z_sites(order, self.states)
         items = order_items(y, z, tile, width)
-        return cut_runs(items, n_x, ITEMS_A_BLOCK * blocks)
+        return cut_runs(items, n_x, blocks)
 
     def _launch(
         self, order, table, operands: _Operands, items, first: int, yz, description
@@ -547,12 +546,13 @@ class Scanner:
             return self.hits
         samples = self._transposed()
         tables, yz = self._pair_tables(self._aligned(first.start))
+        packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
             first_site = self._aligned(x + 1)
             batch = Batch.of(self.depths[x : min(stop, x + BATCH)], first_site)
             stage_bytes = (self.padded - first_site) * self.states * STAGE_BITS // 8
-            room = min(PACKED_BYTES // stage_bytes, MAX_GRID)
+            room = min(packed_bytes // stage_bytes, MAX_GRID)
             room = int(np.searchsorted(batch.stages[1:], room, "right"))
             batch = batch.head(max(1, room))
             operands = self._compact(samples, x, batch)

@@ -97,12 +97,17 @@ def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
     return items
 
 
-def cut_runs(items: np.ndarray, n_x: int, wanted: int) -> np.ndarray:
+def cut_runs(items: np.ndarray, n_x: int, blocks: int) -> np.ndarray:
     """Items with runs of the n_x first sites of a batch, int32 (n, 4): row, column, begin, end.
 
-    Few items are cut into several runs, so that there are `wanted` items if the x suffice.
+    So many runs that each of `blocks` (thread blocks or clusters of them) has some items if the x
+    suffice, and that few of them idle at the end.
     """
-    runs = max(1, min(n_x, -(-wanted // max(1, len(items)))))
+    n = max(1, len(items))
+    least = max(1, min(n_x, -(-ITEMS_A_BLOCK * blocks // n)))
+    choices = np.arange(least, min(n_x, 2 * least + ITEMS_A_BLOCK) + 1)
+    took = -(-n * choices // blocks) / choices
+    runs = int(choices[took <= 1.002 * took.min()][0])
     ends = np.linspace(0, n_x, runs + 1).astype(np.int32)
     out = np.empty((runs, len(items), 4), np.int32)
     out[:, :, :2] = items
