@@ -3,8 +3,8 @@
 // Tables    A site's two rarest genotypes are stored (states 0 and 1), the third follows from
 //           margins (state 2). Counts come as controls << 16 | cases: one subtraction derives a
 //           cell in both classes, and as the true cells are never negative and fit, arithmetic
-//           modulo 2^32 is exact whatever happens on the way. WIDE = 1, for classes of more than
-//           65 535 samples, keeps the two apart.
+//           modulo 2^32 is exact whatever happens on the way. WIDE = 1 keeps the two apart: for cells
+//           of more than 65 535 samples of a class, and shares of cases that no small weights make.
 // Bound     With r near the share of cases, n samples in a cell, k of them cases, u = k/n - r:
 //             n KL(k/n || r) = n u^2 phi(u),  phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
 //           phi is a sum of convex functions of u: no larger than at the ends of a range of u, and
@@ -97,6 +97,17 @@ struct Sizes {
     }
 };
 
+// (w0 + w1) times k - r n, and times u, of a cell; n at least 1.
+struct Excess {
+    float least, excess, u;
+    __device__ __forceinline__ Excess(Count c, const Polynomial& q) {
+        const float n = size_of(c);
+        least = fmaxf(n, 1.0f);
+        excess = excess_of(c, n, q);
+        u = excess * reciprocal(least);
+    }
+};
+
 // Bounds: add all cells; value: what a cost below the cutoff must bring to `need` at least. This
 // one takes phi cell by cell: for tables with cells of a few samples.
 struct Bound {
@@ -104,12 +115,11 @@ struct Bound {
     float divergence = 0.0f;
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
-        const float n = size_of(c), least = fmaxf(n, 1.0f);
-        const float excess = excess_of(c, n, q), u = excess * reciprocal(least);
-        divergence = fmaf(excess * u, fmaf(fmaf(q.q2, u, q.q1), u, q.q0), divergence);
-        sizes.add(least);
+        const Excess x(c, q);
+        divergence = fmaf(x.excess * x.u, fmaf(fmaf(q.q2, x.u, q.q1), x.u, q.q0), divergence);
+        sizes.add(x.least);
     }
-    __device__ __forceinline__ float value(int n_cells, const Polynomial&) const {
+    __device__ __forceinline__ float value(int n_cells) const {
         return fmaf(divergence, SLACK, -sizes.value(n_cells));
     }
 };
@@ -124,12 +134,11 @@ struct RangeBound {
     u32 low = 0;
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
-        const float n = size_of(c), least = fmaxf(n, 1.0f);
-        const float excess = excess_of(c, n, q), u = excess * reciprocal(least);
-        sum = fmaf(excess, u, sum);
-        high = max(high, __float_as_int(u));
-        low = max(low, __float_as_uint(u));
-        sizes.add(least);
+        const Excess x(c, q);
+        sum = fmaf(x.excess, x.u, sum);
+        high = max(high, __float_as_int(x.u));
+        low = max(low, __float_as_uint(x.u));
+        sizes.add(x.least);
     }
     __device__ __forceinline__ float value(int n_cells, const Polynomial& q) const {
         const float lowest = fminf(__uint_as_float(low), 0.0f), highest = __int_as_float(high);

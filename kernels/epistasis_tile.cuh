@@ -108,6 +108,21 @@ struct Place {
     }
 };
 
+// visit(index, slot, y, z) for all combinations of one warp, whose counts lie in slot `slot` of the
+// stash by then.
+template <class Visit>
+__device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* stash, Place place,
+                                                 Visit visit) {
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, place.lane);
+        const int y = place.y(k);
+        #pragma unroll AT_ONCE
+        for (int slot = 0; slot < CHUNK; ++slot)
+            visit(k * CHUNK + slot, slot, y, place.z(k, slot));
+    }
+}
+
 #if ORDER == 3 && STATES == 2
 // Scores all triples of one warp: x with the sites from first_y and first_z on.
 __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
@@ -118,35 +133,28 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
     const float need = scan.need;
     const int lane = place.lane;
     Counts next = read_counts(yz, 0, lane);
-    #pragma unroll 1
-    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
-        stash_chunk(k, acc, stash, lane);
-        const int y = place.y(k);
-        #pragma unroll AT_ONCE
-        for (int slot = 0; slot < CHUNK; ++slot) {
-            const int z = place.z(k, slot);
-            Counts c[3] = {read_counts(stash, slot * 2, lane), read_counts(stash, slot * 2 + 1, lane),
-                           next};
-            next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
-            #pragma unroll
-            for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
-            const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
-            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
-            Bound bound;
-            #pragma unroll
-            for (int g = 0; g < 3; ++g)
-                visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
-            if (bound.value(27, polynomial) >= need) {
-                u32* record = scan.found.take(x, first_y + y, first_z + z);
-                if (record)
-                    #pragma unroll
-                    for (int g = 0; g < 3; ++g)
-                        visit_x(g, c[g], my, mz, [&](int cell, Count n) {
-                            write_count(record + cell * COUNT_WORDS, n);
-                        });
-            }
+    each_combination(acc, stash, place, [&](int index, int slot, int y, int z) {
+        Counts c[3] = {read_counts(stash, slot * 2, lane), read_counts(stash, slot * 2 + 1, lane),
+                       next};
+        next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
+        #pragma unroll
+        for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+        const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+        const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+        Bound bound;
+        #pragma unroll
+        for (int g = 0; g < 3; ++g)
+            visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
+        if (bound.value(27) >= need) {
+            u32* record = scan.found.take(x, first_y + y, first_z + z);
+            if (record)
+                #pragma unroll
+                for (int g = 0; g < 3; ++g)
+                    visit_x(g, c[g], my, mz, [&](int cell, Count n) {
+                        write_count(record + cell * COUNT_WORDS, n);
+                    });
         }
-    }
+    });
 }
 #endif
 
@@ -164,9 +172,8 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
         of_z[s] = z[s];
     }
     Bound bound;
-    visit_plane(0, cell, of_y, other, of_z,
-                [&](int, Count n) { bound.add(n, polynomial); });
-    return bound.value(9, polynomial);
+    visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
+    return bound.value(9);
 }
 
 // One phase: x in state `g`. `before`: whether a phase came before (its counts are in scratch),
@@ -227,38 +234,30 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
     const Polynomial polynomial = scan.polynomial;
     const float need = scan.need;
     const int lane = place.lane, first_y = tile_y * TILE_SITES;
-    #pragma unroll 1
-    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
-        stash_chunk(k, acc, stash, lane);
-        const int y = place.y(k);
-        #pragma unroll AT_ONCE
-        for (int slot = 0; slot < CHUNK; ++slot) {
-            const int z = place.z(k, slot);
-            const Counts c = read_counts(stash, slot, lane);
+    each_combination(acc, stash, place, [&](int, int slot, int y, int z) {
+        const Counts c = read_counts(stash, slot, lane);
 #if TABLE
-            u32* table = tables + table_at(tile_y, first_z + z / TABLE_Z * TABLE_Z, padded_sites);
-            write_counts(table, table_index(y, z % TABLE_Z), lane, c);
+        u32* table = tables + table_at(tile_y, first_z + z / TABLE_Z * TABLE_Z, padded_sites);
+        write_counts(table, table_index(y, z % TABLE_Z), lane, c);
 #else
-            Count cell[STATES][STATES], of_y[STATES], of_z[STATES], other = all_samples(scan);
-            unpack(c, cell);
-            #pragma unroll
-            for (int s = 0; s < STATES; ++s) {
-                of_y[s] = unpack(scan.margins[(i64)(first_y + y) * STATES + s]);
-                of_z[s] = unpack(scan.margins[(i64)(first_z + z) * STATES + s]);
-                other = other - of_y[s];
-            }
-            Bound bound;
-            visit_plane(0, cell, of_y, other, of_z,
-                        [&](int, Count n) { bound.add(n, polynomial); });
-            if (bound.value(9, polynomial) >= need) {
-                u32* record = scan.found.take(-1, first_y + y, first_z + z);
-                if (record)
-                    visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
-                        write_count(record + index * COUNT_WORDS, n);
-                    });
-            }
-#endif
+        Count cell[STATES][STATES], of_y[STATES], of_z[STATES], other = all_samples(scan);
+        unpack(c, cell);
+        #pragma unroll
+        for (int s = 0; s < STATES; ++s) {
+            of_y[s] = unpack(scan.margins[(i64)(first_y + y) * STATES + s]);
+            of_z[s] = unpack(scan.margins[(i64)(first_z + z) * STATES + s]);
+            other = other - of_y[s];
         }
-    }
+        Bound bound;
+        visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
+        if (bound.value(9) >= need) {
+            u32* record = scan.found.take(-1, first_y + y, first_z + z);
+            if (record)
+                visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
+                    write_count(record + index * COUNT_WORDS, n);
+                });
+        }
+#endif
+    });
 }
 #endif

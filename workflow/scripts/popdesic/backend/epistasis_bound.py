@@ -15,13 +15,16 @@ from .base import ScanData
 
 #: The bound may miss its exact value by this much, in nats, beside its relative slack.
 MARGIN_NATS = 2.0**-6
-
-
 #: Largest weight of a count: a signed byte.
 MAX_WEIGHT = 127
 #: What the cells of all samples may bring to the bound because r is not their share of cases, in
 #: nats.
 MOST_OFF_NATS = 0.25
+
+
+def share_of_cases(classes: tuple[int, int]) -> float:
+    """Of controls and cases; 0 where there is nobody."""
+    return classes[1] / max(1, sum(classes))
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Bound:
     @classmethod
     def weighted(cls, classes: tuple[int, int]) -> Bound | None:
         """That of the best weights; None where they are too far off for so many samples."""
-        n, share = sum(classes), classes[1] / max(1, sum(classes))
+        share = share_of_cases(classes)
         # the smaller weight, and the nearest larger one
         small = np.arange(1, MAX_WEIGHT + 1)
         rarer = max(min(share, 1 - share), 1e-9)
@@ -64,7 +67,7 @@ class Bound:
         bound = cls.of(share, weights if share <= 0.5 else weights[::-1])
         off = float(bound.divergence(share) - rel_entr(share, bound.r))
         off -= float(rel_entr(1 - share, 1 - bound.r))
-        return bound if n * off <= MOST_OFF_NATS else None
+        return bound if sum(classes) * off <= MOST_OFF_NATS else None
 
     def divergence(self, p: np.ndarray | float) -> np.ndarray | float:
         """By the polynomial: at least KL(p || r)."""
@@ -91,6 +94,7 @@ def need_of(
     """What the divergence of a table must reach for its cost to be at most `cutoff` nats.
 
     Half the sum of ln(max(n, 1)) over the cells, which the K2 score needs, is added on the device.
+    `r`: of the bound.
     `missing`: at most so many samples of each class are left out of a table. Then the one cell of
     all n' = n0' + n1' samples costs ln((n' + 1) C(n', n1')), at most ln(n + 1) if a class is
     empty, else n' H(n1'/n') + ln((n' + 1)^2 n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and

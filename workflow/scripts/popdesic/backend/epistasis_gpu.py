@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import UserError
 from .base import Hits, OneHot, ScanData
-from .epistasis_bound import Bound, is_k2, need_of, score_scale
+from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_work import (
     LOCKSTEP_STEPS,
     PADDING,
@@ -182,8 +182,7 @@ class Scanner:
         if order == 3:
             self._receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
             steps = self._measure_depths()
-        plain = Bound.of(self.n_classes[1] / max(1, sum(self.n_classes)))
-        self.bound = plain if self.wide else weighted
+        self.bound = Bound.of(share_of_cases(self.n_classes)) if self.wide else weighted
         kernel = kernel or supported_kernels(device)[0]
         self.core = choose_core(kernel, order, self.states, steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
@@ -281,8 +280,10 @@ class Scanner:
         one["first"], one["stop"] = first.start, first.stop
         for name, value in self.bound.fields().items():
             one[name] = value
-        cutoff, r = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale, self.bound.r
-        one["need"] = need_of(cutoff, self.k2, self.n_classes, r, self.n_cells, self._missing())
+        cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
+        one["need"] = need_of(
+            cutoff, self.k2, self.n_classes, self.bound.r, self.n_cells, self._missing()
+        )
         one["controls"], one["cases"] = self.n_classes
         one["margins"] = self.margins.data.ptr
         return one
