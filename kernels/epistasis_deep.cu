@@ -137,7 +137,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
         add(2, rest);
         const bool passes[2] = {bound[0].value(27, polynomial) >= need,
                                 bound[1].value(27, polynomial) >= need};
-        if (!passes[0] && !passes[1]) continue;
+        if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // the warp stays together
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
             u32* record = nullptr;
