@@ -189,40 +189,33 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
     float* values = reinterpret_cast<float*>(scratch + PAIRS * CELLS * 32);
     Counts next;
     if (last) next = read_counts(yz, 0, lane);
-    #pragma unroll 1
-    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
-        stash_chunk(k, acc, stash, lane);
-        const int y = place.y(k);
-        #pragma unroll AT_ONCE
-        for (int slot = 0; slot < CHUNK; ++slot) {
-            const int z = place.z(k, slot), index = k * CHUNK + slot;
-            const Counts own = read_counts(stash, slot, lane);
-            Counts sum = own, rest = next;
-            float value = 0.0f;
-            if (last) next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
-            if (before) {
-                const Counts earlier = read_counts(scratch, index, lane);
-                #pragma unroll
-                for (int i = 0; i < CELLS; ++i) sum.word[i] += earlier.word[i];
-                value = values[index * 32 + lane];
-            }
-            const Count* my = margins_y + y * MARGINS_Y;
-            const Count* mz = margins_z + z * MARGINS_Z;
-            if (g < 2)
-                value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, polynomial);
-            if (!last) {
-                write_counts(scratch, index, lane, sum);
-                values[index * 32 + lane] = value;
-                continue;
-            }
+    each_combination(acc, stash, place, [&](int index, int slot, int y, int z) {
+        const Counts own = read_counts(stash, slot, lane);
+        Counts sum = own, rest = next;
+        float value = 0.0f;
+        if (last) next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
+        if (before) {
+            const Counts earlier = read_counts(scratch, index, lane);
             #pragma unroll
-            for (int i = 0; i < CELLS; ++i) rest.word[i] -= sum.word[i];
-            value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
-                                 polynomial);
-            // the cells of earlier phases are gone: count_records counts them again
-            if (value >= need) scan.found.take(x, first_y + y, first_z + z);
+            for (int i = 0; i < CELLS; ++i) sum.word[i] += earlier.word[i];
+            value = values[index * 32 + lane];
         }
-    }
+        const Count* my = margins_y + y * MARGINS_Y;
+        const Count* mz = margins_z + z * MARGINS_Z;
+        if (g < 2)
+            value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, polynomial);
+        if (!last) {
+            write_counts(scratch, index, lane, sum);
+            values[index * 32 + lane] = value;
+            return;
+        }
+        #pragma unroll
+        for (int i = 0; i < CELLS; ++i) rest.word[i] -= sum.word[i];
+        value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
+                             polynomial);
+        // the cells of earlier phases are gone: count_records counts them again
+        if (value >= need) scan.found.take(x, first_y + y, first_z + z);
+    });
 }
 #endif
 
