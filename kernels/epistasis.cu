@@ -4,25 +4,21 @@
 // words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit a sample (OneHot of
 //           backend/base.py, seen as 32-bit words).
 // Rows      Packed planes are [stage][row][chunk], 8 STATES rows for 8 sites (site_of, state_of;
-//           epistasis_scan.cuh). Segments of the depth as there.
+//           epistasis_scan.cuh). Segments of the depth as in epistasis_parts.cuh.
 // Compaction without atomics: planes are kept sample-major as well, (n_samples, row_words) u32, so
 //           compacting to the samples that carry a genotype of x is a gather of whole rows and a
 //           transposition of 32 x 32 bits in registers. Its cost follows what is kept, not what
 //           is read (EPIClear, section 4.2, compacts word by word with atomics).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
+// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3 -DJOINT=1|2.
 
-constexpr int CELLS = STATES * STATES, SEGMENTS = 2 * STATES;
+constexpr int CELLS = STATES * STATES;
 constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
 constexpr int ROW_WORDS = 8;  // what one thread block transposes
 constexpr int COMPACT_ROWS = 512, COMPACT_PITCH = 17;
 
 __device__ __forceinline__ int site_of(int row) { return row / (8 * STATES) * 8 + row % 8; }
 __device__ __forceinline__ int state_of(int row) { return row / 8 % STATES; }
-// Segments are controls, cases of one state after the other; missing comes first.
-__device__ __forceinline__ int state_of_segment(int segment) {
-    return STATES == 2 ? segment / 2 : (segment / 2 + 2) % 3;
-}
 __device__ __forceinline__ int segment_of(const int* ends, int step) {
     int segment = 0;
     while (segment < SEGMENTS && step >= ends[segment + 1]) ++segment;
@@ -87,21 +83,52 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
     }
 }
 
-// carriers[stages[x] * 1024 + position]: the samples of each segment of x, then -1 up to its end.
-// Grid (n_x, SEGMENTS).
+// Samples of a class that belong to one part of an operand, whose first site is x: word w of a plane.
+__device__ __forceinline__ u32 read_part(const u32* words, int n_words, int x, int part, int w) {
+    u32 bits = ~0u;
+    #pragma unroll
+    for (int which = 0; which < JOINT; ++which) {
+        const u32* site = words + (i64)(x + which) * STATES * n_words + w;
+        const int state = state_of_part(part, which);
+        // the state that is not stored, only beside one that is
+        bits &= JOINT == 2 && state == 2 ? ~(site[0] | site[n_words]) : site[state * n_words];
+    }
+    return bits;
+}
+
+// sizes[x][class][state of x][state of x + 1]: samples in two stored states of neighbouring sites, of x
+// below n. One warp each, STATES = 2.
+extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n, int n_words,
+                                            int phenotype) {
+    const int index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (index >= n * CELLS) return;
+    const int x = index / CELLS, cell = index % CELLS;
+    const u32* first = words + ((i64)x * STATES + cell / STATES) * n_words;
+    const u32* second = words + ((i64)(x + 1) * STATES + cell % STATES) * n_words;
+    int sum = 0;
+    for (int w = lane; w < n_words; w += 32) sum += __popc(first[w] & second[w]);
+    for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+    if (lane == 0) sizes[(x * 2 + phenotype) * CELLS + cell] = sum;
+}
+
+// carriers[stages[operand] * 1024 + position]: the samples of each segment, then -1 up to its end.
+// Grid (operands, SEGMENTS).
 extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, int control_words,
                                          int case_words, int x_first, const int* stages,
                                          const int* segments, int* carriers) {
     __shared__ int sums[9];
-    const int x = blockIdx.x, part = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int n_words = part % 2 ? case_words : control_words;
-    const u32* from = (part % 2 ? cases : controls)
-                    + ((i64)(x_first + x) * STATES + state_of_segment(part)) * n_words;
-    int* to = carriers + (i64)stages[x] * STAGE_BYTES * 8;
-    int at = segments[x * (SEGMENTS + 1) + part] * STEP_BITS;
+    const int operand = blockIdx.x, segment = blockIdx.y;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int n_words = segment % 2 ? case_words : control_words;
+    const u32* words = segment % 2 ? cases : controls;
+    const int* ends = segments + operand * (SEGMENTS + 1) + segment;
+    int* to = carriers + (i64)stages[operand] * STAGE_BYTES * 8;
+    int at = ends[0] * STEP_BITS;
     for (int first = 0; first < n_words; first += blockDim.x) {
         const int w = first + threadIdx.x;
-        u32 bits = w < n_words ? from[w] : 0;
+        u32 bits = 0;
+        if (w < n_words)
+            bits = read_part(words, n_words, x_first + operand * JOINT, segment / 2, w);
         const int own = __popc(bits);
         int before = own;
         #pragma unroll
@@ -119,26 +146,26 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
         at += all;
         __syncthreads();
     }
-    const int end = segments[x * (SEGMENTS + 1) + part + 1] * STEP_BITS;
+    const int end = ends[1] * STEP_BITS;
     for (at += threadIdx.x; at < end; at += blockDim.x) to[at] = -1;
 }
 
-// packed planes of one batch of x, and xy[x][site][g * STATES + s], the packed counts of x in g and
-// the site in s (zero before). Grid (blocks of 512 rows, twice; stages): 512 carriers of one x.
-// Thread blocks that run together read neighbouring memory and write both halves of it; `visits`
-// (stage, its x) lets them read the same samples. Four lanes read 64 bytes of a sample: samples 8
-// and 16 apart lie in one lane.
+// packed planes of one batch of operands, and xy[x][site][g * STATES + s], the packed counts of x in g
+// and the site in s (zero before). Grid (blocks of 512 rows, twice; stages): 512 carriers of one
+// operand. Thread blocks that run together read neighbouring memory and write both halves of it;
+// `visits` (stage, its operand) lets them read the same samples. Four lanes read 64 bytes of a
+// sample: samples 8 and 16 apart lie in one lane.
 extern "C" __global__ void __launch_bounds__(256)
 compact_rows(const u32* controls, const u32* cases, const int* carriers, const int2* visits,
              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
              int first_site, int padded_sites) {
     __shared__ u32 tile[COMPACT_ROWS * COMPACT_PITCH + 32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int stage = visits[blockIdx.y].x, x = visits[blockIdx.y].y;
+    const int stage = visits[blockIdx.y].x, operand = visits[blockIdx.y].y;
     const int row_blocks = gridDim.x / 2;
     const int half = blockIdx.x / row_blocks, row_block = blockIdx.x % row_blocks;
-    const int first_step = (stage - stages[x]) * STAGE_STEPS + half * (STAGE_STEPS / 2);
-    const int* ends = segments + x * (SEGMENTS + 1);
+    const int first_step = (stage - stages[operand]) * STAGE_STEPS + half * (STAGE_STEPS / 2);
+    const int* ends = segments + operand * (SEGMENTS + 1);
     const int first_row = first_site * STATES;
     const int row_word = first_row / 32 + row_block * (COMPACT_ROWS / 32);
     // words of the tile: of a row, at the place of a group of 32 samples
@@ -191,16 +218,21 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
-        u32* counts = xy + ((i64)x * padded_sites + site_of(row)) * CELLS + state_of(row);
+        u32* counts = xy + ((i64)operand * JOINT * padded_sites + site_of(row)) * CELLS + state_of(row);
         #pragma unroll
         for (int q = 0; q < STAGE_STEPS / 2; ++q) {
             const int segment = segment_of(ends, first_step + q);
             u32 sum = 0;
             #pragma unroll
             for (int w = 0; w < STEP_BITS / 32; ++w) sum += __popc(tile[at(own, q * 8 + w)]);
-            if (segment < SEGMENTS && sum)
-                atomicAdd(counts + state_of_segment(segment) * STATES,
-                          segment % 2 ? sum : sum << 16);
+            if (segment == SEGMENTS || !sum) continue;
+            #pragma unroll
+            for (int which = 0; which < JOINT; ++which) {
+                const int state = state_of_part(segment / 2, which);
+                if (state < STATES)
+                    atomicAdd(counts + ((i64)which * padded_sites * STATES + state) * STATES,
+                              segment % 2 ? sum : sum << 16);
+            }
         }
     }
 }

@@ -215,7 +215,7 @@ struct Found {
     const u32* allowed;  // bit j of row i, or null
     int allowed_words;
     int n_sites;
-    int first, stop;  // of the smallest site of a pair
+    int first, stop;  // of the smallest site
 
     __device__ __forceinline__ bool permitted(int i, int j) const {
         return !allowed || allowed[(i64)i * allowed_words + j / 32] >> (j % 32) & 1;
@@ -223,7 +223,8 @@ struct Found {
     // Room for one more, or null.
     __device__ __forceinline__ u32* take(int x, int y, int z) const {
         if (y >= z || z >= n_sites || !permitted(y, z)) return nullptr;
-        if (x < 0 ? y < first || y >= stop : x >= y || !permitted(x, y) || !permitted(x, z))
+        if (x < 0 ? y < first || y >= stop
+                  : x >= y || x >= stop || !permitted(x, y) || !permitted(x, z))
             return nullptr;
         const u64 index = atomicAdd(number, 1ull);
         if (index >= capacity) return nullptr;

@@ -6,16 +6,16 @@
 //           each table (epistasis_cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
 //           m64n192k256) .b1 .and.popc, sm_90a.
 // Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site` on, the
-//           stages of one x after those of another (`stages`: int (n_x + 1)); segments int (n_x,
-//           SEGMENTS + 1); items int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the
-//           batch's x; xy (n_x, padded sites, CELLS) packed counts of x with every site; yz pair
-//           tables (table_at; written if TABLE); scratch (thread blocks, BUFFERS, PARTS,
-//           TILE_WORDS).
+//           stages of one operand after those of another (`stages`: int (operands + 1)); an operand
+//           is one x, or two (epistasis_parts.cuh); segments int (operands, SEGMENTS + 1); items
+//           int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the batch's operands; xy (n_x,
+//           padded sites, CELLS) packed counts of x with every site; yz pair tables (table_at;
+//           written if TABLE); scratch (thread blocks, BUFFERS, PARTS, TILE_WORDS).
 // Threads   4 warpgroups. The first STATES multiply, 64 rows of y each; of the others the last warp
 //           copies, and the rest score what was counted before. Counts pass from the first to the
 //           second through `scratch`, that is through L2: so the tensor cores go on while the score
 //           is worked out, and no thread holds both accumulators and cells. Persistent.
-// Counts    One tile, of one state of x: [block of 8 rows][8 sites of z][lane][state of z][2], as
+// Counts    One tile, of one part of an operand: [block of 8 rows][8 sites of z][lane][state of z][2], as
 //           the accumulators lie in the lanes; a pair table likewise.
 // Shared    slots of operands (epistasis_hopper.cuh); triples: two sets of margins.
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
@@ -26,7 +26,7 @@ constexpr int BUFFERS = 2;
 constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
 constexpr int N_ACC = COLUMNS / 2;              // 64 x COLUMNS / 128 threads
-constexpr int PARTS = ORDER == 3 ? STATES : 1;  // tiles of one x
+constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // tiles of one operand
 constexpr int MULTIPLY_WARPS = 4 * STATES, SCORE_WARPS = 15 - MULTIPLY_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
 // All start with 128 registers, which suffice where there are 96 accumulators.
@@ -80,13 +80,33 @@ __device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_gr
         }
     }
 }
-// A state of x in the order of the depth: missing first.
-__device__ __forceinline__ int state_of_part(int part) {
-    return STATES == 2 ? part : (part + 2) % 3;
-}
 
 #if ORDER == 3
+// A number that the compiler knows.
+template <int N>
+struct Number {
+    static constexpr int VALUE = N;
+};
+// Counts of one x, of those of an operand, in a state: the `index`-th in the order of the depth.
+template <int WHICH>
+__device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
+                                           int lane, Counts (&c)[2]) {
+    if (JOINT == 1 || WHICH == 0) {
+        const int part = JOINT == 1 ? index : RUN * index + 2;
+        return read_tile(tile + part * TILE_WORDS, y_group, z_group, lane, c);
+    }
+    Counts less[2], more[2];
+    read_tile(tile + (RUN * index + 3) * TILE_WORDS, y_group, z_group, lane, c);
+    read_tile(tile + (RUN * index + 1) * TILE_WORDS, y_group, z_group, lane, less);
+    read_tile(tile + (RUN - RUN * index) * TILE_WORDS, y_group, z_group, lane, more);
+    #pragma unroll
+    for (int i = 0; i < CELLS; ++i)
+        #pragma unroll
+        for (int e = 0; e < 2; ++e) c[e].word[i] += more[e].word[i] - less[e].word[i];
+}
+
 // Scores the triples of x and 8 sites of y with some groups of z; tile: PARTS of them.
+template <int WHICH>
 __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, int y_group,
                                               int z_group, int z_stop, int lane,
                                               const Count* margins_y, const Count* margins_z, int x,
@@ -96,13 +116,13 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const int y = y_group * 8 + lane / 4;
     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
     // Where registers allow, the counts of the next sites are on their way while these are scored.
-    constexpr bool AHEAD = STATES == 2;
-    Counts next[PARTS + 1][2];
+    constexpr bool AHEAD = STATES == 2 && (JOINT == 1 || WHICH == 0);
+    Counts next[STATES + 1][2];
     auto read = [&](int group) {
-        read_tile(yz, y_group, group, lane, next[PARTS]);
+        read_tile(yz, y_group, group, lane, next[STATES]);
         #pragma unroll
-        for (int part = 0; part < PARTS; ++part)
-            read_tile(tile + part * TILE_WORDS, y_group, group, lane, next[part]);
+        for (int index = 0; index < STATES; ++index)
+            read_state<WHICH>(tile, index, y_group, group, lane, next[index]);
     };
     if (AHEAD) read(z_group);
     #pragma unroll 1
@@ -110,12 +130,12 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
         const int z = z_group * 8 + lane % 4 * 2;
         const MarginsZ mz[2] = {read_margins_z(margins_z + z * MARGINS_Z),
                                 read_margins_z(margins_z + (z + 1) * MARGINS_Z)};
-        Counts part_of[PARTS + 1][2];
+        Counts counts[STATES + 1][2];
         if (!AHEAD) read(z_group);
         #pragma unroll
-        for (int part = 0; part <= PARTS; ++part)
+        for (int index = 0; index <= STATES; ++index)
             #pragma unroll
-            for (int e = 0; e < 2; ++e) part_of[part][e] = next[part][e];
+            for (int e = 0; e < 2; ++e) counts[index][e] = next[index][e];
         if (AHEAD) read(min(z_group + 1, z_stop - 1));
         RangeBound bound[2];
         auto add = [&](int g, const Counts (&c)[2]) {
@@ -124,15 +144,15 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
                 visit_x(g, c[e], my, mz[e],
                         [&](int, Count n) { bound[e].add(n, polynomial); });
         };
-        Counts(&rest)[2] = part_of[PARTS];
+        Counts(&rest)[2] = counts[STATES];
         #pragma unroll
-        for (int part = 0; part < PARTS; ++part) {
+        for (int index = 0; index < STATES; ++index) {
             #pragma unroll
             for (int i = 0; i < CELLS; ++i) {
-                rest[0].word[i] -= part_of[part][0].word[i];
-                rest[1].word[i] -= part_of[part][1].word[i];
+                rest[0].word[i] -= counts[index][0].word[i];
+                rest[1].word[i] -= counts[index][1].word[i];
             }
-            if (state_of_part(part) < 2) add(state_of_part(part), part_of[part]);
+            if (stored_state(index) < 2) add(stored_state(index), counts[index]);
         }
         add(2, rest);
         const bool passes[2] = {bound[0].value(27, polynomial) >= need,
@@ -145,22 +165,20 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
                 record = scan.found.take(x, first_y + y, first_z + z + e);
             if (!record) continue;
             const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
-            Counts whole;
+            Counts whole[2];
+            read_tile(yz, y_group, z_group, lane, whole);
             #pragma unroll
-            for (int i = 0; i < CELLS; ++i)
-                whole.word[i] =
-                    yz[tile_at(y_group, i / STATES, z_group, lane) + i % STATES * 2 + e];
-            #pragma unroll
-            for (int part = 0; part <= PARTS; ++part) {
-                Counts c = whole;
+            for (int index = 0; index <= STATES; ++index) {
+                Counts own[2] = {whole[0], whole[1]}, c;
+                if (index < STATES) read_state<WHICH>(tile, index, y_group, z_group, lane, own);
                 #pragma unroll
-                for (int i = 0; i < CELLS && part < PARTS; ++i) {
-                    c.word[i] = __ldcg(tile + part * TILE_WORDS + i % STATES * 2 + e
-                                       + tile_at(y_group, i / STATES, z_group, lane));
-                    whole.word[i] -= c.word[i];
+                for (int i = 0; i < CELLS; ++i) {
+                    whole[0].word[i] -= own[0].word[i];
+                    whole[1].word[i] -= own[1].word[i];
+                    c.word[i] = e ? own[1].word[i] : own[0].word[i];
                 }
-                const int g = part < PARTS ? state_of_part(part) : 2;
-                if (STATES == 2 || part != 0)
+                const int g = index < STATES ? stored_state(index) : 2;
+                if (g < 2 || index == STATES)
                     visit_x(g, c, my, m, [&](int cell, Count n) {
                         write_count(record + cell * COUNT_WORDS, n);
                     });
@@ -242,12 +260,13 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         int acc[N_ACC];
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int2 range = x_of(items[i], x_first);
-            for (int x = range.x; x < range.y; ++x) {
-                const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
+            for (int operand = range.x; operand < range.y; ++operand) {
+                const int* ends = segments + (i64)operand * (SEGMENTS + 1) + 1;
                 feed.start(ends[2 * PARTS - 1]);
                 #pragma unroll 1
                 for (int part = 0; part < PARTS; ++part) {
-                    feed.count<0, N_ACC>(acc, ends + 2 * part);
+                    if (JOINT == 1 || part % RUN == 0) feed.clear<0, N_ACC>(acc);
+                    feed.add<0, N_ACC>(acc, ends + 2 * part);
 #if ORDER == 2 && TABLE
                     const int tile_y = items[i].x * CLUSTER + rank;
                     u32* table = yz + table_at(tile_y, items[i].y * Z_SITES, padded_sites);
@@ -272,37 +291,53 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const int scorer = warp - MULTIPLY_WARPS;
         const int first_group = GROUPS * scorer / SCORE_WARPS;
         const int last_group = GROUPS * (scorer + 1) / SCORE_WARPS;
+        // visit(group of y, group of z, its end) for all groups of sites of this warp.
+        auto each_group = [&](auto visit) {
+            #pragma unroll 1
+            for (int group = first_group; group < last_group;) {
+                const int z_group = group % Z_GROUPS;
+                const int z_stop = min(Z_GROUPS, z_group + last_group - group);
+                visit(group / Z_GROUPS, z_group, z_stop);
+                group += z_stop - z_group;
+            }
+        };
         Ring<BUFFERS> buffer;
+        Ring<2> turn;  // of the two sets of margins
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int2 range = x_of(items[i], x_first);
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
-            for (int x = range.x; x < range.y; ++x) {
+            for (int operand = range.x; operand < range.y; ++operand) {
                 const u32* tile = scratch + buffer.slot * PARTS * TILE_WORDS;
 #if ORDER == 3
-                Count* margins_y = margins + buffer.slot * MARGIN_COUNTS;
-                Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
-                for (int k = scorer * 32 + lane; k < TILE_SITES + Z_SITES; k += SCORE_WARPS * 32) {
-                    MarginMaker<Z_SITES> maker(k, first_y, first_z, scan);
-                    maker.load(xy + (i64)x * padded_sites * CELLS);
-                    maker.make(x_first + x, scan, margins_y, margins_z);
-                }
-                asm volatile("bar.sync 1, %0;\n" ::"n"(SCORE_WARPS * 32) : "memory");
-#endif
-                barrier_wait(counted + 8 * buffer.slot, buffer.parity);
-                #pragma unroll 1
-                for (int group = first_group; group < last_group;) {
-                    const int y_group = group / Z_GROUPS, z_group = group % Z_GROUPS;
-                    const int z_stop = min(Z_GROUPS, z_group + last_group - group);
-#if ORDER == 3
-                    score_triples(tile, yz + table_at(tile_y, first_z, padded_sites), y_group,
-                                  z_group, z_stop, lane, margins_y, margins_z, x_first + x, first_y,
-                                  first_z, scan);
+                auto score = [&](auto which) {
+                    constexpr int WHICH = decltype(which)::VALUE;
+                    const int x = operand * JOINT + WHICH;
+                    Count* margins_y = margins + turn.slot * MARGIN_COUNTS;
+                    Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
+                    turn.advance();
+                    for (int k = scorer * 32 + lane; k < TILE_SITES + Z_SITES;
+                         k += SCORE_WARPS * 32) {
+                        MarginMaker<Z_SITES> maker(k, first_y, first_z, scan);
+                        maker.load(xy + (i64)x * padded_sites * CELLS);
+                        maker.make(x_first + x, scan, margins_y, margins_z);
+                    }
+                    asm volatile("bar.sync 1, %0;\n" ::"n"(SCORE_WARPS * 32) : "memory");
+                    if (WHICH == 0) barrier_wait(counted + 8 * buffer.slot, buffer.parity);
+                    each_group([&](int y_group, int z_group, int z_stop) {
+                        score_triples<WHICH>(tile, yz + table_at(tile_y, first_z, padded_sites),
+                                             y_group, z_group, z_stop, lane, margins_y, margins_z,
+                                             x_first + x, first_y, first_z, scan);
+                    });
+                };
+                score(Number<0>());
+                if (JOINT == 2) score(Number<JOINT - 1>());
 #else
+                barrier_wait(counted + 8 * buffer.slot, buffer.parity);
+                each_group([&](int y_group, int z_group, int z_stop) {
                     score_pairs(tile, y_group, z_group, z_stop, lane, first_y, first_z, scan);
+                });
 #endif
-                    group += z_stop - z_group;
-                }
                 __syncwarp();
                 if (lane == 0) barrier_arrive(scored + 8 * buffer.slot, rank);
                 buffer.advance();

@@ -1,5 +1,5 @@
-// epistasis_hopper: how the epistasis scans for sm_90a feed the tensor cores: one thread copies the
-// operands of one x after the other into slots of shared memory, warpgroups multiply them.
+// epistasis_hopper: how the epistasis scans for sm_90a feed the tensor cores: one thread copies one
+// operand after the other into slots of shared memory, warpgroups multiply them.
 //
 // Shared    STAGES slots of 1 024 samples: the rows of a tile of y, then of Z_SITES of z; a full and
 //           an empty mbarrier a slot. A cluster of CLUSTER thread blocks takes that many tiles of
@@ -31,10 +31,11 @@ struct Slots {
     }
 };
 
-// The x of an item, in the batch: those below its sites of y; all samples count as one x.
+// The operands of an item, in the batch: those of x below its sites of y; all samples count as one.
 __device__ __forceinline__ int2 x_of(int4 item, int x_first) {
     if (ORDER == 2) return make_int2(0, 1);
-    return make_int2(item.z, min(item.w, (item.x + 1) * CLUSTER * TILE_SITES - 1 - x_first));
+    const int below = (item.x + 1) * CLUSTER * TILE_SITES - 1 - x_first;
+    return make_int2(item.z, min(item.w, (below + JOINT - 1) / JOINT));
 }
 
 // The one thread that copies: all stages of all items of this thread block.
@@ -129,14 +130,25 @@ struct Feed {
         asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
         release();
     }
-    // acc[FIRST ...] = controls << 16 | cases. ends: of the two segments.
+    // acc[FIRST ...] += controls << 16 | cases. ends: of the two segments.
     template <int FIRST, int SIZE, int N>
-    __device__ __forceinline__ void count(int (&acc)[N], const int* ends) {
+    __device__ __forceinline__ void add(int (&acc)[N], const int* ends) {
+        #pragma unroll
+        for (int segment = 0; segment < 2; ++segment) {
+            #pragma unroll
+            for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] = __byte_perm(acc[j], 0, 0x1032);
+            advance<FIRST, SIZE>(acc, ends[segment]);
+        }
+    }
+    template <int FIRST, int SIZE, int N>
+    __device__ __forceinline__ void clear(int (&acc)[N]) {
         #pragma unroll
         for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] = 0;
-        advance<FIRST, SIZE>(acc, ends[0]);
-        #pragma unroll
-        for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] <<= 16;
-        advance<FIRST, SIZE>(acc, ends[1]);
+    }
+    // acc[FIRST ...] = controls << 16 | cases.
+    template <int FIRST, int SIZE, int N>
+    __device__ __forceinline__ void count(int (&acc)[N], const int* ends) {
+        clear<FIRST, SIZE>(acc);
+        add<FIRST, SIZE>(acc, ends);
     }
 };

@@ -4,16 +4,16 @@
 // Rows      8 sites' state 0, then their state 1 (and 2, missing), 8 STATES rows at a time; packed
 //           tiles are 64 sites. Whatever holds a row's and a column's count of one state holds, 8
 //           rows or columns on, that of the next state of the same sites.
-// Items     (tiles of 64 sites of y, Z_SITES of z, run of x of the batch). A triple core walks over
-//           the x of the run with one item.
-// Depth     Operands of one x: the samples with x in each stored state (of 3: missing first),
-//           controls, then cases, each padded to 256 bits: `segments` holds their ends in steps of
-//           256. Between controls and cases the accumulators are shifted by 16 bits.
+// Items     (tiles of 64 sites of y, Z_SITES of z, run of operands of the batch). A triple core walks
+//           over the operands of the run with one item.
+// Depth     An operand is one x, or JOINT of them (epistasis_parts.cuh): samples by the states of x,
+//           controls, then cases of each part, each padded to 256 bits: `segments` holds their ends
+//           in steps of 256. Between controls and cases the halves of the accumulators change places.
 //
 // Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores).
 
 constexpr int TILE_SITES = 64;
-constexpr int CELLS = STATES * STATES, SEGMENTS = 2 * STATES;
+constexpr int CELLS = STATES * STATES;
 
 struct Scan {
     Found found;

@@ -21,7 +21,7 @@ from unittest import mock
 import cupy
 import cupyx
 import numpy as np
-from popdesic.backend import epistasis_gpu
+from popdesic.backend import epistasis_work
 from popdesic.backend.base import OneHot, ScanData
 from popdesic.backend.epistasis_gpu import Scanner
 from popdesic.backend.epistasis_work import STEP_BITS, order_items
@@ -131,9 +131,9 @@ def products(case: Case, scanner: Scanner) -> float:
     """Bit products a combination needs, mean over first sites: what the tensor cores do."""
     if case.order == 2:
         return scanner.states**2 * (case.controls + case.cases)
-    n = case.n_sites
-    weight = np.array([math.comb(n - x - 1, 2) for x in range(n)], float)
-    return float((scanner.depths.sum(axis=1) * weight).sum() / weight.sum()) * scanner.states**2
+    n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.joint
+    weight = np.array([math.comb(n - x - 1, 2) for x in range(len(depths))], float)
+    return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
 
 def first_sites(case: Case, share: float) -> int:
@@ -283,6 +283,7 @@ def main() -> None:
     parser.add_argument("--cases", default="".join(CASES))
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
+    parser.add_argument("--single", action="store_true", help="first sites one by one in deep")
     parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
     parser.add_argument("--phases", action="store_true")
@@ -299,7 +300,9 @@ def main() -> None:
         return
     if arguments.core:
         steps = 0 if arguments.core == "deep" else math.inf
-        epistasis_gpu.DEEP_STEPS = dict.fromkeys((2, 3), steps)
+        epistasis_work.DEEP_STEPS = dict.fromkeys((2, 3), steps)
+    if arguments.single:
+        epistasis_work.JOINT = dict.fromkeys((2, 3), 1)
     print(
         f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )

@@ -12,8 +12,8 @@ from reference_epistasis import pack_allowed, random_scan, scan
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
-#: Kernels, and wgmma with the core for many samples.
-KERNELS = ("deep", "wgmma", "mma", "popc")
+#: Kernels, and wgmma with the core for many samples, its first sites two by two or one by one.
+KERNELS = ("deep", "single", "wgmma", "mma", "popc")
 
 
 @pytest.fixture
@@ -28,9 +28,11 @@ def gpu(request, gpu_device, monkeypatch):
     from popdesic.backend.kernels import supported_kernels
 
     kernel = request.param
-    if kernel == "deep":
-        kernel = "wgmma"
+    if kernel in ("deep", "single"):
         monkeypatch.setattr(epistasis_work, "DEEP_STEPS", {2: 0, 3: 0})
+        if kernel == "single":
+            monkeypatch.setattr(epistasis_work, "JOINT", {2: 1, 3: 1})
+        kernel = "wgmma"
     if kernel not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
     return GpuBackend(kernel=kernel)
@@ -152,6 +154,34 @@ def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
     )
     expected = run(CpuBackend(threads=8), order, data, range(12), 10)
     assert_same(run(gpu, order, data, range(12), 10), expected)
+
+
+@pytest.mark.parametrize("first", [range(0, 1), range(3, 10), range(4, 31), range(29, 40)])
+def test_first_sites_of_triples_lie_anywhere(gpu, rng, first):
+    from popdesic.backend.cpu import CpuBackend
+
+    data, *_ = random_scan(rng, 40, (700, 500), tables=score_tables("k2", 1200))
+    expected = run(CpuBackend(threads=8), 3, data, first, 60)
+    assert_same(run(gpu, 3, data, first, 60), expected)
+
+
+@pytest.mark.parametrize(("stored", "joint"), [(48_000, 2), (50_500, 1)])
+def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint):
+    """Thirds: what is added up in 16 bits holds a stored state and a third of another."""
+    from popdesic.backend.cpu import CpuBackend
+    from popdesic.backend.epistasis_gpu import Scanner
+
+    n_samples = (3 * stored, 900)
+    data, *_ = random_scan(
+        rng,
+        9,
+        n_samples,
+        frequencies=(1 / 3, 1 / 3, 1 / 3),
+        tables=score_tables("k2", sum(n_samples)),
+    )
+    scanner = Scanner(data, 3, 20, None, gpu.device, gpu.kernel)
+    assert scanner.joint in (1, joint)
+    assert_same(scanner.triples(range(9)), run(CpuBackend(threads=8), 3, data, range(9), 20))
 
 
 def test_many_ties_all_find_their_rank(gpu):

@@ -7,11 +7,15 @@ import pytest
 from popdesic.backend.epistasis_work import (
     CORES,
     ITEMS_A_BLOCK,
+    PARTS,
+    RUN,
     STAGE_STEPS,
     STEP_BITS,
     Batch,
     choose_core,
     cut_runs,
+    joint_depths,
+    largest_sum,
     order_items,
 )
 
@@ -81,6 +85,31 @@ def test_stages_of_the_same_samples_come_together():
     assert (np.diff(segment % 2) >= 0).all()
     sample = (step - batch.segments[x, segment]) * STEP_BITS / sizes[x, segment]
     assert (np.diff(sample[segment % 2 == 0]) >= -0.05).all()
+
+
+def test_parts_of_two_sites_hold_each_sample_once():
+    rng = np.random.default_rng()
+    states = rng.integers(0, 3, (6, 2, 500))  # sites, classes, samples
+    of_class = np.array([500, 300])
+    within = np.arange(500) < of_class[:, None]
+    sizes = np.stack([((states == s) & within).sum(axis=2) for s in (0, 1)], axis=-1)
+    both = np.zeros((5, 2, 2, 2), int)
+    depths = np.zeros((5, len(PARTS), 2), int)
+    for x, c in np.ndindex(5, 2):
+        of_x, of_next = states[x, c, : of_class[c]], states[x + 1, c, : of_class[c]]
+        for s, t in np.ndindex(2, 2):
+            both[x, c, s, t] = ((of_x == s) & (of_next == t)).sum()
+        for part, (s, t) in enumerate(PARTS):
+            depths[x, part, c] = ((of_x == s) & (of_next == t)).sum()
+    assert (joint_depths(sizes, both) == depths.reshape(5, -1)).all()
+    sums = depths.reshape(5, -1, RUN, 2).cumsum(axis=2)
+    assert largest_sum(depths.reshape(5, -1)) == sums.max()
+    # what the kernel makes of the sums after each part
+    after = sums.reshape(5, len(PARTS), 2)
+    for s in (0, 1):
+        assert (after[:, RUN * s + 2] == sizes[:-1, :, s]).all()
+        other = after[:, RUN * s + 3] - after[:, RUN * s + 1] + after[:, RUN - RUN * s]
+        assert (other == sizes[1:, :, s]).all()
 
 
 def test_core_follows_depth_and_states():

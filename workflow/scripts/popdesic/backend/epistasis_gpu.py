@@ -26,6 +26,8 @@ from .epistasis_work import (
     Batch,
     choose_core,
     cut_runs,
+    joint_depths,
+    largest_sum,
     order_items,
 )
 from .kernels import (
@@ -185,6 +187,9 @@ class Scanner:
         self.bound = Bound.of(share_of_cases(self.n_classes)) if self.wide else weighted
         kernel = kernel or supported_kernels(device)[0]
         self.core = choose_core(kernel, order, self.states, steps)
+        self.joint = self.core.joint(order, self.states)
+        if self.joint == 2 and not self._join_neighbours():
+            self.joint = 1
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         # records of sites alone: the cells of the first states are gone by then
         self.bare = order == 3 and self.states == 3 and not self.core.relay
@@ -194,7 +199,8 @@ class Scanner:
         self.combinations, self.passing, self.missing = 0, 0.0, None
 
     def _load(self, file: str, name: str, **defines) -> cupy.RawKernel:
-        defines |= {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states}
+        fixed = {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states}
+        defines = {"JOINT": 1, **fixed, **defines}
         return load_function(file, name, tuple(sorted(defines.items())), self.device.capability)
 
     def _receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
@@ -238,12 +244,31 @@ class Scanner:
         self.depths = self.depths.reshape(self.data.n_sites, -1)
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
 
+    def _join_neighbours(self) -> bool:
+        """Depths of an x together with the site after it, if what the kernel adds up fits."""
+        n = self.data.n_sites - 1
+        if n < 1:
+            return False
+        both = cupy.empty((n, 2, self.states, self.states), np.int32)
+        for c, words in enumerate(self.planes.words):
+            self._load("epistasis", "count_neighbours")(
+                (divide_up(n * self.states**2 * 32, 256),),
+                (256,),
+                (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
+            )
+        depths = joint_depths(self.sizes_there.get(), both.get())
+        if largest_sum(depths) > MAX_STORED:
+            return False
+        self.depths = depths
+        return True
+
     # ------------------------------------------------------------------ launches
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
         """The kernel for pairs or triples, and the shared memory that it needs."""
         core, states = self.core, self.states
-        defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
+        joint = self.joint if order == 3 else 1
+        defines = {"ORDER": order, "TABLE": table, "JOINT": joint, **dict(core.defines)}
         z_sites = core.z_sites(order, states)
         slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
         fixed = 2048 + core.stash_bytes(order, states)
@@ -255,7 +280,7 @@ class Scanner:
             defines |= {"LOCKSTEP": self.lockstep, "CLUSTER": core.cluster}
         else:
             stages = 1 if defines["POPC"] else 2 if self.bare else 3
-            scratch = 4 * core.scratch_words(order, states)
+            scratch = 4 * core.scratch_words(order, states, joint)
             inside = int(fixed + stages * slot + scratch <= self.device.shared_bytes)
             defines["SCRATCH_SHARED"] = inside
             fixed += scratch * inside
@@ -297,12 +322,12 @@ class Scanner:
             self.missing = tuple(most.get().tolist())
         return self.missing
 
-    def _items(self, order: int, y: range, z: range, n_x: int = 1) -> np.ndarray:
-        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's n_x sites x."""
+    def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
+        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands."""
         blocks = self.device.multiprocessors // self.core.cluster
         tile, width = TILE_SITES * self.core.cluster, self.core.z_sites(order, self.states)
         items = order_items(y, z, tile, width)
-        return cut_runs(items, n_x, blocks)
+        return cut_runs(items, operands, blocks)
 
     def _launch(
         self, order, table, operands: _Operands, items, first: int, yz, description
@@ -311,7 +336,7 @@ class Scanner:
         core, cluster = self.core, self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         self.progress.fill(0)
-        words = blocks * self.core.scratch_words(order, self.states)
+        words = blocks * self.core.scratch_words(order, self.states, self.joint)
         scratch = cupy.empty(max(1, words), np.uint32)
         function(
             (blocks,),
@@ -368,16 +393,16 @@ class Scanner:
         )
 
     def _compact(self, samples, first: int, batch: Batch) -> _Operands:
-        """Operands of the x from `first` on, and their pair counts with every site."""
+        """Operands of the x from `first` on, and the pair counts of these with every site."""
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
-        operands.xy = cupy.zeros((n, self.padded, self.states**2), np.uint32)
+        operands.xy = cupy.zeros((n * self.joint, self.padded, self.states**2), np.uint32)
         if not total:
             return operands
         visits = cupy.asarray(batch.visits())
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
-        self._load("epistasis", "list_carriers")(
-            (n, 2 * self.states),
+        self._load("epistasis", "list_carriers", JOINT=self.joint)(
+            (n, batch.segments.shape[1] - 1),
             (256,),
             (
                 *self.planes.words,
@@ -388,7 +413,7 @@ class Scanner:
                 carriers,
             ),
         )
-        self._load("epistasis", "compact_rows")(
+        self._load("epistasis", "compact_rows", JOINT=self.joint)(
             (2 * (self.padded - batch.first_site) * self.states // 512, total),
             (256,),
             (
@@ -437,7 +462,7 @@ class Scanner:
         """
         width = self.core.z_sites(self.order, self.states)
         a_item = TILE_SITES * self.core.cluster * width
-        a_item *= int((items[:, 3] - items[:, 2]).max(initial=1))
+        a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
         done = 0
         while done < len(items):
             start = FIRST_BARE if self.bare else FIRST_LAUNCH
@@ -551,7 +576,7 @@ class Scanner:
         x = first.start
         while x < stop:
             first_site = self._aligned(x + 1)
-            batch = Batch.of(self.depths[x : min(stop, x + BATCH)], first_site)
+            batch = Batch.of(self.depths[x : min(stop, x + BATCH) : self.joint], first_site)
             stage_bytes = (self.padded - first_site) * self.states * STAGE_BITS // 8
             room = min(packed_bytes // stage_bytes, MAX_GRID)
             room = int(np.searchsorted(batch.stages[1:], room, "right"))
@@ -559,8 +584,9 @@ class Scanner:
             operands = self._compact(samples, x, batch)
             n = self.data.n_sites
             items = self._items(3, range(x + 1, n), range(first_site, n), len(batch))
-            self._run(operands, items, cupy.asarray(items), range(x, x + len(batch)), yz)
-            x += len(batch)
+            end = min(stop, x + self.joint * len(batch))
+            self._run(operands, items, cupy.asarray(items), range(x, end), yz)
+            x = end
         del tables
         return self.hits
 

@@ -18,6 +18,11 @@ ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
 #: core `deep` is the faster, by stored states.
 LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
+#: First sites of triples that share an operand in the core `deep`, by stored states; the states of
+#: such two in the parts of its depth, and how many parts in a row the kernel adds up
+#: (kernels/epistasis_parts.cuh).
+JOINT = {2: 2, 3: 1}
+PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
 
@@ -52,11 +57,15 @@ class Core:
         products = 2 if order == 3 and states == 2 else 1
         return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
 
-    def scratch_words(self, order: int, states: int) -> int:
+    def joint(self, order: int, states: int) -> int:
+        """First sites that share an operand, where their sums fit."""
+        return JOINT[states] if self.relay and order == 3 else 1
+
+    def scratch_words(self, order: int, states: int, joint: int) -> int:
         """Words that one thread block keeps of what was counted."""
-        if self.relay:  # two buffers of the tiles of one x
+        if self.relay:  # two buffers of the tiles of one operand
             tile = TILE_SITES * self.z_sites(order, states) * states**2
-            return 2 * (states if order == 3 else 1) * tile
+            return 2 * (1 if order == 2 else states if joint == 1 else len(PARTS)) * tile
         return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
 
 
@@ -98,27 +107,48 @@ def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
     return items
 
 
-def cut_runs(items: np.ndarray, n_x: int, blocks: int) -> np.ndarray:
-    """Items with runs of the n_x first sites of a batch, int32 (n, 4): row, column, begin, end.
+def cut_runs(items: np.ndarray, operands: int, blocks: int) -> np.ndarray:
+    """Items with runs of the operands of a batch, int32 (n, 4): row, column, begin, end.
 
-    So many runs that each of `blocks` (thread blocks or clusters of them) has some items if the x
-    suffice, and that few of them idle at the end.
+    So many runs that each of `blocks` (thread blocks or clusters of them) has some items if the
+    operands suffice, and that few of them idle at the end.
     """
     n = max(1, len(items))
-    least = max(1, min(n_x, -(-ITEMS_A_BLOCK * blocks // n)))
-    choices = np.arange(least, min(n_x, 2 * least + ITEMS_A_BLOCK) + 1)
+    least = max(1, min(operands, -(-ITEMS_A_BLOCK * blocks // n)))
+    choices = np.arange(least, min(operands, 2 * least + ITEMS_A_BLOCK) + 1)
     took = -(-n * choices // blocks) / choices
     runs = int(choices[took <= 1.002 * took.min()][0])
-    ends = np.linspace(0, n_x, runs + 1).astype(np.int32)
+    ends = np.linspace(0, operands, runs + 1).astype(np.int32)
     out = np.empty((runs, len(items), 4), np.int32)
     out[:, :, :2] = items
     out[:, :, 2], out[:, :, 3] = ends[:-1, None], ends[1:, None]
     return out.reshape(-1, 4)
 
 
+def joint_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
+    """Samples in each segment of x and the site after it, int64 (n - 1, 2 parts).
+
+    Parameters
+    ----------
+    sizes : (n, 2, 2) samples of each site, class and stored state.
+    both : (n - 1, 2, 2, 2) samples of each class by the states of the site and of the one after it.
+    """
+    table = np.zeros((len(both), 2, 3, 3), np.int64)
+    table[..., :2, :2] = both
+    table[..., :2, 2] = sizes[:-1] - both.sum(axis=3)
+    table[..., 2, :2] = sizes[1:] - both.sum(axis=2)
+    of_x, of_next = np.transpose(PARTS)
+    return table[:, :, of_x, of_next].transpose(0, 2, 1).reshape(len(both), -1)
+
+
+def largest_sum(depths: np.ndarray) -> int:
+    """Most samples of a class that the parts of a run hold together."""
+    return int(depths.reshape(-1, RUN, 2).sum(axis=1).max(initial=0))
+
+
 @dataclass
 class Batch:
-    """Where the operands of some x, or of all samples, end in the packed planes."""
+    """Where operands, of some x or of all samples, end in the packed planes."""
 
     stages: np.ndarray
     segments: np.ndarray
@@ -138,19 +168,19 @@ class Batch:
         return len(self.segments)
 
     def visits(self) -> np.ndarray:
-        """All stages, each beside its x, int32 (n, 2): those of the same samples come together.
+        """All stages, each beside its operand, int32 (n, 2): those of the same samples come together.
 
-        Segments of controls and of cases take turns in the depth of an x.
+        Segments of controls and of cases take turns in the depth of an operand.
         """
-        x = np.repeat(np.arange(len(self)), np.diff(self.stages))
-        step = STAGE_STEPS * (np.arange(len(x)) - self.stages[x])
-        ends = self.segments[x, 1:]
+        operand = np.repeat(np.arange(len(self)), np.diff(self.stages))
+        step = STAGE_STEPS * (np.arange(len(operand)) - self.stages[operand])
+        ends = self.segments[operand, 1:]
         segment = (ends <= step[:, None]).sum(axis=1)
-        begin, end = self.segments[x, segment], self.segments[x, segment + 1]
+        begin, end = self.segments[operand, segment], self.segments[operand, segment + 1]
         place = segment % 2 + (step - begin) / (end - begin)
         order = np.argsort(place, kind="stable")
-        return np.stack([order, x[order]], axis=-1).astype(np.int32)
+        return np.stack([order, operand[order]], axis=-1).astype(np.int32)
 
     def head(self, n: int) -> Batch:
-        """The first n of these x."""
+        """The first n of these operands."""
         return Batch(self.stages[: n + 1], self.segments[:n], self.first_site)

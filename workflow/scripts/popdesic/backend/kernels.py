@@ -395,12 +395,12 @@ def supported_kernels(device: Device) -> tuple[str, ...]:
     )
 
 
-_SCAN_HEADERS = ("epistasis_cells.cuh", "epistasis_scan.cuh")
+_SCAN_HEADERS = ("epistasis_cells.cuh", "epistasis_parts.cuh", "epistasis_scan.cuh")
 _WGMMA_HEADERS = ("hopper.cuh", *_SCAN_HEADERS, "epistasis_hopper.cuh")
 #: What stands between common.cuh and a kernel file that needs it.
 HEADERS = {
     "bitgemm_wgmma": ("hopper.cuh",),
-    "epistasis": ("epistasis_cells.cuh",),
+    "epistasis": ("epistasis_cells.cuh", "epistasis_parts.cuh"),
     "epistasis_deep": _WGMMA_HEADERS,
     "epistasis_wgmma": (*_WGMMA_HEADERS, "epistasis_tile.cuh"),
     "epistasis_warps": (*_SCAN_HEADERS, "epistasis_tile.cuh"),
