@@ -13,10 +13,11 @@
 //           written if TABLE); scratch (thread blocks, BUFFERS, PARTS, TILE_WORDS).
 // Threads   4 warpgroups. The first STATES multiply, 64 rows of y each; of the others the last warp
 //           copies, and the rest score what was counted before. Counts pass from the first to the
-//           second through `scratch`, that is through L2: so the tensor cores go on while the score
-//           is worked out, and no thread holds both accumulators and cells. Persistent.
-// Counts    One tile, of one part of an operand: [block of 8 rows][8 sites of z][lane][state of z][2], as
-//           the accumulators lie in the lanes; a pair table likewise.
+//           second through `scratch`, that is through L2 and memory: so the tensor cores go on
+//           while the score is worked out, and no thread holds both accumulators and cells.
+//           Persistent.
+// Counts    One tile, of one part of an operand: [block of 8 rows][8 sites of z][lane][state of
+//           z][2], as the accumulators lie in the lanes; a pair table likewise.
 // Shared    slots of operands (epistasis_hopper.cuh); triples: two sets of margins.
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
@@ -25,7 +26,7 @@
 constexpr int BUFFERS = 2;
 constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
-constexpr int N_ACC = COLUMNS / 2;              // 64 x COLUMNS / 128 threads
+constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
 constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // tiles of one operand
 constexpr int MULTIPLY_WARPS = 4 * STATES, SCORE_WARPS = 15 - MULTIPLY_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
@@ -87,7 +88,7 @@ template <int N>
 struct Number {
     static constexpr int VALUE = N;
 };
-// Counts of one x, of those of an operand, in a state: the `index`-th in the order of the depth.
+// Counts of one site x of an operand in the `index`-th state, from the sums of epistasis_parts.cuh.
 template <int WHICH>
 __device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
                                            int lane, Counts (&c)[2]) {

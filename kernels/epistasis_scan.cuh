@@ -10,7 +10,8 @@
 //           controls, then cases of each part, each padded to 256 bits: `segments` holds their ends
 //           in steps of 256. Between controls and cases the halves of the accumulators change places.
 //
-// Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores).
+// Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores) and the parameters
+// of epistasis_parts.cuh.
 
 constexpr int TILE_SITES = 64;
 constexpr int CELLS = STATES * STATES;

@@ -2,9 +2,10 @@
 
 Run from the repository's root on a machine with an NVIDIA GPU:
     PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
---phases adds where the time goes, and what blocks and padding waste; --core and --samples compare
-the cores of wgmma at other depths (--cases c --samples 131072 --core deep); --devices 2 scans case
-e with one device and with two, one process each.
+--phases adds where the time goes, and what blocks and padding waste; --core, --joint and --samples
+compare the cores of wgmma, and first sites one by one or two by two, at other depths (--cases c
+--samples 131072 --core deep); --devices 2 scans case e with one device and with two, one process
+each.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from unittest import mock
 import cupy
 import cupyx
 import numpy as np
-from popdesic.backend import epistasis_work
+from popdesic.backend import epistasis_gpu, epistasis_work
 from popdesic.backend.base import OneHot, ScanData
 from popdesic.backend.epistasis_gpu import Scanner
 from popdesic.backend.epistasis_work import STEP_BITS, order_items
@@ -213,7 +214,8 @@ def measure_phases(case: Case, kernel: str | None, share: float) -> None:
         if seconds:
             print(f"   {PHASES[name]:28s} {1000 * seconds:9.2f} ms {seconds / whole:6.1%}")
     rest = whole - sum(spent.values())
-    print(f"   {'rest':28s} {1000 * rest:9.2f} ms {rest / whole:6.1%}   core {scanner.core.file}")
+    print(f"   {'rest':28s} {1000 * rest:9.2f} ms {rest / whole:6.1%}")
+    print(f"   core {scanner.core.file}, first sites of an operand {scanner.joint}")
     if case.order == 3:
         steps = -(-scanner.depths // STEP_BITS) * STEP_BITS
         print(f"   samples among those of padded depth {scanner.depths.sum() / steps.sum():.1%}")
@@ -283,7 +285,7 @@ def main() -> None:
     parser.add_argument("--cases", default="".join(CASES))
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
-    parser.add_argument("--single", action="store_true", help="first sites one by one in deep")
+    parser.add_argument("--joint", type=int, choices=(1, 2), help="first sites an operand, in deep")
     parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
     parser.add_argument("--phases", action="store_true")
@@ -301,8 +303,8 @@ def main() -> None:
     if arguments.core:
         steps = 0 if arguments.core == "deep" else math.inf
         epistasis_work.DEEP_STEPS = dict.fromkeys((2, 3), steps)
-    if arguments.single:
-        epistasis_work.JOINT = dict.fromkeys((2, 3), 1)
+    if arguments.joint:
+        epistasis_gpu.JOINT_STEPS = math.inf if arguments.joint == 1 else -math.inf
     print(
         f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )

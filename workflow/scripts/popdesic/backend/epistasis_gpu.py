@@ -19,6 +19,7 @@ from ..errors import UserError
 from .base import Hits, OneHot, ScanData
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_work import (
+    JOINT_STEPS,
     LOCKSTEP_STEPS,
     PADDING,
     STEP_BITS,
@@ -187,9 +188,9 @@ class Scanner:
         self.bound = Bound.of(share_of_cases(self.n_classes)) if self.wide else weighted
         kernel = kernel or supported_kernels(device)[0]
         self.core = choose_core(kernel, order, self.states, steps)
-        self.joint = self.core.joint(order, self.states)
-        if self.joint == 2 and not self._join_neighbours():
-            self.joint = 1
+        self.joint = 1  # first sites of an operand
+        if order == 3 and self.states == 2 and self.core.relay:
+            self._join_neighbours(steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         # records of sites alone: the cells of the first states are gone by then
         self.bare = order == 3 and self.states == 3 and not self.core.relay
@@ -244,11 +245,11 @@ class Scanner:
         self.depths = self.depths.reshape(self.data.n_sites, -1)
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
 
-    def _join_neighbours(self) -> bool:
-        """Depths of an x together with the site after it, if what the kernel adds up fits."""
+    def _join_neighbours(self, steps: float) -> None:
+        """Let each x share its operand with the site after it, if that pays and its sums fit."""
         n = self.data.n_sites - 1
         if n < 1:
-            return False
+            return
         both = cupy.empty((n, 2, self.states, self.states), np.int32)
         for c, words in enumerate(self.planes.words):
             self._load("epistasis", "count_neighbours")(
@@ -257,10 +258,9 @@ class Scanner:
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
             )
         depths = joint_depths(self.sizes_there.get(), both.get())
-        if largest_sum(depths) > MAX_STORED:
-            return False
-        self.depths = depths
-        return True
+        saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
+        if saved >= JOINT_STEPS and largest_sum(depths) <= MAX_STORED:
+            self.joint, self.depths = 2, depths
 
     # ------------------------------------------------------------------ launches
 

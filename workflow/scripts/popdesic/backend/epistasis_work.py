@@ -18,11 +18,12 @@ ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
 #: core `deep` is the faster, by stored states.
 LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
-#: First sites of triples that share an operand in the core `deep`, by stored states; the states of
-#: such two in the parts of its depth, and how many parts in a row the kernel adds up
-#: (kernels/epistasis_parts.cuh).
-JOINT = {2: 2, 3: 1}
+#: Two first sites may share an operand (core `deep`, two stored states): their states in the parts
+#: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis_parts.cuh).
 PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
+#: Steps of depth (mean) that two first sites must save by it: twice as many counts pass through
+#: memory.
+JOINT_STEPS = 160
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
 
@@ -56,10 +57,6 @@ class Core:
         """Shared memory of the counts that are being scored."""
         products = 2 if order == 3 and states == 2 else 1
         return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
-
-    def joint(self, order: int, states: int) -> int:
-        """First sites that share an operand, where their sums fit."""
-        return JOINT[states] if self.relay and order == 3 else 1
 
     def scratch_words(self, order: int, states: int, joint: int) -> int:
         """Words that one thread block keeps of what was counted."""
@@ -168,7 +165,7 @@ class Batch:
         return len(self.segments)
 
     def visits(self) -> np.ndarray:
-        """All stages, each beside its operand, int32 (n, 2): those of the same samples come together.
+        """All stages, each beside its operand, int32 (n, 2): the same samples come together.
 
         Segments of controls and of cases take turns in the depth of an operand.
         """
