@@ -151,10 +151,11 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
 }
 
 // packed planes of one batch of operands, and xy[x][site][g * STATES + s], the packed counts of x in g
-// and the site in s (zero before). Grid (blocks of 512 rows, twice; stages): 512 carriers of one
-// operand. Thread blocks that run together read neighbouring memory and write both halves of it;
-// `visits` (stage, its operand) lets them read the same samples. Four lanes read 64 bytes of a
-// sample: samples 8 and 16 apart lie in one lane.
+// and the site in s (zero before). Grid (blocks of 512 rows, twice; stages; such groups of blocks):
+// 512 carriers of one operand. Thread blocks that run together read neighbouring memory and write
+// both halves of it; `visits` (stage, its operand) lets them read the same samples, of few enough
+// rows for L2 to hold them. Four lanes read 64 bytes of a sample: samples 8 and 16 apart lie in one
+// lane.
 extern "C" __global__ void __launch_bounds__(256)
 compact_rows(const u32* controls, const u32* cases, const int* carriers, const int2* visits,
              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
@@ -162,8 +163,10 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     __shared__ u32 tile[COMPACT_ROWS * COMPACT_PITCH + 32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int stage = visits[blockIdx.y].x, operand = visits[blockIdx.y].y;
-    const int row_blocks = gridDim.x / 2;
-    const int half = blockIdx.x / row_blocks, row_block = blockIdx.x % row_blocks;
+    const int width = gridDim.x / 2, half = blockIdx.x / width;
+    const int row_block = blockIdx.z * width + blockIdx.x % width;
+    const int n_rows = (padded_sites - first_site) * STATES;
+    if (row_block * COMPACT_ROWS >= n_rows) return;
     const int first_step = (stage - stages[operand]) * STAGE_STEPS + half * (STAGE_STEPS / 2);
     const int* ends = segments + operand * (SEGMENTS + 1);
     const int first_row = first_site * STATES;
@@ -182,7 +185,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
                              ? carriers[(i64)stage * STAGE_BYTES * 8 + place] : -1;
             rows[j] = make_uint4(0, 0, 0, 0);
             if (sample >= 0)
-                rows[j] = *reinterpret_cast<const uint4*>(planes + (i64)sample * row_words);
+                rows[j] = __ldcg(reinterpret_cast<const uint4*>(planes + (i64)sample * row_words));
         }
         #pragma unroll
         for (int k = 0; k < 4; ++k) {
@@ -204,7 +207,6 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
         }
     }
     __syncthreads();
-    const int n_rows = (padded_sites - first_site) * STATES;
     u8* to = packed + ((i64)stage * n_rows + row_block * COMPACT_ROWS) * STAGE_BYTES;
     #pragma unroll
     for (int i = 0; i < COMPACT_ROWS * 4 / 256; ++i) {
@@ -212,8 +214,8 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
         const int slot = i * 256 + threadIdx.x, row = slot / 4;
         const u32* from = tile + at(row, (slot % 4 ^ (row & 3)) * 4);
         const int chunk = (half ^ (row / 4 & 1)) * 4 + slot % 4;
-        *reinterpret_cast<uint4*>(to + row * STAGE_BYTES + chunk * CHUNK_BYTES) =
-            make_uint4(from[0], from[1], from[2], from[3]);
+        __stcs(reinterpret_cast<uint4*>(to + row * STAGE_BYTES + chunk * CHUNK_BYTES),
+               make_uint4(from[0], from[1], from[2], from[3]));
     }
     #pragma unroll
     for (int i = 0; i < 2; ++i) {

@@ -57,6 +57,8 @@ PASSING = {2: 32, 3: math.inf}
 GROWTH = {2: 64, 3: 8}
 #: Share of the device's memory for the packed planes of one batch, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 256
+#: Rows of a block that is compacted, and how many blocks of all stages come before others.
+COMPACT_ROWS, COMPACT_WIDTH = 512, 8
 #: Stages after which thread blocks wait for each other (common.cuh).
 LOCKSTEP = 8
 #: Most thread blocks in the second dimension of a grid.
@@ -413,8 +415,10 @@ class Scanner:
                 carriers,
             ),
         )
+        row_blocks = (self.padded - batch.first_site) * self.states // COMPACT_ROWS
+        width = min(row_blocks, COMPACT_WIDTH)
         self._load("epistasis", "compact_rows", JOINT=self.joint)(
-            (2 * (self.padded - batch.first_site) * self.states // 512, total),
+            (2 * width, total, divide_up(row_blocks, width)),
             (256,),
             (
                 *samples,
