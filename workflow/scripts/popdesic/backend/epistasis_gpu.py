@@ -8,6 +8,7 @@ anew. What is kept does not depend on any of this.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -130,6 +131,10 @@ def read_by_kernel(array: np.ndarray) -> cupy.ndarray:
     out = cupy.ndarray(array.shape, array.dtype, pointer) + array.dtype.type(0)
     cupy.cuda.get_current_stream().synchronize()  # before the pinned memory is given back
     return out
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass
@@ -459,11 +464,16 @@ class Scanner:
 
     # ------------------------------------------------------------------ the best so far
 
-    def _run(self, operands: _Operands, items, on_device, first: range, yz) -> None:
+    def _run(
+        self, operands: _Operands, items, on_device, first: range, yz, meanwhile=_nothing
+    ) -> None:
         """Scan runs of items, each at most GROWTH times as long as all before it.
 
-        `on_device`: the same items there.
+        `on_device`: the same items there; `meanwhile`: what the host does while the last of them
+        are scanned.
         """
+        if not len(items):
+            meanwhile()
         width = self.core.z_sites(self.order, self.states)
         a_item = TILE_SITES * self.core.cluster * width
         a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
@@ -475,7 +485,13 @@ class Scanner:
             budget = min(budget, int(CAPACITY / 2 / max(self.passing, 1e-12)))
             size = max(1, min(len(items) - done, budget // a_item))
             # one item alone always finds room
-            while (found := self._try(operands, on_device[done : done + size], first, yz)) < 0:
+            while True:
+                self._start(operands, on_device[done : done + size], first, yz)
+                if done + size == len(items):
+                    meanwhile()
+                    meanwhile = _nothing
+                if (found := self._take_over()) >= 0:
+                    break
                 size = max(1, size // 4)
             self.passing = min(found, PASSING[self.order] * self.top) / (size * a_item)
             self.combinations += size * a_item
@@ -484,10 +500,12 @@ class Scanner:
     def _full(self) -> bool:
         return len(self.hits.cost) >= self.top
 
-    def _try(self, operands: _Operands, items, first: range, yz) -> int:
-        """One launch: how many it let through, -1 where that is more than there is room for."""
+    def _start(self, operands: _Operands, items, first: range, yz) -> None:
         self.number.fill(0)
         self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
+
+    def _take_over(self) -> int:
+        """How many a launch let through, -1 where that is more than there is room for."""
         found = int(self.number.get()[0])
         kept = min(found, CAPACITY)
         before = self.hits
@@ -549,11 +567,17 @@ class Scanner:
         blocks = [range(a, b) for a, b in itertools.pairwise([start, *ends, n]) if a < b]
         sent = [self.planes.send(block) for block in blocks]
         runs = [self._items(2, range(first.start, min(first.stop, b.stop)), b) for b in blocks]
-        there = [read_by_kernel(run) for run in runs]
-        for block, arrival, run, on_device in zip(blocks, sent, runs, there, strict=True):
+        there = read_by_kernel(np.concatenate(runs))
+        there = cupy.split(there, np.cumsum([len(run) for run in runs[:-1]]))
+
+        def prepare(block: range, arrival: cupy.cuda.Event) -> None:
             self._receive(block, arrival)
             self._pack(operands, range(block.start, self.padded if block.stop == n else block.stop))
-            self._run(operands, run, on_device, first, np.uint64(0))
+
+        steps = [functools.partial(prepare, *one) for one in zip(blocks, sent, strict=True)]
+        steps[0]()
+        for run, on_device, following in zip(runs, there, [*steps[1:], _nothing], strict=True):
+            self._run(operands, run, on_device, first, np.uint64(0), following)
         return self.hits
 
     def _pair_tables(self, first_site: int) -> tuple[cupy.ndarray, np.uint64]:
