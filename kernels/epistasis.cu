@@ -90,25 +90,25 @@ __device__ __forceinline__ u32 read_part(const u32* words, int n_words, int x, i
     for (int which = 0; which < JOINT; ++which) {
         const u32* site = words + (i64)(x + which) * STATES * n_words + w;
         const int state = state_of_part(part, which);
-        // the state that is not stored, only beside one that is
-        bits &= JOINT == 2 && state == 2 ? ~(site[0] | site[n_words]) : site[state * n_words];
+        if (state < STATES) bits &= site[state * n_words];
+        if (state == NEITHER) bits &= ~(site[0] | site[n_words]);
     }
     return bits;
 }
 
-// sizes[x][class][state of x][state of x + 1]: samples in two stored states of neighbouring sites, of x
-// below n. One warp each, STATES = 2.
+// sizes[x][class][state of x][state of x + 1]: samples in states 0 and 1 of neighbouring sites, of x below
+// n. One warp each.
 extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n, int n_words,
                                             int phenotype) {
     const int index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (index >= n * CELLS) return;
-    const int x = index / CELLS, cell = index % CELLS;
-    const u32* first = words + ((i64)x * STATES + cell / STATES) * n_words;
-    const u32* second = words + ((i64)(x + 1) * STATES + cell % STATES) * n_words;
+    if (index >= n * 4) return;
+    const int x = index / 4, cell = index % 4;
+    const u32* first = words + ((i64)x * STATES + cell / 2) * n_words;
+    const u32* second = words + ((i64)(x + 1) * STATES + cell % 2) * n_words;
     int sum = 0;
     for (int w = lane; w < n_words; w += 32) sum += __popc(first[w] & second[w]);
     for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
-    if (lane == 0) sizes[(x * 2 + phenotype) * CELLS + cell] = sum;
+    if (lane == 0) sizes[(x * 2 + phenotype) * 4 + cell] = sum;
 }
 
 // carriers[stages[operand] * 1024 + position]: the samples of each segment, then -1 up to its end.

@@ -92,14 +92,17 @@ struct Number {
 template <int WHICH>
 __device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
                                            int lane, Counts (&c)[2]) {
-    if (JOINT == 1 || WHICH == 0) {
-        const int part = JOINT == 1 ? index : RUN * index + 2;
-        return read_tile(tile + part * TILE_WORDS, y_group, z_group, lane, c);
-    }
+    auto read = [&](int part, Counts (&to)[2]) {
+        read_tile(tile + part * TILE_WORDS, y_group, z_group, lane, to);
+    };
+    const int state = stored_state(index);
+    if (JOINT == 1) return read(index, c);
+    if (state == 2) return read(WHICH, c);
+    if (WHICH == 0) return read(ALONE + RUN * state + 2, c);
     Counts less[2], more[2];
-    read_tile(tile + (RUN * index + 3) * TILE_WORDS, y_group, z_group, lane, c);
-    read_tile(tile + (RUN * index + 1) * TILE_WORDS, y_group, z_group, lane, less);
-    read_tile(tile + (RUN - RUN * index) * TILE_WORDS, y_group, z_group, lane, more);
+    read(ALONE + RUN * state + 3, c);
+    read(ALONE + RUN * state + 1, less);
+    read(ALONE + RUN - RUN * state, more);
     #pragma unroll
     for (int i = 0; i < CELLS; ++i)
         #pragma unroll
@@ -266,7 +269,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                 feed.start(ends[2 * PARTS - 1]);
                 #pragma unroll 1
                 for (int part = 0; part < PARTS; ++part) {
-                    if (JOINT == 1 || part % RUN == 0) feed.clear<0, N_ACC>(acc);
+                    if (JOINT == 1 || part <= ALONE || part == ALONE + RUN) feed.clear<0, N_ACC>(acc);
                     feed.add<0, N_ACC>(acc, ends + 2 * part);
 #if ORDER == 2 && TABLE
                     const int tile_y = items[i].x * CLUSTER + rank;

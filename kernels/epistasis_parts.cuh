@@ -2,29 +2,32 @@
 // site after it.
 //
 // Parts     All samples of a part have x in the same state. JOINT = 1: the stored states, missing
-//           first. JOINT = 2: pairs of states of the two sites, but for (2, 2), the one that neither
-//           stores. So a sample is multiplied once for both sites, not once for each that it has in
-//           a stored state: at equal frequencies 8/9 of all samples instead of 4/3.
+//           first. JOINT = 2: pairs of states of the two sites, 0, 1 or neither (-), but for (-, -).
+//           So a sample is multiplied once for both sites, not once for each that it has in one of
+//           the two: at equal frequencies 8/9 of all samples instead of 4/3. Before them, where
+//           three states are stored, the samples that miss x, and those that miss the next site.
 //           Controls, then cases of each part are its two segments.
 // Sums      JOINT = 2: eight parts make four tables, x in 0 or 1 and the next site in 0 or 1. In the
-//           order 01 02 00 20 | 10 12 11 21 (x, next) the parts of each table are neighbours. Four in a
-//           row are added up, and the sum after each part is kept:
+//           order 01 0- 00 -0 | 10 1- 11 -1 (x, next) the parts of each table are neighbours. Four in
+//           a row are added up, and the sum after each part is kept:
 //             x in 0: sum 2        next in 0: sum 3 - sum 1 + sum 4
 //             x in 1: sum 6        next in 1: sum 7 - sum 5 + sum 0
 //           The two halves of a word do not mix while a row holds fewer than 2^16 samples of a class;
 //           the host sees to that.
 //
-// Compile with -DSTATES=2|3 -DJOINT=1|2 (2: two stored states alone).
+// Compile with -DSTATES=2|3 -DJOINT=1|2.
 
-constexpr int RUN = 4;  // parts in a row
-constexpr int PARTS_OF_X = JOINT == 2 ? 2 * RUN : STATES, SEGMENTS = 2 * PARTS_OF_X;
+constexpr int ALONE = STATES == 3 ? 2 : 0, RUN = 4;  // parts of missing genotypes, parts in a row
+constexpr int PARTS_OF_X = JOINT == 2 ? ALONE + 2 * RUN : STATES, SEGMENTS = 2 * PARTS_OF_X;
 
 // The stored states of one x in the order of the depth.
 __device__ __forceinline__ int stored_state(int index) {
     return STATES == 2 ? index : (index + 2) % 3;
 }
-// State of site `which` of an operand in one part.
+// State of site `which` of an operand in one part, or NEITHER 0 nor 1, or ANY.
+constexpr int NEITHER = 3, ANY = 4;
 __device__ __forceinline__ int state_of_part(int part, int which = 0) {
     if (JOINT == 1) return stored_state(part);
-    return (which == 0 ? 0x9580u : 0x5809u) >> (2 * part) & 3;  // two bits a part
+    if (part < ALONE) return part == which ? 2 : ANY;
+    return (which == 0 ? 0xD5C0u : 0x5C0Du) >> (2 * (part - ALONE)) & 3;  // two bits a part
 }

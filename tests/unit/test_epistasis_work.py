@@ -87,24 +87,26 @@ def test_stages_of_the_same_samples_come_together():
     assert (np.diff(sample[segment % 2 == 0]) >= -0.05).all()
 
 
-def test_parts_of_two_sites_hold_each_sample_once():
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_parts_of_two_sites_make_both_tables(n_states):
     rng = np.random.default_rng()
-    states = rng.integers(0, 3, (6, 2, 500))  # sites, classes, samples
+    states = rng.integers(0, n_states + 1, (6, 2, 500))  # sites, classes, samples; last: not stored
     of_class = np.array([500, 300])
     within = np.arange(500) < of_class[:, None]
-    sizes = np.stack([((states == s) & within).sum(axis=2) for s in (0, 1)], axis=-1)
-    both = np.zeros((5, 2, 2, 2), int)
-    depths = np.zeros((5, len(PARTS), 2), int)
+    sizes = np.stack([((states == s) & within).sum(axis=2) for s in range(n_states)], axis=-1)
+    table = np.zeros((5, 2, 3, 3), int)
     for x, c in np.ndindex(5, 2):
-        of_x, of_next = states[x, c, : of_class[c]], states[x + 1, c, : of_class[c]]
-        for s, t in np.ndindex(2, 2):
-            both[x, c, s, t] = ((of_x == s) & (of_next == t)).sum()
-        for part, (s, t) in enumerate(PARTS):
-            depths[x, part, c] = ((of_x == s) & (of_next == t)).sum()
-    assert (joint_depths(sizes, both) == depths.reshape(5, -1)).all()
-    sums = depths.reshape(5, -1, RUN, 2).cumsum(axis=2)
-    assert largest_sum(depths.reshape(5, -1)) == sums.max()
+        pair = states[x : x + 2, c, : of_class[c]].clip(max=2)
+        np.add.at(table[x, c], tuple(pair), 1)
+    depths = joint_depths(sizes, table[..., :2, :2]).reshape(5, -1, 2)
+    for part, (s, t) in enumerate(PARTS):
+        assert (depths[:, part - len(PARTS)] == table[:, :, s, t]).all()
+    if n_states == 3:
+        assert (depths[:, 0] == sizes[:-1, :, 2]).all()
+        assert (depths[:, 1] == sizes[1:, :, 2]).all()
     # what the kernel makes of the sums after each part
+    sums = depths[:, -len(PARTS) :].reshape(5, -1, RUN, 2).cumsum(axis=2)
+    assert largest_sum(depths.reshape(5, -1)) == sums.max()
     after = sums.reshape(5, len(PARTS), 2)
     for s in (0, 1):
         assert (after[:, RUN * s + 2] == sizes[:-1, :, s]).all()

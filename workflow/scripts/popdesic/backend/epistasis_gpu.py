@@ -196,7 +196,7 @@ class Scanner:
         kernel = kernel or supported_kernels(device)[0]
         self.core = choose_core(kernel, order, self.states, steps)
         self.joint = 1  # first sites of an operand
-        if order == 3 and self.states == 2 and self.core.relay:
+        if order == 3 and self.core.relay:
             self._join_neighbours(steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         # records of sites alone: the cells of the first states are gone by then
@@ -257,10 +257,10 @@ class Scanner:
         n = self.data.n_sites - 1
         if n < 1:
             return
-        both = cupy.empty((n, 2, self.states, self.states), np.int32)
+        both = cupy.empty((n, 2, 2, 2), np.int32)
         for c, words in enumerate(self.planes.words):
             self._load("epistasis", "count_neighbours")(
-                (divide_up(n * self.states**2 * 32, 256),),
+                (divide_up(n * 4 * 32, 256),),
                 (256,),
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
             )

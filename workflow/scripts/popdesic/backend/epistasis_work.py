@@ -18,7 +18,7 @@ ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
 #: core `deep` is the faster, by stored states.
 LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
-#: Two first sites may share an operand (core `deep`, two stored states): their states in the parts
+#: Two first sites may share an operand (core `deep`): their states (2: neither) in the parts
 #: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis_parts.cuh).
 PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
 #: Steps of depth (mean) that two first sites must save by it: twice as many counts pass through
@@ -62,7 +62,8 @@ class Core:
         """Words that one thread block keeps of what was counted."""
         if self.relay:  # two buffers of the tiles of one operand
             tile = TILE_SITES * self.z_sites(order, states) * states**2
-            return 2 * (1 if order == 2 else states if joint == 1 else len(PARTS)) * tile
+            tiles = states if joint == 1 else len(PARTS) + 2 * (states == 3)
+            return 2 * (1 if order == 2 else tiles) * tile
         return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
 
 
@@ -127,20 +128,22 @@ def joint_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    sizes : (n, 2, 2) samples of each site, class and stored state.
-    both : (n - 1, 2, 2, 2) samples of each class by the states of the site and of the one after it.
+    sizes : (n, 2, states) samples of each site, class and stored state.
+    both : (n - 1, 2, 2, 2) samples of each class with the site in states 0, 1 and the one after it.
     """
     table = np.zeros((len(both), 2, 3, 3), np.int64)
     table[..., :2, :2] = both
-    table[..., :2, 2] = sizes[:-1] - both.sum(axis=3)
-    table[..., 2, :2] = sizes[1:] - both.sum(axis=2)
+    table[..., :2, 2] = sizes[:-1, :, :2] - both.sum(axis=3)
+    table[..., 2, :2] = sizes[1:, :, :2] - both.sum(axis=2)
     of_x, of_next = np.transpose(PARTS)
-    return table[:, :, of_x, of_next].transpose(0, 2, 1).reshape(len(both), -1)
+    parts = [sizes[:-1, :, 2:], sizes[1:, :, 2:], table[:, :, of_x, of_next]]
+    return np.concatenate(parts, axis=2).transpose(0, 2, 1).reshape(len(both), -1)
 
 
 def largest_sum(depths: np.ndarray) -> int:
     """Most samples of a class that the parts of a run hold together."""
-    return int(depths.reshape(-1, RUN, 2).sum(axis=1).max(initial=0))
+    runs = depths[:, -2 * len(PARTS) :].reshape(-1, RUN, 2)
+    return int(runs.sum(axis=1).max(initial=0))
 
 
 @dataclass
