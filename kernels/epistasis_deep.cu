@@ -269,8 +269,12 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                 feed.start(ends[2 * PARTS - 1]);
                 #pragma unroll 1
                 for (int part = 0; part < PARTS; ++part) {
-                    if (JOINT == 1 || part <= ALONE || part == ALONE + RUN) feed.clear<0, N_ACC>(acc);
-                    feed.add<0, N_ACC>(acc, ends + 2 * part);
+                    if (JOINT == 1) {
+                        feed.count<0, N_ACC>(acc, ends + 2 * part);
+                    } else {
+                        if (part <= ALONE || part == ALONE + RUN) feed.clear<0, N_ACC>(acc);
+                        feed.add<0, N_ACC>(acc, ends + 2 * part);
+                    }
 #if ORDER == 2 && TABLE
                     const int tile_y = items[i].x * CLUSTER + rank;
                     u32* table = yz + table_at(tile_y, items[i].y * Z_SITES, padded_sites);

@@ -130,7 +130,8 @@ struct Feed {
         asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
         release();
     }
-    // acc[FIRST ...] += controls << 16 | cases. ends: of the two segments.
+    // acc[FIRST ...] += controls << 16 | cases, whose halves change places before each of the two
+    // segments. ends: of these.
     template <int FIRST, int SIZE, int N>
     __device__ __forceinline__ void add(int (&acc)[N], const int* ends) {
         #pragma unroll
@@ -149,6 +150,9 @@ struct Feed {
     template <int FIRST, int SIZE, int N>
     __device__ __forceinline__ void count(int (&acc)[N], const int* ends) {
         clear<FIRST, SIZE>(acc);
-        add<FIRST, SIZE>(acc, ends);
+        advance<FIRST, SIZE>(acc, ends[0]);
+        #pragma unroll
+        for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] <<= 16;
+        advance<FIRST, SIZE>(acc, ends[1]);
     }
 };

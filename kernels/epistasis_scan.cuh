@@ -8,7 +8,7 @@
 //           over the operands of the run with one item.
 // Depth     An operand is one x, or JOINT of them (epistasis_parts.cuh): samples by the states of x,
 //           controls, then cases of each part, each padded to 256 bits: `segments` holds their ends
-//           in steps of 256. Between controls and cases the halves of the accumulators change places.
+//           in steps of 256. Between controls and cases the accumulators are shifted by 16 bits.
 //
 // Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores) and the parameters
 // of epistasis_parts.cuh.

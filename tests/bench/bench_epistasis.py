@@ -305,7 +305,8 @@ def main() -> None:
         steps = 0 if arguments.core == "deep" else math.inf
         epistasis_work.DEEP_STEPS = dict.fromkeys((2, 3), steps)
     if arguments.joint:
-        epistasis_gpu.JOINT_STEPS = math.inf if arguments.joint == 1 else -math.inf
+        least = math.inf if arguments.joint == 1 else -math.inf
+        epistasis_gpu.JOINT_STEPS = dict.fromkeys((2, 3), least)
     print(
         f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )

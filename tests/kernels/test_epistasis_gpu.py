@@ -31,7 +31,7 @@ def gpu(request, gpu_device, monkeypatch):
     if kernel in ("deep", "single"):
         monkeypatch.setattr(epistasis_work, "DEEP_STEPS", {2: 0, 3: 0})
         least = -np.inf if kernel == "deep" else np.inf
-        monkeypatch.setattr(epistasis_gpu, "JOINT_STEPS", least)
+        monkeypatch.setattr(epistasis_gpu, "JOINT_STEPS", {2: least, 3: least})
         kernel = "wgmma"
     if kernel not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")

@@ -266,7 +266,7 @@ class Scanner:
             )
         depths = joint_depths(self.sizes_there.get(), both.get())
         saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
-        if saved >= JOINT_STEPS and largest_sum(depths) <= MAX_STORED:
+        if saved >= JOINT_STEPS[self.states] and largest_sum(depths) <= MAX_STORED:
             self.joint, self.depths = 2, depths
 
     # ------------------------------------------------------------------ launches
