@@ -21,8 +21,8 @@ LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
 #: Two first sites may share an operand (core `deep`): their states (2: neither) in the parts
 #: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis_parts.cuh).
 PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
-#: Steps of depth (mean) that two first sites must save by it, by stored states: twice as many counts
-#: pass through memory, and those of three states have few threads to score them.
+#: Steps of depth (mean) that two first sites must save by it, by stored states: twice as many
+#: counts pass through memory, and those of three states have few threads to score them.
 JOINT_STEPS = {2: 160, 3: 350}
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
