@@ -17,7 +17,7 @@ STAGE_STEPS = 4
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
 #: core `deep` is the faster, by stored states.
-LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 150, 3: 200}
+LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 75, 3: 165}
 #: Two first sites may share an operand (core `deep`): their states (2: neither) in the parts
 #: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis_parts.cuh).
 PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
