@@ -156,11 +156,13 @@ def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
     assert_same(run(gpu, order, data, range(12), 10), expected)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("first", [range(0, 1), range(3, 10), range(4, 31), range(29, 40)])
-def test_first_sites_of_triples_lie_anywhere(gpu, rng, first):
+def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
     from popdesic.backend.cpu import CpuBackend
 
-    data, *_ = random_scan(rng, 40, (700, 500), tables=score_tables("k2", 1200))
+    tables = score_tables("k2", 1200)
+    data, *_ = random_scan(rng, 40, (700, 500), missing=missing, tables=tables)
     expected = run(CpuBackend(threads=8), 3, data, first, 60)
     assert_same(run(gpu, 3, data, first, 60), expected)
 
