@@ -17,8 +17,9 @@ import cupy
 import numpy as np
 
 from ..errors import UserError
-from .base import Hits, OneHot, ScanData
+from .base import Hits, ScanData
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
+from .epistasis_planes import Planes, read_by_kernel
 from .epistasis_work import (
     JOINT_STEPS,
     LOCKSTEP_STEPS,
@@ -91,46 +92,6 @@ _SCAN = np.dtype(
     ],
     align=True,
 )
-
-
-class Planes:
-    """Planes of both classes on the device, uint32 (n_sites, states, words), sent block by block.
-
-    Pinned host memory is sent as it lies, beside whatever the device is doing.
-    """
-
-    def __init__(self, classes: tuple[OneHot, OneHot]):
-        self.given = [one.words for one in classes]
-        self.stream = cupy.cuda.Stream(non_blocking=True)
-        stored = [
-            words if isinstance(words, cupy.ndarray) else cupy.empty(words.shape, words.dtype)
-            for words in self.given
-        ]
-        # memory that was used before may still be in use
-        self.stream.wait_event(cupy.cuda.get_current_stream().record())
-        self.stored = stored
-        self.words = [words.view(np.uint32) for words in stored]
-        self.n_words = [np.int32(words.shape[-1]) for words in self.words]
-
-    def send(self, sites: range) -> cupy.cuda.Event:
-        """Starts to send some sites; the event says when they are there."""
-        for given, stored in zip(self.given, self.stored, strict=True):
-            if given is not stored and len(sites):
-                part = np.ascontiguousarray(given[sites.start : sites.stop])
-                stored[sites.start : sites.stop].set(part, stream=self.stream)
-        return self.stream.record()
-
-
-def read_by_kernel(array: np.ndarray) -> cupy.ndarray:
-    """A copy on the device that does not queue up behind others: a kernel reads pinned memory."""
-    memory = cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
-    pinned = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
-    pinned[...] = array
-    view = cupy.cuda.UnownedMemory(memory.ptr, max(1, array.nbytes), memory)
-    pointer = cupy.cuda.MemoryPointer(view, 0)
-    out = cupy.ndarray(array.shape, array.dtype, pointer) + array.dtype.type(0)
-    cupy.cuda.get_current_stream().synchronize()  # before the pinned memory is given back
-    return out
 
 
 def _nothing() -> None:
