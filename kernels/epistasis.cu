@@ -46,6 +46,11 @@ __device__ __forceinline__ u32 exchange_bits(u32 own, int lane, int apart) {
     return (own & keep) | (turned & ~keep);
 }
 
+__device__ __forceinline__ int sum_of_warp(int sum) {
+    for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+    return sum;
+}
+
 // sizes[site][class][state]: samples in each stored state, of sites in [first, stop). One warp a
 // site and state.
 extern "C" __global__ void count_states(const u32* words, int* sizes, int first, int stop,
@@ -55,7 +60,7 @@ extern "C" __global__ void count_states(const u32* words, int* sizes, int first,
     if (row >= stop * STATES) return;
     int sum = 0;
     for (int w = lane; w < n_words; w += 32) sum += __popc(words[(i64)row * n_words + w]);
-    for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+    sum = sum_of_warp(sum);
     if (lane == 0) sizes[row / STATES * 2 * STATES + phenotype * STATES + row % STATES] = sum;
 }
 
@@ -107,7 +112,7 @@ extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n,
     const u32* second = words + ((i64)(x + 1) * STATES + cell % 2) * n_words;
     int sum = 0;
     for (int w = lane; w < n_words; w += 32) sum += __popc(first[w] & second[w]);
-    for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+    sum = sum_of_warp(sum);
     if (lane == 0) sizes[(x * 2 + phenotype) * 4 + cell] = sum;
 }
 
@@ -307,8 +312,7 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
         }
         #pragma unroll
         for (int i = 0; i < 27; ++i) {
-            u32 sum = sums[i];
-            for (int s = 16; s; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+            const u32 sum = sum_of_warp(sums[i]);
             if (threadIdx.x % 32 == 0 && sum) atomicAdd(&cells[c][i], sum);
         }
     }

@@ -263,7 +263,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         Ring<BUFFERS> buffer;
         int acc[N_ACC];
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
-            const int2 range = x_of(items[i], x_first);
+            const int2 range = operands_of(items[i], x_first);
             for (int operand = range.x; operand < range.y; ++operand) {
                 const int* ends = segments + (i64)operand * (SEGMENTS + 1) + 1;
                 feed.start(ends[2 * PARTS - 1]);
@@ -312,7 +312,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         Ring<BUFFERS> buffer;
         Ring<2> turn;  // of the two sets of margins
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
-            const int2 range = x_of(items[i], x_first);
+            const int2 range = operands_of(items[i], x_first);
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
             for (int operand = range.x; operand < range.y; ++operand) {

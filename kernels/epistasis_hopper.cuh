@@ -32,7 +32,7 @@ struct Slots {
 };
 
 // The operands of an item, in the batch: those of x below its sites of y; all samples count as one.
-__device__ __forceinline__ int2 x_of(int4 item, int x_first) {
+__device__ __forceinline__ int2 operands_of(int4 item, int x_first) {
     if (ORDER == 2) return make_int2(0, 1);
     const int below = (item.x + 1) * CLUSTER * TILE_SITES - 1 - x_first;
     return make_int2(item.z, min(item.w, (below + JOINT - 1) / JOINT));
@@ -49,14 +49,14 @@ __device__ __forceinline__ void copy_items(Slots slots, const u8* packed, const 
     Ring<STAGES> ring;
     Lockstep<LOCKSTEP> lockstep{progress};
     for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
-        const int2 x = x_of(items[i], x_first);
-        if (x.y <= x.x) continue;
+        const int2 range = operands_of(items[i], x_first);
+        if (range.y <= range.x) continue;
         const int first_y = (items[i].x * CLUSTER + rank) * TILE_SITES;
         const int first_z = items[i].y * Z_SITES;
-        const u8* from = packed + stages[x.x] * stage_bytes;
+        const u8* from = packed + stages[range.x] * stage_bytes;
         const u8* from_a = from + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
         const u8* from_b = from + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
-        for (int k = stages[x.x]; k < stages[x.y]; ++k) {
+        for (int k = stages[range.x]; k < stages[range.y]; ++k) {
             const u32 slot = slots.data + ring.slot * SLOT_BYTES<Z_SITES>;
             const u32 ready = slots.full + 8 * ring.slot;
             barrier_wait(slots.empty + 8 * ring.slot, ring.parity ^ 1);

@@ -26,7 +26,7 @@ __device__ __forceinline__ int stored_state(int index) {
 }
 // State of site `which` of an operand in one part, or NEITHER 0 nor 1, or ANY.
 constexpr int NEITHER = 3, ANY = 4;
-__device__ __forceinline__ int state_of_part(int part, int which = 0) {
+__device__ __forceinline__ int state_of_part(int part, int which) {
     if (JOINT == 1) return stored_state(part);
     if (part < ALONE) return part == which ? 2 : ANY;
     return (which == 0 ? 0xD5C0u : 0x5C0Du) >> (2 * (part - ALONE)) & 3;  // two bits a part

@@ -56,7 +56,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
 #if ORDER == 3
-            const int2 range = x_of(items[i], x_first);
+            const int2 range = operands_of(items[i], x_first);
             if (range.y <= range.x) continue;
             const u32* table = yz + table_at(tile_y, first_z, padded_sites)
                              + place.warp * (PAIRS * CELLS * 32);

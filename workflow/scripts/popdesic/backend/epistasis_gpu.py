@@ -168,9 +168,9 @@ class Scanner:
         self.combinations, self.passing, self.missing = 0, 0.0, None
 
     def _load(self, file: str, name: str, **defines) -> cupy.RawKernel:
-        fixed = {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states}
-        defines = {"JOINT": 1, **fixed, **defines}
-        return load_function(file, name, tuple(sorted(defines.items())), self.device.capability)
+        of_all = {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states, "JOINT": 1}
+        defines = tuple(sorted({**of_all, **defines}.items()))
+        return load_function(file, name, defines, self.device.capability)
 
     def _receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
         """Waits for the planes of some sites, and counts their states."""
@@ -203,7 +203,7 @@ class Scanner:
 
     def _measure_depths(self) -> float:
         """Samples of each state of each site, and the mean depth of an x in steps."""
-        sizes = self.sizes_there.get().astype(np.int64)
+        self.sizes = sizes = self.sizes_there.get().astype(np.int64)
         # a cell holds at most the samples with its first site in that state
         others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.wide |= int(others.max(initial=0) > MAX_STORED)
@@ -225,18 +225,23 @@ class Scanner:
                 (256,),
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
             )
-        depths = joint_depths(self.sizes_there.get(), both.get())
+        depths = joint_depths(self.sizes, both.get())
         saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
         if saved >= JOINT_STEPS[self.states] and largest_sum(depths) <= MAX_STORED:
             self.joint, self.depths = 2, depths
 
     # ------------------------------------------------------------------ launches
 
+    def _scratch_words(self, order: int) -> int:
+        parts = self.depths.shape[1] // 2 if order == 3 else 1
+        return self.core.scratch_words(order, self.states, parts)
+
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
         """The kernel for pairs or triples, and the shared memory that it needs."""
         core, states = self.core, self.states
-        joint = self.joint if order == 3 else 1
-        defines = {"ORDER": order, "TABLE": table, "JOINT": joint, **dict(core.defines)}
+        defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
+        if order == 3:
+            defines["JOINT"] = self.joint
         z_sites = core.z_sites(order, states)
         slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
         fixed = 2048 + core.stash_bytes(order, states)
@@ -248,7 +253,7 @@ class Scanner:
             defines |= {"LOCKSTEP": self.lockstep, "CLUSTER": core.cluster}
         else:
             stages = 1 if defines["POPC"] else 2 if self.bare else 3
-            scratch = 4 * core.scratch_words(order, states, joint)
+            scratch = 4 * self._scratch_words(order)
             inside = int(fixed + stages * slot + scratch <= self.device.shared_bytes)
             defines["SCRATCH_SHARED"] = inside
             fixed += scratch * inside
@@ -304,7 +309,7 @@ class Scanner:
         core, cluster = self.core, self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         self.progress.fill(0)
-        words = blocks * self.core.scratch_words(order, self.states, self.joint)
+        words = blocks * self._scratch_words(order)
         scratch = cupy.empty(max(1, words), np.uint32)
         function(
             (blocks,),

@@ -58,12 +58,10 @@ class Core:
         products = 2 if order == 3 and states == 2 else 1
         return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
 
-    def scratch_words(self, order: int, states: int, joint: int) -> int:
-        """Words that one thread block keeps of what was counted."""
-        if self.relay:  # two buffers of the tiles of one operand
-            tile = TILE_SITES * self.z_sites(order, states) * states**2
-            tiles = states if joint == 1 else len(PARTS) + 2 * (states == 3)
-            return 2 * (1 if order == 2 else tiles) * tile
+    def scratch_words(self, order: int, states: int, parts: int) -> int:
+        """Words that one thread block keeps of what was counted; `parts` of the depth."""
+        if self.relay:  # two buffers of a tile for each part
+            return 2 * parts * TILE_SITES * self.z_sites(order, states) * states**2
         return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
 
 
