@@ -1,0 +1,216 @@
+"""Both commands of the README on a machine that has nothing: a minimal Debian root.
+
+    python3 tests/bare_root.py                   what CI runs first (needs root, git and apt)
+    python3 tests/bare_root.py run               `make run` alone, as an ordinary user and as root
+    python3 tests/bare_root.py test --whole      all of `make test`
+    python3 tests/bare_root.py --suite trixie    another Debian, which has another Python
+    python3 tests/bare_root.py --python 3.12     a Python of this machine, put into the root
+
+The root holds Debian's essential packages, python3, python3-venv, make and ca-certificates, nothing
+else. A clean clone of HEAD is put into a copy of it, and the commands run there behind chroot, with
+/proc and /dev and a home of its own: once as a user who may install nothing, once as root, who may.
+The report has to be there with all its sections, and has to say what was missing.
+
+Uses Python's own library alone. The root is built by mmdebstrap from this machine's list of package
+sources and is kept in the cache folder of this user (XDG_CACHE_HOME, popdesic-bare).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = "python3,python3-venv,make,ca-certificates"
+#: A root is built anew after so many days, so that it does not age.
+KEPT_DAYS = 14
+USER, HOME, CLONE = 1000, "home/user", "home/user/popdesic"
+#: What `make test` runs here in CI; the whole takes as long as it does on any machine.
+SUBSET = "tests/unit -m 'not shared'"
+#: How the report and the log say that there is no graph-tool.
+NO_GRAPH_TOOL = "has no graph-tool"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("what", nargs="?", choices=["run", "test"], help="one of the two commands")
+    parser.add_argument("--user", choices=["user", "root"], help="`make run` as one of them alone")
+    parser.add_argument("--whole", action="store_true", help="all tests, not CI's subset")
+    parser.add_argument("--suite", default=this_suite(), help="Debian's release (%(default)s)")
+    parser.add_argument("--python", help="3.12, say: this Python of the machine, not Debian's")
+    options = parser.parse_args()
+    if os.getuid() != 0:
+        print("bare root: left out, because only root may build one and enter it.")
+        return 0
+    base = cached_root(options.suite)
+    rows = []
+    if options.what != "test" and options.user != "root":
+        with bare_root(base, options.python) as root:
+            rows += run_workflow(root, as_root=False)
+    if options.user != "user":
+        with bare_root(base, options.python) as root:
+            if options.what != "test":
+                rows += run_workflow(root, as_root=True)
+            if options.what != "run":
+                rows += run_tests(root, whole=options.whole)
+    print(f"\nbare root: {options.suite}, Python {options.python or 'of Debian'}")
+    for what, seconds in rows:
+        print(f"{what:45} {seconds:6.0f} s")
+    return 0
+
+
+def run_workflow(root: Path, *, as_root: bool) -> list[tuple[str, float]]:
+    """`make run`: set-up, then the run; the report is whole and tells what was missing."""
+    who = "root" if as_root else "a user who may install nothing"
+    times = [timed(f"set-up as {who}", root, "make .venv/ready-run", as_root)]
+    times.append(timed(f"make run as {who}", root, "make run", as_root))
+    output = times[-1][2]
+    report = (root / CLONE / "results/report/report.html").read_text("utf-8")
+    templates = (REPOSITORY / "workflow/report").glob("*.j2")
+    expected = {name for path in templates for name in sections(path.read_text("utf-8"))}
+    require(sections(report) == expected, f"sections {sections(report)}, expected {expected}")
+    require("Traceback" not in output, "a traceback in the output")
+    for place, text in (("the report", report), ("the output", output)):
+        told = NO_GRAPH_TOOL in text
+        require(told != as_root, f"{place} says {'' if told else 'nothing '}of a missing graph-tool")
+    require("stochastic block model" in report or not as_root, "no block model in the report")
+    return [(what, seconds) for what, seconds, _ in times]
+
+
+def run_tests(root: Path, *, whole: bool) -> list[tuple[str, float]]:
+    """`make test` as root, who may install what the tests need."""
+    times = [timed("set-up of the tests as root", root, "make .venv/ready-test", True)]
+    flags = "" if whole else f' PYTEST_FLAGS="{SUBSET}"'
+    times.append(timed(f"make test{flags}", root, f"make test{flags}", True))
+    require(re.search(r"\d+ passed", times[-1][2]) is not None, "no test has passed")
+    return [(what, seconds) for what, seconds, _ in times]
+
+
+def sections(page: str) -> set[str]:
+    return set(re.findall(r'<section id="([\w-]+)"', page))
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        sys.exit(f"bare root: {message}")
+
+
+# --- the root -------------------------------------------------------------------------------------
+
+
+def this_suite() -> str:
+    """Name of this machine's own release."""
+    release = Path("/etc/os-release").read_text("utf-8")
+    found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
+    return found.group(1) if found else "stable"
+
+
+def cached_root(suite: str) -> Path:
+    """Folder of a minimal root of this release, built where there is none or it is too old."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "popdesic-bare"
+    base = cache / suite
+    if base.is_dir() and time.time() - base.stat().st_mtime < KEPT_DAYS * 86_400:
+        return base
+    if not shutil.which("mmdebstrap"):
+        subprocess.run(["apt-get", "update", "-qq"], check=True)
+        words = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "mmdebstrap"]
+        subprocess.run(words, check=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
+    cache.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(base, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        sources = Path(folder) / "bare.sources"
+        sources.write_text(package_sources(suite), "utf-8")
+        started = time.monotonic()
+        words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
+        subprocess.run([*words, suite, f"{folder}/root", str(sources)], check=True)
+        os.utime(f"{folder}/root")
+        Path(folder, "root").rename(base)
+        print(f"bare root: built {suite} in {time.monotonic() - started:.0f} s")
+    return base
+
+
+def package_sources(suite: str) -> str:
+    """This machine's own list of package sources in deb822 form, for a release."""
+    for path in sorted(Path("/etc/apt/sources.list.d").glob("*.sources")):
+        text = path.read_text("utf-8")
+        if "debian" in path.name and re.search(r"^Suites:", text, re.MULTILINE):
+            return text.replace(this_suite(), suite)
+    sys.exit("bare root: /etc/apt/sources.list.d has no Debian sources in deb822 form (*.sources)")
+
+
+@contextmanager
+def bare_root(base: Path, python: str | None) -> Iterator[Path]:
+    """A copy of the root with a user, a clean clone and what this machine's network needs."""
+    with tempfile.TemporaryDirectory(prefix="popdesic-bare-") as folder:
+        root = Path(folder) / "root"
+        subprocess.run(["cp", "-a", "--reflink=auto", str(base), str(root)], check=True)
+        with open(root / "etc/passwd", "a", encoding="utf-8") as file:
+            file.write(f"user:x:{USER}:{USER}::/{HOME}:/bin/sh\n")
+        with open(root / "etc/group", "a", encoding="utf-8") as file:
+            file.write(f"user:x:{USER}:\n")
+        for name in ("etc/resolv.conf", "etc/pip.conf"):
+            if Path("/", name).is_file():
+                shutil.copy(Path("/", name), root / name)
+        subprocess.run(["cp", "-rL", "/etc/ssl/certs/.", str(root / "etc/ssl/certs")], check=True)
+        (root / HOME).mkdir(parents=True)
+        clone = ["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), str(root / CLONE)]
+        subprocess.run(clone, check=True)
+        subprocess.run(["chown", "-R", f"{USER}:{USER}", str(root / HOME)], check=True)
+        if python:
+            copy_python(python, root)
+        yield root
+
+
+def copy_python(version: str, root: Path) -> None:
+    """Put a Python of this machine into the root, at the same place, first on PATH."""
+    words = [f"python{version}", "-c", "import os, sys; print(os.path.realpath(sys.base_prefix))"]
+    prefix = Path(subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip())
+    require(prefix != Path("/usr"), f"python{version} is this system's own; choose a --suite")
+    target = root / prefix.relative_to("/")
+    target.parent.mkdir(parents=True)
+    subprocess.run(["cp", "-a", str(prefix), str(target)], check=True)
+    for folder in [*target.relative_to(root).parents][:-1]:
+        (root / folder).chmod(0o755)
+    (root / "usr/local/bin" / f"python{version}").symlink_to(prefix / "bin" / f"python{version}")
+
+
+def timed(what: str, root: Path, command: str, as_root: bool) -> tuple[str, float, str]:
+    """Run a command in the clone; its output is shown as it comes, and a failure ends it all."""
+    print(f"\nbare root: {what}: {command}", flush=True)
+    identity = ["0", "/root"] if as_root else [str(USER), f"/{HOME}"]
+    inside = (
+        'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$1" '
+        'setpriv --reuid="$2" --regid="$2" --clear-groups env -i HOME="$3" '
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "
+        f'sh -c "cd /{CLONE} && $4"'
+    )
+    private = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [*private, "sh", "-c", inside, "sh", str(root), *identity, command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        print(line, end="", flush=True)
+    seconds = time.monotonic() - started
+    require(process.wait() == 0, f"{what} failed: {command}")
+    return what, seconds, "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
