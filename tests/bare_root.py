@@ -160,7 +160,8 @@ def bare_root(base: Path, python: str | None) -> Iterator[Path]:
         for name in ("etc/resolv.conf", "etc/pip.conf"):
             if Path("/", name).is_file():
                 shutil.copy(Path("/", name), root / name)
-        subprocess.run(["cp", "-rL", "/etc/ssl/certs/.", str(root / "etc/ssl/certs")], check=True)
+        shutil.rmtree(root / "etc/ssl/certs")  # the links in it lead to this machine's
+        subprocess.run(["cp", "-rL", "/etc/ssl/certs", str(root / "etc/ssl/certs")], check=True)
         (root / HOME).mkdir(parents=True)
         clone = ["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), str(root / CLONE)]
         subprocess.run(clone, check=True)
