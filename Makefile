@@ -37,19 +37,21 @@ format: $(VENV)/ready-test
 	ruff format .
 	snakefmt Snakefile workflow/rules
 
-$(VENV)/ready-run: requirements.txt pyproject.toml envs/setup.sh
+$(VENV)/ready-run: requirements.txt requirements-uv.txt pyproject.toml envs/setup.sh
 	envs/setup.sh run $(VENV)
 
-$(VENV)/ready-test: requirements-dev.txt pyproject.toml envs/setup.sh
+$(VENV)/ready-test: requirements-dev.txt requirements-uv.txt pyproject.toml envs/setup.sh
 	envs/setup.sh test $(VENV)
 
 pictures: run
 	python docs/make_pictures.py
 
-# The lock files hold versions and hashes but no index address. They need uv (pip install uv).
-COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra build pyproject.toml
+# The lock files hold versions and hashes but no index address. They need uv, which set-up brings.
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate
+COMPILE = $(LOCK) --extra build pyproject.toml
 lock:
+	echo uv | $(LOCK) - -o requirements-uv.txt
 	$(COMPILE) -o requirements.txt
 	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt
 	$(COMPILE) --extra gpu -c requirements.txt -o requirements-gpu.txt

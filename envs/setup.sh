@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Set up all that Popdesic needs: setup.sh run|test VENV
 #
-# System packages come through apt where this user may install them; otherwise one sentence says
-# what is missing and what waits for it. Python packages go into VENV, pinned and hashed.
+# Python packages go into VENV, pinned and hashed: by uv, or by pip where uv cannot do it. System
+# packages come through apt meanwhile, where this user may install them; otherwise one sentence says
+# what is missing and what is left out without it. None of them stops a run.
 set -euo pipefail
 goal=$1
 venv=$2
@@ -20,60 +21,108 @@ find_python() {
     exit 1
 }
 
+# --- system packages --------------------------------------------------------------------------------
+
 may_install() {
     command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
 }
 
-install_packages() {
-    local run=()
-    [ "$(id -u)" = 0 ] || run=(sudo -n)
-    "${run[@]}" apt-get update -qq || true # an old package list may still do
-    DEBIAN_FRONTEND=noninteractive "${run[@]}" apt-get install -y -qq --no-install-recommends "$@" \
-        >/dev/null
+apt() {
+    local as=()
+    [ "$(id -u)" = 0 ] || as=(sudo -n)
+    "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >/dev/null 2>&1
 }
 
-# want COMMAND PACKAGE WHAT: remember PACKAGE unless COMMAND is there.
+# want COMMAND PACKAGE WHAT: remember PACKAGE, which WHAT needs, unless COMMAND is there.
 packages=()
-waiting=()
+declare -A needed_for
 want() {
-    command -v "$1" >/dev/null || { packages+=("$2") && waiting+=("$3"); }
+    PATH=$PATH:/usr/sbin command -v "$1" >/dev/null || remember "$2" "$3"
+}
+remember() {
+    packages+=("$1")
+    needed_for[$1]=$2
 }
 
-python=$(find_python)
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    packages+=(python3-venv)
-    waiting+=("everything (the virtual environment)")
-fi
-if [ "$goal" = test ]; then
+list_packages() {
+    if ! /usr/bin/python3 -c 'import graph_tool' 2>/dev/null; then
+        remember python3-graph-tool "communities by block model"
+    fi
+    [ "$goal" = test ] || return 0
     want plink1.9 plink1.9 "the tests against PLINK 1.9"
     want plink2 plink2 "the tests against PLINK 2"
     want bcftools bcftools "the tests against bcftools"
     want beagle beagle "imputation with Beagle and its tests"
     want phylip phylip "the tests of trees against PHYLIP"
-    if ! /usr/bin/python3 -c 'import graph_tool' 2>/dev/null; then
-        packages+=(python3-graph-tool)
-        waiting+=("communities by block model and their tests")
-    fi
     want bgzip tabix "the tests that write bgzip files"
     command -v google-chrome >/dev/null || command -v chromium-browser >/dev/null ||
         want chromium chromium "the test that opens the report in a browser"
-    PATH=$PATH:/usr/sbin want slurmctld slurm-wlm "the tests that start a Slurm"
-    PATH=$PATH:/usr/sbin want munged munge "the tests that start a Slurm"
-fi
-if [ ${#packages[@]} -gt 0 ]; then
-    if may_install && install_packages "${packages[@]}"; then
-        echo "setup: installed ${packages[*]}"
-    else
-        waits=$(printf '%s; ' "${waiting[@]}")
-        echo "setup: please install ${packages[*]} (apt-get install ${packages[*]}); waiting for it: ${waits%; }." >&2
-        [[ " ${packages[*]} " != *" python3-venv "* ]] || exit 1
-    fi
-fi
+    want slurmctld slurm-wlm "the tests that start a Slurm"
+    want munged munge "the tests that start a Slurm"
+}
 
+# Install what was remembered: all at once, or each by itself where one of them cannot be had.
+install_packages() {
+    local missing=() package
+    if ! may_install; then
+        missing=("${packages[@]}")
+    else
+        apt update || true # an old package list may still do
+        apt install -y --no-install-recommends "${packages[@]}" ||
+            for package in "${packages[@]}"; do
+                apt install -y --no-install-recommends "$package" || missing+=("$package")
+            done
+    fi
+    for package in "${missing[@]}"; do
+        echo "setup: $package is not installed, which leaves out ${needed_for[$package]};" \
+            "all else works without it (to have it: apt-get install $package)." >&2
+    done
+}
+
+# --- Python packages --------------------------------------------------------------------------------
+
+make_venv() {
+    [ ! -x "$venv/bin/python" ] || return 0
+    "$python" -m venv "$venv" 2>/dev/null && return 0
+    rm -rf "$venv"
+    if may_install && apt update && apt install -y --no-install-recommends python3-venv; then
+        "$python" -m venv "$venv"
+    else
+        echo "setup: $python cannot make a virtual environment; install its venv module" \
+            "(apt-get install python3-venv) and run again." >&2
+        exit 1
+    fi
+}
+
+# uv takes seconds where pip takes a minute. It does not read pip's configuration, so a mirror that is
+# named there is passed on.
+install_by_uv() {
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+        -r requirements-uv.txt 2>/dev/null || return
+    local index=${PIP_INDEX_URL:-}
+    [ -n "$index" ] || index=$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || true)
+    [ -z "$index" ] || export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$index}
+    UV_NATIVE_TLS=1 "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" \
+        --require-hashes --compile-bytecode -r "$requirements"
+}
+
+install_by_pip() {
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+        -r "$requirements"
+}
+
+python=$(find_python)
+make_venv
+list_packages
+installing=
+if [ ${#packages[@]} -gt 0 ]; then
+    install_packages &
+    installing=$!
+fi
 requirements=requirements.txt
 [ "$goal" = run ] || requirements=requirements-dev.txt
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$requirements"
+install_by_uv || { echo "setup: uv could not do it, pip takes over." >&2 && install_by_pip; }
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
     --no-build-isolation --editable .
+[ -z "$installing" ] || wait "$installing"
 touch "$venv/ready-$goal"

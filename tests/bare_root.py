@@ -37,7 +37,7 @@ USER, HOME, CLONE = 1000, "home/user", "home/user/popdesic"
 #: What `make test` runs here in CI; the whole takes as long as it does on any machine.
 SUBSET = "tests/unit -m 'not shared'"
 #: How the report and the log say that there is no graph-tool.
-NO_GRAPH_TOOL = "has no graph-tool"
+NO_GRAPH_TOOL = "graph-tool was not found"
 
 
 def main() -> int:
@@ -81,7 +81,9 @@ def run_workflow(root: Path, *, as_root: bool) -> list[tuple[str, float]]:
     require("Traceback" not in output, "a traceback in the output")
     for place, text in (("the report", report), ("the output", output)):
         told = NO_GRAPH_TOOL in text
-        require(told != as_root, f"{place} says {'' if told else 'nothing '}of a missing graph-tool")
+        require(
+            told != as_root, f"{place} says {'' if told else 'nothing '}of a missing graph-tool"
+        )
     require("stochastic block model" in report or not as_root, "no block model in the report")
     return [(what, seconds) for what, seconds, _ in times]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import subprocess
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from people import load_people
 from popdesic.backend import select_backend
+from popdesic.block_model import fit_blocks
 from popdesic.communities import build_graph, find_communities
 from popdesic.configuration import load_config
 from popdesic.embedding import principal_components
@@ -25,7 +25,6 @@ from scipy.spatial.distance import pdist, squareform
 
 pytestmark = pytest.mark.shared
 
-FIT = Path(__file__).resolve().parents[2] / "workflow/scripts/fit_blocks.py"
 #: What recall at 15 and 50 may lose to a map of everyone, for newcomers placed in a frame. Measured
 #: 0.12 and 0.05 in the space of PCs, where a third of the neighbours are newcomers themselves, whom
 #: no place in the frame knows of; see docs/maps.md.
@@ -51,8 +50,7 @@ def test_communities_are_the_continents(study, tmp_path, name):
     scores, _ = principal_components(people.products, people.called, everyone, 8)
     write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
     build_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
-    command = [python, FIT, tmp_path / "g.npz", tmp_path / "b.npz", "1", "1", "10"]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
     table = people.labels.reset_index(names="sample").assign(cohort="only")
     table[["sample", "cohort"]].to_csv(tmp_path / "order.tsv", sep="\t", index=False)
     table.to_csv(tmp_path / "sheet.tsv", sep="\t", index=False)

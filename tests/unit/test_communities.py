@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from popdesic.block_model import fit_blocks
 from popdesic.communities import (
     agreement,
     build_graph,
@@ -33,7 +34,6 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import silhouette_score
 
 ROOT = Path(__file__).resolve().parents[2]
-FIT = ROOT / "workflow" / "scripts" / "fit_blocks.py"
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 
@@ -58,10 +58,8 @@ def graph_tool():
         pytest.skip("graph-tool is not installed; apt-get install python3-graph-tool to test it.")
 
 
-def fit_blocks(graph, out, *, seed=1, restarts=1, draws=5, python=SYSTEM_PYTHON):
-    arguments = [python, str(FIT), str(graph), str(out), str(seed), str(restarts), str(draws)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    return done.stdout
+def fit_model(graph, out, *, python=SYSTEM_PYTHON):
+    return fit_blocks(graph, out, python=str(python), seed=1, restarts=1, draws=5)
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (2, 1), (17, 5), (40, 60)])
@@ -225,7 +223,7 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
     group = make_study(tmp_path, rng)
     written = []
     for name in ("a.npz", "b.npz"):
-        fit_blocks(tmp_path / "g.npz", tmp_path / name)
+        assert fit_model(tmp_path / "g.npz", tmp_path / name) == ""
         written.append((tmp_path / name).read_bytes())
     assert written[0] == written[1], "the block model drifts between equal runs"
     about, first = run_study(tmp_path, tmp_path / "a.npz")
@@ -243,12 +241,27 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
     assert float(scores.ari["population", "fine"]) == 1
 
 
-def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng):
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory):
+    """An interpreter without any package, as a bare machine's `/usr/bin/python3`."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder / "bin" / "python"
+
+
+@pytest.mark.parametrize("hidden", ["graph-tool", "numpy", "interpreter", "a Python at all"])
+def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng, hidden, bare_python):
+    python = {
+        "graph-tool": sys.executable,
+        "numpy": bare_python,
+        "interpreter": tmp_path / "none",
+        "a Python at all": "/bin/true",
+    }[hidden]
     group = make_study(tmp_path, rng)
-    said = fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=sys.executable)
-    assert said.count("\n") == 1 and "python3-graph-tool" in said
+    said = fit_model(tmp_path / "g.npz", tmp_path / "b.npz", python=python)
+    assert "\n" not in said and "python3-graph-tool" in said and str(python) in said
     about, _ = run_study(tmp_path, tmp_path / "b.npz")
-    assert about["missing"] in said and about["made_from"] == "hdbscan"
+    assert about["missing"] == said and about["made_from"] == "hdbscan"
     table = load_partition(tmp_path / "partition")
     assert (table.hdbscan == number_by_size(group)).all() and "level0" not in table
     figures = tmp_path / "figures"
@@ -273,9 +286,27 @@ def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng):
     assert community_section(tmp_path, figures, []) is None
 
 
-def test_hdbscan_is_left_out_of_very_large_studies(monkeypatch, rng):
+def test_too_many_samples_for_hdbscan_and_no_graph_tool(tmp_path, monkeypatch, rng):
     monkeypatch.setattr("popdesic.communities.HDBSCAN_SAMPLES", 10)
     assert density_clusters(clouds(rng, [6, 5])[0], 3) is None
+    make_study(tmp_path, rng)
+    fit_model(tmp_path / "g.npz", tmp_path / "b.npz", python=sys.executable)
+    about, _ = run_study(tmp_path, tmp_path / "b.npz")
+    assert "more than HDBSCAN takes (10)" in about["missing"]
+    assert about["communities"] == 1
+    assert (load_partition(tmp_path / "partition").community == 1).all()
+    (tmp_path / "communities").mkdir()
+    (tmp_path / "about").rename(tmp_path / "communities/communities.json")
+    (tmp_path / "agreement").rename(tmp_path / "communities/agreement.tsv")
+    section = community_section(tmp_path, tmp_path, ["blockmodel"])
+    assert section["missing"] == about["missing"] and "No communities" in section["words"]
+
+
+def test_graph_tool_that_stops_is_no_missing_graph_tool(tmp_path, graph_tool):
+    (tmp_path / "g.npz").write_bytes(b"no graph")
+    with pytest.raises(RuntimeError, match="stopped with 1"):
+        fit_model(tmp_path / "g.npz", tmp_path / "b.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]
 
 
 def test_the_example_was_joined_as_its_record_says():

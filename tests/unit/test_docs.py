@@ -68,7 +68,7 @@ def test_conda_environment_of_beagle_is_the_other_one_and_beagle():
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements.txt", "requirements-dev.txt", "requirements-gpu.txt"]
+    "name", [f"requirements{kind}.txt" for kind in ("", "-dev", "-gpu", "-uv")]
 )
 def test_lock_files_name_no_index(name):
     text = (ROOT / name).read_text()

@@ -6,8 +6,8 @@
 #         results/communities/agreement.tsv   ARI and AMI with every column of labels
 #         results/communities/communities.json, tree.nwk
 #
-# fit_blocks runs under the interpreter that graph-tool is installed for; where there is none it says
-# so in one sentence, and HDBSCAN's clusters take the place of the blocks.
+# fit_blocks starts the interpreter that graph-tool is installed for; where there is none it says so
+# in one sentence, and HDBSCAN's clusters take the place of the blocks.
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
@@ -70,8 +70,7 @@ if COMMUNITY_METHODS:
 
     rule fit_blocks:
         input:
-            graph="results/communities/graph.npz",
-            script=WORKFLOW / "workflow/scripts/fit_blocks.py",
+            "results/communities/graph.npz",
         output:
             "results/communities/blocks.npz",
         log:
@@ -98,11 +97,11 @@ if COMMUNITY_METHODS:
             found=lambda wildcards: has_module(
                 CONFIG["communities"]["graph_tool_python"], "graph_tool"
             ),
+            code=code_of("block_model"),
         message:
             "Nested stochastic block model"
-        shell:
-            "PYTHONNOUSERSITE=1 OMP_NUM_THREADS=1 {params.python:q} {input.script:q} {input.graph:q} "
-            "{output:q} {params.seed} {params.restarts} {params.draws} 2>&1 | tee {log:q}"
+        script:
+            "../scripts/fit_blocks.py"
 
     rule find_communities:
         input:

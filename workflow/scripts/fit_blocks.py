@@ -1,83 +1,20 @@
-"""Nested stochastic block model of a graph, by graph-tool (Peixoto 2014, 2017).
+"""Nested stochastic block model of the graph of nearest neighbours."""
 
-Runs under the interpreter that graph-tool is installed for, which need not be the workflow's own:
-plain files in, plain files out, nothing of the package. Called by the rule as
-``fit_blocks.py GRAPH OUT SEED RESTARTS DRAWS``.
+from pathlib import Path
 
-GRAPH  npz: `edges` int64 (n_edges, 2), `n` number of nodes
-OUT    npz: `levels` int32 (n_levels, n), finest first, of the smallest description length;
-       `draws` int32 (n_draws, n_levels, n), the same levels of partitions sampled from the
-       posterior (a draw with fewer levels repeats its last); `lengths` float64 (n_levels) and
-       `total`, description lengths in nats; `draw_lengths` float64 (n_draws); `version`.
-       Where graph-tool is missing: `missing`, one sentence, alone.
-"""
+from popdesic.block_model import fit_blocks
+from popdesic.log import logged
 
-import sys
-import warnings
-
-import numpy as np
-
-SWEEPS, STEPS = 10, 5
-
-
-def project(levels, n_levels):
-    """int32 (n_levels, n): block of every node at every level, from blocks of blocks."""
-    rows = [np.asarray(levels[0], np.int64)]
-    for level in levels[1:n_levels]:
-        rows.append(np.asarray(level, np.int64)[rows[-1]])
-    rows += [rows[-1]] * (n_levels - len(rows))
-    return np.array(rows, np.int32)
-
-
-def fit(edges, n, seed, restarts, n_draws):
-    import graph_tool
-    from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
-
-    np.random.seed(seed)
-    graph_tool.seed_rng(seed)
-    graph = graph_tool.Graph(directed=False)
-    graph.add_vertex(n)
-    graph.add_edge_list(edges)
-    states = [minimize_nested_blockmodel_dl(graph) for _ in range(restarts)]
-    best = min(states, key=lambda state: state.entropy())
-    for _ in range(SWEEPS):  # never up: beta is infinite
-        best.multiflip_mcmc_sweep(beta=np.inf, niter=STEPS)
-    bs = [np.array(b) for b in best.get_bs()]
-    n_levels = next(i for i in range(1, len(bs) + 1) if len(set(project(bs, i)[-1])) == 1)
-    found = {
-        "levels": project(bs, n_levels),
-        "lengths": np.array([best.level_entropy(i) for i in range(n_levels)]),
-        "total": best.entropy(),
-        "version": str(graph_tool.__version__).split()[0],
-    }
-    draws, lengths = [], []
-    for _ in range(n_draws):
-        best.multiflip_mcmc_sweep(niter=STEPS)
-        draws.append(project([np.array(b) for b in best.get_bs()], n_levels))
-        lengths.append(best.entropy())
-    shape = (n_draws, n_levels, n)
-    return found | {
-        "draws": np.array(draws, np.int32).reshape(shape),
-        "draw_lengths": np.array(lengths),
-    }
-
-
-def main(graph, out, seed, restarts, n_draws):
-    warnings.simplefilter("ignore")  # graph-tool warns that it cannot draw
-    with np.load(graph) as arrays:
-        edges, n = arrays["edges"], int(arrays["n"])
-    try:
-        found = fit(edges, n, int(seed), int(restarts), int(n_draws))
-    except ImportError as reason:
-        found = {
-            "missing": f"communities: {sys.executable} has no graph-tool ({reason}), so there are "
-            "no block-model communities; install Debian's python3-graph-tool or conda's "
-            "graph-tool, or name its interpreter in communities.graph_tool_python."
-        }
-        print(found["missing"])
-    with open(out, "wb") as file:
-        np.savez(file, **found)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+with logged(snakemake.log[0]) as log:
+    missing = fit_blocks(
+        Path(snakemake.input[0]),
+        Path(snakemake.output[0]),
+        python=snakemake.params.python,
+        seed=snakemake.params.seed,
+        restarts=snakemake.params.restarts,
+        draws=snakemake.params.draws,
+        threads=snakemake.threads,
+    )
+    if missing:
+        log.warning("%s", missing)
+        print(missing)

@@ -22,7 +22,6 @@ import pandas as pd
 from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
-from .errors import UserError
 from .export import neighbor_joining
 from .knn import BLOCK_NUMBERS, nearest_neighbors
 from .outcome import UNKNOWN
@@ -270,8 +269,9 @@ def find_communities(
     graph : Path
         What `build_graph` wrote.
     blocks : Path, optional
-        What `fit_blocks.py` wrote; may say that graph-tool is missing. HDBSCAN's clusters, noise
-        being one more, are then what is joined.
+        What `block_model.fit_blocks` wrote; may say that graph-tool is missing. HDBSCAN's clusters,
+        noise being one more, are then what is joined; all are one community where there are too
+        many samples for it.
     methods : list of str
         ``hdbscan`` and ``tree`` are done here.
     partition_out : Path
@@ -281,11 +281,6 @@ def find_communities(
         ARI and AMI of every partition with every column of labels.
     about_out : Path
         JSON: numbers, description lengths, silhouettes, the sentence where graph-tool is missing.
-
-    Raises
-    ------
-    UserError
-        Neither block model nor HDBSCAN could be had.
     """
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
@@ -309,15 +304,19 @@ def find_communities(
             found["hdbscan"] = number_by_size(clusters)
             start = found["hdbscan"] if start is None else start
     if start is None:
-        raise UserError(
-            f"config/config.yaml: communities of {len(samples)} samples need graph-tool (HDBSCAN "
-            f"takes at most {HDBSCAN_SAMPLES}); install it or set communities.methods to []."
+        start = np.zeros(len(samples), np.int64)
+        about["missing"] = (
+            f"communities: {len(samples)} samples are more than HDBSCAN takes ({HDBSCAN_SAMPLES}), "
+            "and there is no block model, so all are shown as one community; install graph-tool "
+            "(Debian's python3-graph-tool, conda's graph-tool) and have blockmodel in "
+            "communities.methods."
         )
+        log.warning("%s", about["missing"])
     _, groups = np.unique(start, return_inverse=True)
     with np.load(graph) as arrays:
         joined = join_groups(matrix, groups, arrays["edges"])
     community, fine = number_by_size(joined.coarse), number_by_size(joined.fine)
-    about["made_from"] = "level0" if "level0" in found else "hdbscan"
+    about["made_from"] = next((name for name in ("level0", "hdbscan") if name in found), "nothing")
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
     for name, scores in (
         ("silhouettes", joined.silhouettes),

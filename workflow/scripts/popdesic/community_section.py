@@ -48,6 +48,8 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
 def describe(about: dict[str, Any]) -> str:
     """Two or three sentences on how the communities were found."""
     model = about.get("block_model")
+    if about["made_from"] == "nothing":
+        return f"No communities were looked for among {number(about['samples'])} samples."
     if model:
         text = (
             f"{model['blocks'][0]} blocks of the nested stochastic block model (description length "

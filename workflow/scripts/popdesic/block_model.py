@@ -1,0 +1,85 @@
+"""The nested stochastic block model of a graph, under an interpreter that has graph-tool."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from .block_model_fit import MISSING
+from .results import write_npz
+from .store import atomic_path
+
+FIT = Path(__file__).with_name("block_model_fit.py")
+
+
+class NoGraphToolError(Exception):
+    """Why an interpreter cannot fit the blocks."""
+
+
+def fit_blocks(
+    graph: Path, out: Path, *, python: str, seed: int, restarts: int, draws: int, threads: int = 1
+) -> str:
+    """Fit the blocks of a graph; where graph-tool is missing, write and return one sentence.
+
+    Parameters
+    ----------
+    graph : Path
+        npz of `communities.build_graph`: `edges` int64 (n_edges, 2), `n`.
+    out : Path
+        npz as `block_model_fit.py` describes it; without graph-tool `missing`, the sentence, alone:
+        nothing optional stops a run, and HDBSCAN's clusters then take the place of the blocks.
+    python : str
+        Interpreter that has graph-tool. The workflow's own is tried after it: in a conda
+        environment it has graph-tool, too.
+    seed, restarts, draws : int
+        Of graph-tool's generator; fits of which the best is kept; partitions sampled from the
+        posterior.
+
+    Returns
+    -------
+    str
+        Empty where the blocks were fitted.
+
+    Raises
+    ------
+    RuntimeError
+        graph-tool is there and stopped.
+    """
+    reasons = []
+    for interpreter in dict.fromkeys([python, sys.executable]):
+        try:
+            with atomic_path(out) as temporary:
+                numbers = [str(number) for number in (seed, restarts, draws)]
+                _fit(interpreter, [str(graph), str(temporary), *numbers], threads)
+                return ""
+        except NoGraphToolError as reason:
+            reasons.append(f"{interpreter} ({reason})")
+    sentence = (
+        f"communities: graph-tool was not found by {' nor by '.join(reasons)}, so there are no "
+        "block-model communities; install Debian's python3-graph-tool or conda's graph-tool, or "
+        "name the interpreter that has it in communities.graph_tool_python."
+    )
+    write_npz(out, missing=np.array(sentence))
+    return sentence
+
+
+def _fit(interpreter: str, arguments: list[str], threads: int) -> None:
+    """Run `block_model_fit.py` under an interpreter, with that interpreter's own packages alone."""
+    others = ("PYTHONPATH", "PYTHONHOME")  # of the workflow's Python, perhaps of another version
+    environment = {name: value for name, value in os.environ.items() if name not in others}
+    environment |= {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": str(threads)}
+    command = [interpreter, str(FIT), *arguments]
+    try:
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    except OSError as reason:
+        raise NoGraphToolError(reason.strerror) from None
+    if done.returncode == MISSING:
+        raise NoGraphToolError(done.stdout.strip())
+    if done.returncode != 0:
+        raise RuntimeError(f"graph-tool under {interpreter} stopped with {done.returncode}.")
+    if not Path(arguments[1]).is_file():
+        raise NoGraphToolError("it is no Python interpreter")

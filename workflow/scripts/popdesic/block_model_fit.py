@@ -1,0 +1,77 @@
+"""Fit a nested stochastic block model with graph-tool (Peixoto 2014, 2017).
+
+Run as a file by `popdesic.block_model`, under the interpreter that has graph-tool, which need not
+be the workflow's own: plain files in, plain files out, nothing of the package.
+``block_model_fit.py GRAPH OUT SEED RESTARTS DRAWS``; where numpy or graph-tool cannot be imported,
+the reason goes to standard output and the exit status is 3.
+
+GRAPH  npz: `edges` int64 (n_edges, 2), `n` number of nodes
+OUT    npz: `levels` int32 (n_levels, n), finest first, of the smallest description length;
+       `draws` int32 (n_draws, n_levels, n), the same levels of partitions sampled from the
+       posterior (a draw with fewer levels repeats its last); `lengths` float64 (n_levels) and
+       `total`, description lengths in nats; `draw_lengths` float64 (n_draws); `version`.
+"""
+
+import sys
+import warnings
+
+SWEEPS, STEPS = 10, 5
+#: Exit status where graph-tool, or the numpy that it was built for, is missing.
+MISSING = 3
+
+
+def project(levels, n_levels):
+    """int32 (n_levels, n): block of every node at every level, from blocks of blocks."""
+    rows = [np.asarray(levels[0], np.int64)]
+    for level in levels[1:n_levels]:
+        rows.append(np.asarray(level, np.int64)[rows[-1]])
+    rows += [rows[-1]] * (n_levels - len(rows))
+    return np.array(rows, np.int32)
+
+
+def fit(edges, n, seed, restarts, n_draws):
+    np.random.seed(seed)
+    graph_tool.seed_rng(seed)
+    graph = graph_tool.Graph(directed=False)
+    graph.add_vertex(n)
+    graph.add_edge_list(edges)
+    states = [minimize_nested_blockmodel_dl(graph) for _ in range(restarts)]
+    best = min(states, key=lambda state: state.entropy())
+    for _ in range(SWEEPS):  # never up: beta is infinite
+        best.multiflip_mcmc_sweep(beta=np.inf, niter=STEPS)
+    bs = [np.array(b) for b in best.get_bs()]
+    n_levels = next(i for i in range(1, len(bs) + 1) if len(set(project(bs, i)[-1])) == 1)
+    found = {
+        "levels": project(bs, n_levels),
+        "lengths": np.array([best.level_entropy(i) for i in range(n_levels)]),
+        "total": best.entropy(),
+        "version": str(graph_tool.__version__).split()[0],
+    }
+    draws, lengths = [], []
+    for _ in range(n_draws):
+        best.multiflip_mcmc_sweep(niter=STEPS)
+        draws.append(project([np.array(b) for b in best.get_bs()], n_levels))
+        lengths.append(best.entropy())
+    found["draws"] = np.array(draws, np.int32).reshape((n_draws, n_levels, n))
+    found["draw_lengths"] = np.array(lengths)
+    return found
+
+
+def main(graph, out, seed, restarts, n_draws):
+    with np.load(graph) as arrays:
+        edges, n = arrays["edges"], int(arrays["n"])
+    found = fit(edges, n, int(seed), int(restarts), int(n_draws))
+    with open(out, "wb") as file:
+        np.savez(file, **found)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # graph-tool warns that it cannot draw
+    try:
+        import graph_tool
+        import numpy as np
+        from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
+    except Exception as reason:  # built for another numpy, it raises more than ImportError
+        print("{}: {}".format(type(reason).__name__, " ".join(str(reason).split())))
+        sys.exit(MISSING)
+    main(*sys.argv[1:])
