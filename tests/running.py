@@ -106,3 +106,14 @@ def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
 def contents(folder: Path) -> dict[str, str]:
     """Content digest of every result file, by its path."""
     return {name: digest for name, (_, digest) in snapshot(folder).items()}
+
+
+def path_without(folder: Path, *commands: str) -> str:
+    """A PATH on which these commands are missing: links to all the others, in `folder`."""
+    folder.mkdir()
+    for place in os.environ["PATH"].split(":"):
+        for command in Path(place).iterdir() if Path(place).is_dir() else ():
+            link = folder / command.name
+            if command.name not in commands and not link.is_symlink():
+                link.symlink_to(command)
+    return str(folder)

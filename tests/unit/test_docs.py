@@ -73,7 +73,7 @@ def test_conda_environment_of_beagle_is_the_other_one_and_beagle():
 def test_lock_files_name_no_index(name):
     text = (ROOT / name).read_text()
     assert "://" not in text
-    assert text.count("--hash=sha256:") > 50
+    assert text.count("--hash=sha256:") > text.count("==") > 0
 
 
 def test_version_is_one():

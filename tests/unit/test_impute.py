@@ -16,6 +16,7 @@ from popdesic.genotypes import MISSING, unpack_bed
 from popdesic.impute import check_files, find_contig_file, plan_windows, write_windows
 from popdesic.panel import build_panel, load_panel
 from popdesic.qc import summarize_cohort
+from popdesic.store import read_json
 from study import Cohort, make_cohorts, write_raw
 
 needs_beagle = pytest.mark.skipif(
@@ -207,11 +208,16 @@ def test_references_that_beagle_cannot_use_are_one_sentence(tmp_path):
             fill_window(shown, sites, "1", Beagle(reference=path), tmp_path)
 
 
-def test_without_beagle_one_sentence(tmp_path, monkeypatch):
+def test_without_beagle_one_sentence_and_the_mode(tmp_path, monkeypatch, caplog):
     _, shown, sites = make_target(40)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match="apt-get install beagle"):
-        fill_window(shown, sites, "1", Beagle(), tmp_path)
+    filled, dosage, by_beagle = fill_window(shown, sites, "1", Beagle(), tmp_path)
+    mode = sites["mode"].to_numpy()[:, None]
+    np.testing.assert_array_equal(filled, np.where(shown == MISSING, mode, shown))
+    np.testing.assert_array_equal(dosage, filled)
+    assert not by_beagle.any()
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == 1 and "apt-get install beagle" in said[0]
 
 
 @needs_beagle
@@ -331,7 +337,8 @@ def test_a_sample_unknown_to_the_panel_is_found_before_beagle_runs(tmp_path, mon
         impute_window(*arguments, tmp_path / "out", Beagle())
     cohort.genotypes[0, 2] = 1
     write_raw(raw, cohort)
-    with pytest.raises(UserError, match="no command 'beagle'"):
-        cohort.genotypes[1, 3] = MISSING
-        write_raw(raw, cohort)
-        impute_window(*arguments, tmp_path / "out", Beagle())
+    cohort.genotypes[1, 3] = MISSING
+    write_raw(raw, cohort)
+    counts = impute_window(*arguments, tmp_path / "out", Beagle())
+    assert counts["filled_by_beagle"] == 0 < counts["filled_with_mode"]
+    assert "no command 'beagle'" in read_json(tmp_path / "out.json")["missing"]

@@ -14,8 +14,9 @@ from popdesic.beagle import Beagle, impute_window
 from popdesic.encode import load_planes
 from popdesic.genotypes import unpack_bed
 from popdesic.impute import read_windows
+from popdesic.sections import beagle_findings
 from popdesic.store import open_bed, read_bim, read_fam
-from running import finished, planned, snakemake
+from running import finished, path_without, planned, snakemake
 from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
 
 SETTINGS = {
@@ -84,6 +85,29 @@ def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
     hidden = table.hidden[table.by == "all"].tolist()
     assert hidden[0] == hidden[1] > 50
     assert (results / "figures/imputation.svg").stat().st_size > 1000
+
+
+def test_without_beagle_the_run_goes_on(tmp_path, monkeypatch):
+    """Its cohorts take the mode, its accuracy is not measured, and the report says both."""
+    monkeypatch.setenv("PATH", path_without(tmp_path / "commands", "beagle"))
+    settings = SETTINGS | {"window_mb": 0}
+    cohorts = make_cohorts((16, 14), n_sites=240, missing=0.05)
+    config = FAST | {"impute": settings, "panel": {"min_call_rate": 0.5}}
+    folder = write_study(tmp_path, cohorts, config)
+    snakemake(folder, "encode", "impute")
+    said = [finding.text for finding in beagle_findings(folder / "results", settings)]
+    for text, words in zip(said, ("stands in for missing", "was not measured"), strict=True):
+        assert words in text and "apt-get install beagle" in text
+    table = pd.read_csv(folder / "results/impute/evaluation.tsv", sep="\t")
+    hidden = table[table.by == "all"].groupby("method").hidden.sum()
+    assert hidden["mode"] > 50 and hidden["beagle"] == 0
+    log = (folder / "logs/impute_window/north.1.log").read_text()
+    assert "apt-get install beagle" in log
+    plan = planned(snakemake(folder, "encode", "impute", "-n"))
+    assert not plan, "a study is finished without Beagle"
+    (tmp_path / "commands/beagle").symlink_to("/bin/true")
+    plan = planned(snakemake(folder, "encode", "impute", "-n"))
+    assert plan["impute_window"] == 4 and plan["evaluate_imputation"] == 4, "once it is installed"
 
 
 def test_an_empty_configuration_is_all_defaults(tmp_path):

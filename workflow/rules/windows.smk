@@ -5,7 +5,7 @@
 
 from types import SimpleNamespace
 
-from popdesic.impute import check_files, find_contig_file, read_windows
+from popdesic.impute import check_files, find_beagle, find_contig_file, read_windows
 
 IMPUTE = CONFIG["impute"]
 #: Whether a job runs Beagle.
@@ -13,6 +13,9 @@ BEAGLE = IMPUTE["method"] == "beagle" or (
     IMPUTE["evaluate"] > 0 and "beagle" in IMPUTE["evaluate_methods"]
 )
 BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
+if BEAGLE:
+    # Where the command is missing its jobs go on without it; installing it runs them again.
+    BEAGLE_SETTINGS["found"] = find_beagle() is not None
 EVALUATION = (
     ["results/impute/evaluation.tsv", *multiext("results/figures/imputation", ".svg", ".png")]
     if IMPUTE["evaluate"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +13,11 @@ import pandas as pd
 from .beagle import Beagle, fill_window, window_genotypes
 from .encode import require_called
 from .genotypes import MISSING
-from .impute import Window, plan_windows, read_windows
+from .impute import NO_BEAGLE, Window, find_beagle, plan_windows, read_windows
 from .panel import load_panel
 from .results import read_table, write_npz, write_table
+
+log = logging.getLogger("popdesic")
 
 #: Bounds of the classes of minor allele frequency, in the panel.
 MAF_BOUNDS = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
@@ -62,7 +65,8 @@ def evaluate_window(
         ``mode``, ``beagle``.
     out : Path
         .npz: `maf`, float64 (n_methods, n_classes, 9), and `samples`, float64
-        (n_methods, n_samples, 9), sums in the order of `SUMS`.
+        (n_methods, n_samples, 9), sums in the order of `SUMS`, all zero for Beagle where the
+        command is missing.
 
     Returns
     -------
@@ -70,7 +74,10 @@ def evaluate_window(
         Number of sites and of hidden genotypes.
     """
     panel, _ = load_panel(panel_path)
-    if "beagle" in methods:
+    measured = [method for method in methods if method != "beagle" or find_beagle()]
+    if measured != methods:
+        log.warning("%s Its accuracy is not measured.", NO_BEAGLE)
+    if "beagle" in measured:
         require_called(raw, qc_samples, panel, cohort=cohort)
     n_samples = int((read_table(qc_samples).keep == "yes").sum())
     by_maf = np.zeros((len(methods), len(MAF_BOUNDS) - 1, len(SUMS)))
@@ -88,11 +95,13 @@ def evaluate_window(
         # Flanks help to impute; only the window's own sites are counted.
         mask[: window.first - window.start] = False
         mask[window.last - window.start :] = False
-        for index, method in enumerate(methods):
+        for method in measured:
+            index = methods.index(method)
             called, dosage = _impute(shown, sites, method, window, settings, out.parent)
             _add(by_maf[index], by_sample[index], genotypes, called, dosage, mask, sites)
     write_npz(out, maf=by_maf, samples=by_sample)
-    return {"sites": sum(w.last - w.first for w in chosen), "hidden": int(by_maf[0, :, 0].sum())}
+    hidden_genotypes = int(by_maf[:, :, 0].sum(axis=1).max())
+    return {"sites": sum(w.last - w.first for w in chosen), "hidden": hidden_genotypes}
 
 
 def _impute(shown, sites, method: str, window: Window, settings: Beagle, folder: Path):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from .bgzf import find_compression
 from .encode import match_sites, place_rows, require_called
 from .errors import UserError
 from .genotypes import MISSING, pack_bed, unpack_bed
-from .impute import Window, contig_names, read_windows
+from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
 from .panel import is_ambiguous, load_panel
 from .results import read_table, write_npy
 from .store import open_bed, read_bim, read_fam, write_json
@@ -53,16 +52,6 @@ class Beagle:
     map: Path | None = None
 
 
-def require_beagle() -> None:
-    """Raise a UserError where the command is missing."""
-    if shutil.which("beagle") is None:
-        raise UserError(
-            "impute.method or impute.evaluate_methods asks for Beagle, but there is no command "
-            "'beagle' on PATH; install it (apt-get install beagle, or bioconda's beagle) or set "
-            "impute.method to 'mode'."
-        )
-
-
 def impute_window(
     raw: Path,
     qc_samples: Path,
@@ -87,12 +76,13 @@ def impute_window(
     Returns
     -------
     dict
-        Counts: sites, missing genotypes, those that Beagle filled and those that took the mode.
+        Counts: sites, missing genotypes, those that Beagle filled and those that took the mode,
+        which is all of them where the command is missing; {out}.json then says so (`missing`).
 
     Raises
     ------
     UserError
-        Beagle is missing or stopped, or a sample has no called genotype on the whole panel.
+        Beagle stopped, or a sample has no called genotype on the whole panel.
     """
     panel, digest = load_panel(panel_path)
     window = read_windows(windows)[number - 1]
@@ -110,7 +100,10 @@ def impute_window(
         "filled_with_mode": int((missing & ~by_beagle[core]).sum()),
     }
     write_npy(Path(f"{out}.npy"), pack_bed(filled[core]))
-    write_json(Path(f"{out}.json"), {"panel": digest, "contig": window.contig, "counts": counts})
+    about = {"panel": digest, "contig": window.contig, "counts": counts}
+    if counts["missing"] and not find_beagle():
+        about["missing"] = NO_BEAGLE
+    write_json(Path(f"{out}.json"), about)
     return counts
 
 
@@ -150,7 +143,8 @@ def fill_window(
     dosage : float32 array, (n_sites, n_samples)
         Expected ALT alleles; Beagle states fractions at sites that only the reference has.
     by_beagle : bool array, (n_sites, 1)
-        Sites that Beagle filled; the mode fills the others.
+        Sites that Beagle filled; the mode fills the others, all of them where the command is
+        missing.
     """
     missing = genotypes == MISSING
     mode = sites["mode"].to_numpy(np.int8)[:, None]
@@ -160,8 +154,10 @@ def fill_window(
     by_beagle = np.zeros(len(sites), bool)
     if done.all():
         return filled, dosage, by_beagle[:, None]
-    require_beagle()
     runs = [settings.reference, None] if settings.reference else [None]
+    if not find_beagle():
+        logger.warning("%s The mode fills in for it.", NO_BEAGLE)
+        runs = []
     for reference in runs:
         with tempfile.TemporaryDirectory(prefix=".beagle.", dir=folder) as temporary:
             called, doses, found = _run(

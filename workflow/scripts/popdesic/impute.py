@@ -7,6 +7,7 @@ Each cohort is imputed by itself, so that old bytes stay when one arrives.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,11 @@ import pandas as pd
 from .errors import UserError
 from .results import write_table
 
+#: What the log and the report say where the command is missing.
+NO_BEAGLE = (
+    "There is no command 'beagle' on PATH, although impute.method or impute.evaluate_methods asks "
+    "for it; install it (apt-get install beagle, or bioconda's beagle) and run again."
+)
 WINDOW_COLUMNS = ["window", "contig", "start", "end", "first", "last", "from", "to"]
 
 
@@ -146,6 +152,11 @@ def contig_names(contig: str) -> list[str]:
     """The names that a contig goes by: its own, and with or without a leading `chr`."""
     bare = contig[3:] if contig.lower().startswith("chr") else contig
     return list(dict.fromkeys([contig, bare, f"chr{bare}"]))
+
+
+def find_beagle() -> str | None:
+    """Path of the command, None where it is missing."""
+    return shutil.which("beagle")
 
 
 def check_files(settings: dict, folder: Path, source: str) -> None:

@@ -25,7 +25,7 @@ from .firstmap import choose_map
 from .inline import TEXTS, describe_figures
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
-from .sections import check_section, imputation_section, relatives_findings
+from .sections import beagle_findings, check_section, imputation_section, relatives_findings
 from .store import atomic_path
 from .words import (
     METHODS,
@@ -90,7 +90,11 @@ def write_report(
         min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
         min_call_rate=configuration["panel"]["min_call_rate"],
     )
-    findings += [*checks.pop("findings"), *relatives_findings(outcome.folder)]
+    findings += [
+        *checks.pop("findings"),
+        *relatives_findings(outcome.folder),
+        *beagle_findings(outcome.folder, configuration["impute"]),
+    ]
     texts = describe_figures(outcome, figures)
     beside = tuple(f"{method}." for method in ("umap", *outcome.further))
     sections = further_sections(outcome, figures, configuration)

@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 
 from .findings import Finding
+from .impute import NO_BEAGLE
 from .inline import describe_figure
 from .outcome import UNKNOWN, Outcome
 from .results import read_table
 from .sheets import SEX_CODES
+from .store import read_json
 from .words import join, number, percent, plural
 
 #: Rows of each table of the page; the files have all.
@@ -115,6 +117,24 @@ def relatives_findings(results: Path) -> list[Finding]:
     ]
 
 
+def beagle_findings(results: Path, impute: dict[str, Any]) -> list[Finding]:
+    """Warnings where a study asks for Beagle (its block `impute`) and the command was missing."""
+    found = []
+    if impute["method"] == "beagle":
+        windows = [read_json(path) for path in sorted(results.glob("impute/*/*.json"))]
+        if any("missing" in window for window in windows):
+            text = "The panel's most frequent genotype stands in for missing genotypes"
+            found.append(Finding("warning", "Imputation", f"{text}: {NO_BEAGLE}"))
+    path = results / "impute/evaluation.tsv"
+    if impute["evaluate"] and "beagle" in impute["evaluate_methods"] and path.exists():
+        table = read_table(path)
+        hidden = table[table.by == "all"].hidden.astype(int).groupby(table.method).sum()
+        if hidden["beagle"] == 0 and (hidden.max() > 0 or len(hidden) == 1):
+            text = "The accuracy of Beagle was not measured"
+            found.append(Finding("warning", "Imputation", f"{text}: {NO_BEAGLE}"))
+    return found
+
+
 def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
     """How well hidden genotypes were found again, None where that was not measured.
 
@@ -138,6 +158,8 @@ def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
         for by, value in zip(table.by, table.value, strict=True)
     ]
     rows = table[table.hidden > 0].to_dict("records")
+    if not rows:
+        return None
     sizes = f"{number(int(table[table.by == 'all'].hidden.sum()))} genotypes hidden in all."
     drawn = (figures / "imputation.svg").exists()
     title = "Accuracy of imputation"
