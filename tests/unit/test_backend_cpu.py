@@ -313,3 +313,16 @@ def test_gpu_is_never_replaced_silently():
         assert select_backend("auto").name == "cpu"
     else:
         assert backend.name == "gpu"
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_without_cupy_auto_computes_on_the_cpu_and_says_why(tmp_path, monkeypatch, caplog, driver):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delitem(sys.modules, "popdesic.backend.gpu", raising=False)
+    monkeypatch.setattr("popdesic.backend.DRIVER", tmp_path if driver else tmp_path / "none")
+    with caplog.at_level("INFO"):
+        assert select_backend("auto").name == "cpu"
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert ("requirements-gpu.txt" in said) == driver and "cupy" in said
+    with pytest.raises(UserError, match="device is 'gpu', but no GPU can be used"):
+        select_backend("gpu")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 from ..errors import UserError
 from .base import (
     KINSHIP,
@@ -38,13 +41,18 @@ __all__ = [
     "select_backend",
 ]
 
+log = logging.getLogger(__name__)
+
+#: One folder a GPU, where NVIDIA's driver is loaded.
+DRIVER = Path("/proc/driver/nvidia/gpus")
+
 
 def select_backend(device: str, threads: int = 1, host_bytes: int | None = None) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
     `host_bytes` bounds the host memory that a GPU is fed through; a CPU maps its files.
-    Nothing falls back silently: ``gpu`` without a usable GPU is an error, and what ``auto``
-    chose is in the backend's `describe()`, which every caller logs.
+    Nothing falls back silently: ``gpu`` without a usable GPU is an error, what ``auto`` chose is
+    in the backend's `describe()`, which every caller logs, and so is why it took no GPU.
 
     Raises
     ------
@@ -62,6 +70,14 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
                     f"config.yaml: device is 'gpu', but no GPU can be used on this machine "
                     f"({reason}); set device to 'cpu' or 'auto', or run on a GPU node."
                 ) from None
+            if isinstance(reason, ImportError) and DRIVER.is_dir():
+                log.warning(
+                    "This machine has an NVIDIA GPU, but CuPy is missing (%s), so the CPU computes; "
+                    "to use the GPU: pip install --require-hashes -r requirements-gpu.txt",
+                    reason,
+                )
+            else:
+                log.info("No GPU can be used here (%s), so the CPU computes.", reason)
     from .cpu import CpuBackend
 
     return CpuBackend(threads)
