@@ -72,7 +72,7 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
                 ) from None
             if isinstance(reason, ImportError) and DRIVER.is_dir():
                 log.warning(
-                    "This machine has an NVIDIA GPU, but CuPy is missing (%s), so the CPU computes; "
+                    "There is an NVIDIA GPU here, but CuPy is missing (%s), so the CPU computes; "
                     "to use the GPU: pip install --require-hashes -r requirements-gpu.txt",
                     reason,
                 )
