@@ -18,6 +18,7 @@ sources and is kept in the cache folder of this user (XDG_CACHE_HOME, popdesic-b
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -85,6 +86,10 @@ def run_workflow(root: Path, *, as_root: bool) -> list[tuple[str, float]]:
             told != as_root, f"{place} says {'' if told else 'nothing '}of a missing graph-tool"
         )
     require("stochastic block model" in report or not as_root, "no block model in the report")
+    communities = root / CLONE / "results/communities"
+    shown = [line.split("\t")[1] for line in open(communities / "partition.tsv", encoding="utf-8")]
+    said = json.loads((communities / "communities.json").read_text("utf-8"))["communities"]
+    require(max(map(int, shown[1:])) == said, f"{communities} does not agree with itself")
     return [(what, seconds) for what, seconds, _ in times]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -307,12 +306,3 @@ def test_graph_tool_that_stops_is_no_missing_graph_tool(tmp_path, graph_tool):
     with pytest.raises(RuntimeError, match="stopped with 1"):
         fit_model(tmp_path / "g.npz", tmp_path / "b.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]
-
-
-def test_the_example_was_joined_as_its_record_says():
-    """Only where the example has been run."""
-    about = ROOT / "results/communities/communities.json"
-    if not about.exists():
-        pytest.skip("the example was not run")
-    found = json.loads(about.read_text())
-    assert found["communities"] == load_partition(about.with_name("partition.tsv")).community.max()
