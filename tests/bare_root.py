@@ -87,7 +87,8 @@ def run_workflow(root: Path, *, as_root: bool) -> list[tuple[str, float]]:
         )
     require("stochastic block model" in report or not as_root, "no block model in the report")
     communities = root / CLONE / "results/communities"
-    shown = [line.split("\t")[1] for line in open(communities / "partition.tsv", encoding="utf-8")]
+    table = (communities / "partition.tsv").read_text("utf-8").splitlines()
+    shown = [line.split("\t")[1] for line in table]
     said = json.loads((communities / "communities.json").read_text("utf-8"))["communities"]
     require(max(map(int, shown[1:])) == said, f"{communities} does not agree with itself")
     return [(what, seconds) for what, seconds, _ in times]
