@@ -75,7 +75,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the outcomes here")
     options = parser.parse_args()
     if unknown := set(options.names) - set(targets):
-        parser.error(f"no such reader: {', '.join(sorted(unknown))}; there are {', '.join(targets)}")
+        parser.error(
+            f"no such reader: {', '.join(sorted(unknown))}; there are {', '.join(targets)}"
+        )
     chosen = [targets[name] for name in options.names or targets]
     if options.seed is not None:
         for target in chosen:
