@@ -59,8 +59,7 @@ def parse_vcf_text(text: str, haploid: str = "error") -> ParsedVcf:
         kind = _kind_of_site(ref, alt)
         if not re.fullmatch("[0-9]{1,10}", pos) or int(pos) >= 2**31:
             raise ValueError("pos")
-        if kind == "snps" and int(pos) == 0:
-            raise ValueError("pos")
+        kind = "unplaced" if int(pos) == 0 else kind
         if kind != "snps":
             counts[kind] += 1
             continue

@@ -17,9 +17,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "workflow/scripts")]
-
-from fuzz.runner import FAILURES, Outcome, case_of, find_targets, run_target, save_case
+from runner import FAILURES, Outcome, case_of, find_targets, run_target, save_case
 
 
 def merge(outcomes: list[Outcome]) -> Outcome:

@@ -74,8 +74,9 @@ class Outcome:
 
 def find_targets() -> dict[str, Target]:
     """All targets by name."""
-    if str(HERE.parent) not in sys.path:
-        sys.path.insert(0, str(HERE.parent))
+    for folder in (HERE.parents[1] / "workflow" / "scripts", HERE.parent):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
     modules = [importlib.import_module(f"fuzz.{path.stem}") for path in HERE.glob("fuzz_*.py")]
     targets = [target for module in modules for target in module.TARGETS]
     return {target.name: target for target in sorted(targets, key=lambda target: target.name)}
