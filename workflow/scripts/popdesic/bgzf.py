@@ -62,18 +62,30 @@ def find_compression(path: Path) -> str:
 def in_order(function: Callable, items: Iterable, pool: Executor | None, ahead: int) -> Iterator:
     """Yield function(item) for each item in order, at most `ahead` of them before their turn.
 
-    Unlike `Executor.map` this draws items only as results are taken, which bounds memory.
+    Unlike `Executor.map` this draws items only as results are taken, which bounds memory. Where
+    the items end with an error, the results before it come first: the first error of a file is
+    told, with any number of threads.
     """
     if pool is None:
         yield from map(function, items)
         return
     waiting: deque = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item))
+    source = iter(items)
+    failure = None
+    while True:
+        try:
+            waiting.append(pool.submit(function, next(source)))
+        except StopIteration:
+            break
+        except UserError as error:
+            failure = error
+            break
         if len(waiting) > ahead:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
+    if failure is not None:
+        raise failure
 
 
 def read_pieces(

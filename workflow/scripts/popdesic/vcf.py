@@ -215,16 +215,19 @@ def unusable_name(name: str) -> bool:
 def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryview]]:
     """Regroup pieces so that each ends at the end of a line; a last newline is added if missing."""
     pending: list[bytes | memoryview] = []
+    size = 0  # of what is pending
     for parts in pieces:
         for k in reversed(range(len(parts))):
             if cut := parts[k].rfind(b"\n") + 1:
                 last = memoryview(parts[k])
                 yield [*pending, *parts[:k], last[:cut]]
                 pending = [last[cut:], *parts[k + 1 :]]
+                size = sum(map(len, pending))
                 break
         else:
             pending += parts
-            if sum(map(len, pending)) > LONGEST_RECORD:
+            size += sum(map(len, parts))
+            if size > LONGEST_RECORD:
                 raise UserError(
                     f"{path} has a line of more than {LONGEST_RECORD} bytes, and longer ones are "
                     "not read; the file is damaged, so copy or write it again."
