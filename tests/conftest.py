@@ -16,6 +16,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require-slurm", action="store_true", help="start a real Slurm and run its tests"
     )
     parser.addoption("--slow", action="store_true", help="run the tests that take minutes as well")
+    parser.addoption(
+        "--fuzz-seconds",
+        type=float,
+        default=float(os.environ.get("POPDESIC_FUZZ_SECONDS", 10)),
+        help="seconds of fuzzing a reader (tests/fuzz); default: POPDESIC_FUZZ_SECONDS or 10",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -25,21 +25,21 @@ class ParsedVcf:
         return np.array(self.genotypes, np.int8).reshape(len(self.sites), len(self.samples))
 
 
-def parse_vcf_text(text: str, haploid: str = "error") -> ParsedVcf:
+def parse_vcf_text(text: str, haploid: str | dict[str, str] = "error") -> ParsedVcf:
     """Parse a VCF by the rules of the design, one line and one call at a time.
 
     Raises
     ------
     ValueError
         With a word for what is wrong: columns, empty, pos, gt, haploid, ploidy, allele, malformed,
-        or header.
+        header, or name (a contig or identifier of a kept site), and the line.
     """
     names = ["records", "multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "snps"]
     names += ["unplaced", "missing", "half_calls", "haploid_calls", "phased", "unphased"]
     parsed = ParsedVcf([], counts=dict.fromkeys(names, 0))
-    counts = parsed.counts
     in_header = True
-    for n_line, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+    lines = f"{text}\n".replace("\r\n", "\n").split("\n")
+    for n_line, line in enumerate(lines, start=1):
         if in_header:
             if line.startswith("#CHROM"):
                 parsed.samples = line.split("\t")[9:]
@@ -47,32 +47,43 @@ def parse_vcf_text(text: str, haploid: str = "error") -> ParsedVcf:
             continue
         if line == "":
             continue
-        if line.startswith("#"):
-            raise ValueError("header")
-        counts["records"] += 1
-        columns = line.split("\t")
-        if len(columns) != 9 + len(parsed.samples):
-            raise ValueError("columns")
-        chrom, pos, site_id, ref, alt = columns[:5]
-        if "" in (chrom, pos, site_id, ref, alt):
-            raise ValueError("empty")
-        kind = _kind_of_site(ref, alt)
-        if not re.fullmatch("[0-9]{1,10}", pos) or int(pos) >= 2**31:
-            raise ValueError("pos")
-        if kind == "snps" and int(pos) == 0:
-            raise ValueError("pos")
-        if kind != "snps":
-            counts[kind] += 1
-            continue
-        keys = columns[8].split(":")
-        if "GT" not in keys:
-            raise ValueError("gt")
-        row = [_read_call(c, keys.index("GT"), haploid, counts) for c in columns[9:]]
-        counts["snps"] += 1
-        parsed.sites.append((chrom, int(pos), site_id, ref, alt))
-        parsed.lines.append(n_line)
-        parsed.genotypes.append(row)
+        try:
+            _parse_record(line, n_line, parsed, haploid)
+        except ValueError as error:
+            raise ValueError(*error.args, n_line) from None
     return parsed
+
+
+def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict[str, str]) -> None:
+    counts = parsed.counts
+    if line.startswith("#"):
+        raise ValueError("header")
+    counts["records"] += 1
+    columns = line.split("\t")
+    if len(columns) != 9 + len(parsed.samples):
+        raise ValueError("columns")
+    chrom, pos, site_id, ref, alt = columns[:5]
+    if "" in (chrom, pos, site_id, ref, alt):
+        raise ValueError("empty")
+    kind = _kind_of_site(ref, alt)
+    if not re.fullmatch("[0-9]{1,10}", pos) or int(pos) >= 2**31:
+        raise ValueError("pos")
+    kind = "unplaced" if int(pos) == 0 else kind
+    if kind != "snps":
+        counts[kind] += 1
+        return
+    keys = columns[8].split(":")
+    if "GT" not in keys:
+        raise ValueError("gt")
+    if isinstance(haploid, dict):
+        haploid = haploid.get(chrom, haploid.get("default", "error"))
+    row = [_read_call(c, keys.index("GT"), haploid, counts) for c in columns[9:]]
+    if re.search("[\0\r\ud800-\udfff]", chrom + site_id):  # surrogates stand for no UTF-8
+        raise ValueError("name")
+    counts["snps"] += 1
+    parsed.sites.append((chrom, int(pos), site_id, ref, alt))
+    parsed.lines.append(n_line)
+    parsed.genotypes.append(row)
 
 
 def _kind_of_site(ref: str, alt: str) -> str:
@@ -84,7 +95,7 @@ def _kind_of_site(ref: str, alt: str) -> str:
         return "symbolic"
     if alt == "*":
         return "star"
-    if len(ref) > 1 or len(alt) > 1:
+    if max(len(allele.encode("utf-8", "surrogateescape")) for allele in (ref, alt)) > 1:
         return "indel"
     if ref not in "ACGTacgt" or alt not in "ACGTacgt":
         return "non_acgt"

@@ -368,7 +368,6 @@ RECORD_ERRORS = {
     "bad_call_and_columns": ("1 5 . A C GT zz 0/1 0/1 0/1", ["13 columns where 11"]),
     "pos_word": ("1 x5 . A C GT 0/1 0/1", ["POS 'x5'"]),
     "pos_negative": ("1 -5 . A C GT 0/1 0/1", ["POS '-5'"]),
-    "pos_zero": ("1 0 . A C GT 0/1 0/1", ["POS '0'"]),
     "pos_huge": ("1 2147483648 . A C GT 0/1 0/1", ["POS '2147483648'"]),
     "pos_float": ("1 1e5 . A C GT 0/1 0/1", ["POS '1e5'"]),
     "no_chrom": (" 5 . A C GT 0/1 0/1", ["CHROM is empty"]),

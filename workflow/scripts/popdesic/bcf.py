@@ -1,133 +1,242 @@
-"""Read biallelic SNP genotypes from BCF through htslib, by the rules of `popdesic.vcf`."""
+"""Read biallelic SNP genotypes from BCF, by the rules of `popdesic.vcf`.
 
-from collections.abc import Iterator
+Records are cut out of the decompressed bytes here and decoded by `backend.bcf_records`, which takes
+no size that a record states on trust. (htslib does: some damaged records end the whole process, and
+a header with a zero byte gives the first sample's genotypes for all.)
+"""
+
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
+from functools import partial
 
 import numpy as np
-from cyvcf2 import VCF
 
+from .backend import bcf_records as kernel
 from .backend import vcf_text as codes
+from .bgzf import in_order
 from .errors import UserError
-from .genotypes import site_kind
-from .vcf import DecodeCounts, HaploidPolicies, SiteBatch
-from .vcf_errors import record_error
-from .vcf_header import VcfHeader
+from .vcf import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .vcf_errors import record_error, show
+from .vcf_header import LONGEST_RECORD, VcfHeader
 
-# cyvcf2's genotype array: an unknown allele, and the filling after a call of fewer alleles.
-UNKNOWN, ABSENT = -1, -2
+#: Where the index of a contig or key ends: names are looked up in an array of that size.
+MOST_NAMES = 1 << 24
+
+#: A header line of a dictionary, and its fields: a value is quoted or ends at a comma or '>'.
+_LINE = re.compile(r"^##(contig|FILTER|INFO|FORMAT)=<(.*)$", re.MULTILINE)
+_FIELD = re.compile(r'([^=,<>"]+)=("(?:[^"\\]|\\.)*"|[^,>]*)(?:,|>|$)')
+
+_DAMAGE = {
+    kernel.LENGTHS: "its parts do not have the lengths that it states",
+    kernel.CONTIG: "its contig is not in the header",
+    kernel.STRINGS: "its identifier or an allele is not text",
+    kernel.VALUES: "a value does not have the type or length that it states",
+    kernel.NO_ALLELES: "it has no alleles",
+}
 
 
 def stream_bcf(
     header: VcfHeader,
+    pieces: Iterable[list[bytes]],
     haploid: HaploidPolicies,
     counts: DecodeCounts,
-    threads: int,
-    batch_bytes: int,
+    pool: Executor | None,
+    ahead: int,
 ) -> Iterator[SiteBatch]:
     """Decode the biallelic SNPs of a BCF file; see `popdesic.vcf.stream_sites`."""
-    n_samples = len(header.samples)
-    capacity = max(1, batch_bytes // n_samples)
-    batch = _empty(capacity, n_samples)
-    reader = VCF(str(header.path), threads=threads)
-    try:
-        for number, variant in enumerate(_variants(header, reader), start=1):
-            where = f"{header.path}, record {number}"
-            counts.records += 1
-            ref, alts = variant.REF, variant.ALT
-            kind = site_kind(ref, alts)
-            if variant.POS < 0 or (variant.POS == 0 and kind == "snps"):
-                raise record_error(
-                    where, codes.BAD_POS, value=str(variant.POS), samples=header.samples
-                )
-            setattr(counts, kind, getattr(counts, kind) + 1)
-            if kind != "snps":
-                continue
-            row = len(batch.chrom)
-            if "GT" not in variant.FORMAT:
-                raise record_error(
-                    where,
-                    codes.NO_GT,
-                    value=":".join(variant.FORMAT),
-                    samples=header.samples,
-                    any_gt=counts.snps > 1,
-                )
-            calls = variant.genotype.array()
-            policy = haploid.of(variant.CHROM)
-            _decode_calls(calls, policy, batch.genotypes[row], counts, where, header.samples)
-            batch.chrom.append(variant.CHROM)
-            batch.id.append("." if variant.ID is None else variant.ID)
-            batch.ref.append(ref)
-            batch.alt.append(alts[0])
-            batch.pos[row] = variant.POS
-            batch.line[row] = number
-            if row + 1 == capacity:
-                yield batch
-                batch = _empty(capacity, n_samples)
-    finally:
-        reader.close()
-    if n_sites := len(batch.chrom):
-        batch.pos, batch.line = batch.pos[:n_sites], batch.line[:n_sites]
-        batch.genotypes = batch.genotypes[:n_sites]
-        yield batch
-
-
-def _empty(capacity: int, n_samples: int) -> SiteBatch:
-    return SiteBatch(
-        chrom=[],
-        pos=np.empty(capacity, np.int64),
-        id=[],
-        ref=[],
-        alt=[],
-        genotypes=np.empty((capacity, n_samples), np.int8),
-        line=np.empty(capacity, np.int64),
+    contigs, keys = read_dictionaries(header)
+    policies = np.full(max(contigs, default=-1) + 1, -1, np.int64)
+    for index, name in contigs.items():
+        policies[index] = haploid.of(name)
+    gt_key = next((index for index, key in keys.items() if key == "GT"), -1)
+    decode = partial(
+        _decode, contigs=contigs, policies=policies, gt_key=gt_key, n_samples=len(header.samples)
     )
+    n_before = 0
+    for data, batch, values, error in in_order(decode, _whole_records(header, pieces), pool, ahead):
+        counts.add(values)
+        if error[0]:
+            where = f"{header.path}, record {n_before + 1 + error[1]}"
+            raise _error(where, error.tolist(), data, header, keys, any_gt=counts.snps > 0)
+        batch.line += n_before + 1
+        n_before += int(values[codes.RECORDS])
+        if len(batch.chrom):
+            yield batch
 
 
-def _variants(header: VcfHeader, reader: VCF) -> Iterator:
-    """Yield the records; what htslib says of a damaged file becomes a UserError."""
-    while True:
-        try:
-            variant = next(reader)
-        except StopIteration:
-            return
-        except Exception as error:  # cyvcf2 raises plain Exception
+def read_dictionaries(header: VcfHeader) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the names of contigs, and those of keys and filters, by the index that records use.
+
+    A line's IDX is its index; without one it is the next that is free. Filters, INFO and FORMAT
+    share one dictionary, in which PASS is the first.
+
+    Raises
+    ------
+    UserError
+        An index is no number or given twice, or a contig's name cannot be written into a table.
+    """
+    contigs: dict[int, str] = {}
+    keys: dict[int, str] = {0: "PASS"}
+    known: dict[str, set[str]] = {"contig": set(), "key": {"PASS"}}
+    ends = {"contig": 0, "key": 1}
+    for line in _LINE.finditer(header.text):
+        fields = dict(_FIELD.findall(line[2]))
+        kind, table = ("contig", contigs) if line[1] == "contig" else ("key", keys)
+        name = fields.get("ID")
+        if name is None or name in known[kind]:  # a key may be of INFO and FORMAT both
+            continue
+        text = fields.get("IDX", str(ends[kind]))
+        index = int(text) if re.fullmatch("[0-9]{1,9}", text) else MOST_NAMES
+        if index >= MOST_NAMES or index in table:
             raise UserError(
-                f"{header.path} is cut short or damaged ({error}); copy or write it again."
-            ) from None
-        yield variant
+                f"{header.path}: the index IDX={show(text)} of {show(name)} in the header is "
+                f"{'given twice' if index in table else 'not a usable number'}; write the file "
+                "again with bcftools view."
+            )
+        if kind == "contig" and unusable_name(name):
+            raise UserError(
+                f"{header.path}: the contig name {show(name)} holds a tab or a line end; rename "
+                "the contig, for example with bcftools annotate --rename-chrs."
+            )
+        known[kind].add(name)
+        table[index] = name
+        ends[kind] = max(ends[kind], index + 1)
+    return contigs, keys
 
 
-def _decode_calls(
-    calls: np.ndarray,
-    policy: int,
-    row: np.ndarray,
-    counts: DecodeCounts,
-    where: str,
-    samples: list[str],
-) -> None:
-    """Write ALT counts of one record to `row` from cyvcf2's (n_samples, ploidy + 1) array."""
-    alleles, is_phased = calls[:, :-1], calls[:, -1].astype(bool)
-    ploidy = (alleles != ABSENT).sum(axis=1)
-    unknown = (alleles == UNKNOWN).sum(axis=1)
-    haploid = (ploidy == 1) & (unknown == 0)
-    errors = np.select(
-        [ploidy > 2, (alleles > 1).any(axis=1), haploid & (policy == codes.HAPLOID_ERROR)],
-        [codes.POLYPLOID, codes.HIGH_ALLELE, codes.HAPLOID_REF],
-        codes.OK,
+def _whole_records(header: VcfHeader, pieces: Iterable[list[bytes]]) -> Iterator[tuple]:
+    """Regroup pieces so that each ends at the end of a record; yield (bytes, records)."""
+    pending: list[bytes] = []
+    size, needed = 0, kernel.LENGTHS_BYTES
+    n_before = 0
+    for parts in pieces:
+        pending += parts
+        size += sum(map(len, parts))
+        if size < needed:
+            continue
+        data = np.frombuffer(b"".join(pending), np.uint8)
+        end, n_records, needed = kernel.split_records(data, size)
+        if n_records:
+            yield data[:end], n_records
+        n_before += n_records
+        if needed > LONGEST_RECORD:
+            raise UserError(
+                f"{header.path}, record {n_before + 1}: the record states a length of {needed} "
+                f"bytes, and more than {LONGEST_RECORD} are not read; the file is damaged, so "
+                "copy or write it again."
+            )
+        pending, size = [data[end:].tobytes()], size - end
+    if size:
+        raise UserError(
+            f"{header.path}, record {n_before + 1}: the file is cut short or damaged (it ends "
+            "within the record); copy or write it again."
+        )
+
+
+def _decode(
+    item: tuple[np.ndarray, int],
+    contigs: dict[int, str],
+    policies: np.ndarray,
+    gt_key: int,
+    n_samples: int,
+):
+    """Decode whole records; return (bytes, batch, counts, error)."""
+    data, n_records = item
+    capacity = kernel.row_capacity(len(data), n_records, n_samples)
+    genotypes = np.empty((capacity, n_samples), np.int8)
+    table = np.empty((capacity, kernel.N_FIELDS), np.int64)
+    values = np.zeros(codes.N_COUNTS, np.int64)
+    error = np.zeros(6, np.int64)
+    n_sites = kernel.decode_records(
+        data, len(data), n_samples, policies, gt_key, genotypes, table, values, error
     )
-    if errors.any():
-        sample = int(np.flatnonzero(errors)[0])
-        alleles_there = [a for a in alleles[sample].tolist() if a != ABSENT]
-        separator = "|" if is_phased[sample] else "/"
-        value = separator.join("." if a == UNKNOWN else str(a) for a in alleles_there)
-        raise record_error(where, int(errors[sample]), value=value, samples=samples, sample=sample)
-    missing = unknown > 0
-    if policy == codes.HAPLOID_MISSING:
-        missing |= haploid
-    n_alt = (alleles == 1).sum(axis=1)
-    row[:] = np.where(missing, -1, np.where(haploid, 2 * n_alt, n_alt))
-    called = ~missing & ~haploid
-    counts.missing += int(missing.sum())
-    counts.half_calls += int(((unknown > 0) & (unknown < ploidy)).sum())
-    counts.haploid_calls += int(haploid.sum())
-    counts.phased += int((called & is_phased).sum())
-    counts.unphased += int((called & ~is_phased).sum())
+    table = table[:n_sites]
+    ids = []
+    starts, ends = table[:, kernel.ID_START].tolist(), table[:, kernel.ID_END].tolist()
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        raw = data[start:end].tobytes()
+        try:
+            name = raw.decode("utf-8") or "."
+        except UnicodeDecodeError:
+            name = None
+        if name is None or unusable_name(name):
+            code = codes.NOT_UTF8 if name is None else codes.BAD_NAME
+            error[:4] = code, table[row, kernel.RECORD], start, end
+            break
+        ids.append(name)
+    batch = SiteBatch(
+        chrom=[contigs[index] for index in table[:, kernel.CHROM].tolist()],
+        pos=table[:, kernel.POS].copy(),
+        id=ids,
+        ref=list(data[table[:, kernel.REF]].tobytes().decode()),
+        alt=list(data[table[:, kernel.ALT]].tobytes().decode()),
+        genotypes=genotypes[:n_sites],
+        line=table[:, kernel.RECORD].copy(),
+    )
+    return data, batch, values, error
+
+
+def _error(
+    where: str,
+    error: list[int],
+    data: np.ndarray,
+    header: VcfHeader,
+    keys: dict[int, str],
+    any_gt: bool,
+) -> UserError:
+    """The sentence of an error of `backend.bcf_records`."""
+    code, _, first, last, sample, kind = error
+    if code == kernel.DAMAGED:
+        reason = _DAMAGE.get(first, f"it has {last} samples where the header has")
+        if first == kernel.N_SAMPLES:
+            reason += f" {len(header.samples)}"
+        return UserError(
+            f"{where}: the record is damaged ({reason}); copy or write the file again."
+        )
+    if code in (kernel.EMPTY_GT, kernel.STRANGE_GT):
+        fault = "holds no alleles" if code == kernel.EMPTY_GT else "is not of whole numbers"
+        return UserError(
+            f"{where}: the genotype field (GT) {fault}; write the file again, for example with "
+            "bcftools view, or remove the record."
+        )
+    value: str | bytes
+    if code == codes.BAD_POS:
+        value = str(first)
+    elif code == codes.NO_GT:
+        value = ":".join(_format_keys(data, first, last, sample, len(header.samples), keys))
+        sample = 0
+    elif code in (codes.NOT_UTF8, codes.BAD_NAME):
+        value = data[first:last].tobytes()
+    else:
+        value = _show_call(data[first:last].tobytes(), kind)
+    return record_error(
+        where, code, value=value, samples=header.samples, sample=sample, any_gt=any_gt
+    )
+
+
+def _format_keys(
+    data: np.ndarray, start: int, end: int, n_keys: int, n_samples: int, keys: dict[int, str]
+) -> list[str]:
+    """Names of the keys in the FORMAT part of a record that has been found sound."""
+    names = []
+    for _ in range(n_keys):
+        key, start = kernel._read_key(data, start, end)
+        names.append(keys.get(key, str(key)))
+        start = kernel._skip_value(data, start, end, n_samples)
+    return names
+
+
+def _show_call(raw: bytes, kind: int) -> str:
+    """A call as VCF text writes it."""
+    letter = {kernel.INT8: "b", kernel.INT16: "h", kernel.INT32: "i"}[kind]
+    missing = -(1 << (8 * struct.calcsize(letter) - 1))
+    text = ""
+    for k, (value,) in enumerate(struct.iter_unpack(f"<{letter}", raw)):
+        if value == missing + 1:
+            break
+        separator = "" if k == 0 else "/|"[value & 1]
+        allele = "." if value in (missing, 0, 1) else str((value >> 1) - 1)
+        text += separator + allele
+    return text

@@ -13,6 +13,7 @@ from pathlib import Path
 from isal import igzip, igzip_lib
 
 from .errors import UserError
+from .store import open_regular
 
 # The empty block that ends every BGZF file (SAM specification, section 4.1.2).
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -23,16 +24,12 @@ READ_BYTES = 1 << 20
 
 
 def open_input(path: Path):
-    """Open `path` for reading bytes; UserError if it is missing, a folder or unreadable."""
+    """Open `path` for reading bytes; UserError if it is missing, no file or unreadable."""
     try:
-        return open(path, "rb")
+        return open_regular(path)
     except FileNotFoundError:
         raise UserError(
             f"{path} does not exist; correct its path in the sheet of cohorts."
-        ) from None
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be read ({error.strerror}); correct its path or its permissions."
         ) from None
 
 
@@ -65,18 +62,30 @@ def find_compression(path: Path) -> str:
 def in_order(function: Callable, items: Iterable, pool: Executor | None, ahead: int) -> Iterator:
     """Yield function(item) for each item in order, at most `ahead` of them before their turn.
 
-    Unlike `Executor.map` this draws items only as results are taken, which bounds memory.
+    Unlike `Executor.map` this draws items only as results are taken, which bounds memory. Where
+    the items end with an error, the results before it come first: the first error of a file is
+    told, with any number of threads.
     """
     if pool is None:
         yield from map(function, items)
         return
     waiting: deque = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item))
+    source = iter(items)
+    failure = None
+    while True:
+        try:
+            waiting.append(pool.submit(function, next(source)))
+        except StopIteration:
+            break
+        except UserError as error:
+            failure = error
+            break
         if len(waiting) > ahead:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
+    if failure is not None:
+        raise failure
 
 
 def read_pieces(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def measure_drift(
             sep="\t",
             dtype={"chrom": str, "ref": str, "alt": str},
             keep_default_na=False,
+            quoting=csv.QUOTE_NONE,
             usecols=["chrom", "pos", "ref", "alt", *_COUNTS],
         )
         founder = cohort in founders

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +90,7 @@ def encode_cohort(
     bed = _write_genotypes(open_bed(raw), len(fam), kept, row_of_site, swapped, out)
     with atomic_path(out / "genotypes.bim") as temporary:
         panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]].to_csv(
-            temporary, sep="\t", header=False, index=False
+            temporary, sep="\t", header=False, index=False, quoting=csv.QUOTE_NONE
         )
     write_fam(out / "genotypes", fam.iloc[kept])
     mode = panel["mode"].to_numpy()

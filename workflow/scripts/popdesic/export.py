@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import struct
@@ -294,7 +295,11 @@ def export_eigenvec(pca: Path, out: Path) -> None:
     rows = table[["sample", *components]].assign(family="0")
     with atomic_path(out) as temporary:
         rows[["family", "sample", *components]].to_csv(
-            temporary, sep="\t", index=False, header=["#FID", "IID", *components]
+            temporary,
+            sep="\t",
+            index=False,
+            header=["#FID", "IID", *components],
+            quoting=csv.QUOTE_NONE,
         )
 
 

@@ -45,8 +45,8 @@ def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
 def site_kind(ref: str, alts: list[str]) -> str:
     """Return the field of `popdesic.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
 
-    The twin, for BCF and PLINK files, of what `backend.vcf_text` does on VCF text. PLINK writes an
-    unknown allele as 0 and, at times, an indel as I and D.
+    The twin, for PLINK files, of what `backend.vcf_text` does on VCF text. PLINK writes an unknown
+    allele as 0 and, at times, an indel as I and D.
     """
     if not alts or alts in (["."], ["0"]) or ref == "0":
         return "no_alt"

@@ -7,6 +7,7 @@ Each cohort is imputed by itself, so that old bytes stay when one arrives.
 
 from __future__ import annotations
 
+import csv
 import shutil
 from dataclasses import dataclass
 from itertools import pairwise
@@ -128,7 +129,13 @@ def write_windows(
 
 def read_windows(path: Path) -> list[Window]:
     """The windows of `impute/windows.tsv`, in panel order."""
-    table = pd.read_csv(path, sep="\t", dtype={"contig": str}, keep_default_na=False)
+    table = pd.read_csv(
+        path,
+        sep="\t",
+        dtype={"contig": str},
+        keep_default_na=False,
+        quoting=csv.QUOTE_NONE,
+    )
     rows = table[["contig", "first", "last", "from", "to"]].itertuples(index=False)
     return [Window(contig, *map(int, numbers)) for contig, *numbers in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,7 @@ def build_panel(
             dtype={"chrom": str, "id": str, "ref": str, "alt": str},
             keep_default_na=False,
             na_values={"hwe_p_min": ["NA"]},
+            quoting=csv.QUOTE_NONE,
             usecols=["chrom", "pos", "id", "ref", "alt", "hwe_p_min", *_COUNTS],
         )
         merged = (
@@ -91,7 +93,7 @@ def build_panel(
     if merged.empty:
         raise UserError(_nothing_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]
-    text = panel.to_csv(sep="\t", index=False, float_format="%.17g")
+    text = panel.to_csv(sep="\t", index=False, float_format="%.17g", quoting=csv.QUOTE_NONE)
     with atomic_path(out) as temporary:
         temporary.write_text(f"# panel {digest(text)}, {len(panel)} sites\n{text}")
     write_json(counts_out, {"digest": digest(text), "n_sites": len(panel), "steps": steps})
@@ -110,6 +112,7 @@ def load_panel(path: Path) -> tuple[pd.DataFrame, str]:
         skiprows=1,
         dtype={"chrom": str, "id": str, "ref": str, "alt": str, "mode": np.int64},
         keep_default_na=False,
+        quoting=csv.QUOTE_NONE,
     )
     return table, words[2].rstrip(",")
 

@@ -19,7 +19,15 @@ def plink_prefix(source: Path | str) -> Path | None:
     source = Path(source)
     if source.name.endswith(".bed"):
         return source.with_name(source.name.removesuffix(".bed"))
-    return source if not source.is_file() and beside(source, ".bed").is_file() else None
+    return source if not _is_file(source) and _is_file(beside(source, ".bed")) else None
+
+
+def _is_file(path: Path) -> bool:
+    """As `Path.is_file`, which raises where a name is too long."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
@@ -58,18 +66,11 @@ def stream_plink(
     UserError
         The files do not fit together, or a position is no whole number below 2**31.
     """
-    path = beside(prefix, ".bim")
     n_samples = len(read_plink_samples(prefix)[0])
     bed = open_bed(prefix, n_samples=n_samples)
     n_rows = max(1, _chunk_bytes // n_samples)
     start = 0
     for bim in iterate_bim(prefix, n_rows):
-        if (bim.pos >= 2**31).any():
-            row = int(np.flatnonzero(bim.pos >= 2**31)[0])
-            raise UserError(
-                f"{path}, line {start + row + 1}: position {bim.pos.iloc[row]} is beyond 2**31; "
-                "correct it."
-            )
         kinds = [
             "unplaced" if chrom == "0" or pos < 1 else site_kind(ref, [alt])
             for chrom, pos, ref, alt in zip(bim.chrom, bim.pos, bim.ref, bim.alt, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,7 @@ def summarize_cohort(
                 header=first == 0,
                 float_format="%.6g",
                 na_rep="NA",
+                quoting=csv.QUOTE_NONE,  # identifiers come out as they came in
             )
     write_table(samples_out, samples)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 from collections.abc import Iterator
@@ -16,14 +17,24 @@ from .store import atomic_path
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
-    """A TSV with a header row; numbers with six significant digits, NA where missing."""
+    """A TSV with a header row; numbers with six significant digits, NA where missing.
+
+    Texts stand there as they are, without quotes; none may hold a tab or a line end.
+    """
     with atomic_path(path) as temporary:
-        table.to_csv(temporary, sep="\t", index=False, float_format="%.6g", na_rep="NA")
+        table.to_csv(
+            temporary,
+            sep="\t",
+            index=False,
+            float_format="%.6g",
+            na_rep="NA",
+            quoting=csv.QUOTE_NONE,
+        )
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """A TSV as strings exactly as written, NA included."""
-    return pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    return pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
 
 
 def write_npy(path: Path, array: np.ndarray) -> None:

@@ -1,15 +1,18 @@
 """Files on disk: atomic writing, and the PLINK 1 files that hold genotypes."""
 
-import csv
 import hashlib
 import json
 import os
+import re
 import secrets
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -24,6 +27,12 @@ FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
 CHECKSUM_BYTES = 1 << 22
 # Rows of a .bim file taken at a time.
 TABLE_ROWS = 1 << 16
+# Bytes of a line of a .bim or .fam file at most: without a limit a file that has no line end would
+# be taken into memory whole.
+LINE_BYTES = 1 << 20
+
+# A position as it is written, also by programs that write 100000 as 1e+05.
+_POSITION = re.compile(r"[+-]?[0-9]{1,40}(\.0{1,40})?|[+-]?[0-9](\.[0-9]{1,40})?[eE]\+?[0-9]{1,4}")
 
 
 @contextmanager
@@ -106,6 +115,40 @@ def read_json(path: Path | str) -> Any:
     return json.loads(Path(path).read_text("utf-8"))
 
 
+#: What a path may lead to that is no file, by the bits of its mode.
+_NO_FILES = {stat.S_IFIFO: "a FIFO (a pipe)", stat.S_IFSOCK: "a socket"}
+_NO_FILES |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")
+
+
+def open_regular(path: Path | str) -> BinaryIO:
+    """Open a file for reading bytes.
+
+    Raises
+    ------
+    FileNotFoundError
+        It is not there: what that means is the caller's to say.
+    UserError
+        It is a FIFO, which would wait for a writer, a socket, a device or a folder, or cannot be
+        read.
+    """
+    try:
+        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        if kind in _NO_FILES:
+            raise UserError(
+                f"{path} is {_NO_FILES[kind]} and not a file; write its content into a file and "
+                "name that."
+            )
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        shown = str(path).replace("\0", "\\0")
+        raise UserError(
+            f"{shown} cannot be read ({reason}); correct its path or its permissions."
+        ) from None
+
+
 def beside(prefix: Path | str, suffix: str) -> Path:
     """Return prefix + suffix; unlike `Path.with_suffix` this keeps dots in the prefix."""
     return Path(f"{prefix}{suffix}")
@@ -122,7 +165,7 @@ def read_bim(prefix: Path | str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        The file is missing, or a line has not six columns or no whole position.
+        The file is missing, or a line has not six columns or no whole position below 2**31.
     """
     return pd.concat(iterate_bim(prefix))
 
@@ -131,15 +174,28 @@ def iterate_bim(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[pd.Dat
     """Yield the table of `read_bim` in parts of at most `n_rows` rows, at least one part."""
     path = beside(prefix, ".bim")
     for table in _iterate_columns(path, BIM_COLUMNS, n_rows):
-        pos = pd.to_numeric(table["pos"], errors="coerce")
-        bad = np.flatnonzero(pos.isna() | (pos % 1 != 0))
-        if len(bad):
-            raise UserError(
-                f"{path}, line {table.index[bad[0]] + 1}: position "
-                f"{table['pos'].iloc[bad[0]]!r} is not a whole number; correct it."
-            )
-        table["pos"] = pos.astype(np.int64)
+        table["pos"] = _positions(path, table["pos"])
         yield table
+
+
+def _positions(path: Path, written: pd.Series) -> np.ndarray:
+    """Positions as int64; UserError for one that is not whole or beyond 2**31 on either side."""
+    texts = written.tolist()
+    joined = "".join(texts)
+    if joined.isascii() and joined.isdigit() and max(map(len, texts)) < 10:  # almost always
+        return np.array(list(map(int, texts)), np.int64)
+    values = np.empty(len(texts), np.int64)
+    for row, text in enumerate(texts):
+        value = float(text) if _POSITION.fullmatch(text) else 0.5
+        if value % 1 == 0 and abs(value) < 2**31:
+            values[row] = value
+            continue
+        shown = repr(text if len(text) <= 40 else text[:37] + "...")
+        fault = f"{shown} is not a whole number"
+        if abs(value) >= 2**31:
+            fault = f"{shown[1:-1]} is beyond 2**31"
+        raise UserError(f"{path}, line {written.index[row] + 1}: position {fault}; correct it.")
+    return values
 
 
 def read_fam(prefix: Path | str) -> pd.DataFrame:
@@ -166,44 +222,69 @@ def write_fam(prefix: Path | str, fam: pd.DataFrame) -> None:
 
 
 def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.DataFrame]:
-    """Yield parts of a table without a header, separated by tabs or else by any white space."""
+    """Yield parts of a table without a header, separated by tabs or else by spaces and tabs.
+
+    Lines end with a newline, or with a carriage return and a newline. Values are what stands
+    between: no quotes, no comments, nothing stripped.
+    """
     try:
-        with open(path, encoding="utf-8") as file:
-            first = file.readline()
-        if not first:
-            yield pd.DataFrame({name: pd.Series(dtype=str) for name in names})
-            return
-        tables = pd.read_csv(
-            path,
-            sep="\t" if first.count("\t") == len(names) - 1 else r"\s+",
-            header=None,
-            dtype=str,
-            keep_default_na=False,
-            na_filter=False,
-            quoting=csv.QUOTE_NONE,
-            skip_blank_lines=False,
-            encoding="utf-8",
-            chunksize=n_rows,
-        )
-        with tables:
-            for table in tables:
-                short = np.flatnonzero(table.isna().any(axis=1) | (table == "").any(axis=1))
-                if table.shape[1] != len(names) or len(short):
-                    line = 1 if table.shape[1] != len(names) else table.index[short[0]] + 1
-                    raise UserError(
-                        f"{path}, line {line}: {len(names)} columns are expected "
-                        f"({' '.join(names)}), all of them filled; correct the line."
-                    )
-                yield table.set_axis(names, axis=1)
+        file = open_regular(path)
     except FileNotFoundError:
         raise _not_beside(path) from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text; convert it, for example with iconv.") from None
-    except pd.errors.ParserError as error:
-        reason = " ".join(str(error).split())  # pandas names the line
+    n_before = 0
+    by_tab = False
+    with file:
+        while lines := list(islice(iter(partial(file.readline, LINE_BYTES), b""), n_rows)):
+            text = _decode_lines(path, lines, n_before)
+            rows = text.removesuffix("\n").split("\n")
+            if "\r" in text:
+                rows = [row.removesuffix("\r") for row in rows]
+            if n_before == 0:
+                by_tab = rows[0].count("\t") == len(names) - 1
+            if by_tab:
+                table = [row.split("\t") for row in rows]
+            else:
+                table = [[v for v in row.replace("\t", " ").split(" ") if v] for row in rows]
+            for n, values in enumerate(table, n_before + 1):
+                if len(values) != len(names) or "" in values:
+                    raise UserError(
+                        f"{path}, line {n}: {len(names)} columns are expected "
+                        f"({' '.join(names)}), all of them filled; correct the line."
+                    )
+            columns = zip(names, zip(*table, strict=True), strict=True)
+            index = pd.RangeIndex(n_before, n_before + len(table))
+            yield pd.DataFrame({k: pd.Series(list(v), index, str) for k, v in columns})
+            n_before += len(table)
+    if n_before == 0:
+        yield pd.DataFrame({name: pd.Series(dtype=str) for name in names})
+
+
+def _decode_lines(path: Path, lines: list[bytes], n_before: int) -> str:
+    """Join lines of a table; UserError for what no line of it can hold."""
+    raw = b"".join(lines)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        n = n_before + raw.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path} must have {len(names)} columns in every line ({reason}); correct it."
+            f"{path}, line {n}: the file is not UTF-8 text (byte 0x{raw[error.start]:02x}); "
+            "convert it, for example with iconv."
         ) from None
+    fault, line = "", 0
+    if n_before == 0 and text.startswith("\ufeff"):
+        fault = "starts with a byte order mark"
+    elif found := re.search(r"\0|\r(?!\n)", text):
+        fault = "holds a zero byte" if found[0] == "\0" else "holds a carriage return"
+        line = text.count("\n", 0, found.start())
+    elif max(map(len, lines)) == LINE_BYTES:
+        fault = f"is longer than {LINE_BYTES} bytes"
+        line = list(map(len, lines)).index(LINE_BYTES)
+    if fault:
+        raise UserError(
+            f"{path}, line {n_before + line + 1}: the line {fault}; write the file as plain text "
+            "again, with a newline at the end of each line."
+        )
+    return text
 
 
 def _not_beside(path: Path) -> UserError:
@@ -234,7 +315,7 @@ def open_bed(
     n_samples = _count_lines(beside(prefix, ".fam")) if n_samples is None else n_samples
     n_sites = _count_lines(beside(prefix, ".bim")) if n_sites is None else n_sites
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             magic = file.read(len(BED_MAGIC))
             size = file.seek(0, 2)
     except FileNotFoundError:
@@ -260,7 +341,7 @@ def open_bed(
 
 def _count_lines(path: Path) -> int:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             n_lines = 0
             last = b"\n"
             while block := file.read(1 << 20):

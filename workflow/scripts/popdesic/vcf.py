@@ -1,13 +1,13 @@
 """Read biallelic SNP genotypes from VCF text (plain, gzip, bgzip) and BCF, in bounded memory.
 
-Text is cut into buffers of whole lines, which `backend.vcf_text` decodes side by side; BCF goes
-through htslib (cyvcf2). Both follow the same rules and give the same sentences on an error:
-multiallelic sites are dropped and never split, indels and symbolic alleles are dropped, half
-calls and a single '.' are missing, haploid calls follow a policy, and more than two alleles in a
-call, dosages and anything malformed stop the reading.
+Text is cut into buffers of whole lines, which `backend.vcf_text` decodes side by side; BCF into
+buffers of whole records for `backend.bcf_records` (`popdesic.bcf`). Both follow the same rules and
+give the same sentences on an error: multiallelic sites are dropped and never split, indels and
+symbolic alleles are dropped, and so are records at POS 0 (a telomere); half calls and a single '.'
+are missing, haploid calls follow a policy, and more than two alleles in a call, dosages and
+anything malformed stop the reading.
 
-The compiled half and htslib are imported where they are first needed: jobs that read no VCF do
-without.
+The compiled half is imported where it is first needed: jobs that read no VCF do without.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from .bgzf import in_order
+from .errors import UserError
 from .vcf_errors import record_error
-from .vcf_header import VcfHeader, read_head
+from .vcf_header import LONGEST_RECORD, VcfHeader, read_head
 
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
 #: Key of the policy of all contigs that a mapping does not name.
@@ -69,7 +70,8 @@ class DecodeCounts:
 
     Each record is counted once: records = multiallelic + indel + symbolic + star + no_alt +
     non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` also
-    an ALT equal to REF, `unplaced` PLINK sites without a position. Each genotype of a kept site
+    an ALT equal to REF, `unplaced` any record without a position, whatever its alleles: POS 0 (a
+    telomere), in PLINK files also chromosome 0 or a position below 0. Each genotype of a kept site
     is missing, phased or unphased, or else a haploid call that was counted twice; half calls are
     among the missing.
     """
@@ -163,9 +165,10 @@ def stream_sites(
         if header.kind == "bcf":
             from .bcf import stream_bcf
 
-            yield from stream_bcf(header, policies, counts, threads, _chunk_bytes)
+            stream = stream_bcf
         else:
-            yield from _stream_text(header, chain([rest], pieces), policies, counts, pool, ahead)
+            stream = _stream_text
+        yield from stream(header, chain([rest], pieces), policies, counts, pool, ahead)
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
@@ -184,7 +187,8 @@ def _stream_text(
 ) -> Iterator[SiteBatch]:
     decode = partial(_decode_lines, n_samples=len(header.samples), haploid=haploid)
     n_lines_before = header.n_lines
-    for text, batch, values, n_lines, error in in_order(decode, _whole_lines(pieces), pool, ahead):
+    parts = _whole_lines(header.path, pieces)
+    for text, batch, values, n_lines, error in in_order(decode, parts, pool, ahead):
         counts.add(values)
         if error[0]:
             code, line, start, end, sample = error.tolist()
@@ -203,18 +207,31 @@ def _stream_text(
             yield batch
 
 
-def _whole_lines(pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryview]]:
+def unusable_name(name: str) -> bool:
+    """Whether a name holds what ends a field or a line of a table: it could not come out again."""
+    return any(letter in name for letter in "\0\t\n\r")
+
+
+def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryview]]:
     """Regroup pieces so that each ends at the end of a line; a last newline is added if missing."""
     pending: list[bytes | memoryview] = []
+    size = 0  # of what is pending
     for parts in pieces:
         for k in reversed(range(len(parts))):
             if cut := parts[k].rfind(b"\n") + 1:
                 last = memoryview(parts[k])
                 yield [*pending, *parts[:k], last[:cut]]
                 pending = [last[cut:], *parts[k + 1 :]]
+                size = sum(map(len, pending))
                 break
         else:
             pending += parts
+            size += sum(map(len, parts))
+            if size > LONGEST_RECORD:
+                raise UserError(
+                    f"{path} has a line of more than {LONGEST_RECORD} bytes, and longer ones are "
+                    "not read; the file is damaged, so copy or write it again."
+                )
     if any(len(part) for part in pending):
         yield [*pending, b"\n"]
 
@@ -244,8 +261,8 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
     table = table[:n_sites]
     try:
         chrom, site_id = _names(text, table)
-    except UnicodeDecodeError:
-        error[:] = _find_undecodable(text, table)
+    except ValueError:
+        error[:] = _find_unusable(text, table)
         chrom = site_id = []
     batch = SiteBatch(
         chrom=chrom,
@@ -260,7 +277,13 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
 
 
 def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
-    """Return CHROM and ID of each row of the site table."""
+    """Return CHROM and ID of each row of the site table.
+
+    Raises
+    ------
+    ValueError
+        One is not UTF-8 (UnicodeDecodeError is one, too) or no name that a table can hold.
+    """
     from .backend import vcf_text as kernel
 
     view = memoryview(text)
@@ -272,20 +295,26 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
         chrom += [str(view[start:end], "utf-8")] * size
     starts, ends = table[:, kernel.ID_START], table[:, kernel.ID_END]
     if (ends - starts == 1).all() and (text[starts] == ord(".")).all():
-        return chrom, ["."] * len(table)  # no identifiers in the file: the common case
-    ranges = zip(starts.tolist(), ends.tolist(), strict=True)
-    return chrom, [str(view[start:end], "utf-8") for start, end in ranges]
+        site_id = ["."] * len(table)  # no identifiers in the file: the common case
+    else:
+        ranges = zip(starts.tolist(), ends.tolist(), strict=True)
+        site_id = [str(view[start:end], "utf-8") for start, end in ranges]
+    if any(unusable_name("".join(names)) for names in (dict.fromkeys(chrom), site_id)):
+        raise ValueError("a name that no table can hold")
+    return chrom, site_id
 
 
-def _find_undecodable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
-    """Return the error of the first CHROM or ID that is not UTF-8."""
+def _find_unusable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
+    """Return the error of the first CHROM or ID for which `_names` stopped."""
     from .backend import vcf_text as kernel
 
     for row in table:
         for column in (kernel.CHROM_START, kernel.ID_START):
             start, end = row[column], row[column + 1]
             try:
-                text[start:end].tobytes().decode("utf-8")
+                name = text[start:end].tobytes().decode("utf-8")
             except UnicodeDecodeError:
                 return kernel.NOT_UTF8, row[kernel.LINE], start, end, 0
-    raise AssertionError("every name can be decoded")
+            if unusable_name(name):
+                return kernel.BAD_NAME, row[kernel.LINE], start, end, 0
+    raise AssertionError("every name can be used")

@@ -52,8 +52,8 @@ def record_error(
         )
     if code == kernel.BAD_POS:
         return UserError(
-            f"{where}: POS {show(value)} is not a positive whole number; correct or remove the "
-            "record."
+            f"{where}: POS {show(value)} is not a whole number from 0 to 2147483647; correct or "
+            "remove the record."
         )
     if code == kernel.HEADER_LINE:
         return UserError(
@@ -63,6 +63,11 @@ def record_error(
     if code == kernel.NOT_UTF8:
         return UserError(
             f"{where}: {show(value)} is not UTF-8 text; convert the file, for example with iconv."
+        )
+    if code == kernel.BAD_NAME:
+        return UserError(
+            f"{where}: the contig or identifier {show(value)} holds a tab, a line end or a zero "
+            "byte, which no table can hold; rename it."
         )
     if code == kernel.NO_GT:
         return _no_gt(where, value, any_gt)

@@ -8,7 +8,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .bgzf import find_compression, read_pieces
@@ -17,13 +17,22 @@ from .vcf_errors import show
 
 # Bytes read at a time where only the header is wanted.
 HEADER_BYTES = 1 << 16
+#: Longest header: that of a million samples and of a million contigs takes less than half of it.
+#: Without a limit a file with no line end would be taken into memory whole.
+LONGEST_HEADER = 256 << 20
+#: Longest line or record, for the same reason: a million samples with 500 bytes each take half.
+LONGEST_RECORD = 1 << 30
 
 FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
 
 
 @dataclass(frozen=True)
 class VcfHeader:
-    """What a header says: `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'."""
+    """What a header says.
+
+    `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf', `text` the header itself with
+    plain line ends, of a BCF file alone.
+    """
 
     path: Path
     samples: list[str]
@@ -31,6 +40,7 @@ class VcfHeader:
     kind: str
     compression: str
     n_lines: int
+    text: str = field(default="", repr=False)
 
 
 def read_header(path: Path | str) -> VcfHeader:
@@ -39,8 +49,8 @@ def read_header(path: Path | str) -> VcfHeader:
     Raises
     ------
     UserError
-        The file is missing, empty, cut short, no VCF, not UTF-8, or has no samples or duplicated
-        ones.
+        The file is missing, no file (a FIFO), empty, cut short, no VCF, not UTF-8, its header has
+        no end, or it has no samples or duplicated ones.
     """
     return read_head(Path(path), HEADER_BYTES)[0]
 
@@ -73,32 +83,50 @@ def read_head(
         head += b"".join(parts)
     if head.startswith(b"BCF\x02"):
         # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
+        if head[4:5] not in (b"", b"\x02"):
+            raise UserError(
+                f"{path} is BCF of the version 2.{head[4]}, and only 2.2 can be read; write it "
+                "again with bcftools view."
+            )
         size = 9 + struct.unpack_from("<I", head, 5)[0] if len(head) >= 9 else 9
+        if size > LONGEST_HEADER:
+            raise _endless(path)
         while len(head) < size and (parts := next(pieces, None)) is not None:
             head += b"".join(parts)
         if len(head) < size:
             raise UserError(f"{path} is cut short in its header; copy or write it again.")
         text = bytes(head[9:size]).rstrip(b"\0")
-        return _parse_header(path, text, "bcf", compression), [], iter(())
+        header = _parse_header(path, text, "bcf", compression)
+        return header, [bytes(head[size:])], pieces
     if not head.startswith(b"##fileformat=VCF"):
         raise UserError(
             f"{path} is not a VCF or BCF file: it starts with {show(head[:16])}, not with "
             "'##fileformat=VCF'; correct the path or convert the file."
         )
-    end = 0
+    end = looked_at = 0
     while True:  # over the lines, up to the first that does not start with '##'
-        newline = head.find(b"\n", end)
+        newline = head.find(b"\n", looked_at)
         if newline < 0:
+            if len(head) > LONGEST_HEADER:
+                raise _endless(path)
             parts = next(pieces, None)
             if parts is not None:
+                looked_at = len(head)  # no byte twice: a line may have no end
                 head += b"".join(parts)
                 continue
             newline = len(head)
         is_meta = head.startswith(b"##", end)
-        end = min(newline + 1, len(head))
+        end = looked_at = min(newline + 1, len(head))
         if not is_meta or end == len(head) == newline:
             break
     return _parse_header(path, bytes(head[:end]), "vcf", compression), [bytes(head[end:])], pieces
+
+
+def _endless(path: Path) -> UserError:
+    return UserError(
+        f"{path} has no end of its header within {LONGEST_HEADER >> 20} MB; the file is damaged or "
+        "no VCF or BCF file, so correct its path or write it again."
+    )
 
 
 def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHeader:
@@ -110,7 +138,15 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
             f"{path}, line {n_line}: the header is not UTF-8 text (byte "
             f"0x{raw[error.start]:02x}); convert it, for example with iconv."
         ) from None
-    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    text = text.replace("\r\n", "\n")
+    for letter, what in (("\0", "a zero byte"), ("\r", "a carriage return within a line")):
+        if letter in text:
+            n_line = text.count("\n", 0, text.index(letter)) + 1
+            raise UserError(
+                f"{path}, line {n_line}: the header holds {what}; take it out, for example with "
+                "bcftools reheader."
+            )
+    lines = text.rstrip("\n").split("\n")
     where = f"{path}, line {len(lines)}"
     columns = lines[-1].split("\t")
     if not lines[-1].startswith("#CHROM"):
@@ -139,4 +175,5 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
             "duplicates, for example with bcftools reheader."
         )
     contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
-    return VcfHeader(path, samples, contigs, kind, compression, len(lines))
+    kept = text if kind == "bcf" else ""
+    return VcfHeader(path, samples, contigs, kind, compression, len(lines), kept)

@@ -27,7 +27,7 @@ POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
 
 # Errors, as written to error[0]: a kind of call that is refused, or one of these.
 OK = 0
-BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8 = range(16, 22)
+BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8, BAD_NAME = range(16, 23)
 
 # Columns of the site table.
 LINE, CHROM_START, CHROM_END, POS, ID_START, ID_END, REF, ALT = range(8)
@@ -359,8 +359,9 @@ def decode_records(
                 return n_sites, n_lines
         kind = _classify(text, tabs[3], tabs[4] - 1, tabs[4], tabs[5] - 1)
         pos = _read_pos(text, tabs[1], tabs[2] - 1)
-        # POS 0 stands for a telomere: fine where the site is dropped anyway.
-        if pos < 0 or pos >= 2**31 or (pos == 0 and kind == SNPS):
+        if pos == 0:  # a telomere: valid, but no place on the chromosome
+            kind = UNPLACED
+        if pos < 0 or pos >= 2**31:
             error[0] = BAD_POS
             error[2], error[3] = tabs[1], tabs[2] - 1
             return n_sites, n_lines

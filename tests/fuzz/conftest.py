@@ -1,0 +1,1 @@
+"""Fuzzing runs in worker processes; see README.md."""

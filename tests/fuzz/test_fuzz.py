@@ -1,0 +1,41 @@
+"""Each reader of files: the cases that ever failed, then random ones for a limited time.
+
+`--fuzz-seconds` is the time of each reader; longer runs: python tests/fuzz/run.py --seconds 3600.
+"""
+
+from __future__ import annotations
+
+import pytest
+from fuzz.runner import (
+    FAILURES,
+    Outcome,
+    corpus_of,
+    find_targets,
+    run_corpus,
+    run_target,
+)
+
+TARGETS = find_targets()
+
+
+def report(outcome: Outcome) -> str:
+    again = f"python tests/fuzz/run.py {outcome.name} --seed"
+    return "\n".join(
+        f"{kind} ({again} {seed})\n{detail}" for seed, kind, detail in outcome.failures
+    )
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_ever_failed(name):
+    outcome = run_corpus(TARGETS[name])
+    assert outcome.cases == len(corpus_of(TARGETS[name]))
+    assert not outcome.failures, report(outcome)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_random_cases(name, request):
+    outcome = run_target(TARGETS[name], request.config.getoption("--fuzz-seconds"))
+    print(f"{outcome.cases} cases in {outcome.seconds:.1f} s: {dict(outcome.counts)}")
+    assert not outcome.failures, report(outcome)
+    assert outcome.cases >= 20, "too slow to find anything"
+    assert set(outcome.counts) - {"refused", *FAILURES}, "every case was refused"

@@ -1,0 +1,416 @@
+"""Decode whole BCF2 records to genotypes: the compiled half of `popdesic.bcf`.
+
+A record says its own sizes everywhere, and a damaged file says wrong ones, so each size is held
+against the end of its part before it is used: whatever the bytes are, nothing outside of them is
+read. Format: the VCF specification, section "BCF specification" (version 2.2).
+"""
+
+# ruff: noqa: SIM110 (numba makes faster code of plain comparisons and loops)
+
+import numpy as np
+from numba import njit
+
+# Slots of the counts array, policies and error codes are those of `backend.vcf_text`; numba's cache
+# sees changes of a function's own file only, so they are written here again and a test compares.
+RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
+SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
+HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
+HAPLOID_REF = 8
+POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
+BAD_POS, NO_GT = 18, 19
+
+# Further errors: a record that contradicts itself, with what is wrong in error[2]; GT without a
+# value, and of a type that holds no alleles.
+DAMAGED, EMPTY_GT, STRANGE_GT = range(32, 35)
+LENGTHS, CONTIG, N_SAMPLES, STRINGS, VALUES, NO_ALLELES = range(6)
+
+# Columns of the site table.
+RECORD, CHROM, POS, ID_START, ID_END, REF, ALT = range(7)
+N_FIELDS = 7
+
+# Types of values, and bytes of one value by type (0: there is no such type).
+INT8, INT16, INT32, FLOAT, CHAR = 1, 2, 3, 5, 7
+_SIZES = (0, 1, 2, 4, 0, 4, 0, 1)
+# Bytes before the records' own content: two lengths; then eight numbers of fixed size.
+LENGTHS_BYTES, FIXED_BYTES = 8, 24
+
+# Calls decoded at a time before the run is checked, as in `backend.vcf_text`.
+RUN = 1024
+# Two calls of one byte each beyond these are no plain diploid call: (ALT + 1) << 1 | phased.
+_LAST_PLAIN = 5
+
+
+@njit(cache=True, nogil=True)
+def _uint32(data, p):
+    return (
+        np.int64(data[p])
+        | np.int64(data[p + 1]) << 8
+        | np.int64(data[p + 2]) << 16
+        | np.int64(data[p + 3]) << 24
+    )
+
+
+@njit(cache=True, nogil=True)
+def _int32(data, p):
+    value = _uint32(data, p)
+    return value - (value >> 31 << 32)
+
+
+@njit(cache=True, nogil=True)
+def split_records(data, size):
+    """Find whole records at the start of `data[:size]`.
+
+    Returns
+    -------
+    (end, n_records, needed)
+        Where the last whole record ends, and the bytes that the next one takes as far as that is
+        known: 8 while its lengths are not there.
+    """
+    p = 0
+    n_records = 0
+    needed = LENGTHS_BYTES
+    while size - p >= LENGTHS_BYTES:
+        needed = LENGTHS_BYTES + _uint32(data, p) + _uint32(data, p + 4)
+        if needed > size - p:
+            break
+        p += needed
+        n_records += 1
+        needed = LENGTHS_BYTES
+    return p, n_records, needed
+
+
+@njit(cache=True, nogil=True)
+def _read_type(data, p, end):
+    """Read the descriptor of a value at `p`; return (type, number of values, where they start).
+
+    The number is -1 where the descriptor is damaged or passes `end`.
+    """
+    if p >= end:
+        return 0, -1, p
+    kind = data[p] & 15
+    length = np.int64(data[p] >> 4)
+    p += 1
+    if length == 15:  # the number follows, itself a typed value
+        if p >= end or data[p] >> 4 != 1:
+            return 0, -1, p
+        size_kind = data[p] & 15
+        p += 1
+        if size_kind == INT8 and end - p >= 1:
+            length = np.int64(np.int8(data[p]))
+            p += 1
+        elif size_kind == INT16 and end - p >= 2:
+            length = np.int64(np.int16(np.uint16(data[p]) | np.uint16(data[p + 1]) << 8))
+            p += 2
+        elif size_kind == INT32 and end - p >= 4:
+            length = _int32(data, p)
+            p += 4
+        else:
+            return 0, -1, p
+    if length < 0 or (length > 0 and (kind >= len(_SIZES) or _SIZES[kind] == 0)):
+        return 0, -1, p
+    return np.int64(kind), length, p
+
+
+@njit(cache=True, nogil=True)
+def _skip_value(data, p, end, count):
+    """Where `count` values with one descriptor at `p` end, or -1."""
+    kind, length, p = _read_type(data, p, end)
+    if length < 0 or (length > 0 and length * _SIZES[kind] > (end - p) // count):
+        return -1
+    return p if length == 0 else p + length * _SIZES[kind] * count
+
+
+@njit(cache=True, nogil=True)
+def _read_key(data, p, end):
+    """Read a key of INFO or FORMAT, one typed integer; return (key, where it ends), -1 if none."""
+    kind, length, p = _read_type(data, p, end)
+    if length != 1 or not INT8 <= kind <= INT32 or end - p < _SIZES[kind]:
+        return np.int64(-1), p
+    return _read_int(data, p, kind), p + _SIZES[kind]
+
+
+@njit(cache=True, nogil=True)
+def _read_int(data, p, kind):
+    if kind == INT8:
+        return np.int64(np.int8(data[p]))
+    if kind == INT16:
+        return np.int64(np.int16(np.uint16(data[p]) | np.uint16(data[p + 1]) << 8))
+    return _int32(data, p)
+
+
+@njit(cache=True, nogil=True)
+def _is_plain(data, start, end):
+    """True for visible ASCII alone, which all alleles are."""
+    for p in range(start, end):
+        if not 32 < data[p] < 127:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _is_base(byte):
+    """True for A, C, G, T in either case."""
+    upper = byte & 0xDF
+    return upper == 65 or upper == 67 or upper == 71 or upper == 84
+
+
+@njit(cache=True, nogil=True)
+def _classify(data, ref_start, ref_size, alt_start, alt_size):
+    """The slot of the counts array of a site with one ALT, by the rules of `backend.vcf_text`."""
+    first = data[alt_start]
+    if alt_size == 1 and first == ord("."):
+        return NO_ALT
+    symbolic = alt_size > 1 and (first == ord(".") or data[alt_start + alt_size - 1] == ord("."))
+    for p in range(alt_start, alt_start + alt_size):
+        if data[p] == ord(","):
+            return MULTIALLELIC
+        symbolic |= data[p] == ord("<") or data[p] == ord("[") or data[p] == ord("]")
+    if symbolic:
+        return SYMBOLIC
+    if alt_size == 1 and first == ord("*"):
+        return STAR
+    if ref_size != 1 or alt_size != 1:
+        return INDEL
+    if not (_is_base(first) and _is_base(data[ref_start])):
+        return NON_ACGT
+    return NO_ALT if (first & 0xDF) == (data[ref_start] & 0xDF) else SNPS
+
+
+@njit(cache=True, nogil=True)
+def _decode_run(data, start, n_calls, row, first, counts):
+    """Decode calls of two bytes; False if one of them is not plain (row is spoilt then).
+
+    A byte of a plain call is 0 or 1 (unknown), 2 or 3 (REF), 4 or 5 (ALT); the lowest bit of the
+    second says whether the call is phased.
+    """
+    words = data[start : start + 2 * n_calls].view(np.uint16)
+    strange = np.uint16(0)
+    n_missing = np.uint32(0)
+    n_half = np.uint32(0)
+    n_phased = np.uint32(0)
+    for i in range(n_calls):
+        a = np.uint16(words[i] & np.uint16(0xFF))
+        b = np.uint16(words[i] >> np.uint16(8))
+        strange |= np.uint16(a > _LAST_PLAIN) | np.uint16(b > _LAST_PLAIN)
+        no_a, no_b = np.uint16(a < 2), np.uint16(b < 2)
+        missing = np.uint16(no_a | no_b)
+        n_missing = np.uint32(n_missing + missing)
+        n_half = np.uint32(n_half + np.uint16(no_a ^ no_b))
+        n_phased = np.uint32(n_phased + (np.uint16(b & np.uint16(1)) & (np.uint16(1) - missing)))
+        count = np.uint16((a >> np.uint16(1)) + (b >> np.uint16(1)) - np.uint16(2))
+        row[first + i] = np.int8(-1) if missing else np.int8(count)
+    if strange:
+        return False
+    counts[MISSING_CALLS] += n_missing
+    counts[HALF_CALLS] += n_half
+    counts[PHASED] += n_phased
+    counts[UNPHASED] += n_calls - n_missing - n_phased
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _decode_call(data, p, kind, width, policy, counts):
+    """Return the genotype of one call of `width` integers, or an error code plus 16."""
+    ploidy = 0
+    n_unknown = 0
+    n_alt = 0
+    phased = False
+    status = 0
+    missing = np.int64(-128) if kind == INT8 else np.int64(-32768)
+    if kind == INT32:
+        missing = np.int64(-(2**31))
+    for k in range(width):
+        value = _read_int(data, p + k * _SIZES[kind], kind)
+        if value == missing + 1:  # the call has ended
+            break
+        ploidy += 1
+        if value == missing or value >> 1 == 0:
+            n_unknown += 1
+        elif value < 0:
+            status = BROKEN
+        else:
+            allele = (value >> 1) - 1
+            n_alt += allele
+            if allele > 1 and status != BROKEN:
+                status = HIGH_ALLELE
+        if k == 1:
+            phased = value & 1 == 1
+    if status == BROKEN:
+        return 16 + BROKEN
+    if ploidy > 2:
+        return 16 + POLYPLOID
+    if status != 0:
+        return 16 + status
+    if n_unknown > 0 or ploidy == 0:
+        counts[MISSING_CALLS] += 1
+        counts[HALF_CALLS] += 0 < n_unknown < ploidy
+        return -1
+    if ploidy == 1:
+        if policy == HAPLOID_ERROR:
+            return 16 + HAPLOID_REF
+        counts[HAPLOID_CALLS] += 1
+        if policy == HAPLOID_MISSING:
+            counts[MISSING_CALLS] += 1
+            return -1
+        return 2 * n_alt
+    counts[PHASED if phased else UNPHASED] += 1
+    return n_alt
+
+
+@njit(cache=True, nogil=True)
+def _decode_row(data, p, kind, width, n_samples, policy, row, counts, error):
+    """Decode the calls of one record; False on an error, which is then reported."""
+    size = width * _SIZES[kind]
+    done = 0
+    while done < n_samples:
+        n_run = min(RUN, n_samples - done)
+        if not (kind == INT8 and width == 2) or not _decode_run(data, p, n_run, row, done, counts):
+            for k in range(n_run):
+                genotype = _decode_call(data, p + k * size, kind, width, policy, counts)
+                if genotype > 2:
+                    error[0], error[4], error[5] = genotype - 16, done + k, kind
+                    error[2], error[3] = p + k * size, p + (k + 1) * size
+                    return False
+                row[done + k] = genotype
+        p += n_run * size
+        done += n_run
+    return True
+
+
+def row_capacity(size, n_records, n_samples):
+    """How many sites `n_records` of `size` bytes hold at most: a kept call takes a byte or more."""
+    return min(n_records, size // (LENGTHS_BYTES + FIXED_BYTES + n_samples))
+
+
+@njit(cache=True, nogil=True)
+def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, counts, error):
+    """Decode the whole records in `data[:size]`, as `split_records` finds them.
+
+    Parameters
+    ----------
+    data : (size) uint8
+    policies : (n_contigs) int64
+        What a haploid call becomes, by contig index; -1 where the header has no such contig.
+    gt_key : int
+        Index of GT in the header's dictionary, -1 if it has none.
+    genotypes : (capacity, n_samples) int8
+        Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
+    fields : (capacity, N_FIELDS) int64
+        Receives for each kept site its record (0 is the first of `data`), contig, POS, the range
+        of ID, and the offsets of REF and ALT.
+    counts : (backend.vcf_text.N_COUNTS) int64
+        Is added to.
+    error : (6) int64
+        On an error: code, record, then what is wrong (DAMAGED), POS (BAD_POS), the range of the
+        FORMAT part (NO_GT), or first and last byte of the call, the sample's index and the type.
+
+    Returns
+    -------
+    int
+        Number of kept sites.
+    """
+    n_sites = 0
+    n_records = 0
+    p = 0
+    while size - p >= LENGTHS_BYTES:
+        shared_end = p + LENGTHS_BYTES + _uint32(data, p)
+        end = shared_end + _uint32(data, p + 4)
+        p += LENGTHS_BYTES
+        error[1] = n_records
+        n_records += 1
+        counts[RECORDS] += 1
+        error[0] = DAMAGED
+        error[2] = LENGTHS
+        if end > size or shared_end - p < FIXED_BYTES:
+            return n_sites
+        contig = _int32(data, p)
+        pos = _int32(data, p + 4) + 1
+        n_alleles = _uint32(data, p + 16) >> 16
+        n_info = _uint32(data, p + 16) & 0xFFFF
+        n_formats = _uint32(data, p + 20) >> 24
+        if not 0 <= contig < len(policies) or policies[contig] < 0:
+            error[2] = CONTIG
+            return n_sites
+        if _uint32(data, p + 20) & 0xFFFFFF != n_samples:
+            error[2] = N_SAMPLES
+            error[3] = _uint32(data, p + 20) & 0xFFFFFF
+            return n_sites
+        p += FIXED_BYTES
+        # ID and alleles.
+        error[2] = STRINGS
+        id_start = id_end = ref = ref_size = alt = alt_size = np.int64(0)
+        for k in range(1 + n_alleles):
+            kind, length, p = _read_type(data, p, shared_end)
+            if length < 0 or length > shared_end - p or (length > 0 and kind != CHAR):
+                return n_sites
+            if k == 0:
+                id_start, id_end = p, p + length
+            elif length == 0:
+                return n_sites
+            elif k == 1:
+                ref, ref_size = p, length
+            elif k == 2:
+                alt, alt_size = p, length
+            if k > 0 and not _is_plain(data, p, p + length):
+                return n_sites
+            p += length
+        if n_alleles == 0:
+            error[2] = NO_ALLELES
+            return n_sites
+        # FILTER and INFO are passed over.
+        error[2] = VALUES
+        p = _skip_value(data, p, shared_end, 1)
+        for _ in range(n_info):
+            if p < 0:
+                return n_sites
+            key, p = _read_key(data, p, shared_end)
+            p = -1 if key < 0 else _skip_value(data, p, shared_end, 1)
+        if p < 0:
+            return n_sites
+        # FORMAT: where is GT?
+        gt_kind, gt_width, gt_start = np.int64(0), np.int64(-1), np.int64(0)
+        p = shared_end
+        for _ in range(n_formats):
+            key, p = _read_key(data, p, end)
+            if key < 0:
+                return n_sites
+            if key == gt_key and gt_width < 0:
+                gt_kind, gt_width, gt_start = _read_type(data, p, end)
+            p = _skip_value(data, p, end, n_samples)
+            if p < 0:
+                return n_sites
+        p = end
+        error[0] = 0
+        if not 0 <= pos < 2**31:
+            error[0], error[2] = BAD_POS, pos
+            return n_sites
+        if pos == 0:  # a telomere
+            slot = UNPLACED
+        elif n_alleles == 1:
+            slot = NO_ALT
+        elif n_alleles > 2:
+            slot = MULTIALLELIC
+        else:
+            slot = _classify(data, ref, ref_size, alt, alt_size)
+        if slot != SNPS:
+            counts[slot] += 1
+            continue
+        if gt_width < 0:
+            error[0], error[2], error[3], error[4] = NO_GT, shared_end, end, n_formats
+            return n_sites
+        if gt_width == 0 or not INT8 <= gt_kind <= INT32:
+            error[0] = EMPTY_GT if gt_width == 0 else STRANGE_GT
+            return n_sites
+        row = genotypes[n_sites]
+        policy = policies[contig]
+        if not _decode_row(
+            data, gt_start, gt_kind, gt_width, n_samples, policy, row, counts, error
+        ):
+            return n_sites
+        counts[SNPS] += 1
+        fields[n_sites, RECORD] = n_records - 1
+        fields[n_sites, CHROM], fields[n_sites, POS] = contig, pos
+        fields[n_sites, ID_START], fields[n_sites, ID_END] = id_start, id_end
+        fields[n_sites, REF], fields[n_sites, ALT] = ref, alt
+        n_sites += 1
+    return n_sites
