@@ -17,7 +17,8 @@ sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
 
 from popdesic.configuration import load_config
 from popdesic.errors import UserError
-from popdesic.sheets import cohort_files, load_study
+from popdesic.sheets import cohort_files, cohort_sources, load_study
+from popdesic.sources import file_key, names_key, source_key
 from popdesic.store import digest
 
 try:
