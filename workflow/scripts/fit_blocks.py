@@ -14,6 +14,8 @@ OUT    npz: `levels` int32 (n_levels, n), finest first, of the smallest descript
 
 import sys
 import warnings
+import zlib
+from pathlib import Path
 
 import numpy as np
 
@@ -62,6 +64,18 @@ def fit(edges, n, seed, restarts, n_draws):
     }
 
 
+def write(out, arrays):
+    """OUT and the checksum beside it, as `popdesic.store` keeps them of other results."""
+    out = Path(out)
+    checksum, record = (out.with_name(f".{out.name}.{end}") for end in ("crc32", "record"))
+    checksum.unlink(missing_ok=True)  # of what was here before
+    record.unlink(missing_ok=True)
+    with open(out, "wb") as file:
+        np.savez(file, **arrays)
+    content = out.read_bytes()
+    checksum.write_text(f"{zlib.crc32(content):08x} {len(content)}\n")
+
+
 def main(graph, out, seed, restarts, n_draws):
     warnings.simplefilter("ignore")  # graph-tool warns that it cannot draw
     with np.load(graph) as arrays:
@@ -75,8 +89,7 @@ def main(graph, out, seed, restarts, n_draws):
             "graph-tool, or name its interpreter in communities.graph_tool_python."
         }
         print(found["missing"])
-    with open(out, "wb") as file:
-        np.savez(file, **found)
+    write(out, found)
 
 
 if __name__ == "__main__":
