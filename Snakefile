@@ -42,6 +42,19 @@ include: "workflow/rules/epistasis.smk"
 include: "workflow/rules/report.smk"
 
 
+# Results that were copied here without .snakemake are held against the sheets of today.
+if workflow.is_main_process:
+    keep_records()
+
+
+onsuccess:
+    keep_records()
+
+
+onerror:
+    keep_records()
+
+
 localrules:
     all,
     ingest,

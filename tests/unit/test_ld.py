@@ -207,12 +207,12 @@ def run(study, out: Path, **changed):
     chosen |= {"prune": ["10 sites", 1, 0.2]} | changed
     counts = scan.measure_ld(
         [folder / "genotypes"],
-        [changed.pop("source", folder / "one.vcf")],
+        [changed.pop("sources", [folder / "one.vcf"])],
         folder / "panel.tsv",
         None,
         paths,
         BACKEND,
-        scan.LdOptions(**{k: v for k, v in chosen.items() if k != "source"}),
+        scan.LdOptions(**{k: v for k, v in chosen.items() if k != "sources"}),
     )
     with gzip.open(paths["pairs"], "rt") as file:
         header = file.readline()
@@ -250,13 +250,25 @@ def test_stage_from_haplotypes(study, tmp_path):
         assert abs(row.d_prime) <= 1
 
 
+def test_phase_of_one_file_a_contig(study, tmp_path):
+    lines = study["text"].splitlines(keepends=True)
+    for contig in ("1", "2"):
+        kept = [line for line in lines if line.startswith(("#", f"{contig}\t"))]
+        (tmp_path / f"chr{contig}.vcf").write_text("".join(kept))
+    whole = run(study, tmp_path / "whole", phase="phased")[3]
+    sources = [tmp_path / "chr1.vcf", tmp_path / "chr2.vcf"]
+    parts = run(study, tmp_path / "parts", phase="phased", sources=sources)[3]
+    for name, path in parts.items():
+        assert path.read_bytes() == whole[name].read_bytes()
+
+
 def test_unphased_data_for_haplotype_ld_is_one_sentence(study, tmp_path):
     unphased = tmp_path / "two.vcf"
     unphased.write_text(study["text"].replace("0|1", "0/1"))
     with pytest.raises(UserError, match=r"two\.vcf: at 1:\d+ .* heterozygous without phase"):
-        run(study, tmp_path, phase="phased", source=unphased)
+        run(study, tmp_path, phase="phased", sources=[unphased])
     with pytest.raises(UserError, match="PLINK files have no phase"):
-        run(study, tmp_path, phase="phased", source=study["folder"] / "raw")
+        run(study, tmp_path, phase="phased", sources=[study["folder"] / "raw"])
 
 
 def test_regions_and_maps(study, tmp_path):

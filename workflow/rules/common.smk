@@ -11,13 +11,16 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 WORKFLOW = Path(workflow.basedir)
 sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
 
 from popdesic.configuration import load_config
 from popdesic.errors import UserError
-from popdesic.sheets import cohort_files, load_study
+from popdesic.records import exchange_records
+from popdesic.sheets import cohort_files, cohort_sources, load_study
+from popdesic.sources import file_key, names_key, source_key
 from popdesic.store import digest
 
 try:
@@ -104,6 +107,23 @@ def has_module(python, name):
         return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
     except OSError:
         return False
+
+
+def keep_records():
+    """Exchange Snakemake's records with those beside the results; say what nobody knows of."""
+
+    def rule_of(result):
+        return next((rule.name for rule in workflow.rules if rule.is_producer(result)), None)
+
+    try:
+        unknown = exchange_records(Path(), rule_of)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+    if unknown:
+        logger.info(
+            f"{len(unknown)} results, the first is {unknown[0]}, have no record of what they were "
+            "made of, neither beside them nor in .snakemake: they are computed again."
+        )
 
 
 def memory(megabytes, attempt):

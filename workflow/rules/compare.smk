@@ -13,7 +13,7 @@
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
 
 from popdesic.compare.kinship import FIRST
-from popdesic.sheets import source_files
+from popdesic.sources import source_files
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
@@ -193,7 +193,11 @@ rule measure_ld:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 5, attempt),
         gpu=GPUS,
     params:
-        sources=[STUDY.cohorts.genotypes[cohort] for cohort in STUDY.founders],
+        sources=lambda wildcards: [
+            cohort_sources(STUDY, cohort)
+            for cohort in STUDY.founders
+            if COMPARE["ld"]["phase"] == "phased"
+        ],
         options=COMPARE["ld"],
         device=CONFIG["device"],
         code=code_of("compare/scan"),

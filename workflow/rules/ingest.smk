@@ -1,6 +1,6 @@
-# Decode each cohort's file once.
+# Decode each cohort's files once.
 #
-# needs   the genotype file of a cohort: VCF, VCF.gz, BCF or PLINK .bed .bim .fam
+# needs   the genotype files of a cohort: VCF, VCF.gz, BCF or PLINK .bed .bim .fam
 # gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
 #         results/cohorts/{cohort}/raw.json            what was kept and what was dropped, counted
 
@@ -28,6 +28,10 @@ rule ingest_cohort:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 500, attempt),
     params:
         source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
+        sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
+        # A file that takes another's place may have an older date: Snakemake sees this alone.
+        key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
+        names=lambda wildcards: names_key(STUDY.samples_of(wildcards.cohort)["sample"]),
         haploid=CONFIG["encode"]["haploid"],
         code=code_of("ingest"),
     message:

@@ -7,9 +7,10 @@ from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     counts = ingest_cohort(
-        Path(snakemake.params.source),
+        snakemake.params.sources,
         Path(snakemake.output[0]).with_suffix(""),
         haploid=snakemake.params.haploid,
+        listed=snakemake.params.names,
         threads=snakemake.threads,
     )
     log_counts(log, counts.as_dict())

@@ -11,7 +11,7 @@ with logged(snakemake.log[0]) as log:
     log.info("device: %s", backend.describe())
     counts = measure_ld(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
-        list(map(Path, snakemake.params.sources)),
+        snakemake.params.sources,
         Path(snakemake.input.panel),
         next(map(Path, snakemake.input.get("unrelated", [])), None),
         {name: Path(path) for name, path in snakemake.output.items()},

@@ -7,32 +7,47 @@ import sys
 from pathlib import Path
 
 from .errors import UserError
-from .store import checksum_of
+from .records import read_kept
+from .store import checksum_of, checksum_path, record_path, result_files
+from .work import read_record
 
 ROOT = Path(__file__).resolve().parents[3]
-SUFFIX = ".crc32"
 
 
-def damaged_files(study: Path) -> tuple[list[tuple[str, str]], int]:
+def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[str, str]], int]:
     """Results that are not what was written, each with what is wrong; and how many were read.
 
-    A result that is gone is none of them: Snakemake makes it again where it is needed.
+    Of all results, or of those below one of their folders.
+
+    A result without a checksum is one of them: nothing tells what was written. One that is gone is
+    none of them: Snakemake makes it again where it is needed.
     """
     found, n_read = [], 0
-    for kept in sorted((study / "results").rglob(f".*{SUFFIX}")):
-        path = kept.with_name(kept.name[1 : -len(SUFFIX)])
-        if not path.is_file():
-            continue
+    for path in result_files(below or study / "results"):
         n_read += 1
-        written, now = kept.read_text().split(), checksum_of(path).split()
-        if len(written) != 2:
-            continue  # a checksum that was cut off says nothing of its file
-        shown = str(path.relative_to(study))
-        if written[1] != now[1]:
-            found.append((shown, f"{now[1]} bytes where {written[1]} were written"))
-        elif written != now:
-            found.append((shown, "its content is not what was written"))
+        if reason := _damage(path):
+            found.append((str(path.relative_to(study)), reason))
     return found, n_read
+
+
+def _damage(path: Path) -> str:
+    """What is wrong with a result; empty where nothing is."""
+    kept = checksum_path(path)
+    try:
+        text = kept.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return f"its checksum, {kept.name}, is missing"
+    now = checksum_of(path)
+    written = text.split()
+    if len(written) != 2:
+        return f"its checksum, {kept.name}, is damaged"
+    if written[1] != now.split()[1]:
+        return f"{now.split()[1]} bytes where {written[1]} were written"
+    if text != f"{now}\n":
+        return "its content is not what was written"
+    if record_path(path).exists() and read_kept(path) is None:
+        return f"the record of what it was made of, {record_path(path).name}, is damaged"
+    return ""
 
 
 def audit(study: Path, repair: bool, arguments: list[str]) -> int:
@@ -63,5 +78,34 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
     words += ["--directory", str(study.resolve()), *arguments]
     if not {"--cores", "-c", "--profile"} & {word.partition("=")[0] for word in arguments}:
         words += ["--cores", "all"]
-    forced = ["--forcerun", *(path for path, _ in damaged)]
+    forced = [
+        "--forcerun",
+        *dict.fromkeys(o for path, _ in damaged for o in _made_with(study, path)),
+    ]
     return subprocess.run([*words, *forced], cwd=ROOT).returncode
+
+
+def _made_with(study: Path, path: str) -> list[str]:
+    """What Snakemake has to make again for a result: itself, if Snakemake knows it.
+
+    What a job leaves beside its outputs comes again with those of its folder.
+
+    Raises
+    ------
+    UserError
+        Snakemake knows nothing there.
+    """
+
+    def known(result: str) -> bool:
+        return bool(read_record(study, result) or read_kept(study / result))
+
+    if known(path):
+        return [path]
+    beside = (study / path).parent.iterdir()
+    made = [o for other in sorted(beside) if known(o := str(other.relative_to(study)))]
+    if not made:
+        raise UserError(
+            f"{path}: no rule is known to have made it; move it out of results, or delete it so "
+            "that it is made again where it is needed."
+        )
+    return made

@@ -23,7 +23,7 @@ from .genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from .panel import load_panel
 from .qc import chunks
 from .results import read_table
-from .store import atomic_path, open_bed, read_fam, write_fam
+from .store import atomic_path, checksum_kept, open_bed, read_fam, write_fam
 
 #: Sites taken at a time, and those of one chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
 CHUNK_SITES = 1_000
@@ -199,8 +199,9 @@ def export_zarr(prefixes: list[Path], panel_path: Path, out: Path) -> None:
             _zarr_chunk(temporary / "call_genotype_mask" / f"{key}.0", part < 0, (*tile, 2))
             unphased = np.zeros(part.shape[:2], bool)
             _zarr_chunk(temporary / "call_genotype_phased" / key, unphased, tile)
-    shutil.rmtree(out, ignore_errors=True)
-    temporary.rename(out)
+    with checksum_kept(out, temporary):
+        shutil.rmtree(out, ignore_errors=True)
+        temporary.rename(out)
 
 
 def _write_text(path: Path, content: dict) -> None:

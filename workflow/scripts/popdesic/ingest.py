@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from .errors import UserError
 from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed
 from .panel import canonical_contig
 from .plink import plink_prefix, read_plink_samples, stream_plink
+from .sources import names_key, require_same_samples, source_files
 from .store import TABLE_ROWS, atomic_path, beside, write_json
 from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, stream_sites
 from .vcf_header import read_header
@@ -45,45 +46,66 @@ class IngestCounts:
         }
 
 
+@dataclass
+class _Source:
+    """One file (or PLINK prefix) of a cohort."""
+
+    path: Path
+    samples: list[str]
+    sexes: list[str]
+    batches: Iterator[SiteBatch]
+
+
 def ingest_cohort(
-    source: Path | str,
+    sources: Path | str | Sequence[Path | str],
     out_prefix: Path | str,
     *,
     haploid: str | Mapping[str, str] = "error",
     sexes: dict[str, str] | None = None,
+    listed: str | None = None,
     threads: int = 1,
 ) -> IngestCounts:
-    """Decode a cohort's file to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
+    """Decode a cohort's files to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
 
-    Sites keep the order of the file. Of sites with the same chrom:pos:ref:alt the first is kept;
-    sites that share only their position stay distinct.
+    Sites keep the order of the files. Of sites with the same chrom:pos:ref:alt the first is kept,
+    in whichever file it stands; sites that share only their position stay distinct.
 
     Parameters
     ----------
-    source : Path
-        VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'.
+    sources : Path, or several in the order in which they are read
+        VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'. Several hold the
+        same samples in the same order.
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
         What a call of one allele becomes; PLINK files have none.
     sexes : dict, optional
-        Sample name to M, F, NA (or 1, 2, 0). A sample not named keeps the sex of a .fam, else 0.
+        Sample name to M, F, NA (or 1, 2, 0). A sample not named keeps the sex of the first .fam
+        that knows it, else 0.
+    listed : str, optional
+        `names_key` of the samples that the sheet lists; the files must hold exactly these.
 
     Raises
     ------
     UserError
-        The source cannot be read by the rules, or no site is left.
+        A source cannot be read by the rules or changes while it is read, sources differ in their
+        samples, these are not the listed ones, or no site is left.
     """
-    source = Path(source)
+    paths = [Path(p) for p in ([sources] if isinstance(sources, str | Path) else sources)]
+    files = [Path(file) for path in paths for file in source_files(path)]
+    before = _sizes_and_dates(files)
     decode = DecodeCounts()
-    prefix = plink_prefix(source)
-    if prefix is None:
-        samples = read_header(source).samples
-        own_sexes = ["0"] * len(samples)
-        batches = stream_sites(source, haploid=haploid, counts=decode, threads=threads)
-        files = [source]
-    else:
-        samples, own_sexes = read_plink_samples(prefix)
-        batches = stream_plink(prefix, decode)
-        files = [beside(prefix, end) for end in (".bed", ".bim", ".fam")]
+    opened = [_open(path, decode, haploid, threads) for path in paths]
+    samples = opened[0].samples
+    for other in opened[1:]:
+        require_same_samples(paths[0], samples, other.path, other.samples)
+    if listed not in (None, names_key(samples)):
+        raise UserError(
+            f"{paths[0]} does not hold the samples that the sheet lists for its cohort: it was "
+            "replaced after the run was planned; run again."
+        )
+    own_sexes = [
+        next((code for code in codes if code in ("1", "2")), "0")
+        for codes in zip(*(source.sexes for source in opened), strict=True)
+    ]
     fam = _fam_text(samples, own_sexes, sexes or {})
     with ExitStack() as stack:
         bed_path, bim_path, fam_path = (
@@ -91,18 +113,23 @@ def ingest_cohort(
             for end in (".bed", ".bim", ".fam")
         )
         fam_path.write_text(fam, "utf-8")
+        batches = chain.from_iterable(source.batches for source in opened)
         in_order, n_sites = _write_sites(batches, bed_path, bim_path)
         if not in_order:
             n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(samples)))
         if n_sites == 0:
-            raise _no_sites(source, decode)
+            raise _no_sites(paths, decode)
+        if changed := [
+            f for f, a, b in zip(files, before, _sizes_and_dates(files), strict=True) if a != b
+        ]:
+            raise UserError(f"{changed[0]} was changed while it was read; run again.")
         digest = _digest([bed_path, bim_path, fam_path])
     counts = IngestCounts(len(samples), n_sites, decode.snps - n_sites, decode)
     # Written last: where it is, the other three are there and whole.
     write_json(
         beside(out_prefix, ".json"),
         {
-            "source": source.name,
+            "source": ", ".join(path.name for path in paths),
             "source_bytes": sum(file.stat().st_size for file in files),
             "haploid": haploid,
             "digest": digest,
@@ -110,6 +137,30 @@ def ingest_cohort(
         },
     )
     return counts
+
+
+def _open(
+    path: Path, decode: DecodeCounts, haploid: str | Mapping[str, str], threads: int
+) -> _Source:
+    """Samples of a source, and its sites as they are asked for; they add to `decode`."""
+    prefix = plink_prefix(path)
+    if prefix is None:
+        samples = read_header(path).samples
+        batches = stream_sites(path, haploid=haploid, counts=decode, threads=threads)
+        return _Source(path, samples, ["0"] * len(samples), batches)
+    return _Source(path, *read_plink_samples(prefix), stream_plink(prefix, decode))
+
+
+def _sizes_and_dates(files: Iterable[Path]) -> list[tuple[int, int] | None]:
+    """What changes when a file is replaced; None for one that is not there."""
+    return [(s.st_size, s.st_mtime_ns) if (s := _stat(file)) else None for file in files]
+
+
+def _stat(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except OSError:  # a reader says it with the way out
+        return None
 
 
 def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -> str:
@@ -232,13 +283,16 @@ def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int
     return len(kept)
 
 
-def _no_sites(source: Path, decode: DecodeCounts) -> UserError:
+def _no_sites(sources: Sequence[Path], decode: DecodeCounts) -> UserError:
+    one = len(sources) == 1
+    shown = str(sources[0]) if one else f"{sources[0]} and {len(sources) - 1} more"
     if decode.records == 0:
-        return UserError(f"{source} has no records; give a file with genotypes.")
+        verb = "has" if one else "have"
+        return UserError(f"{shown} {verb} no records; give a file with genotypes.")
     dropped = ", ".join(f"{name} {number}" for name, number in decode.dropped().items())
     return UserError(
-        f"{source}: none of its {decode.records} records is a biallelic SNP (dropped: {dropped}); "
-        "give a file with SNPs."
+        f"{shown}: none of {'its' if one else 'their'} {decode.records} records is a biallelic SNP "
+        f"(dropped: {dropped}); give a file with SNPs."
     )
 
 

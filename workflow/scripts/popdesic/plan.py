@@ -21,7 +21,8 @@ import yaml
 from .configuration import load_config
 from .distance import study_matrices
 from .errors import UserError
-from .sheets import load_study, source_files
+from .sheets import load_study
+from .sources import expand_sources, source_files
 from .store import read_json
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -219,16 +220,18 @@ def bytes_written(path: str, sizes: Sizes) -> float:
 
 
 def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[str, int]) -> int:
-    """Sites of the panel before there is one: those of the smallest founder file, about."""
+    """Sites of the panel before there is one: those of the founder with fewest, about."""
     found = []
     for cohort in cohorts.index[cohorts.founder]:
-        path = study / source_files(cohorts.genotypes[cohort])[-1]
-        if path.suffix in (".bim", ".fam"):
-            bed = path.with_suffix(".bed")
-            found.append(bed.stat().st_size / ((counts[cohort] + 3) // 4))
-        else:
-            text = path.stat().st_size * COMPRESSION.get(path.suffix, 1.0)
-            found.append(text / (4 * counts[cohort] + 60))
+        sites = 0.0
+        for source in expand_sources(cohorts.genotypes[cohort], study):
+            path = Path(source_files(study / source)[0])
+            size = path.stat().st_size
+            if path.suffix == ".bed":
+                sites += size / ((counts[cohort] + 3) // 4)
+            else:
+                sites += size * COMPRESSION.get(path.suffix, 1.0) / (4 * counts[cohort] + 60)
+        found.append(sites)
     return max(1, int(min(found)))
 
 

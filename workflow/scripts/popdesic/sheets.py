@@ -17,6 +17,7 @@ import pandas as pd
 from .configuration import load_schema
 from .errors import UserError, suggestion
 from .results import read_table
+from .sources import expand_sources, read_names, source_files
 from .store import digest
 
 #: What the schema of a sheet's column may say; `_breaks` knows these alone.
@@ -274,12 +275,10 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
 
 
 def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
-    from .vcf_header import read_sample_names  # jobs that only plan do without it
-
     row = cohorts.loc[cohort]
     shown = f"{config['cohorts']}, row {row.row}"
     try:
-        names = read_sample_names(folder / row.genotypes)
+        names = read_names(expand_sources(row.genotypes, folder), folder)
     except UserError as error:
         raise UserError(f"{shown}: {error}") from None
     known, present = set(listed["sample"].tolist()), set(names)
@@ -329,18 +328,14 @@ def _check_named_files(folder: Path, config: dict) -> None:
             )
 
 
+def cohort_sources(study: Study, cohort: str) -> list[str]:
+    """Sources that a cohort's genotypes are in: VCF or BCF files, or prefixes of PLINK files."""
+    return expand_sources(study.cohorts.genotypes[cohort])
+
+
 def cohort_files(study: Study, cohort: str) -> list[str]:
     """Files that a cohort's genotypes are in."""
-    return source_files(study.cohorts.genotypes[cohort])
-
-
-def source_files(source: str | Path) -> list[str]:
-    """Files of a source of genotypes: one VCF or BCF, or the three of PLINK."""
-    from .plink import plink_prefix  # as in _check_sample_names
-
-    source = str(source)
-    prefix = plink_prefix(source)
-    return [source] if prefix is None else [f"{prefix}{end}" for end in (".bed", ".bim", ".fam")]
+    return [path for source in cohort_sources(study, cohort) for path in source_files(source)]
 
 
 def populations(sheet: Path) -> dict[str, str]:

@@ -25,6 +25,10 @@ FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
 
 # Bytes of a file taken at a time for its checksum.
 CHECKSUM_BYTES = 1 << 22
+# Results that are folders, by the ends of their names.
+RESULT_FOLDERS = (".vcz",)
+# What Snakemake puts into a folder that is a result.
+FOLDER_STAMP = ".snakemake_timestamp"
 # Rows of a .bim file taken at a time.
 TABLE_ROWS = 1 << 16
 # Bytes of a line of a .bim or .fam file at most: without a limit a file that has no line end would
@@ -52,26 +56,60 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-        kept = "results" in path.absolute().parts  # of a study; nothing else is audited
-        checksum = checksum_of(temporary) if kept else ""
-        checksum_path(path).unlink(missing_ok=True)  # never that of another content
-        temporary.replace(path)
-        if kept:
-            checksum_path(path).write_text(f"{checksum}\n")
+        with checksum_kept(path, temporary):
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def checksum_kept(path: Path, temporary: Path) -> Iterator[None]:
+    """Keep the checksum of `temporary`, which becomes `path` in the block, beside `path`."""
+    kept = "results" in path.absolute().parts  # of a study; nothing else is audited
+    checksum = checksum_of(temporary) if kept else ""
+    for about in (checksum_path(path), record_path(path)):
+        about.unlink(missing_ok=True)  # never that of another content
+    yield
+    if kept:
+        checksum_path(path).write_text(f"{checksum}\n")
+
+
 def checksum_path(path: Path) -> Path:
-    """Where the checksum of a file lies: a hidden file beside it."""
+    """Where the checksum of a result lies: a hidden file beside it."""
     return path.with_name(f".{path.name}.crc32")
 
 
+def record_path(path: Path) -> Path:
+    """Where the record of what a result was made of lies (`popdesic.records`)."""
+    return path.with_name(f".{path.name}.record")
+
+
+def result_files(results: Path) -> Iterator[Path]:
+    """All results below a folder; a folder that is one result (`RESULT_FOLDERS`) counts as one."""
+    for folder, folders, names in os.walk(results):
+        whole = [name for name in folders if name.endswith(RESULT_FOLDERS)]
+        folders[:] = sorted(n for n in folders if n not in whole and not n.startswith("."))
+        for name in sorted([*whole, *names]):
+            if not name.startswith("."):
+                yield Path(folder, name)
+
+
 def checksum_of(path: Path) -> str:
-    """CRC-32 and size of a file, in text. It finds accidents, not forgeries, at 10 GB/s."""
+    """CRC-32 and size in text, of a file or of all files of a folder with their names.
+
+    It finds accidents, not forgeries, at 10 GB/s.
+    """
     from isal import isal_zlib  # what only plans does without
 
     value, size = 0, 0
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.is_file() and file.name != FOLDER_STAMP:
+                about = checksum_of(file)
+                line = f"{file.relative_to(path).as_posix()} {about}\n"
+                value = isal_zlib.crc32(line.encode(), value)
+                size += int(about.split()[1])
+        return f"{value:08x} {size}"
     with open(path, "rb") as file:
         while block := file.read(CHECKSUM_BYTES):
             value = isal_zlib.crc32(block, value)

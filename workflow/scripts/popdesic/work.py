@@ -9,26 +9,21 @@ belongs to the report that follows.
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from .records import snakemake_path
 from .results import read_table, write_table
 
-#: Snakemake splits names of records at the longest name that a file may have.
-NAME_MAX = 255
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]
 
 
 def read_record(study: Path, path: str) -> dict | None:
     """Snakemake's record of a file of the study, None where it has none."""
-    name = urlsafe_b64encode(path.encode()).decode()
-    parts = [name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1)]
-    parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
     try:
-        text = (study / ".snakemake" / "metadata").joinpath(*parts).read_text("utf-8")
+        text = snakemake_path(study, "metadata", path).read_text("utf-8")
         return json.loads(text)
     except (OSError, json.JSONDecodeError):
         return None
@@ -50,7 +45,7 @@ def jobs_behind(study: Path, paths: Iterable[str]) -> list[dict]:
             if record := read_record(study, path):
                 records[path] = record
                 waiting.append((path, True))
-                waiting += [(str(name), False) for name in reversed(record["input"] or [])]
+                waiting += [(str(name), False) for name in reversed(record.get("input") or [])]
     return list(jobs.values())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -103,10 +104,12 @@ def haplotype_pair_frequencies(tables: np.ndarray) -> np.ndarray:
         return flat / flat.sum(axis=1, keepdims=True)
 
 
-def read_haplotypes(source: Path, sites: pd.DataFrame, samples: list[str]) -> np.ndarray:
-    """Phased haplotypes of a cohort at the panel's sites, from its VCF or BCF.
+def read_haplotypes(
+    sources: Sequence[Path | str], sites: pd.DataFrame, samples: list[str]
+) -> np.ndarray:
+    """Phased haplotypes of a cohort at the panel's sites, from its VCF or BCF files.
 
-    The stores keep genotypes alone, so phase is read from the cohort's own file once more.
+    The stores keep genotypes alone, so phase is read from the cohort's own files once more.
 
     Parameters
     ----------
@@ -117,23 +120,22 @@ def read_haplotypes(source: Path, sites: pd.DataFrame, samples: list[str]) -> np
     Returns
     -------
     int8 array, (n_sites, 2 n_samples)
-        1 where the haplotype carries ALT, -1 where the genotype is missing or the file has not the
-        site.
+        1 where the haplotype carries ALT, -1 where the genotype is missing or no file has the
+        site. A site counts where it comes first.
 
     Raises
     ------
     UserError
-        The file is PLINK's, or a heterozygous genotype is not phased.
+        A file is PLINK's, or a heterozygous genotype is not phased.
     """
-    from cyvcf2 import VCF
-
     from ..plink import plink_prefix  # decoders of genotypes: only phase needs them
 
-    if plink_prefix(source) is not None:
-        raise UserError(
-            f"{source}: PLINK files have no phase, but compare.ld.phase is 'phased'; give a phased "
-            "VCF or BCF, or set compare.ld.phase to 'em'."
-        )
+    for source in sources:
+        if plink_prefix(source) is not None:
+            raise UserError(
+                f"{source}: PLINK files have no phase, but compare.ld.phase is 'phased'; give a "
+                "phased VCF or BCF, or set compare.ld.phase to 'em'."
+            )
     row = {
         (chrom, pos, ref, alt): (i, False)
         for i, (chrom, pos, ref, alt) in enumerate(
@@ -141,10 +143,25 @@ def read_haplotypes(source: Path, sites: pd.DataFrame, samples: list[str]) -> np
         )
     }
     row |= {(c, p, alt, ref): (i, True) for (c, p, ref, alt), (i, _) in row.items()}
+    haplotypes = np.full((len(sites), 2 * len(samples)), -1, np.int8)
+    done: set[int] = set()
+    for source in sources:
+        _read_phase(source, row, samples, haplotypes, done)
+    return haplotypes
+
+
+def _read_phase(
+    source: Path | str,
+    row: dict[tuple, tuple[int, bool]],
+    samples: list[str],
+    haplotypes: np.ndarray,
+    done: set[int],
+) -> None:
+    """Write what one file says of sites that are not `done` yet; `row`: their row, and swapped."""
+    from cyvcf2 import VCF
+
     vcf = VCF(str(source), samples=samples, lazy=True)
     place = [vcf.samples.index(name) for name in samples]
-    haplotypes = np.full((len(sites), 2 * len(samples)), -1, np.int8)
-    done = set()
     for record in vcf:
         if len(record.ALT) != 1:
             continue
@@ -167,4 +184,3 @@ def read_haplotypes(source: Path, sites: pd.DataFrame, samples: list[str]) -> np
             alleles = 1 - alleles
         alleles[missing] = -1
         haplotypes[index] = alleles.ravel()
-    return haplotypes

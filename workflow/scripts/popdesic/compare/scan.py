@@ -55,7 +55,7 @@ class LdOptions:
 
 def measure_ld(
     prefixes: list[Path],
-    sources: list[Path],
+    sources: list[list[Path | str]],
     panel: Path,
     unrelated: Path | None,
     out: dict[str, Path],
@@ -68,9 +68,11 @@ def measure_ld(
 
     Parameters
     ----------
-    prefixes, sources : list of Path
-        Of the founder cohorts: stems of the genotypes on the panel, and the cohorts' own files,
-        which are read for phase alone (``compare.ld.phase: phased``).
+    prefixes : list of Path
+        Stems of the founder cohorts' genotypes on the panel.
+    sources : list of lists of Path
+        The founder cohorts' own files, which are read for phase alone (``compare.ld.phase:
+        phased``).
     out : dict
         ``pairs`` (.tsv.gz), ``decay`` (.tsv), ``region`` (.npz: chrom, pos, r2), ``kept`` and
         ``removed`` (site lists of pruning).
@@ -97,8 +99,8 @@ def measure_ld(
         names = [read_fam(prefix)["sample"] for prefix in prefixes]
         phased = np.concatenate(
             [
-                read_haplotypes(source, sites, [n for n in here if keep is None or n in keep])
-                for source, here in zip(sources, names, strict=True)
+                read_haplotypes(files, sites, [n for n in here if keep is None or n in keep])
+                for files, here in zip(sources, names, strict=True)
             ],
             axis=1,
         )

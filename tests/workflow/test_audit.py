@@ -1,0 +1,149 @@
+"""`popdesic audit` over every kind of result: one bit anywhere, or a checksum that is gone."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from popdesic.__main__ import main
+from popdesic.audit import damaged_files
+from popdesic.store import FOLDER_STAMP, RESULT_FOLDERS, record_path, result_files
+from running import ROOT, contents, environment, snakemake
+from study import FAST, make_cohorts, write_study
+
+#: All analyses and formats, as small as they can be.
+CONFIG = FAST | {
+    "distance": {"export": True, "metric": "ibs"},
+    "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},
+    "impute": {"evaluate": 0.1},
+    "communities": {"methods": ["blockmodel", "tree"], "restarts": 1, "draws": 1, "neighbors": 3},
+    "compare": {"identity": {"query": "data/north.vcf"}, "mixture": {"profiles": "data/north.vcf"}},
+    "export": {"formats": ["plink", "vcf", "zarr", "mibs", "king", "phylip", "newick", "eigenvec"]},
+    "epistasis": {"order": [2], "permutations": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A study of one cohort with every kind of result."""
+    folder = write_study(tmp_path_factory.mktemp("whole"), make_cohorts((16,), n_sites=200), CONFIG)
+    snakemake(folder)
+    return folder
+
+
+def files_inside(result: Path) -> list[Path]:
+    inside = sorted(result.rglob("*")) if result.is_dir() else [result]
+    return [path for path in inside if path.is_file() and path.name != FOLDER_STAMP]
+
+
+def flip(path: Path, byte: int, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 1 << bit
+    path.write_bytes(data)
+
+
+def test_one_bit_of_any_file_is_found(whole):
+    """Of results, each file of one that is a folder, checksums and records; in turn."""
+    assert damaged_files(whole)[0] == []
+    results = list(result_files(whole / "results"))
+    names = {path.name for path in results}
+    assert {"blocks.npz", "panel.vcz", "panel.bed", "panel.vcf.gz", "report.html"} <= names
+    tried = 0
+    for result in results:
+        hidden = [result.with_name(f".{result.name}.{end}") for end in ("crc32", "record")]
+        assert hidden[0].is_file(), result
+        for k, path in enumerate(files_inside(result) + [p for p in hidden if p.is_file()]):
+            if not (size := path.stat().st_size):
+                continue
+            byte, bit = (tried * 7919) % size, (tried + k) % 8
+            flip(path, byte, bit)
+            # Only what lies there is read again: all of it each time would take minutes.
+            found = damaged_files(whole, result.parent)[0]
+            assert [name for name, _ in found] == [str(result.relative_to(whole))], (
+                path,
+                byte,
+                bit,
+            )
+            flip(path, byte, bit)
+            tried += 1
+    assert damaged_files(whole)[0] == []
+    every = [p for p in (whole / "results").rglob("*") if p.is_file() and p.name != FOLDER_STAMP]
+    empty = [p for p in every if not p.stat().st_size]
+    assert tried == len(every) - len(empty) - 1, "results/.study is no result"
+    print(f"audit: one bit flipped in each of {tried} files, found {tried} times")
+
+
+def test_a_missing_checksum_is_named(whole):
+    checksums = sorted((whole / "results").rglob(".*.crc32"))
+    assert len(checksums) == len(list(result_files(whole / "results")))
+    for kept in checksums:
+        text = kept.read_text()
+        kept.unlink()
+        ((name, reason),) = damaged_files(whole, kept.parent)[0]
+        assert f"its checksum, {kept.name}, is missing" == reason
+        assert name.endswith(kept.name[1 : -len(".crc32")])
+        kept.write_text(text)
+    assert damaged_files(whole)[0] == []
+
+
+def test_a_chunk_more_or_less_is_found(whole):
+    (panel,) = (p for p in result_files(whole / "results") if p.name.endswith(RESULT_FOLDERS))
+    (panel / "call_genotype/9.9.9").write_bytes(b"")
+    assert [name for name, _ in damaged_files(whole)[0]] == ["results/export/panel.vcz"]
+    (panel / "call_genotype/9.9.9").unlink()
+    chunk = panel / "call_genotype/0.0.0"
+    data = chunk.read_bytes()
+    chunk.unlink()
+    assert [name for name, _ in damaged_files(whole)[0]] == ["results/export/panel.vcz"]
+    chunk.write_bytes(data)
+    assert damaged_files(whole)[0] == []
+
+
+def test_repair_computes_what_is_damaged_again(whole, tmp_path, capsys):
+    """A folder, a file of another interpreter, a missing checksum, and what is no rule's output."""
+    folder = tmp_path / "study"
+    shutil.copytree(whole, folder, copy_function=shutil.copy2)
+    results = folder / "results"
+    expected = contents(folder)
+    flip(results / "export/panel.vcz/call_genotype/0.0.0", 20, 3)
+    flip(results / "communities/blocks.npz", 900, 1)
+    flip(results / "compare/identity/raw.bed", 40, 1)
+    (results / "export/.pca.eigenvec.crc32").unlink()
+    assert main(["audit", str(folder)]) == 1
+    assert "4 of" in capsys.readouterr().err
+    words = ["audit", "--repair", str(folder), "--", "--cores", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "popdesic", *words],
+        env=environment() | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert damaged_files(folder)[0] == []
+    changed = {name for name, digest in contents(folder).items() if expected[name] != digest}
+    # Tables of what ran tell of the repair.
+    assert changed <= {"report/work.tsv", "report/report.html"}, changed
+
+
+def test_what_no_rule_made_is_one_sentence(whole, capsys):
+    (whole / "results/notes").mkdir()
+    stray = whole / "results/notes/mine.txt"
+    stray.write_text("not a result")
+    assert main(["audit", str(whole)]) == 1
+    assert "results/notes/mine.txt: its checksum, .mine.txt.crc32, is missing" in (
+        capsys.readouterr().out
+    )
+    assert main(["audit", "--repair", str(whole)]) == 1
+    told = capsys.readouterr().err
+    assert "no rule is known to have made it; move it out of results" in told
+    shutil.rmtree(stray.parent)
+
+
+def test_every_output_has_a_record(whole):
+    without = [p for p in result_files(whole / "results") if not record_path(p).is_file()]
+    # What the jobs of profiles leave beside their outputs.
+    assert {p.parent.name for p in without} <= {"identity", "mixture"}

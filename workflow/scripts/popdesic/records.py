@@ -1,0 +1,165 @@
+"""Records of what results were made of travel with the results.
+
+Snakemake remembers in `.snakemake` which parameters, rows of the sheets among them, each result was
+made with, and computes it again where they differ from those of today. Results that were copied
+without that folder would pass for up to date whatever the sheets say. So the records are kept
+beside the results as well (`.NAME.record`), and given back to Snakemake where it has none. A result
+that nobody has a record of is computed again.
+
+A record is removed when its result is written (`store.atomic_path`) and comes back when the job is
+recorded, so that it always belongs to the content beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import zlib
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from pathlib import Path
+
+from .errors import UserError
+from .store import record_path, result_files
+
+#: Snakemake splits names of records at the longest name that a file may have.
+NAME_MAX = 255
+#: Instead of the parameters of a result of which nobody knows them.
+UNKNOWN = ["made by an unknown run"]
+#: Marks results and Snakemake's folder that belong together, by the same random number.
+RESULTS_TOKEN, SNAKEMAKE_TOKEN = Path("results/.study"), Path(".snakemake/popdesic.study")
+
+
+def snakemake_path(study: Path, kind: str, result: str) -> Path:
+    """Where Snakemake keeps something (`metadata`, `incomplete`) about a file of the study."""
+    name = urlsafe_b64encode(result.encode()).decode()
+    parts = [name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1)]
+    parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
+    return (study / ".snakemake" / kind).joinpath(*parts)
+
+
+class _Entries:
+    """Names that Snakemake knows of one kind, from one look into its folder."""
+
+    def __init__(self, study: Path, kind: str):
+        self.study, self.kind = study, kind
+        folder = study / ".snakemake" / kind
+        self.names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+
+    def __contains__(self, result: str) -> bool:
+        path = snakemake_path(self.study, self.kind, result)
+        return path.name in self.names if path.parent.name == self.kind else path.is_file()
+
+
+def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[str]:
+    """Bring Snakemake's records of the results and those beside the results to one state.
+
+    Parameters
+    ----------
+    study : Path
+        Folder in which Snakemake runs.
+    rule_of : function
+        Name of the rule that makes a file of `results`, None where none does.
+
+    Returns
+    -------
+    list of str
+        Results that will be computed again because nobody knows what they were made of.
+
+    Raises
+    ------
+    UserError
+        Snakemake's folder cannot be written.
+    """
+    if not (study / "results").is_dir():
+        return []
+    try:
+        known, running = _Entries(study, "metadata"), _Entries(study, "incomplete")
+        strangers = _other_results(study)
+        unknown = []
+        for path in result_files(study / "results"):
+            result = path.relative_to(study).as_posix()
+            if result in running:  # what is known of it is about to change
+                continue
+            if result in known and not strangers:
+                if not record_path(path).exists():
+                    _keep(study, result)
+            elif (text := read_kept(path)) is not None:
+                _give(study, result, text)
+            elif rule := rule_of(result):
+                _give(study, result, _unknown_record(rule))
+                unknown.append(result)
+        _belong_together(study)
+    except OSError as error:
+        raise UserError(
+            f"{study / '.snakemake'} cannot be written ({error.strerror}); run as the owner of the "
+            "study, or copy it."
+        ) from None
+    return unknown
+
+
+def _keep(study: Path, result: str) -> None:
+    """Copy Snakemake's record of a result to the result."""
+    path = record_path(study / result)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    text = snakemake_path(study, "metadata", result).read_text("utf-8")
+    with contextlib.suppress(json.JSONDecodeError):  # one that is being written
+        if json.loads(text).get("params") != UNKNOWN:
+            # Another user's results may be read alone: their records stay as they are.
+            with contextlib.suppress(PermissionError):
+                temporary.write_text(f"{zlib.crc32(text.encode()):08x}\n{text}", "utf-8")
+                temporary.replace(path)
+
+
+def _give(study: Path, result: str, text: str) -> None:
+    """Write Snakemake's record of a result."""
+    path = snakemake_path(study, "metadata", result)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (study / ".snakemake" / "incomplete").mkdir(exist_ok=True)  # else it thinks of old formats
+    path.write_text(text, "utf-8")
+
+
+def read_kept(result: Path) -> str | None:
+    """The record beside a result; None where there is none or it is damaged."""
+    try:
+        checksum, _, text = record_path(result).read_text("utf-8").partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if checksum == f"{zlib.crc32(text.encode()):08x}" else None
+
+
+def _unknown_record(rule: str) -> str:
+    """A record with parameters that no rule has: Snakemake runs it again."""
+    from snakemake.persistence import RECORD_FORMAT_VERSION
+
+    about = {"rule": rule, "params": UNKNOWN, "record_format_version": RECORD_FORMAT_VERSION}
+    return json.dumps(about)
+
+
+def _other_results(study: Path) -> bool:
+    """Whether Snakemake's folder is there for other results than these."""
+    if not (study / RESULTS_TOKEN).is_file():
+        return False
+    return _read(study / SNAKEMAKE_TOKEN) != _read(study / RESULTS_TOKEN)
+
+
+def _belong_together(study: Path) -> None:
+    """Note that Snakemake's records are now those of these results."""
+    kept = _read(study / RESULTS_TOKEN)
+    if kept and _read(study / SNAKEMAKE_TOKEN) == kept:
+        return
+    token = kept or _read(study / SNAKEMAKE_TOKEN) or secrets.token_hex(8)
+    (study / SNAKEMAKE_TOKEN).parent.mkdir(exist_ok=True)
+    (study / SNAKEMAKE_TOKEN).write_text(token)
+    if not kept:
+        with contextlib.suppress(PermissionError):
+            (study / RESULTS_TOKEN).write_text(token)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
