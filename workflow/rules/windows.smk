@@ -5,25 +5,17 @@
 
 from types import SimpleNamespace
 
-from popdesic.impute import check_files, find_contig_file, read_windows
+from popdesic.impute import find_contig_file, read_windows
 
 IMPUTE = CONFIG["impute"]
 #: Whether a job runs Beagle.
-BEAGLE = IMPUTE["method"] == "beagle" or (
-    IMPUTE["evaluate"] > 0 and "beagle" in IMPUTE["evaluate_methods"]
-)
+BEAGLE = uses_beagle(IMPUTE)
 BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
 EVALUATION = (
     ["results/impute/evaluation.tsv", *multiext("results/figures/imputation", ".svg", ".png")]
     if IMPUTE["evaluate"]
     else []
 )
-
-if BEAGLE and workflow.is_main_process:
-    try:
-        check_files(IMPUTE, Path(), "config/config.yaml")
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
 
 
 wildcard_constraints:
