@@ -97,7 +97,8 @@ def _parse(text: str, shown: str) -> Any:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f", row {mark.line + 1}" if mark else ""
+        # The parser may find out only past the last line.
+        where = f", row {min(mark.line, text.count(chr(10))) + 1}" if mark else ""
         raise UserError(f"{shown}{where}: not valid YAML ({error.problem}); correct it.") from None
     except (yaml.YAMLError, ValueError) as error:  # the second from numbers and dates
         reason = " ".join(str(error).split())
