@@ -14,12 +14,13 @@ def check_parents(sheet: pd.DataFrame, shown: str) -> None:
     """A parent is another sample of the sheet, and of the right sex."""
     if not {"father", "mother"} & set(sheet.columns):
         return
-    sex = dict(zip(sheet["sample"], sheet.sex, strict=True)) if "sex" in sheet else {}
-    known = set(sheet["sample"])
+    names, rows = sheet["sample"].tolist(), sheet["row"].tolist()
+    sex = dict(zip(names, sheet.sex.tolist(), strict=True)) if "sex" in sheet else {}
+    known = set(names)
     for column, other in (("father", "F"), ("mother", "M")):
         if column not in sheet:
             continue
-        for row, child, name in zip(sheet.row, sheet["sample"], sheet[column], strict=True):
+        for row, child, name in zip(rows, names, sheet[column].tolist(), strict=True):
             if name in NOBODY:
                 continue
             start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
@@ -39,29 +40,29 @@ def check_parents(sheet: pd.DataFrame, shown: str) -> None:
 def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
     """Nobody is their own ancestor: parents are taken off the pedigree before their children."""
     names = sheet["sample"].tolist()
-    columns = [sheet[c].tolist() for c in ("father", "mother") if c in sheet]
     place = {name: k for k, name in enumerate(names)}
-    parents = [
-        [place[name] for name in some if name not in NOBODY] for some in zip(*columns, strict=True)
-    ]
-    children: list[list[int]] = [[] for _ in names]
-    for child, some in enumerate(parents):
-        for parent in some:
-            children[parent].append(child)
-    waiting = [len(some) for some in parents]
-    done = [k for k, count in enumerate(waiting) if not count]
+    children: dict[int, list[int]] = {}
+    parents: dict[int, list[int]] = {}
+    for column in (c for c in ("father", "mother") if c in sheet):
+        for child, name in enumerate(sheet[column].tolist()):
+            if name not in NOBODY:
+                parents.setdefault(child, []).append(place[name])
+                children.setdefault(place[name], []).append(child)
+    waiting = {child: len(some) for child, some in parents.items()}
+    done = [parent for parent in children if parent not in parents]
     for parent in done:  # grows as it goes
-        for child in children[parent]:
+        for child in children.get(parent, []):
             waiting[child] -= 1
             if not waiting[child]:
                 done.append(child)
-    if len(done) == len(names):
+    left = sorted(child for child, count in waiting.items() if count)
+    if not left:
         return
     # Whoever is left has a parent who is left, so that going up ends in a loop.
-    at, path = next(k for k, count in enumerate(waiting) if count), {}
+    at, path = left[0], {}
     while at not in path:
         path[at] = len(path)
-        at = next(parent for parent in parents[at] if waiting[parent])
+        at = next(parent for parent in parents[at] if waiting.get(parent))
     loop = list(path)[path[at] :]
     shown_loop = [names[k] for k in (*loop[:4], loop[0])]
     raise UserError(

@@ -96,10 +96,12 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     folder : Path
         The study's folder, which all paths are relative to.
     check_files : bool
-        Also open each genotype file and compare its samples with the sheet.
+        Also check the pedigree, open each genotype file and compare its samples with the sheet.
     """
     cohorts = _load_cohorts(folder, config["cohorts"])
     samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
+    if check_files:  # jobs, which read the sheets again, trust the pedigree
+        check_parents(samples, config["samples"])
     # Within a cohort the file's order rules; the sheet's own order has no meaning.
     study = Study(cohorts, samples.drop(columns="row"))
     color_by = config["report"]["color_by"]
@@ -232,7 +234,6 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
         )
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)
-    check_parents(sheet, shown)
     if "phenotype" in sheet:
         written = sheet.phenotype
         sheet["phenotype"] = recode_phenotype(sheet, shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,10 +63,9 @@ def read_text(path: Path, key: str, *, beginning: bool = False) -> str:
     """
     with opened(path, key) as file:
         raw = file.read(FIRST_BYTES) if beginning else file.read()
-    if beginning and len(raw) == FIRST_BYTES:
-        raw = raw[: max(raw.rfind(b"\n"), raw.rfind(b"\r")) + 1] or raw[:-4]
+    cut = beginning and len(raw) == FIRST_BYTES
     try:
-        text = raw.decode("utf-8-sig")
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(raw, final=not cut)
     except UnicodeDecodeError as error:
         row = len(_LINE_END.findall(raw[: error.start].decode("utf-8", "replace"))) + 1
         raise UserError(
@@ -78,6 +78,8 @@ def read_text(path: Path, key: str, *, beginning: bool = False) -> str:
             f"{path} ({key}), row {row}: the control character U+{ord(found[0]):04X}, so this is "
             "no text file; correct the path or write the file again."
         )
+    if cut:  # the last line is not whole, nor is its last letter
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return text
 
 
