@@ -5,18 +5,29 @@
 #   snakemake --profile slurm                  the same on a cluster
 #   snakemake --cores all distance             up to a stage: panel, encode, distance, geodesic, ...
 
+import sys
 from pathlib import Path
 
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.0")
 
-STUDY_CONFIG = Path("config/config.yaml")
+WORKFLOW = Path(workflow.basedir)
+sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
+
+from popdesic.configuration import read_config
+from popdesic.errors import UserError
+
+try:
+    # Before Snakemake reads the file: it takes the last of two equal keys, and ten lines of YAML
+    # can stand for more values than there is memory.
+    CONFIG_KEYS = list(read_config())
+except UserError as error:
+    raise WorkflowError(str(error)) from None
 
 # Snakemake refuses a file without a key, but here every key has a default.
-if not STUDY_CONFIG.is_file() or any(
-    line.split("#")[0].strip() for line in STUDY_CONFIG.open(encoding="utf-8")
-):
+if CONFIG_KEYS:
 
     configfile: "config/config.yaml"
 

@@ -135,3 +135,55 @@ def test_files_and_path(tmp_path):
         read_path(tmp_path, "genotypes", "2", "z", "a")
     with pytest.raises(UserError, match=r"set geodesic\.explain to true"):
         read_path(tmp_path, "pcs", "2", "d", "a")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda m: m.__setitem__((3, slice(None)), [1, 2, 1, 3]), "has no end to the path"),
+        (lambda m: m.__setitem__((3, 0), 99), "has no end to the path"),
+        (lambda m: m.__setitem__((3, 0), -1), "there is no path"),
+    ],
+)
+def test_a_damaged_matrix_ends(tmp_path, damage, words):
+    explained(tmp_path, ["P", "P", "Q", "Q"])
+    path = tmp_path / "results/geodesic/genotypes/parents.alpha2.npy"
+    parents = np.load(path)
+    damage(parents)
+    np.save(path, parents)
+    with pytest.raises(UserError, match=words):
+        read_path(tmp_path, "genotypes", "2", "d", "a")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY\x01\0", b"no array at all" * 99])
+def test_a_file_that_is_no_matrix(tmp_path, content):
+    explained(tmp_path, ["P", "P", "Q", "Q"])
+    path = tmp_path / "results/geodesic/genotypes/parents.alpha2.npy"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="is damaged; run"):
+        read_path(tmp_path, "genotypes", "2", "d", "a")
+    np.save(path, np.zeros((3, 3), np.int32))
+    with pytest.raises(UserError, match="does not fit"):
+        read_path(tmp_path, "genotypes", "2", "d", "a")
+    (tmp_path / "results/distance/samples.tsv").unlink()
+    with pytest.raises(UserError, match=r"samples\.tsv does not exist"):
+        read_path(tmp_path, "genotypes", "2", "d", "a")
+
+
+def test_without_populations_nobody_bridges_two(tmp_path):
+    samples = pd.DataFrame({"sample": list("abcd"), "cohort": "x"})
+    points = np.arange(4.0)
+    about = explain_geodesics(
+        np.abs(points[:, None] - points),
+        samples,
+        statistics={
+            "value": 2.0,
+            "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
+        },
+        ends=set(),
+        threads=1,
+        parents_out=tmp_path / "p.npy",
+        hops_out=tmp_path / "h.json",
+        bridges_out=tmp_path / "b.tsv",
+    )
+    assert about == {"pairs": 6, "bridges": 0}

@@ -223,8 +223,8 @@ def test_without_beagle_one_sentence_and_the_mode(tmp_path, monkeypatch, caplog)
 @needs_beagle
 def test_beagles_own_complaint_is_passed_on(tmp_path):
     _, shown, sites = make_target(40)
-    (tmp_path / "map.txt").write_text("1 . 0 1\n1 . 5 900000\n1 . 3 2000000\n")
-    with pytest.raises(UserError, match=r"Beagle stopped on contig '1': .*map"):
+    (tmp_path / "map.txt").write_text("1 . 0 1\n1 . 5 900000\n1 . 6 900000\n")
+    with pytest.raises(UserError, match=r"Beagle stopped on contig '1': .*position"):
         fill_window(shown, sites, "1", Beagle(map=tmp_path / "map.txt"), tmp_path)
 
 

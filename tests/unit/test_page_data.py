@@ -257,3 +257,19 @@ def test_imputation_is_told_by_cohort_and_frequency(outcome):
     section = imputation_section(outcome.folder, outcome.folder / "figures")
     assert [row["which"] for row in section["rows"]] == ["all sites", "MAF 0.1-0.2"]
     assert section["figure"] is None
+
+
+def test_a_column_of_the_sheet_hides_none_that_was_found(tmp_path):
+    """A sheet may have a column `community`: the page shows both."""
+    cohorts = {"one": [f"a{i}" for i in range(20)]}
+    columns = {"community": ["village", "town"] * 10, "population": ["P", "Q"] * 10}
+    outcome, _ = make_results(tmp_path, cohorts, ["one"], columns)
+    path = tmp_path / "results/communities/partition.tsv"
+    found = outcome.samples[["sample"]].assign(community=[1, 2, 3, 4] * 5, level0=1)
+    write_table(path, found)
+    data = page_data(outcome, [], [path], color_by="population", first=["pca", "pca"])
+    by_name = {column["name"]: column["values"] for column in data["columns"]}
+    assert len(by_name) == len(data["columns"])
+    assert by_name["community"] == ["town", "village"]
+    assert by_name["community (partition)"] == ["1", "2", "3", "4"]
+    assert by_name["level0"] == ["1"]

@@ -173,6 +173,25 @@ def test_samples_without_population(tmp_path):
     assert "hwe_p_NA" in sites
 
 
+def test_populations_called_min_are_columns_of_their_own(tmp_path):
+    """`hwe_p_min` is the smallest of all, whatever a population is called."""
+    cohort = make_cohorts((30,), n_sites=50, missing=0)[0]
+    labels = ["min", "min_", "P", "af", "chrom"]
+    given = {name: labels[k % 5] for k, name in enumerate(cohort.samples)}
+    _, sites, _ = run(tmp_path, cohort, populations=given)
+    plain = {name: f"g{labels.index(label)}" for name, label in given.items()}
+    (tmp_path / "other").mkdir()
+    _, other, _ = run(tmp_path / "other", cohort, populations=plain)
+    columns = ["hwe_p_min_", "hwe_p_min__", "hwe_p_P", "hwe_p_af", "hwe_p_chrom"]
+    assert sorted(c for c in sites if c.startswith("hwe_p")) == sorted([*columns, "hwe_p_min"])
+    assert sites.hwe_p_min.tolist() == other.hwe_p_min.tolist()
+    assert (sites.hwe_p_min == sites[columns].min(axis=1)).all()
+    for k, column in enumerate(columns):
+        assert sites[column].tolist() == other[f"hwe_p_g{k}"].tolist()
+    assert sites[["chrom", "af"]].equals(other[["chrom", "af"]])
+    assert sites.columns.is_unique
+
+
 def test_sample_without_a_genotype(tmp_path):
     cohort = make_cohorts((4,), n_sites=20)[0]
     cohort.genotypes[:, 2] = -1

@@ -1,6 +1,7 @@
 """Configuration and sheets: schemas, defaults, and the one sample order."""
 
 import itertools
+import time
 
 import pandas as pd
 import pytest
@@ -122,6 +123,49 @@ def test_sheet_keeps_strings_and_line_numbers(tmp_path):
         "cohort": ["NA", ""],
         "age": ["1e3", "true"],
     }
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_line_ends_of_every_system(tmp_path, end, last):
+    text = end.join(["sample\tcohort", "", "a b \tone", "\t", "c\u2009d\ttwo"])
+    (tmp_path / "s.tsv").write_bytes((text + end * last).encode())
+    table = read_sheet(tmp_path / "s.tsv", "s.tsv")
+    assert table.to_dict("list") == {
+        "row": [3, 5],
+        "sample": ["a b", "c\u2009d"],
+        "cohort": ["one", "two"],
+    }
+
+
+@pytest.mark.parametrize("letter", ["\x85", "\x0b", "\x1c", "\u2028", "\u2029", "\0", "\x7f"])
+def test_what_ends_a_line_in_some_program_is_refused(tmp_path, letter):
+    (tmp_path / "s.tsv").write_bytes(f"sample\tcohort\r\na\tone\r\nb{letter}c\tone\r\n".encode())
+    with pytest.raises(UserError, match=rf"s\.tsv, row 3: .*U\+{ord(letter):04X}"):
+        read_sheet(tmp_path / "s.tsv", "s.tsv")
+
+
+def test_long_names_make_no_long_sentences(tmp_path):
+    long = "x" * 10**6
+    for text in (f"{long}\n", f"{long}\t{long}\nb\tc\n", f"sample\t{long}\na\tb\n"):
+        config = sheets(tmp_path, text, "sample\tcohort\nb\tone\n")
+        with pytest.raises(UserError) as error:
+            load_study(config, tmp_path, check_files=False)
+        assert len(str(error.value)) <= 1510
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_checked_in_seconds(tmp_path):
+    n = 10**6
+    fathers = ["NA" if k < 2 else f"s{k // 2}" for k in range(n)]
+    lines = [f"s{k}\tone\tp{k % 99}\t{1 + k % 2}\t{father}" for k, father in enumerate(fathers)]
+    text = "\n".join(["sample\tcohort\tpopulation\tphenotype\tfather", *lines])
+    config = sheets(tmp_path, "cohort\tgenotypes\tfounder\none\tx\tyes\n", text)
+    started = time.perf_counter()
+    study = load_study(config, tmp_path, check_files=False)
+    took = time.perf_counter() - started
+    print(f"{took:.1f} s")
+    assert len(study.samples) == n and took < 60
 
 
 def test_sample_order_is_independent_of_the_sheets_order(tmp_path):

@@ -381,3 +381,28 @@ def test_a_script_that_fetches_would_be_stopped_and_seen(study, browser, tmp_pat
     browser.open(bad.as_uri(), READY)
     browser.wait("true", 1)
     assert any("Content Security Policy" in problem for problem in browser.problems)
+
+
+def test_names_that_every_object_of_a_browser_has(tmp_path, browser):
+    """One cohort called `constructor`: its shape is looked up by name."""
+    names = ["toString", "valueOf", "__proto__", "hasOwnProperty"]
+    samples = [f"{name}{k}" for name in names for k in range(10)]
+    columns = {"population": names * 10, "constructor": ["x", "y"] * 20, "__proto__": ["z"] * 40}
+    outcome, distances = make_results(tmp_path, {"constructor": samples}, ["constructor"], columns)
+    figures = outcome.folder / "figures"
+    figures.mkdir()
+    for name in [*FIGURES, "pca"]:
+        (figures / f"{name}.svg").write_text(EMPTY)
+    out = outcome.folder / "report/report.html"
+    write_report(
+        outcome, distances, figures, configuration(), out, maps=default_maps(outcome), tables=[]
+    )
+    browser.problems.clear()
+    browser.open(out.as_uri(), READY)
+    assert browser.problems == []
+    for column in ("constructor", "__proto__", "population"):
+        choose(browser, "colour", column)
+        choose(browser, "shape", "cohort")
+        assert len(pixels(browser)) > 3
+        assert browser.problems == []
+    assert browser.run("explorer.data.shapesOf(explorer.column, false)[0]") == "o"

@@ -86,7 +86,9 @@ class PageData {
     }
     const cohort = this.column("cohort");
     const codes = this.codes(cohort);
-    const shapes = cohort.values.map((name) => this.shapes.of[name] || this.shapes.first);
+    // A Map: as a plain object it would find `constructor`, which a cohort may be called.
+    const of = new Map(Object.entries(this.shapes.of));
+    const shapes = cohort.values.map((name) => of.get(name) || this.shapes.first);
     return Array.from({ length: this.n }, (_, i) => shapes[codes[i]]);
   }
 }

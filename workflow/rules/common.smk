@@ -7,7 +7,6 @@ import ast
 import functools
 import hashlib
 import subprocess
-import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -16,19 +15,22 @@ from snakemake.logging import logger
 WORKFLOW = Path(workflow.basedir)
 sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
 
-from popdesic.configuration import load_config
 from popdesic.errors import UserError
 from popdesic.records import exchange_records
-from popdesic.sheets import cohort_files, cohort_sources, load_study
+from popdesic.sheets import cohort_files, cohort_sources
 from popdesic.sources import file_key, names_key, source_key
 from popdesic.store import digest
+from popdesic.validation import uses_beagle, validate_study
 
 try:
-    CONFIG = load_config(config)
-    # Jobs parse this file again: only the process that plans opens the genotype files.
-    STUDY = load_study(CONFIG, check_files=workflow.is_main_process)
+    # Jobs parse this file again: only the process that plans opens the files that are named.
+    CONFIG, STUDY, REMARKS = validate_study(config, files=workflow.is_main_process)
 except UserError as error:
     raise WorkflowError(str(error)) from None
+
+if workflow.is_main_process:
+    for remark in REMARKS:
+        logger.warning(remark)
 
 COHORTS = STUDY.order
 SPACES = CONFIG["geodesic"]["space"]

@@ -13,11 +13,6 @@ COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
 if COMMUNITY_SPACE == "auto":
     COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else SPACES[0]
-if COMMUNITY_METHODS and COMMUNITY_SPACE not in SPACES:
-    raise WorkflowError(
-        f"config/config.yaml: communities.space is '{COMMUNITY_SPACE}', but geodesic.space has "
-        f"{', '.join(SPACES)} only; add it there or set communities.space to auto."
-    )
 #: Geodesics whose neighbours make the graph: the first alpha of the study.
 COMMUNITY_LENGTHS = f"results/geodesic/{COMMUNITY_SPACE}/alpha{ALPHAS[0]}.npy"
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []

@@ -5,16 +5,9 @@
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum
 
-from popdesic.epistasis_options import check_epistasis
-
 EPISTASIS = CONFIG["epistasis"]
 ORDERS = sorted(EPISTASIS["order"])
 REORDERED = multiext("results/reorder/", "onehot.npy", "sites.tsv", "samples.tsv")
-if workflow.is_main_process:
-    try:
-        check_epistasis(EPISTASIS, STUDY.samples, CONFIG["samples"], Path())
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
 
 
 rule reorder:

@@ -5,13 +5,11 @@
 
 from types import SimpleNamespace
 
-from popdesic.impute import check_files, find_beagle, find_contig_file, read_windows
+from popdesic.impute import find_beagle, find_contig_file, read_windows
 
 IMPUTE = CONFIG["impute"]
 #: Whether a job runs Beagle.
-BEAGLE = IMPUTE["method"] == "beagle" or (
-    IMPUTE["evaluate"] > 0 and "beagle" in IMPUTE["evaluate_methods"]
-)
+BEAGLE = uses_beagle(IMPUTE)
 BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
 if BEAGLE:
     # Where the command is missing its jobs go on without it; installing it runs them again.
@@ -21,12 +19,6 @@ EVALUATION = (
     if IMPUTE["evaluate"]
     else []
 )
-
-if BEAGLE and workflow.is_main_process:
-    try:
-        check_files(IMPUTE, Path(), "config/config.yaml")
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
 
 
 wildcard_constraints:

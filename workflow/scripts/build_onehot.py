@@ -4,11 +4,11 @@ from pathlib import Path
 
 from popdesic.log import log_counts, logged
 from popdesic.reorder import build_onehot, phenotype_classes
-from popdesic.sheets import read_sheet
+from popdesic.sheets import read_samples
 
 with logged(snakemake.log[0]) as log:
     sheet = snakemake.params.sheet
-    samples = read_sheet(Path(sheet), sheet)
+    samples = read_samples(Path(sheet))
     classes = phenotype_classes(samples, snakemake.params.binarize, sheet)
     restrict = snakemake.input.get("restrict")
     counts = build_onehot(

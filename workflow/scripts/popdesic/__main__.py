@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
-import yaml
-
 from .audit import audit
-from .configuration import load_config
-from .epistasis_options import check_epistasis
+from .configuration import read_config
 from .errors import UserError
 from .explain import read_path
 from .plan import describe_plan
 from .resume import resume
-from .sheets import load_study
+from .validation import validate_study
 
 
 def check(folder: Path) -> None:
     """Check a study's configuration, sheets and file headers; print what it holds.
+
+    What may be a slip goes to standard error as a warning.
 
     Raises
     ------
     UserError
         The first problem found.
     """
-    path = folder / "config" / "config.yaml"
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; a study is a folder with config/config.yaml.")
-    try:
-        text = yaml.safe_load(path.read_text("utf-8"))
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} is not valid YAML ({reason}); correct it.") from None
-    config = load_config(text or {})
-    study = load_study(config, folder)
-    check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; a study is a folder with config/config.yaml.")
+    with contextlib.chdir(folder):  # sentences name files as Snakemake names them
+        _, study, remarks = validate_study(read_config())
+    for remark in remarks:
+        print(f"Warning: {remark}", file=sys.stderr)
     for cohort in study.order:
         role = "founder" if cohort in study.founders else "newcomer"
         print(f"{cohort}\t{role}\t{len(study.samples_of(cohort))} samples")

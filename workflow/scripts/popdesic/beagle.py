@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -20,14 +21,16 @@ import numpy as np
 import pandas as pd
 from isal import igzip
 
-from .bgzf import find_compression
 from .encode import match_sites, place_rows, require_called
 from .errors import UserError
+from .genetic_maps import parse_plink_map, require_rising
 from .genotypes import MISSING, pack_bed, unpack_bed
 from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
 from .panel import is_ambiguous, load_panel
 from .results import read_table, write_npy
+from .side_text import opened, read_text
 from .store import open_bed, read_bim, read_fam, write_json
+from .vcf_errors import show
 
 logger = logging.getLogger("popdesic")
 
@@ -39,6 +42,8 @@ _CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
 #: Beagle estimates distances between positions, so fewer than two make it stop.
 LEAST_POSITIONS = 2
 _TAIL_LINES = 4
+#: Genotypes of a reference.
+_PHASED = re.compile(rb"[01]\|[01](?:\t[01]\|[01])*")
 
 
 @dataclass(frozen=True)
@@ -240,21 +245,31 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
     ambiguous = is_ambiguous(ref, alt)
     within, swapped = np.zeros(len(sites), bool), np.zeros(len(sites), bool)
     names = {name.encode() for name in contig_names(contig)}
-    opener = open if find_compression(path) == "none" else igzip.open
-    with opener(path, "rb") as lines, open(out, "wb") as file:
+    shown, n_samples = f"{path} (impute.reference)", 0
+    with opened(path, "impute.reference") as lines, open(out, "wb") as file:
         for n_line, line in enumerate(lines, 1):
+            if n_line == 1 and not line.startswith(b"##fileformat=VCF"):
+                raise UserError(f"{shown} is not a VCF file; give a phased VCF or VCF.gz.")
             if line.startswith(b"#CHROM"):
                 n_samples = line.count(b"\t") - 8
                 header = "".join(f"\tR{k}" for k in range(n_samples)).encode()
                 file.write(_META + _COLUMNS + header + b"\n")
                 continue
-            if n_line == 1 and not line.startswith(b"##fileformat=VCF"):
-                raise UserError(
-                    f"{path} (impute.reference) is not a VCF file; give a phased VCF or VCF.gz."
-                )
             if line.startswith(b"#") or line.split(b"\t", 1)[0] not in names:
                 continue
-            _, pos, _, a, b, _, _, _, keys, calls = line.rstrip(b"\r\n").split(b"\t", 9)
+            fields = line.rstrip(b"\r\n").split(b"\t", 9)
+            if n_samples < 1 or len(fields) < 10 or fields[9].count(b"\t") != n_samples - 1:
+                columns = 1 + line.count(b"\t")
+                raise UserError(
+                    f"{shown}, line {n_line}: {columns} columns where the #CHROM line has "
+                    f"{9 + n_samples}; copy or write the file again."
+                )
+            _, pos, _, a, b, _, _, _, keys, calls = fields
+            if not (pos.isdigit() and len(pos) <= 10 and a.isascii() and b.isascii()):
+                raise UserError(
+                    f"{shown}, line {n_line}: {show(pos)}, {show(a)}, {show(b)} are no position "
+                    "and its alleles; correct the record."
+                )
             key = int(pos), a.decode().upper(), b.decode().upper()
             row = row_of.get(key)
             turned = row is None
@@ -263,8 +278,14 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
                 continue
             if keys != b"GT":
                 calls = b"\t".join(call.split(b":", 1)[0] for call in calls.split(b"\t"))
-            if b"/" in calls or b"." in calls:
-                what = "is not phased" if b"/" in calls else "has a missing genotype"
+            if keys.split(b":", 1)[0] != b"GT" or not _PHASED.fullmatch(calls):
+                what = (
+                    "is not phased"
+                    if b"/" in calls
+                    else "has a missing genotype"
+                    if b"." in calls
+                    else "has genotypes that are not two alleles, 0 or 1"
+                )
                 raise UserError(
                     f"{path}, line {n_line}: the record at {contig}:{key[0]} {what}, but the "
                     "reference of an imputation is phased and complete; phase it first or set "
@@ -277,17 +298,11 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
 
 def _cut_map(path: Path, contig: str, out: Path) -> bool:
     """Write this contig's lines of a PLINK map; whether Beagle can use them (two at least)."""
+    shown = f"{path} (impute.map)"
     names = set(contig_names(contig))
-    lines = []
-    for n_line, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        words = line.split()
-        if words and words[0] in names:
-            if len(words) != 4:
-                raise UserError(
-                    f"{path}, line {n_line}: a genetic map has four columns (chromosome, "
-                    f"identifier, centimorgans, position), here are {len(words)}; correct it."
-                )
-            lines.append(f"1 . {words[2]} {words[3]}\n")
+    table = parse_plink_map(read_text(path, "impute.map"), shown, names.__contains__)
+    require_rising(table, contig, shown)
+    lines = [f"1 . {cm!r} {pos}\n" for cm, pos in zip(table.cm.tolist(), table.pos, strict=True)]
     out.write_text("".join(lines))
     if len(lines) < LEAST_POSITIONS:
         logger.info("%s: not in %s, so one centimorgan a megabase is assumed", contig, path)

@@ -5,7 +5,10 @@ Every problem is one sentence that names the key and the value (`UserError`).
 
 from __future__ import annotations
 
-import math
+import functools
+import json
+import re
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +16,181 @@ import jsonschema
 import yaml
 
 from .compare.options import check_options
-from .errors import UserError, suggestion
+from .errors import CONTROL, UserError, shorten, suggestion
+from .store import is_file, path_exists
+
+#: Where a study keeps its configuration, relative to its folder.
+CONFIG_PATH = Path("config/config.yaml")
+#: Limits of a configuration file: bytes, values after its aliases are filled in, levels.
+MOST_BYTES, MOST_VALUES, MOST_LEVELS = 1 << 20, 100_000, 50
+#: Whole numbers beyond this are no longer exact as floats, and no setting means them.
+MOST_NUMBER = 1 << 53
+
+# libyaml where it is there: ten times as fast, and every job reads the file again.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def read_config(folder: Path = Path()) -> dict:
+    """What a study's config/config.yaml says, nothing filled in or checked against the schema.
+
+    The file is JSON or YAML, read as Snakemake reads it, so that both see the same. An empty or
+    missing file is an empty configuration, for every key has a default.
+
+    Raises
+    ------
+    UserError
+        The file is not UTF-8, no valid YAML, no mapping, names a key twice, has tags or a Snakemake
+        template, or would become too large once its aliases are filled in (which is found out
+        without doing so).
+    """
+    path, shown = folder / CONFIG_PATH, str(CONFIG_PATH)
+    if not is_file(path):
+        if path_exists(path):
+            raise UserError(f"{shown} is not a file; write the configuration there.")
+        return {}
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UserError(
+            f"{shown} cannot be read ({error.strerror}); correct its permissions."
+        ) from None
+    if len(raw) > MOST_BYTES:
+        raise UserError(
+            f"{shown} has more than {MOST_BYTES} bytes, which no configuration needs; correct the "
+            "file."
+        )
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{shown} is not UTF-8 text (byte {error.start}); save it as UTF-8."
+        ) from None
+    content = _parse(text, shown)
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise UserError(
+            f"{shown} is not a mapping of keys to values but {shorten(repr(content), 40)}; write "
+            "lines such as 'device: cpu'."
+        )
+    if "__use_yte__" in content:
+        raise UserError(f"{shown}: '__use_yte__' asks for a template; write the values themselves.")
+    return content
+
+
+def _parse(text: str, shown: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, shown))
+    except (ValueError, RecursionError):
+        pass  # most are YAML
+    try:
+        _check_extent(text, shown)
+        loader = _LOADER(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            _check_keys(node, loader, shown)
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        # The parser may find out only past the last line.
+        where = f", row {min(mark.line, text.count(chr(10))) + 1}" if mark else ""
+        raise UserError(f"{shown}{where}: not valid YAML ({error.problem}); correct it.") from None
+    except (yaml.YAMLError, ValueError) as error:  # the second from numbers and dates
+        reason = " ".join(str(error).split())
+        raise UserError(f"{shown} is not valid YAML ({reason}); correct it.") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]], shown: str) -> dict:
+    content = {}
+    for key, value in pairs:
+        if key in content:
+            raise UserError(f"{shown}: the key '{key}' appears twice; keep one.")
+        content[key] = value
+    return content
+
+
+def _check_extent(text: str, shown: str) -> None:
+    """Refuse what is too deep, or would be too large with its aliases filled in.
+
+    Parts are counted as the parser meets them; nothing is built, so ten lines that stand for
+    billions of values cost ten steps.
+    """
+    sizes: dict[str, int] = {}
+    open_parts: list[list] = [[None, 0]]  # anchor, values so far
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise UserError(
+                    f"{shown}, row {event.start_mark.line + 1}: '*{event.anchor}' stands for "
+                    "nothing that ends before it; write the values themselves."
+                )
+            open_parts[-1][1] += sizes[event.anchor]
+        elif isinstance(event, yaml.NodeEvent):
+            if event.tag is not None:
+                raise UserError(
+                    f"{shown}, row {event.start_mark.line + 1}: the tag '{event.tag}' has no "
+                    "meaning here; write the value alone, in quotes if it begins with '!'."
+                )
+            if isinstance(event, yaml.ScalarEvent):
+                open_parts[-1][1] += 1
+                if event.anchor:
+                    sizes[event.anchor] = 1
+            else:
+                open_parts.append([event.anchor, 1])
+                if len(open_parts) > MOST_LEVELS:
+                    raise UserError(
+                        f"{shown}, row {event.start_mark.line + 1}: more than {MOST_LEVELS} levels "
+                        "within each other, which no configuration needs; correct the file."
+                    )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = open_parts.pop()
+            open_parts[-1][1] += size
+            if anchor:
+                sizes[anchor] = size
+        if open_parts[-1][1] > MOST_VALUES:
+            raise UserError(
+                f"{shown}: more than {MOST_VALUES} values once its aliases (*) are filled in, "
+                "which no configuration needs; write the values themselves."
+            )
+
+
+def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
+    """Refuse a key that appears twice: the parser would take the last one and say nothing."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        known: dict[Hashable, int] = {}
+        for key_node, value_node in node.value:
+            waiting.append(value_node)
+            row = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise UserError(f"{shown}, row {row}: a key is one word, not a list or mapping.")
+            merged = key_node.tag == "tag:yaml.org,2002:merge"
+            key = "<<" if merged else loader.construct_object(key_node)
+            if key in known:
+                raise UserError(
+                    f"{shown}, row {row}: the key '{key}' already stands in row {known[key]}; keep "
+                    "one."
+                )
+            known[key] = row
+
+
+@functools.cache
 def load_schema(name: str) -> dict:
-    """The JSON schema `workflow/schemas/{name}.schema.yaml`."""
+    """The JSON schema `workflow/schemas/{name}.schema.yaml`; nobody changes it."""
     path = Path(__file__).parents[2] / "schemas" / f"{name}.schema.yaml"
-    return yaml.safe_load(path.read_text())
+    return yaml.load(path.read_text("utf-8"), Loader=_LOADER)
 
 
 def load_config(config: dict, source: str = "config/config.yaml") -> dict:
@@ -32,12 +203,13 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
         range, or two values that contradict each other.
     """
     schema = load_schema("config")
-    filled = _with_defaults(config or {}, schema)
+    filled = _with_text_keys(_with_defaults(config or {}, schema), source)
     for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
         raise UserError(_config_sentence(error, source))
+    filled = _plain(filled, schema, source, [])
     for index, alpha in enumerate(filled["geodesic"]["alpha"]):
         # File names carry alpha with six digits, and the number is read back from them.
-        if alpha != "auto" and not (math.isfinite(alpha) and float(f"{alpha:g}") == alpha):
+        if alpha != "auto" and not (float(f"{alpha:g}") == alpha):
             raise UserError(
                 f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
                 "most six digits."
@@ -58,7 +230,66 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             f"'{filled['distance']['metric']}', which does not count shared alleles; "
             "set distance.metric to 'ibs' or 'manhattan'."
         )
+    spaces, space = filled["geodesic"]["space"], filled["communities"]["space"]
+    if filled["communities"]["methods"] and space not in ("auto", *spaces):
+        raise UserError(
+            f"{source}: communities.space is '{space}', but geodesic.space has "
+            f"{', '.join(spaces)} only; add it there or set communities.space to auto."
+        )
     return filled
+
+
+def _with_text_keys(config: dict, source: str) -> dict:
+    """Contigs of `encode.haploid` as text: YAML takes the 23 of `{23: diploidize}` for a number."""
+    block = config.get("encode")
+    haploid = block.get("haploid") if isinstance(block, dict) else None
+    if not isinstance(haploid, dict):
+        return config
+    named = {}
+    for key, value in haploid.items():
+        if not isinstance(key, (int, str)) or isinstance(key, bool):
+            raise UserError(
+                f"{source}: encode.haploid has the key {shorten(repr(key))}, which is no name of a "
+                "contig; write it in quotes."
+            )
+        if str(key) in named:
+            raise UserError(f"{source}: encode.haploid has the contig '{key}' twice; keep one.")
+        named[str(key)] = value
+    return config | {"encode": block | {"haploid": named}}
+
+
+def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
+    """The value with 2.0 for 2 where a whole number is meant; refuse what no setting can be."""
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        return {k: _plain(v, known.get(k, {}), source, [*path, k]) for k, v in value.items()}
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_plain(v, items, source, [*path, k]) for k, v in enumerate(value)]
+    if isinstance(value, str):
+        value = value.rstrip("\n")  # YAML's folded text ends with one
+        if CONTROL.search(value):
+            raise UserError(
+                f"{source}: {_dotted(path)} is {shorten(repr(value))}, but must be one line "
+                "without control characters."
+            )
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not abs(value) <= MOST_NUMBER:  # so that NaN is refused
+            raise UserError(
+                f"{source}: {_dotted(path)} is {shorten(repr(value), 30)}, but must be a finite "
+                f"number of at most {MOST_NUMBER}."
+            )
+        if isinstance(value, float) and value.is_integer() and _takes_whole(schema):
+            return int(value)
+    return value
+
+
+def _takes_whole(schema: dict) -> bool:
+    if "anyOf" in schema:
+        return any(_takes_whole(choice) for choice in schema["anyOf"])
+    return schema.get("type") == "integer" or any(
+        isinstance(choice, int) for choice in schema.get("enum", [])
+    )
 
 
 def _with_defaults(value: Any, schema: dict) -> Any:
@@ -91,26 +322,40 @@ def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
     path = list(error.absolute_path)
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
-        unknown = next(key for key in error.instance if key not in known)
+        unknown = str(next(key for key in error.instance if key not in known))
         return (
-            f"{source}: '{_dotted([*path, unknown])}' is not a configuration key"
-            f"{suggestion(str(unknown), known)}"
+            f"{source}: '{_dotted([*path, shorten(unknown)])}' is not a configuration key"
+            f"{suggestion(unknown, known)}"
         )
-    return f"{source}: {_dotted(path)} is {error.instance!r}, but {_requirement(error)}."
+    value = shorten(repr(error.instance))
+    return f"{source}: {_dotted(path)} is {value}, but {_requirement(error)}."
 
 
 def _requirement(error: jsonschema.ValidationError) -> str:
     limit = error.validator_value
     if error.validator == "anyOf":
         return "must be " + " or ".join(_alternative(choice) for choice in limit)
+    if error.validator == "type" and "number" in limit and _is_power(error.instance):
+        return "must be of type number, and YAML takes this for text (write 1.0e-6 for 1e-6)"
+    if error.validator == "required":
+        return f"must have {', '.join(map(repr, limit))}"
     return {
         "minimum": f"must be at least {limit}",
         "maximum": f"must be at most {limit}",
+        "exclusiveMinimum": f"must be above {limit}",
+        "exclusiveMaximum": f"must be below {limit}",
         "enum": f"must be one of {limit}",
         "type": f"must be of type {limit}",
+        "minLength": "must not be empty",
         "minItems": f"must have at least {limit} entry",
+        "maxItems": f"must have at most {limit} entries",
         "uniqueItems": "must not repeat an entry",
-    }.get(error.validator, error.message)
+    }.get(error.validator, "has a value that is not allowed")
+
+
+def _is_power(value: Any) -> bool:
+    """Whether a text is a number such as 1e-6, which YAML wants with a point."""
+    return isinstance(value, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
 
 
 def _alternative(choice: dict) -> str:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from .errors import UserError
-from .store import read_json
+from .errors import UserError, shorten
+from .phenotype import UNKNOWN
+from .store import is_file, read_json
 
 NAMES = {2: "pairs", 3: "triples"}
-#: What stands for "not known" in a sheet.
-UNKNOWN = ("NA", "")
 #: A covariate of words becomes one column a word: more are an identifier, not a covariate.
 MAX_LEVELS = 30
 _WHERE = "config/config.yaml: epistasis"
@@ -68,18 +67,23 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
             f"{sheet}: {known} samples have a phenotype, more than the {MAX_SAMPLES} that a scan "
             "can count; set some to NA."
         )
+    if block["strata"] in ("sample", "phenotype", "row"):
+        raise UserError(
+            f"{_WHERE}.strata is '{block['strata']}', within which no phenotype can be exchanged "
+            "for another; name a column of groups, or 'none'."
+        )
     if block["strata"] != "none" and block["strata"] not in samples:
         raise UserError(
             f"{_WHERE}.strata is '{block['strata']}', which is no column of {sheet}; name one, or "
             "'none'."
         )
-    if block["restrict"] and not (folder / block["restrict"]).is_file():
+    if block["restrict"] and not is_file(folder / block["restrict"]):
         raise UserError(
-            f"{_WHERE}.restrict is '{block['restrict']}', which does not exist; correct the path, "
-            "relative to the study folder."
+            f"{_WHERE}.restrict is '{shorten(block['restrict'])}', which does not exist; correct "
+            "the path, relative to the study folder."
         )
     if block["restrict"]:
-        _check_listed(folder / block["restrict"], block["restrict"], max(block["order"]))
+        _check_listed(folder / block["restrict"], max(block["order"]))
     if block["screen"] and 2 not in block["order"]:
         raise UserError(
             f"{_WHERE}.screen extends the best pairs, but epistasis.order is {block['order']}; add "
@@ -131,15 +135,15 @@ def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.Data
     )
 
 
-def _check_listed(path: Path, shown: str, least: int) -> None:
+def _check_listed(path: Path, least: int) -> None:
     """A list of sites is long enough; how many sites the ranges of a BED file hold comes later."""
-    lines = [line.split() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
-    lines = [line for line in lines if not line[0].startswith(("#", "track", "browser"))]
-    listed = len({line[0] for line in lines})
-    if not lines or (len(lines[0]) == 1 and listed < least):
+    from .site_list import read_site_list  # as in check_epistasis
+
+    names = read_site_list(path).names
+    if names and len(set(names)) < least:
         raise UserError(
-            f"{shown}: it lists {listed} sites, fewer than the {least} that a scan of order "
-            f"{least} combines; list more (epistasis.restrict) or set it to ''."
+            f"{path}: it lists {len(set(names))} sites, fewer than the {least} that a scan of "
+            f"order {least} combines; list more (epistasis.restrict) or set it to ''."
         )
 
 

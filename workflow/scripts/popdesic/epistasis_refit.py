@@ -23,7 +23,7 @@ from .epistasis import genotypes_of, sites_of_hits
 from .epistasis_options import NAMES, covariate_columns
 from .reorder import read_reordered
 from .results import read_table, write_table
-from .sheets import read_sheet
+from .sheets import read_samples
 
 #: Best hits of each scan that are refitted.
 REFIT_HITS = 100
@@ -57,7 +57,7 @@ def refit_hits(
     """
     words, sites, samples = read_reordered(folder)
     case = (samples["class"] == "case").to_numpy()
-    described = read_sheet(sheet, str(sheet)).set_index("sample").loc[samples["sample"]]
+    described = read_samples(sheet).set_index("sample").loc[samples["sample"]]
     parts = [pd.get_dummies(samples["stratum"], prefix="stratum", prefix_sep="=").astype(float)]
     parts += [covariate_columns(described, column, str(sheet)) for column in covariates]
     further = np.concatenate([part.to_numpy(float) for part in parts], axis=1)

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+#: What would break a line or a terminal: control characters and Unicode's own line ends.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+#: Characters of a sentence that are shown; values that somebody wrote can be of any length.
+LONGEST_SENTENCE = 1500
 
 
 class UserError(Exception):
     """An error the user can cause.
 
-    Its text is one sentence that names file, row (line) and value and says the way out.
+    Its text is one sentence that names file, row (line) and value and says the way out. Values
+    come from files: whatever would break the line is shown as its code, and of a very long text
+    the middle is left out.
     """
+
+    def __init__(self, sentence: str) -> None:
+        text = CONTROL.sub(lambda found: repr(found[0])[1:-1], str(sentence))
+        super().__init__(shorten(text, LONGEST_SENTENCE))
+
+
+def shorten(text: str, longest: int = 80) -> str:
+    """`text`, its middle left out where it is longer than `longest` characters."""
+    if len(text) <= longest:
+        return text
+    head = (longest - 3) * 2 // 3
+    return f"{text[:head]} … {text[len(text) - (longest - 3 - head) :]}"
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: the nearest known one, or all of them."""
     known = list(known)
+    word = word[:LONGEST_SENTENCE]  # the search takes quadratic time
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f"; did you mean '{near[0]}'?"

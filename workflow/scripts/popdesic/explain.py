@@ -56,6 +56,8 @@ def explain_geodesics(
     """
     number = Number(**statistics["number"])
     direct = number.store(fermat_weights(distances, statistics["value"]))
+    if "population" not in samples:  # then none is between two populations
+        samples = samples.assign(population="NA")
     labels = pd.factorize(samples.population)[0].astype(np.int64)
     parents, hops, between = shortest_trees(
         np.ascontiguousarray(direct), labels, threads, samples["sample"].isin(ends).to_numpy()
@@ -90,7 +92,8 @@ def read_path(study: Path, space: str, alpha: str, start: str, end: str) -> list
     Raises
     ------
     UserError
-        The geodesics were not explained, a sample is unknown, or there is no path.
+        The geodesics were not explained, a sample is unknown, there is no path, or the matrix is
+        damaged.
     """
     folder = study / "results" / "geodesic" / space
     parents_path = folder / f"parents.alpha{alpha}.npy"
@@ -99,11 +102,20 @@ def read_path(study: Path, space: str, alpha: str, start: str, end: str) -> list
             f"{parents_path} does not exist; set geodesic.explain to true in config/config.yaml "
             "and run the workflow up to geodesic."
         )
-    names = read_table(study / "results" / "distance" / "samples.tsv")["sample"].tolist()
+    order = study / "results" / "distance" / "samples.tsv"
+    if not order.is_file():
+        raise UserError(f"{order} does not exist; run the workflow up to geodesic.")
+    names = read_table(order)["sample"].tolist()
     for name in (start, end):
         if name not in names:
             raise UserError(f"results/distance/samples.tsv has no sample '{name}'.")
-    parents = np.load(parents_path, mmap_mode="r")
+    damaged = "is damaged; run the workflow again with --forcerun explain_paths"
+    try:
+        parents = np.load(parents_path, mmap_mode="r")
+    except (ValueError, EOFError, OSError):
+        raise UserError(f"{parents_path} {damaged}.") from None
+    if parents.shape != (len(names), len(names)) or parents.dtype.kind != "i":
+        raise UserError(f"{parents_path} does not fit {order}: it {damaged}.")
     source, at = names.index(start), names.index(end)
     path = [at]
     while at != source:
@@ -111,4 +123,9 @@ def read_path(study: Path, space: str, alpha: str, start: str, end: str) -> list
         if at < 0:
             raise UserError(f"there is no path from '{start}' to '{end}' in {parents_path}.")
         path.append(at)
+        # A path visits nobody twice: a longer one goes round in a circle.
+        if at >= len(names) or len(path) > len(names):
+            raise UserError(
+                f"{parents_path} has no end to the path from '{start}' to '{end}': it {damaged}."
+            )
     return [names[index] for index in reversed(path)]

@@ -21,6 +21,7 @@ from .encode import load_planes
 from .errors import UserError
 from .genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from .panel import load_panel
+from .phenotype import known_numbers
 from .qc import chunks
 from .results import read_table
 from .store import atomic_path, checksum_kept, open_bed, read_fam, write_fam
@@ -83,9 +84,10 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
     sex = rows.get("sex", pd.Series("NA", rows.index))
     fam["sex"] = sex.map({"M": "1", "F": "2"}).fillna("0").to_numpy()
     trait = rows.get("phenotype", pd.Series("NA", rows.index)).replace("", "NA")
-    numbers = pd.to_numeric(trait, errors="coerce")
-    if numbers.dropna().isin([0, 1]).all():  # PLINK has 1 for controls and 2 for cases
-        trait = numbers.map({0: "1", 1: "2"}).fillna("NA")
+    # The whole sheet says what it holds: of a trait, 0 and 1 may be all that passed the filters.
+    stated = known_numbers(sheet.phenotype) if "phenotype" in sheet else np.empty(0)
+    if np.isin(stated[~np.isnan(stated)], (0, 1)).all():  # PLINK has 1 for controls, 2 for cases
+        trait = trait.map(lambda text: "NA" if text == "NA" else str(int(float(text)) + 1))
     fam["phenotype"] = trait.replace("NA", "-9").to_numpy()
     write_fam(out, fam)
 

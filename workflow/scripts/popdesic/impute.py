@@ -8,6 +8,8 @@ Each cohort is imputed by itself, so that old bytes stay when one arrives.
 from __future__ import annotations
 
 import csv
+import glob
+import re
 import shutil
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .errors import UserError
+from .errors import UserError, shorten
 from .results import write_table
+from .store import is_file
 
 #: What the log and the report say where the command is missing.
 NO_BEAGLE = (
@@ -150,7 +153,7 @@ def find_contig_file(pattern: str, contig: str, folder: Path = Path()) -> str | 
         return None
     for name in contig_names(contig):
         path = pattern.replace("{contig}", name)
-        if (folder / path).is_file():
+        if is_file(folder / path):
             return path
     return None
 
@@ -166,21 +169,45 @@ def find_beagle() -> str | None:
     return shutil.which("beagle")
 
 
-def check_files(settings: dict, folder: Path, source: str) -> None:
+def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Path]]:
     """Refuse a reference or a map that is not there, before any job runs.
+
+    Returns
+    -------
+    dict
+        The files that fit ``reference`` and ``map``, in the order of their names.
 
     Raises
     ------
     UserError
         No file fits `impute.reference` or `impute.map`.
     """
+    fitting = {}
     for key in ("reference", "map"):
         pattern = settings[key]
-        if not pattern or (folder / pattern).is_file():
-            continue
-        if "{contig}" in pattern and any(folder.glob(pattern.replace("{contig}", "*"))):
-            continue
-        raise UserError(
-            f"{source}: impute.{key} is '{pattern}', but there is no such file in the study's "
-            "folder; correct the path ('{contig}' in it stands for a chromosome's name)."
-        )
+        found = []
+        if pattern and is_file(folder / pattern):
+            found = [folder / pattern]
+        elif "{contig}" in pattern:
+            found = _matching(pattern, folder)
+        if pattern and not found:
+            raise UserError(
+                f"{source}: impute.{key} is '{shorten(pattern)}', but there is no such file in the "
+                "study's folder; correct the path ('{contig}' in it stands for a chromosome's "
+                "name)."
+            )
+        fitting[key] = found
+    return fitting
+
+
+def _matching(pattern: str, folder: Path) -> list[Path]:
+    """Files whose path is the pattern with something for `{contig}`, the same everywhere."""
+    text, hole = re.escape(pattern), re.escape("{contig}")
+    whole = re.compile(text.replace(hole, "(?P<contig>[^/]+)", 1).replace(hole, "(?P=contig)"))
+    tried = glob.escape(pattern).replace("{contig}", "*")
+    try:
+        # The method of Path takes no absolute pattern.
+        names = sorted(glob.glob(tried, root_dir=folder))  # noqa: PTH207
+    except (OSError, ValueError):
+        return []
+    return [folder / name for name in names if whole.fullmatch(name) and is_file(folder / name)]

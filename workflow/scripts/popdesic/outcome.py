@@ -10,7 +10,7 @@ import pandas as pd
 
 from .distance import Distances
 from .results import read_table
-from .sheets import describe_samples, read_sheet
+from .sheets import describe_samples, read_samples
 from .store import read_json
 
 #: Values that mean "not known" in a sheet.
@@ -156,7 +156,7 @@ def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:
     table = pd.concat(tables, ignore_index=True)
     for column in ("call_rate", "heterozygosity"):
         table[column] = pd.to_numeric(table[column], errors="coerce")
-    described = read_sheet(sheet, str(sheet))
+    described = read_samples(sheet)
     further = [c for c in described.columns if c not in ("row", *measured[1:])]
     return table.merge(described[further], on="sample", how="left", validate="one_to_one")
 

@@ -51,7 +51,8 @@ def page_data(
         one, because `auto` chose an alpha that is listed, is left out. Further columns that the
         sample sheet has not become columns of the samples.
     tables : sequence of Path
-        Tables with `sample` and further columns, which become columns of the samples.
+        Tables with `sample` and further columns, which become columns of the samples; one whose
+        name the sheet has gets the table's name as well.
     color_by : str
         Column that colours the maps at first.
     first : sequence of str
@@ -79,7 +80,10 @@ def page_data(
         drawn.append(packed)
         columns += _further(table, f" ({packed['title']})", outcome, skip=packed.pop("columns"))
     for path in tables:
-        columns += _further(read_table(path).set_index("sample").reindex(order), "", outcome)
+        table = read_table(path).set_index("sample").reindex(order)
+        # A sheet may have a column `community` of its own: both are shown.
+        taken = {name: f"{name} ({path.stem})" for name in table if name in outcome.samples}
+        columns += _further(table.rename(columns=taken), "", outcome)
     names = [column["name"] for column in columns]
     return {
         "samples": list(order),

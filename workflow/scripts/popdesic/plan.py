@@ -18,12 +18,13 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from .configuration import load_config
+from .configuration import read_config
 from .distance import study_matrices
 from .errors import UserError
-from .sheets import load_study
+from .site_list import read_site_list
 from .sources import expand_sources, source_files
 from .store import read_json
+from .validation import validate_study
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.
@@ -237,11 +238,9 @@ def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[s
 
 def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     """Sizes of a study from its sheets, and where the number of sites comes from."""
-    path = study / "config" / "config.yaml"
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; a study is a folder with config/config.yaml.")
-    config = load_config(yaml.safe_load(path.read_text("utf-8")) or {})
-    sheets = load_study(config, study)
+    if not study.is_dir():
+        raise UserError(f"{study} is no folder; a study is a folder with config/config.yaml.")
+    config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
     panel = study / "results/panel/counts.json"
     if n_sites is not None:
@@ -253,8 +252,8 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         source = "guessed from file sizes; --sites N states them"
     scan = config["epistasis"]
     scanned = n_sites
-    if scan["restrict"] and (study / scan["restrict"]).is_file():
-        scanned = len((study / scan["restrict"]).read_text("utf-8").splitlines())
+    if scan["order"] and scan["restrict"]:
+        scanned = len(read_site_list(study / scan["restrict"]).rows)
     permutations = (scan["permutations"], scan["permutations_triples"])
     sizes = Sizes(
         counts,

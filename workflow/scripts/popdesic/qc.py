@@ -152,8 +152,16 @@ def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.
     )
     table["hwe_p_min"] = p_values.min(axis=1)
     for index, label in enumerate(labels):
-        table[f"hwe_p_{label}"] = p_values[:, index]
+        table[hwe_column(label)] = p_values[:, index]
     return table
+
+
+def hwe_column(population: str) -> str:
+    """Column of a population's Hardy-Weinberg p; `hwe_p_min` is that of the smallest of all.
+
+    A population called `min` gets an underscore more, and so do those that this would meet.
+    """
+    return f"hwe_p_{population}_" if population.rstrip("_") == "min" else f"hwe_p_{population}"
 
 
 def _ratio(numerator, denominator) -> np.ndarray:

@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from isal import igzip
 
-from .bgzf import find_compression
 from .errors import UserError
 from .panel import canonical_contig
+from .side_text import opened
 from .store import read_bim, write_json
+from .vcf_errors import show
 
 logger = logging.getLogger("popdesic")
 
 _COMPLEMENT = np.arange(256, dtype=np.uint8)
 _COMPLEMENT[list(b"ACGT")] = list(b"TGCA")
+#: What sequences hold beside letters: gaps and stops.
+_BASES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-*."
 #: A larger share of sites whose alleles the genome has not is said aloud.
 MANY = 0.01
 COUNTS = ["ref_is_reference", "alt_is_reference", "on_other_strand", "neither", "not_in_reference"]
@@ -29,25 +31,47 @@ def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
     Raises
     ------
     UserError
-        The file is not FASTA.
+        The file is missing, damaged or not FASTA.
     """
-    opener = open if find_compression(path) == "none" else igzip.open
+    shown = f"{path} (qc.fasta)"
     name, parts = None, []
-    with opener(path, "rb") as lines:
+    with opened(path, "qc.fasta") as lines:
         for n_line, line in enumerate(lines, 1):
             if line.startswith(b">"):
                 if name is not None:
                     yield name, np.frombuffer(b"".join(parts).upper(), np.uint8)
-                name, parts = (line[1:].split() or [b""])[0].decode(), []
-            elif name is None:
+                name, parts = _contig_of(line, f"{shown}, line {n_line}"), []
+                continue
+            text = line.strip()
+            if name is None and text:
                 raise UserError(
-                    f"{path}, line {n_line}: a FASTA file starts with '>' and a contig's name; "
-                    "correct qc.fasta."
+                    f"{shown}, line {n_line}: a FASTA file starts with '>' and a contig's name; "
+                    "correct the path."
                 )
-            else:
-                parts.append(line.strip())
-    if name is not None:
-        yield name, np.frombuffer(b"".join(parts).upper(), np.uint8)
+            if text and not text.isalpha() and text.strip(_BASES):
+                raise UserError(
+                    f"{shown}, line {n_line}: {show(text.strip(_BASES))} is no sequence of "
+                    "bases; write the file again."
+                )
+            parts.append(text)
+    if name is None:
+        raise UserError(f"{shown} has no sequence; a FASTA file starts with '>' and a name.")
+    yield name, np.frombuffer(b"".join(parts).upper(), np.uint8)
+
+
+def _contig_of(line: bytes, where: str) -> str:
+    """The name that a line '>name ...' gives."""
+    words = line[1:].split(maxsplit=1)
+    name = words[0] if words else b""
+    if b"\r" in line.rstrip(b"\r\n"):
+        raise UserError(f"{where}: lines end in CR alone; convert them (dos2unix -c mac).")
+    try:
+        text = name.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if not text.isprintable() or not text:
+        raise UserError(f"{where}: '>' is followed by no name of a contig; write the file again.")
+    return text
 
 
 def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:

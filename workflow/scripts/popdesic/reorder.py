@@ -7,6 +7,7 @@ a scan compacts (DESIGN section 8). Labels and panel order are kept beside the p
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -14,37 +15,39 @@ import pandas as pd
 
 from .errors import UserError
 from .genotypes import unpack_bed
+from .panel import canonical_contig
+from .phenotype import known_numbers, recode_phenotype
 from .qc import chunks
 from .results import read_table, write_npy, write_table
+from .site_list import SiteList, read_site_list
 from .store import open_bed, read_bim, read_fam
+
+logger = logging.getLogger("popdesic")
 
 #: The backends' accumulators and the score tables hold this many samples.
 MAX_SAMPLES = 1 << 24
-UNKNOWN = ("NA", "")
+#: Entries of a list that the log names.
+MOST_NAMED = 5
 
 
 def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.ndarray:
     """Class of each row of the sample sheet: int8, 0 control, 1 case, -1 unknown.
 
+    PLINK's 1 and 2 are controls and cases, its codes for missing are refused (`phenotype`).
+
     Raises
     ------
     UserError
-        No phenotype column, only one class, or a quantitative trait without ``median``.
+        No phenotype column, a value that cannot be one, only one class, or a quantitative trait
+        without ``median``.
     """
     if "phenotype" not in samples:
         raise UserError(
             f"{source} has no column 'phenotype', which epistasis.order needs; add it (1 case, 0 "
             "control, NA) or set epistasis.order to []."
         )
-    known = ~samples.phenotype.isin(UNKNOWN).to_numpy()
-    values = pd.to_numeric(samples.phenotype.where(known), errors="coerce").to_numpy(float)
-    bad = np.flatnonzero(known & ~np.isfinite(values))
-    if len(bad):
-        row = samples.iloc[bad[0]]
-        raise UserError(
-            f"{source}: phenotype of sample '{row['sample']}' is '{row.phenotype}'; give 1, 0, a "
-            "number or NA."
-        )
+    values = known_numbers(recode_phenotype(samples, source))
+    known = ~np.isnan(values)
     if not np.isin(values[known], (0, 1)).all():
         if binarize != "median":
             raise UserError(
@@ -63,37 +66,67 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
 
 
 def read_restriction(path: Path, bim: pd.DataFrame) -> np.ndarray:
-    """Sites that a file names, bool (n_sites,).
+    """Sites that a file names, bool (n_sites,); entries that name none are counted in the log.
 
-    A BED file (chrom, start, end, 0-based half-open; further columns are ignored) or one site a
-    line, as ID or as chrom:pos:ref:alt.
+    See `site_list.read_site_list`. `chr1` and `1` are one contig, as in the panel.
+
+    Raises
+    ------
+    UserError
+        The file cannot be used, or no entry names a site of the panel.
     """
-    lines = [line.split() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
-    lines = [line for line in lines if not line[0].startswith(("#", "track", "browser"))]
+    listed = read_site_list(path)
+    contigs = bim.chrom.map(canonical_contig)
     keep = np.zeros(len(bim), bool)
-    if lines and len(lines[0]) == 1:
-        names = {line[0] for line in lines}
-        keys = bim.chrom + ":" + bim.pos.astype(str) + ":" + bim.ref + ":" + bim.alt
-        keep = (bim.id.isin(names) | keys.isin(names)).to_numpy()
+    if listed.names:
+        keys = contigs + ":" + bim.pos.astype(str) + ":" + bim.ref + ":" + bim.alt
+        entries = [(name, _canonical_key(name)) for name in listed.names]
+        known, known_keys = set(bim.id), set(keys)
+        found = [name in known or key in known_keys for name, key in entries]
+        keep |= bim.id.isin({name for name, _ in entries}).to_numpy()
+        keep |= keys.isin({key for _, key in entries}).to_numpy()
     else:
-        rows = {chrom: group.to_numpy() for chrom, group in bim.groupby("chrom").groups.items()}
-        pos = bim.pos.to_numpy()
-        for number, line in enumerate(lines, 1):
-            if len(line) < 3 or not (line[1].isdigit() and line[2].isdigit()):
-                raise UserError(
-                    f"{path}, entry {number}: '{' '.join(line)}' is not chrom, start, end of a BED "
-                    "file; correct it, or list one site a line."
-                )
-            chosen = rows.get(line[0])
-            if chosen is not None:
-                inside = (pos[chosen] > int(line[1])) & (pos[chosen] <= int(line[2]))
-                keep[chosen[inside]] = True
+        rows = {contig: group.to_numpy() for contig, group in bim.groupby(contigs).groups.items()}
+        pos, found = bim.pos.to_numpy(), []
+        for contig, start, end in listed.ranges:
+            chosen = rows.get(canonical_contig(contig), np.empty(0, np.int64))
+            chosen = chosen[(pos[chosen] > start) & (pos[chosen] <= end)]
+            keep[chosen] = True
+            found.append(len(chosen) > 0)
     if not keep.any():
         raise UserError(
-            f"{path}: none of its {len(lines)} entries names a site of the panel; check the names "
+            f"{path}: none of its {len(found)} entries names a site of the panel; check the names "
             "of chromosomes and sites (epistasis.restrict)."
         )
+    _log_unmatched(path, listed, found, set(contigs))
     return keep
+
+
+def _canonical_key(name: str) -> str:
+    """chrom:pos:ref:alt with the contig's canonical name; an ID stays what it is."""
+    contig, colon, rest = name.partition(":")
+    return f"{canonical_contig(contig)}{colon}{rest}" if colon else name
+
+
+def _log_unmatched(path: Path, listed: SiteList, found: list[bool], contigs: set[str]) -> None:
+    """Say how many entries name no site of the panel, and which come first."""
+    lost = [k for k, hit in enumerate(found) if not hit]
+    if not lost:
+        return
+    entries = listed.names or [f"{c}:{start}-{end}" for c, start, end in listed.ranges]
+    named = [f"row {listed.rows[k]} ({entries[k]})" for k in lost[:MOST_NAMED]]
+    absent = {c for c, _, _ in listed.ranges if canonical_contig(c) not in contigs}
+    logger.warning(
+        "%s (epistasis.restrict): %d of %d entries name no site of the panel: %s%s%s",
+        path,
+        len(lost),
+        len(found),
+        ", ".join(named),
+        " and others" if len(lost) > MOST_NAMED else "",
+        f"; contigs that the panel has not: {', '.join(sorted(absent)[:MOST_NAMED])}"
+        if absent
+        else "",
+    )
 
 
 def build_onehot(
@@ -136,16 +169,20 @@ def build_onehot(
     dict
         Samples, sites, and the sites dropped by reason.
     """
-    sheet = samples.assign(case=classes).set_index("sample")
+    sheet = samples.set_index("sample")
     names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
-    kept = sheet.loc[[name for group in names for name in group]]
+    # The classes stay out of the table: the sheet may have a column of any name.
+    place = pd.Series(np.arange(len(sheet)), sheet.index)
+    rows = place.loc[[name for group in names for name in group]].to_numpy()
+    kept, case = sheet.iloc[rows], np.asarray(classes)[rows]
     if strata != "none" and strata not in kept:
         raise UserError(
             f"config/config.yaml: epistasis.strata is '{strata}', which is no column of the sample "
             "sheet; name one, or 'none'."
         )
-    kept = kept.assign(stratum="all" if strata == "none" else kept[strata].replace("", "NA"))
-    case = kept.case.to_numpy()
+    stratum = np.full(len(kept), "all", object)
+    if strata != "none":
+        stratum = kept[strata].replace("", "NA").to_numpy()
     if len(case) > MAX_SAMPLES:
         raise UserError(
             f"epistasis: {len(case)} samples are more than the {MAX_SAMPLES} that a scan can "
@@ -208,8 +245,8 @@ def build_onehot(
             {
                 "sample": listed.index,
                 "cohort": listed.cohort.to_numpy(),
-                "stratum": listed.stratum.to_numpy(),
-                "class": np.where(listed.case == 1, "case", "control"),
+                "stratum": stratum[order],
+                "class": np.where(case[order] == 1, "case", "control"),
             }
         ),
     )

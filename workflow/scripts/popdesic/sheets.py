@@ -15,16 +15,17 @@ import numpy as np
 import pandas as pd
 
 from .configuration import load_schema
-from .errors import UserError, suggestion
+from .errors import UserError, shorten, suggestion
+from .parents import NOBODY, check_parents
+from .phenotype import known_numbers, recode_phenotype
 from .results import read_table
+from .sheet_text import read_sheet
 from .sources import expand_sources, read_names, source_files
 from .store import digest
 
 #: What the schema of a sheet's column may say; `_breaks` knows these alone.
-RULE_WORDS = {"type", "description", "minLength", "enum", "pattern"}
+RULE_WORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
-#: What stands for a parent who is not known.
-NOBODY = ("", "0", "NA")
 #: Export formats whose readers take a space in a name for its end.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
@@ -96,27 +97,23 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     folder : Path
         The study's folder, which all paths are relative to.
     check_files : bool
-        Also open each genotype file and compare its samples with the sheet.
+        Also check the pedigree, open each genotype file and compare its samples with the sheet.
     """
     cohorts = _load_cohorts(folder, config["cohorts"])
     samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
+    if check_files:  # jobs, which read the sheets again, trust the pedigree
+        check_parents(samples, config["samples"])
     # Within a cohort the file's order rules; the sheet's own order has no meaning.
     study = Study(cohorts, samples.drop(columns="row"))
     color_by = config["report"]["color_by"]
-    if color_by not in samples.columns and color_by != "population":
-        columns = [c for c in samples.columns if c != "row"]
+    columns = [c for c in samples.columns if c != "row"]
+    if color_by not in columns and color_by != "population":
         raise UserError(
-            f"config/config.yaml: report.color_by is '{color_by}', which is no column of "
+            f"config/config.yaml: report.color_by is '{shorten(color_by)}', which is no column of "
             f"{config['samples']}{suggestion(color_by, columns)}"
         )
     _check_exported_names(samples, config)
     if check_files:
-        _check_named_files(folder, config)
-        fasta = config["qc"]["fasta"]
-        if fasta and not (folder / fasta).is_file():
-            raise UserError(
-                f"config/config.yaml: qc.fasta is '{fasta}', which is no file; correct the path."
-            )
         rows = samples.groupby("cohort").indices
         for cohort in study.order:
             listed = samples.iloc[rows.get(cohort, [])]
@@ -131,52 +128,15 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     return study
 
 
-def read_sheet(path: Path, shown: str) -> pd.DataFrame:
-    """A TSV as strings, nothing interpreted, with `row` = line number in the file."""
-    if not path.is_file():
-        raise UserError(f"{shown} does not exist; create it or correct its path in the config.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{shown} is not UTF-8 text (byte {error.start}); save it as UTF-8."
-        ) from None
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if not lines:
-        raise UserError(f"{shown} is empty; it needs a header row and at least one row.")
-    header = [name.strip() for name in lines[0][1].split("\t")]
-    repeated = [name for name in header if name and header.count(name) > 1]
-    if repeated:
-        raise UserError(f"{shown}, row 1: column '{repeated[0]}' appears twice; rename one.")
-    if "" in header:
-        raise UserError(f"{shown}, row 1: column {header.index('') + 1} has no name; name it.")
-    if "row" in header:
-        raise UserError(f"{shown}, row 1: the column name 'row' is reserved; rename it.")
-    if len(header) == 1:
-        raise UserError(
-            f"{shown}, row 1: only one column, '{header[0]}'; columns are separated by tabs, not "
-            "by spaces or commas."
-        )
-    numbers, rows = [], []
-    for number, line in lines[1:]:
-        values = line.split("\t")
-        if len(values) != len(header):
-            raise UserError(
-                f"{shown}, row {number}: {len(values)} columns where the header has {len(header)}; "
-                "columns are separated by single tabs."
-            )
-        numbers.append(number)
-        rows.append(values)
-    if not rows:
-        raise UserError(f"{shown} has a header but no rows; add at least one.")
-    columns = zip(header, zip(*rows, strict=True), strict=True)
-    return pd.DataFrame({"row": numbers} | {name: _stripped(column) for name, column in columns})
-
-
-def _stripped(column: tuple[str, ...]) -> pd.Series:
-    """A column without spaces around its values; equal values are one object."""
-    distinct = {value: value.strip() for value in set(column)}
-    return pd.Series(list(map(distinct.__getitem__, column)), dtype=str)
+def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
+    """The sample sheet, with `row`, its codes as ours: sex M, F or NA, phenotype 0 and 1."""
+    shown = str(path) if shown is None else shown
+    table = read_sheet(path, shown)
+    if "sex" in table:
+        table["sex"] = table.sex.replace(SEX_CODES)
+    if "phenotype" in table:
+        table["phenotype"] = recode_phenotype(table, shown)
+    return table
 
 
 def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
@@ -203,7 +163,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
             row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
             first, wrong = (row, column) if row < first else (first, wrong)
     if wrong:
-        rule, value = schema["properties"][wrong], sheet[wrong].iloc[first]
+        rule, value = schema["properties"][wrong], shorten(sheet[wrong].iloc[first])
         expected = rule["description"].rstrip(".")
         if "enum" in rule:
             expected = f"one of {', '.join(choice for choice in rule['enum'] if choice)}"
@@ -215,7 +175,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
 def _breaks(value: str, rule: dict) -> bool:
     """Whether a text breaks the rule of its column; `RULE_WORDS` are all that rules may say."""
     return (
-        len(value) < rule.get("minLength", 0)
+        not rule.get("minLength", 0) <= len(value) <= rule.get("maxLength", len(value))
         or ("enum" in rule and value not in rule["enum"])
         or ("pattern" in rule and re.search(rule["pattern"], value) is None)
     )
@@ -235,17 +195,31 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
             f"{shown}: no cohort has founder = yes, but the panel needs at least one founder; "
             "set it for the cohorts that shall define the sites."
         )
+    _check_case(sheet, shown)
     sheet["founder"] = sheet.founder == "yes"
     return sheet.sort_values(["founder", "cohort"], ascending=[False, True]).set_index("cohort")
+
+
+def _check_case(sheet: pd.DataFrame, shown: str) -> None:
+    """Files are named after cohorts, and many file systems take `EUR` and `eur` for one name."""
+    first: dict[str, tuple[str, int]] = {}
+    for name, row in zip(sheet.cohort, sheet.row, strict=True):
+        other, its_row = first.setdefault(name.casefold(), (name, row))
+        if other != name:
+            raise UserError(
+                f"{shown}, row {row}: cohort '{name}' differs from '{other}' in row {its_row} by "
+                "case alone, and some file systems take their files for one; rename it."
+            )
 
 
 def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str):
     sheet = read_sheet(folder / shown, shown)
     _check_rows(sheet, load_schema("samples"), shown)
+    # Codes come last, so that a sentence shows what stands in the sheet.
     if len(unknown := sheet[~sheet.cohort.isin(cohorts.index)]):
         row, cohort = unknown.row.iloc[0], unknown.cohort.iloc[0]
         raise UserError(
-            f"{shown}, row {row}: cohort '{cohort}' is not in {cohorts_shown}"
+            f"{shown}, row {row}: cohort '{shorten(cohort)}' is not in {cohorts_shown}"
             f"{suggestion(cohort, cohorts.index)}"
         )
     for name, rows in sheet[sheet.duplicated("sample", keep=False)].groupby("sample"):
@@ -261,13 +235,16 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
         )
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)
-    _check_parents(sheet, shown)
     if "phenotype" in sheet:
-        known = sheet.phenotype[~sheet.phenotype.isin(["NA", ""])]
-        if len(known) and known.nunique() == 1:
+        written = sheet.phenotype
+        sheet["phenotype"] = recode_phenotype(sheet, shown)
+        numbers = known_numbers(sheet.phenotype)
+        known = np.flatnonzero(~np.isnan(numbers))
+        if len(known) and (numbers[known] == numbers[known[0]]).all():
             raise UserError(
-                f"{shown}, column phenotype: all {len(known)} known values are '{known.iloc[0]}'; "
-                "give cases (1) and controls (0), a quantitative trait, or NA for all."
+                f"{shown}, column phenotype: all {len(known)} known values are "
+                f"'{written.iloc[known[0]]}'; give cases (1) and controls (0), a quantitative "
+                "trait, or NA for all."
             )
     rank = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
     keys = list(zip(map(rank.get, sheet.cohort.tolist()), sheet["sample"].tolist(), strict=True))
@@ -281,6 +258,11 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
         names = read_names(expand_sources(row.genotypes, folder), folder)
     except UserError as error:
         raise UserError(f"{shown}: {error}") from None
+    except (OSError, ValueError) as error:  # a name that no file can have
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(
+            f"{shown}: {shorten(row.genotypes)} cannot be read ({reason}); correct the path."
+        ) from None
     known, present = set(listed["sample"].tolist()), set(names)
     if known == present:
         return
@@ -313,21 +295,6 @@ def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
             )
 
 
-def _check_named_files(folder: Path, config: dict) -> None:
-    """Files that the configuration names beside the sheets."""
-    compare = config["compare"]
-    for key, path in (
-        ("compare.identity.query", compare["identity"]["query"]),
-        ("compare.mixture.profiles", compare["mixture"]["profiles"]),
-        ("compare.ld.map", compare["ld"]["map"]),
-    ):
-        if path and not all((folder / name).is_file() for name in source_files(folder / path)):
-            raise UserError(
-                f"config/config.yaml: {key} is '{path}', which does not exist; correct the path "
-                "(relative to the study folder) or set it to null."
-            )
-
-
 def cohort_sources(study: Study, cohort: str) -> list[str]:
     """Sources that a cohort's genotypes are in: VCF or BCF files, or prefixes of PLINK files."""
     return expand_sources(study.cohorts.genotypes[cohort])
@@ -340,24 +307,22 @@ def cohort_files(study: Study, cohort: str) -> list[str]:
 
 def populations(sheet: Path) -> dict[str, str]:
     """Population of each sample in the sheet; NA where it has none."""
-    table = read_sheet(sheet, str(sheet))
+    table = read_samples(sheet)
     column = table.population if "population" in table else ["NA"] * len(table)
     return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
 
 
 def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
     """The sheet's rows by cohort in sample order, then by name; all strings."""
-    table = read_sheet(sheet, str(sheet)).drop(columns="row")
+    table = read_samples(sheet).drop(columns="row")
     rank = {cohort: i for i, cohort in enumerate(cohorts)}
-    table = table.assign(_rank=table.cohort.map(rank)).sort_values(["_rank", "sample"])
-    if "sex" in table:
-        table["sex"] = table.sex.replace(SEX_CODES)
-    return table.drop(columns="_rank").reset_index(drop=True)
+    keys = list(zip(map(rank.get, table.cohort.tolist()), table["sample"].tolist(), strict=True))
+    return table.iloc[sorted(range(len(table)), key=keys.__getitem__)].reset_index(drop=True)
 
 
 def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
     """(father, mother) of each sample that has one in the sheet; "" where not known."""
-    table = read_sheet(sheet, str(sheet))
+    table = read_samples(sheet)
     parents = [
         [("" if name in NOBODY else name) for name in table[column]]
         if column in table
@@ -370,36 +335,11 @@ def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
 
 def sexes(sheet: Path) -> dict[str, str]:
     """M or F of each sample whose sex the sheet knows."""
-    table = read_sheet(sheet, str(sheet))
+    table = read_samples(sheet)
     if "sex" not in table:
         return {}
-    pairs = zip(table["sample"], table.sex.replace(SEX_CODES), strict=True)
+    pairs = zip(table["sample"], table.sex, strict=True)
     return {name: sex for name, sex in pairs if sex in ("M", "F")}
-
-
-def _check_parents(sheet: pd.DataFrame, shown: str) -> None:
-    """A parent is another sample of the sheet, and of the right sex."""
-    if not {"father", "mother"} & set(sheet.columns):
-        return
-    sex = dict(zip(sheet["sample"], sheet.sex, strict=True)) if "sex" in sheet else {}
-    known = set(sheet["sample"])
-    for column, other in (("father", "F"), ("mother", "M")):
-        if column not in sheet:
-            continue
-        for row, child, name in zip(sheet.row, sheet["sample"], sheet[column], strict=True):
-            if name in NOBODY:
-                continue
-            start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
-            if name not in known:
-                raise UserError(
-                    f"{start}, which is no sample of this sheet; correct it or write NA."
-                )
-            if name == child:
-                raise UserError(f"{start}, the sample itself; correct it or write NA.")
-            if sex.get(name) == other:
-                raise UserError(
-                    f"{start}, whose sex is {other}; exchange father and mother or correct the sex."
-                )
 
 
 def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
@@ -410,5 +350,5 @@ def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
     DataFrame
         `sample`, `cohort`, then the sheet's further columns, all strings.
     """
-    described = read_sheet(sheet, str(sheet)).drop(columns=["row", "cohort"])
+    described = read_samples(sheet).drop(columns=["row", "cohort"])
     return read_table(order).merge(described, on="sample", how="left", validate="one_to_one")

@@ -39,6 +39,16 @@ LINE_BYTES = 1 << 20
 _POSITION = re.compile(r"[+-]?[0-9]{1,40}(\.0{1,40})?|[+-]?[0-9](\.[0-9]{1,40})?[eE]\+?[0-9]{1,4}")
 
 
+def is_file(path: Path | str) -> bool:
+    """Whether a regular file is there; no for a name that no file can have (too long, NUL)."""
+    return os.path.isfile(path)  # noqa: PTH113 - the method of Path raises for such names
+
+
+def path_exists(path: Path | str) -> bool:
+    """Whether anything is there; as `is_file`."""
+    return os.path.exists(path)  # noqa: PTH110 - as in is_file
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path` that becomes `path` if the block succeeds.

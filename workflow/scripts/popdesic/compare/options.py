@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 
-from ..errors import UserError
+from ..errors import UserError, shorten
+
+#: Base pairs or sites of a window: more than any genome has.
+MOST_AMOUNT = 1e12
 
 
-def parse_window(window: str) -> tuple[float, str]:
+def parse_window(window: str, key: str = "compare.ld.window") -> tuple[float, str]:
     """Amount and unit (bp, sites or cM; kb becomes bp) of a window."""
-    text = str(window).strip()
+    text = window.strip() if isinstance(window, str) else ""
     for unit, factor in (("kb", 1000), ("bp", 1), ("sites", 1), ("cM", 1)):
         if text.endswith(unit):
             try:
                 amount = float(text.removesuffix(unit)) * factor
             except ValueError:
                 break
-            if amount > 0:
+            if 0 < amount <= MOST_AMOUNT:
                 return amount, "bp" if unit == "kb" else unit
     raise UserError(
-        f"config/config.yaml: '{window}' is no window; write a number and bp, kb, sites or cM, for "
-        "example '250 kb'."
+        f"config/config.yaml: {key}: '{shorten(str(window))}' is no window; write a number and bp, "
+        "kb, sites or cM, for example '250 kb'."
     )
 
 
@@ -32,32 +35,37 @@ def parse_pruning(values: list, key: str) -> tuple[float, str, int, float]:
     UserError
         The three values are not what `plink2 --indep-pairwise` would take.
     """
-    shown = f"config/config.yaml: {key} is {values}"
+    shown = f"config/config.yaml: {key} is {shorten(repr(values))}"
     if len(values) != 3:
         raise UserError(f"{shown}; give a window, a step in sites and an r2: [50 sites, 5, 0.2].")
-    amount, unit = parse_window(values[0])
+    amount, unit = parse_window(values[0], key)
     step, r2 = values[1:]
     if unit == "cM":
         raise UserError(f"{shown}; a window of pruning is in sites, bp or kb.")
-    if not isinstance(step, int) or step < 1 or (unit == "bp" and step != 1):
+    if not _is_number(step) or step != int(step) or step < 1 or (unit == "bp" and step != 1):
         raise UserError(
             f"{shown}; the step is a whole number of sites of at least 1, and 1 where the window "
             "is in bp or kb."
         )
-    if isinstance(r2, str) or not 0 <= r2 < 1:
-        raise UserError(f"{shown}; r2 must be at least 0 and below 1.")
-    return amount, unit, step, float(r2)
+    if not _is_number(r2) or not 0 <= r2 < 1:
+        raise UserError(f"{shown}; r2 must be a number of at least 0 and below 1.")
+    return amount, unit, int(step), float(r2)
+
+
+def _is_number(value: object) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) <= MOST_AMOUNT
 
 
 def parse_region(region: str) -> tuple[str, int, int] | None:
     """Contig, first and last position of ``chrom:from-to``; None for ``auto``."""
     if region == "auto":
         return None
-    match = re.fullmatch(r"(.+):(\d+)-(\d+)", region)
-    if match is None:
+    match = re.fullmatch(r"(.+):([0-9]{1,12})-([0-9]{1,12})", region)
+    if match is None or int(match[2]) > int(match[3]):
         raise UserError(
-            f"config/config.yaml: compare.ld.region is '{region}'; write chrom:from-to, for "
-            "example 2:1000000-2000000, or auto."
+            f"config/config.yaml: compare.ld.region is '{shorten(region)}'; write chrom:from-to, "
+            "for example 2:1000000-2000000, or auto."
         )
     return match[1], int(match[2]), int(match[3])
 

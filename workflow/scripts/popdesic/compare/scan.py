@@ -10,8 +10,10 @@ import pandas as pd
 
 from ..backend import Backend, Planes
 from ..errors import UserError
-from ..panel import load_panel
+from ..genetic_maps import parse_ld_map, require_rising
+from ..panel import canonical_contig, load_panel
 from ..results import open_text, read_table, write_npz, write_table
+from ..side_text import read_text
 from ..store import read_fam
 from .disequilibrium import (
     disequilibrium,
@@ -203,30 +205,24 @@ def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray
 def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
     """Genetic positions of the sites, in cM, interpolated within a map: float64 (n_sites,).
 
-    The map is a table with the columns `chrom`, `pos` (bp) and `cm`. Sites beyond its ends take
-    the value of the end.
+    The map is a table with the columns `chrom`, `pos` (bp) and `cm`, perhaps gzipped; `chr1` and
+    `1` are one contig. Sites beyond its ends take the value of the end.
 
     Raises
     ------
     UserError
-        The file is missing, lacks a column or a contig, or its values do not rise.
+        The file cannot be used (`genetic_maps.parse_ld_map`), lacks a contig, or its values fall.
     """
-    try:
-        table = pd.read_csv(path, sep=r"\s+", dtype={"chrom": str})
-    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as reason:
-        raise UserError(f"{path}: the genetic map cannot be read ({reason}).") from None
-    if not {"chrom", "pos", "cm"} <= set(table.columns):
-        raise UserError(
-            f"{path}, row 1: a genetic map has the columns chrom, pos and cm; found: "
-            f"{', '.join(map(str, table.columns))}."
-        )
+    shown = f"{path} (compare.ld.map)"
+    table = parse_ld_map(read_text(path, "compare.ld.map"), shown)
+    names = {name: canonical_contig(name) for name in table.chrom.unique()}
+    parts = dict(list(table.groupby(table.chrom.map(names), sort=False)))
     cm = np.empty(len(sites))
     for first, last in contig_runs(sites.chrom.to_numpy()):
         name = sites.chrom.iloc[first]
-        part = table[table.chrom == name]
-        if part.empty:
-            raise UserError(f"{path}: contig '{name}' of the panel is not in the genetic map.")
-        if (part.pos.diff() < 0).any() or (part.cm.diff() < 0).any():
-            raise UserError(f"{path}: pos and cm of contig '{name}' must not fall; sort the map.")
+        part = parts.get(canonical_contig(name))
+        if part is None:
+            raise UserError(f"{shown}: contig '{name}' of the panel is not in the genetic map.")
+        require_rising(part, name, shown)
         cm[first:last] = np.interp(sites.pos.iloc[first:last], part.pos, part.cm)
     return cm

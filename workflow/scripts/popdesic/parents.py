@@ -1,0 +1,72 @@
+"""Fathers and mothers of a sample sheet: who they can be."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from .errors import UserError
+
+#: What stands for a parent who is not known.
+NOBODY = ("", "0", "NA")
+
+
+def check_parents(sheet: pd.DataFrame, shown: str) -> None:
+    """A parent is another sample of the sheet, and of the right sex."""
+    if not {"father", "mother"} & set(sheet.columns):
+        return
+    names, rows = sheet["sample"].tolist(), sheet["row"].tolist()
+    sex = dict(zip(names, sheet.sex.tolist(), strict=True)) if "sex" in sheet else {}
+    known = set(names)
+    for column, other in (("father", "F"), ("mother", "M")):
+        if column not in sheet:
+            continue
+        for row, child, name in zip(rows, names, sheet[column].tolist(), strict=True):
+            if name in NOBODY:
+                continue
+            start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
+            if name not in known:
+                raise UserError(
+                    f"{start}, which is no sample of this sheet; correct it or write NA."
+                )
+            if name == child:
+                raise UserError(f"{start}, the sample itself; correct it or write NA.")
+            if sex.get(name) == other:
+                raise UserError(
+                    f"{start}, whose sex is {other}; exchange father and mother or correct the sex."
+                )
+    _check_descent(sheet, shown)
+
+
+def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
+    """Nobody is their own ancestor: parents are taken off the pedigree before their children."""
+    names = sheet["sample"].tolist()
+    place = {name: k for k, name in enumerate(names)}
+    children: dict[int, list[int]] = {}
+    parents: dict[int, list[int]] = {}
+    for column in (c for c in ("father", "mother") if c in sheet):
+        for child, name in enumerate(sheet[column].tolist()):
+            if name not in NOBODY:
+                parents.setdefault(child, []).append(place[name])
+                children.setdefault(place[name], []).append(child)
+    waiting = {child: len(some) for child, some in parents.items()}
+    done = [parent for parent in children if parent not in parents]
+    for parent in done:  # grows as it goes
+        for child in children.get(parent, []):
+            waiting[child] -= 1
+            if not waiting[child]:
+                done.append(child)
+    left = sorted(child for child, count in waiting.items() if count)
+    if not left:
+        return
+    # Whoever is left has a parent who is left, so that going up ends in a loop.
+    at, path = left[0], {}
+    while at not in path:
+        path[at] = len(path)
+        at = next(parent for parent in parents[at] if waiting.get(parent))
+    loop = list(path)[path[at] :]
+    shown_loop = [names[k] for k in (*loop[:4], loop[0])]
+    raise UserError(
+        f"{shown}, row {sheet.row.iloc[loop[0]]}: '{names[loop[0]]}' is their own ancestor "
+        f"({' < '.join(shown_loop[:-1])}{' < …' if len(loop) > 4 else ''} < {shown_loop[-1]}); "
+        "correct father and mother."
+    )

@@ -1,0 +1,77 @@
+"""The phenotypes of a sample sheet: 1 case, 0 control, a number, or not known.
+
+PLINK's files have 1 for controls, 2 for cases and 0 or -9 for missing. Its 1/2 is recognised; its
+codes for missing are refused, because a number that means "not known" is counted as a value.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from .errors import UserError
+
+#: What stands for "not known" in a sheet.
+UNKNOWN = ("NA", "")
+#: PLINK's code for a missing phenotype.
+PLINK_MISSING = -9.0
+#: PLINK's codes of controls and cases, as ours.
+PLINK_CODES = {1.0: "0", 2.0: "1"}
+
+
+def recode_phenotype(samples: pd.DataFrame, shown: str) -> pd.Series:
+    """The column `phenotype` of a sample sheet, PLINK's 1/2 turned into 0/1.
+
+    Parameters
+    ----------
+    samples : DataFrame of str
+        `sample`, `phenotype` and, where it comes from a file, `row`. NA and "" are not known.
+    shown : str
+        Name of the sheet.
+
+    Returns
+    -------
+    Series of str
+        As given, except where 1 and 2 are all the known values: 1 is then "0" and 2 is "1".
+
+    Raises
+    ------
+    UserError
+        A value is no finite number; it is -9, whatever the others are; or it is 0 in a column of
+        PLINK's 1 and 2, where it means missing.
+    """
+    column = samples["phenotype"]
+    number = {text: _number(text) for text in set(column.tolist()) if text not in UNKNOWN}
+    kinds = set(number.values())
+    coded = 2.0 in kinds and kinds <= {0.0, 1.0, 2.0}
+    for text, value in number.items():
+        if not math.isfinite(value):
+            _refuse(samples, text, shown, "give 1 (case), 0 (control), a number or NA")
+        if value == PLINK_MISSING:
+            _refuse(samples, text, shown, "this is PLINK's code for missing: write NA instead")
+        if value == 0 and coded:
+            way = "beside 1 and 2 this is PLINK's code for missing: write NA instead (or 0 for "
+            _refuse(samples, text, shown, f"{way}controls and 1 for cases in the whole column)")
+    if kinds != set(PLINK_CODES):
+        return column
+    return column.map({text: PLINK_CODES[value] for text, value in number.items()}).fillna(column)
+
+
+def known_numbers(column: pd.Series) -> np.ndarray:
+    """Numbers of a recoded column, float64 (n,), NaN where not known."""
+    return pd.to_numeric(column.where(~column.isin(UNKNOWN)), errors="coerce").to_numpy(float)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _refuse(samples: pd.DataFrame, text: str, shown: str, way_out: str) -> None:
+    first = samples[samples["phenotype"] == text].iloc[0]
+    where = f"{shown}, row {first['row']}" if "row" in samples else shown
+    raise UserError(f"{where}: phenotype of sample '{first['sample']}' is '{text}'; {way_out}.")

@@ -1,0 +1,130 @@
+"""All that is checked of a study before any job runs: one function, for Snakemake and `check`.
+
+Every problem is one sentence that names the file, the row and the value (`UserError`), the same
+whoever asks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .bgzf import find_compression
+from .configuration import CONFIG_PATH, load_config
+from .epistasis_options import check_epistasis
+from .errors import UserError, shorten
+from .genetic_maps import parse_ld_map, parse_plink_map
+from .impute import check_files
+from .sheet_text import unrecognised_columns
+from .sheets import Study, load_study, source_files
+from .side_text import FIRST_BYTES, opened, read_text
+from .store import is_file
+
+
+def validate_study(
+    given: dict, folder: Path = Path(), *, files: bool = True
+) -> tuple[dict, Study, list[str]]:
+    """Check a study's configuration, sheets and the files that they name.
+
+    Parameters
+    ----------
+    given : dict
+        The configuration as written (`configuration.read_config`), or as Snakemake has it.
+    folder : Path
+        The study's folder, which all paths are relative to.
+    files : bool
+        Also look into the files that sheets and configuration name; jobs, for which the workflow
+        is parsed again, do without.
+
+    Returns
+    -------
+    config : dict
+        With all defaults filled in.
+    study : Study
+    remarks : list of str
+        What may be a slip, but is no error: one sentence each.
+
+    Raises
+    ------
+    UserError
+        The first problem found.
+    """
+    config = load_config(given, str(CONFIG_PATH))
+    study = load_study(config, folder, check_files=files)
+    if files:
+        check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
+        check_side_files(config, folder)
+    return config, study, unrecognised_columns(list(study.samples.columns), config["samples"])
+
+
+def uses_beagle(impute: dict) -> bool:
+    """Whether a job of the study runs Beagle; `impute` is that block of the configuration."""
+    return impute["method"] == "beagle" or (
+        impute["evaluate"] > 0 and "beagle" in impute["evaluate_methods"]
+    )
+
+
+def check_side_files(config: dict, folder: Path) -> None:
+    """A first look at each file that the configuration names: the jobs check the rest.
+
+    Raises
+    ------
+    UserError
+        A file is missing, or its beginning is not what it should be.
+    """
+    compare = config["compare"]
+    if path := config["qc"]["fasta"]:
+        _check_fasta(folder, path)
+    if path := compare["ld"]["map"]:
+        text = read_text(folder / path, "compare.ld.map", beginning=True)
+        parse_ld_map(text, f"{path} (compare.ld.map)")
+    for key, path in (
+        ("compare.identity.query", compare["identity"]["query"]),
+        ("compare.mixture.profiles", compare["mixture"]["profiles"]),
+    ):
+        if path:
+            _check_profiles(folder, path, key)
+    if uses_beagle(config["impute"]):
+        found = check_files(config["impute"], folder, str(CONFIG_PATH))
+        for path in found["reference"]:
+            _check_reference(path)
+        for path in found["map"]:
+            shown = f"{path} (impute.map)"
+            if parse_plink_map(read_text(path, "impute.map", beginning=True), shown).empty:
+                raise UserError(f"{shown} has no rows; give a genetic map or set it to ''.")
+
+
+def _check_fasta(folder: Path, path: str) -> None:
+    with opened(folder / path, "qc.fasta") as file:
+        start = file.read(FIRST_BYTES)
+    if not start.lstrip().startswith(b">"):
+        raise UserError(
+            f"{path} (qc.fasta), line 1: a FASTA file starts with '>' and a contig's name; correct "
+            "the path."
+        )
+    find_compression(folder / path)  # the end of a bgzip file says whether it is whole
+
+
+def _check_profiles(folder: Path, path: str, key: str) -> None:
+    from .vcf_header import read_sample_names  # as in load_study
+
+    try:
+        there = all(map(is_file, source_files(folder / path)))
+    except (OSError, ValueError):  # no file can have this name
+        there = False
+    if not there:
+        raise UserError(
+            f"{CONFIG_PATH}: {key} is '{shorten(path)}', which does not exist; correct the path "
+            "(relative to the study folder) or set it to null."
+        )
+    read_sample_names(folder / path, f"{CONFIG_PATH}: {key}")
+
+
+def _check_reference(path: Path) -> None:
+    from .vcf_header import read_header  # as in load_study
+
+    header = read_header(path)
+    if header.kind != "vcf":
+        raise UserError(
+            f"{path} (impute.reference) is BCF, which Beagle does not read; give a phased VCF or "
+            "VCF.gz."
+        )
