@@ -182,7 +182,8 @@ def test_sex_mendel_and_heterozygosity_stand_out(outcome):
         outcome,
         "one",
         sex_from_x=from_x,
-        x_f=[0.9] * 20,
+        x_sites=["50"] * 3 + ["0"] * 10 + ["NA"] * 7,
+        x_f=["0.9"] * 3 + ["0.5"] + ["NA"] * 16,
         het_sd=[-5.0, 4.1, 0.0] + [0.5] * 17,
         mendel_sites=["NA", "1000", "1000"] + ["NA"] * 17,
         mendel_errors=["NA", "30", "2"] + ["NA"] * 17,
@@ -190,6 +191,7 @@ def test_sex_mendel_and_heterozygosity_stand_out(outcome):
     checks = check_section(outcome)
     assert [row["sample"] for row in checks["sex"]["rows"]] == ["a1"]
     assert checks["sex"]["checked"] == 2
+    assert (checks["sex"]["untold"], checks["sex"]["few"]) == (10, 9)
     assert [row["sample"] for row in checks["mendel"]["rows"]] == ["a1", "a2"]
     assert checks["mendel"]["n"] == 1
     assert [row["sample"] for row in checks["heterozygosity"]["rows"]] == ["a0", "a1"]

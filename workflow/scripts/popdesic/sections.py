@@ -20,7 +20,7 @@ MOST_ROWS = 20
 FAR = 4.0
 #: Share of impossible genotypes above which parent and child are hardly that.
 MENDEL = 0.01
-_MEASURED = ["het_sd", "x_f", "mendel_sites", "mendel_errors"]
+_MEASURED = ["het_sd", "x_sites", "x_f", "mendel_sites", "mendel_errors"]
 
 
 def check_section(outcome: Outcome) -> dict[str, Any]:
@@ -30,8 +30,9 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
     -------
     dict
         ``sex``, ``mendel``, ``heterozygosity``: rows that stand out (at most MOST_ROWS), ``n`` of
-        each, and ``checked``: how many samples were looked at. ``findings``: warnings for the top
-        of the page.
+        each, and ``checked``: how many samples were looked at; ``sex`` also has ``untold``, the
+        samples with sites of X that tell no sex, and ``few``, those of them with too few sites.
+        ``findings``: warnings for the top of the page.
     """
     tables = []
     for cohort in outcome.cohorts:
@@ -48,13 +49,20 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
     table["sex"] = [SEX_CODES.get(word, word) for word in words]
     known = ~table.sex.isin(UNKNOWN) & (table.sex_from_x != "NA")
     wrong = table[known & (table.sex != table.sex_from_x)]
+    untold = table[table.x_sites.notna() & (table.sex_from_x == "NA")]
     table["rate"] = table.mendel_errors / table.mendel_sites.where(table.mendel_sites > 0)
     pedigree = table[table.rate.notna()].sort_values("rate", ascending=False, kind="stable")
     measured = table[table.het_sd.notna()]
     far = measured[measured.het_sd.abs() >= FAR]
     far = far.sort_values("het_sd", key=lambda sd: -sd.abs(), kind="stable")
     return {
-        "sex": {"n": len(wrong), "checked": int(known.sum()), "rows": _records(wrong)},
+        "sex": {
+            "n": len(wrong),
+            "checked": int(known.sum()),
+            "rows": _records(wrong),
+            "untold": len(untold),
+            "few": int(untold.x_f.isna().sum()),
+        },
         "mendel": {
             "n": int((pedigree.rate > MENDEL).sum()),
             "checked": len(pedigree),
