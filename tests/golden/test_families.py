@@ -7,6 +7,7 @@ import subprocess
 import pandas as pd
 import pytest
 from popdesic.ingest import ingest_cohort
+from popdesic.par import pseudoautosomal
 from popdesic.qc import summarize_cohort
 from popdesic.results import read_table
 from popdesic.sample_checks import Checks
@@ -35,7 +36,8 @@ def test_real_trios_and_sexes_are_plinks(shared_data, tmp_path, require_command)
         if father in names and mother in names
     }
     sexes = {name: sex for name, sex in rows.sex.items() if sex in ("M", "F")}
-    checks = Checks(sexes=sexes, parents=parents, x_contigs=("X",))
+    par = tuple(pseudoautosomal("hg18"))
+    checks = Checks(sexes=sexes, parents=parents, x_contigs=("X",), par=par)
     table = run(tmp_path, rows.population.to_dict(), checks)
     for name, (father, mother) in parents.items():
         fam.loc[fam["sample"] == name, ["father", "mother"]] = father, mother

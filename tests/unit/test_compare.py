@@ -11,6 +11,7 @@ import pytest
 from popdesic.backend import KINSHIP, Planes, select_backend
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
+from popdesic.compare.resolution import resolve
 from popdesic.compare.section import comparison_section
 from popdesic.encode import encode_cohort
 from popdesic.errors import UserError
@@ -23,7 +24,9 @@ from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, make_cohorts, make_sites, write_raw
 
 BACKEND = select_backend("cpu", 2)
-LIMITS = Limits(0.0884, 2, 0.02, 0.005, 0.02, 0.05, 0.01, 20)
+#: A panel that tells all relatives apart, so that the tables hold what was planted.
+ALL_TOLD = resolve(1e-6, 0.5, 1e-4, panel="x", sites=900, founders=12, max_mismatch=0.02)
+LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
 
 
@@ -101,7 +104,8 @@ def test_degrees_of_a_simulated_family(family, a, b, expected):
     i, j = family["names"].index(a), family["names"].index(b)
     counts = counts_of(family["genotypes"][[i]], family["genotypes"][[j]])
     phi = kinship.king_robust(counts)[0, 0]
-    assert kinship.relation(phi, counts["ibs0"][0, 0] / counts["called"][0, 0]) == expected
+    ibs0_share = counts["ibs0"][0, 0] / counts["called"][0, 0]
+    assert kinship.relation(phi, ibs0_share, same=False) == expected
 
 
 def test_unrelated_sets_are_largest_and_have_no_edge():
@@ -208,7 +212,7 @@ def test_blocks_of_any_size_give_the_same_bytes(planted, tmp_path, monkeypatch):
 
 
 def test_too_few_jointly_called_sites_are_no_pair(planted, tmp_path):
-    limits = Limits(-10.0, 1, 0.02, 0.005, 0.02, 0.05, 0.01, 901)
+    limits = Limits(-10.0, 1, 0.005, 0.02, 0.05, 0.01, 901, ALL_TOLD)
     counts, tables, _ = compare(planted, 0, 1, tmp_path, limits)
     assert counts["pairs with too few jointly called sites"] == 12 * 11
     assert all(table.empty for table in tables.values())
@@ -379,7 +383,7 @@ def test_queries_find_their_person(planted, query_folder, tmp_path):
         BACKEND,
         top=3,
         min_called=20,
-        max_mismatch=0.02,
+        resolution=ALL_TOLD,
         error_rate=0.005,
     )
     assert len(table) == 9
@@ -416,7 +420,7 @@ def test_query_without_joint_sites_is_one_sentence(planted, query_folder, tmp_pa
             BACKEND,
             top=1,
             min_called=950,
-            max_mismatch=0.02,
+            resolution=ALL_TOLD,
             error_rate=0.005,
         )
 

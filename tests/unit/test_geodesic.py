@@ -10,7 +10,7 @@ from popdesic import weights as weights_module
 from popdesic.backend.base import BASE, INFINITY_INT32, infinity
 from popdesic.backend.cpu import CpuBackend
 from popdesic.closure import close_paths, insert_paths
-from popdesic.compare.kinship import relatives_but_one
+from popdesic.compare.kinship import SAME, relatives_but_one
 from popdesic.errors import UserError
 from popdesic.geodesic import (
     AUTO_ALPHAS,
@@ -631,9 +631,9 @@ def test_no_path_runs_through_ends(backend, dtype, n_ends):
 
 
 def test_families_keep_one_bridge(tmp_path):
-    columns = "sample_a\tsample_b\tkinship\n"
-    (tmp_path / "1.tsv").write_text(columns + "child\tfather\t0.25\nchild\tmother\t0.24\n")
-    (tmp_path / "2.tsv").write_text(columns + "a\ta.dup\t0.499\nx\tcousin\t0.06\n")
+    columns = "sample_a\tsample_b\tkinship\trelation\n"
+    (tmp_path / "1.tsv").write_text(columns + "child\tfather\t0.25\tr\nchild\tmother\t0.24\tr\n")
+    (tmp_path / "2.tsv").write_text(columns + f"a\ta.dup\tNA\t{SAME}\nx\tcousin\t0.06\tr\n")
     tiles = [tmp_path / "1.tsv", tmp_path / "2.tsv"]
     assert relatives_but_one(tiles) == {"child", "a.dup"}
     assert relatives_but_one([]) == set()

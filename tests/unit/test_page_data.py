@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 import pytest
 from outcomes import make_results
+from popdesic.compare.kinship import SAME
+from popdesic.compare.resolution import resolve
 from popdesic.findings import find_problems
 from popdesic.firstmap import choose_map
 from popdesic.outcome import closest_pairs, load_outcome
@@ -24,6 +27,7 @@ from popdesic.pagedata import (
 )
 from popdesic.results import read_table, write_table
 from popdesic.sections import check_section, imputation_section, relatives_findings
+from popdesic.store import write_json
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:
@@ -182,7 +186,8 @@ def test_sex_mendel_and_heterozygosity_stand_out(outcome):
         outcome,
         "one",
         sex_from_x=from_x,
-        x_f=[0.9] * 20,
+        x_sites=["50"] * 3 + ["0"] * 10 + ["NA"] * 7,
+        x_f=["0.9"] * 3 + ["0.5"] + ["NA"] * 16,
         het_sd=[-5.0, 4.1, 0.0] + [0.5] * 17,
         mendel_sites=["NA", "1000", "1000"] + ["NA"] * 17,
         mendel_errors=["NA", "30", "2"] + ["NA"] * 17,
@@ -190,6 +195,7 @@ def test_sex_mendel_and_heterozygosity_stand_out(outcome):
     checks = check_section(outcome)
     assert [row["sample"] for row in checks["sex"]["rows"]] == ["a1"]
     assert checks["sex"]["checked"] == 2
+    assert (checks["sex"]["untold"], checks["sex"]["few"]) == (10, 9)
     assert [row["sample"] for row in checks["mendel"]["rows"]] == ["a1", "a2"]
     assert checks["mendel"]["n"] == 1
     assert [row["sample"] for row in checks["heterozygosity"]["rows"]] == ["a0", "a1"]
@@ -237,10 +243,44 @@ def test_samples_are_left_out_for_a_reason(tmp_path):
 
 def test_relatives_are_counted(outcome):
     assert relatives_findings(outcome.folder) == []
-    table = pd.DataFrame({"sample_a": list("abc"), "relation": ["full siblings"] * 2 + ["cousins"]})
+    relations = ["full siblings"] * 2 + ["cousins", SAME]
+    table = pd.DataFrame({"sample_a": list("abcd"), "relation": relations})
     write_table(outcome.folder / "compare/kinship.tsv", table)
     (finding,) = relatives_findings(outcome.folder)
     assert "3 close pairs by kinship: 2 full siblings and 1 cousins" in finding.text
+
+
+def resolved(folder, variance: float, mismatch_variance: float, siblings: float = 0.0) -> None:
+    about = {"panel": "x", "sites": 2457, "founders": 2504, "max_mismatch": 0.02}
+    found = resolve(variance, 0.3, mismatch_variance, siblings=siblings, **about)
+    write_json(folder / "compare/kinship.json", asdict(found))
+
+
+def test_what_kinship_cannot_tell_is_said(tmp_path):
+    resolved(tmp_path, 1e-5, 1e-5)
+    assert relatives_findings(tmp_path, 0.0884) == []
+    resolved(tmp_path, 4e-4, 1e-4)  # 1 875 sites: first degree alone
+    (finding,) = relatives_findings(tmp_path, 0.0884)
+    assert finding.level == "note"
+    assert "2\u202f457 sites, many of them in LD, amount to 1\u202f875 independent" in finding.text
+    assert "pairs are taken for relatives from 0.120 on" in finding.text
+    assert "Not told as a whole: second degree and third degree." in finding.text
+    assert "embedding.max_kinship = 0.0884 was raised to 0.120" in finding.text
+    assert "raised" not in relatives_findings(tmp_path, 0.0)[0].text
+    assert "raised" not in relatives_findings(tmp_path, 0.2)[0].text
+    resolved(tmp_path, 0.009, 1e-3, siblings=0.002)
+    kinship, identity = relatives_findings(tmp_path, 0.0884)
+    assert (kinship.level, identity.level) == ("warning", "note")
+    assert "no kinship makes two people relatives" in kinship.text
+    assert "embedding.max_kinship = 0.0884 cannot be held" in kinship.text
+    assert "about 0.2 % of full siblings" in identity.text
+    resolved(tmp_path, 0.02, 0.02)
+    assert "too few to tell whether two samples are one person" in (
+        relatives_findings(tmp_path)[1].text
+    )
+    about = {"panel": "x", "sites": 9, "founders": 1, "max_mismatch": 0.02}
+    write_json(tmp_path / "compare/kinship.json", asdict(resolve(None, None, None, **about)))
+    assert "The founders are too few" in relatives_findings(tmp_path, 0.0884)[0].text
 
 
 def test_imputation_is_told_by_cohort_and_frequency(outcome):

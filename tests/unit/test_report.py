@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
 from popdesic import inline
+from popdesic.compare.section import same_people
 from popdesic.drift import expected_difference, measure_drift
 from popdesic.figures import draw_figures
 from popdesic.findings import find_problems
@@ -400,7 +401,7 @@ def test_a_number_type_that_was_asked_for_is_no_fallback(tmp_path):
     assert "Number type" not in found
 
 
-def test_duplicates_are_named(tmp_path):
+def duplicates(tmp_path, same: pd.DataFrame | None) -> list:
     outcome, _ = make_results(tmp_path, {"one": ["a", "b", "c"]}, ["one"])
     close = pd.DataFrame(
         [("a", "b", 0.1, 0.01), ("a", "c", 9.0, 0.9)],
@@ -409,15 +410,38 @@ def test_duplicates_are_named(tmp_path):
     found = find_problems(
         outcome,
         close,
+        same=same,
         color_by="cohort",
         number_type="auto",
         min_sample_call_rate=0.9,
         min_call_rate=0.95,
     )
-    texts = [finding.text for finding in found if finding.topic == "Duplicates"]
-    assert len(texts) == 1
-    assert "a and b." in texts[0]
-    assert "c" not in texts[0].split(":")[1].split(".")[0]
+    return [f for f in found if f.topic in ("Duplicates", "Very similar samples")]
+
+
+def test_duplicates_are_those_of_identity(tmp_path):
+    """A small distance alone names nobody: on few sites strangers are as close."""
+    columns = ["sample_a", "sample_b"]
+    assert duplicates(tmp_path, pd.DataFrame([], columns=columns)) == []
+    (found,) = duplicates(tmp_path, pd.DataFrame([("b", "c"), ("c", "a")], columns=columns))
+    assert found.topic == "Duplicates"
+    assert "3 samples have the genotypes of another one" in found.text
+    assert "b and c; c and a." in found.text
+
+
+def test_without_identity_close_pairs_are_no_duplicates(tmp_path):
+    (found,) = duplicates(tmp_path, None)
+    assert found.topic == "Very similar samples"
+    assert "30 % of the median distance: a and b. Whether they are one person" in found.text
+
+
+def test_the_same_people_are_each_named_once(tmp_path):
+    assert same_people(tmp_path, ["identity"]) is None
+    columns = ["query", "match", "verdict"]
+    rows = [("b", "a", "same"), ("a", "b", "same"), ("c", "a", "different"), ("d", "a", "same")]
+    write_table(tmp_path / "compare/identity.tsv", pd.DataFrame(rows, columns=columns))
+    assert same_people(tmp_path, ["identity"]).to_numpy().tolist() == [["a", "b"], ["a", "d"]]
+    assert same_people(tmp_path, ["kinship"]) is None  # left by an earlier run
 
 
 # --- words and rows ---------------------------------------------------------------------------

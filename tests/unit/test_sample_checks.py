@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from popdesic import sample_checks
+from popdesic.ingest import ingest_cohort
+from popdesic.par import pseudoautosomal
 from popdesic.qc import summarize_cohort
 from popdesic.results import read_table
 from popdesic.sample_checks import FILTERS, Checks, mendel_errors
 from reference import bed_bytes
-from study import Cohort, make_cohorts, write_raw
+from study import COLUMNS, Cohort, make_cohorts, write_raw
 
 
 def could_be_born(child: int, father: int, mother: int) -> bool:
@@ -95,3 +98,84 @@ def test_few_samples_and_few_sites_of_x_tell_nothing(tmp_path):
     table = run(tmp_path, raw, Checks(x_contigs=("X",), max_heterozygosity_sd=0.001))
     assert (table.het_sd == "NA").all() and (table.sex_from_x == "NA").all()
     assert (table.keep == "yes").all()
+
+
+# --- pseudo-autosomal regions -------------------------------------------------------------------
+
+#: Positions of X in and outside the pseudo-autosomal regions of every build.
+PAR_POSITIONS = [100_000 + 50_000 * k for k in range(40)]
+X_POSITIONS = [20_000_000 + 400_000 * k for k in range(300)]
+
+
+def half_called_x(path: Path) -> dict[str, str]:
+    """A VCF whose males are `./1` or `./0` on X, and heterozygous in PAR1; the sexes by name."""
+    rng = np.random.default_rng(3)
+    names = [f"N{k}" for k in range(60)]
+    male = np.arange(60) % 2 == 0
+    lines = ["##fileformat=VCFv4.2"]
+    lines.append("\t".join([COLUMNS, *names]))
+    for pos in PAR_POSITIONS + X_POSITIONS:
+        one, two = rng.random((2, 60)) < rng.uniform(0.2, 0.8)
+        half = male & (pos in X_POSITIONS)
+        calls = [f"{'.' if h else int(a)}/{int(b)}" for a, b, h in zip(one, two, half, strict=True)]
+        lines.append("\t".join(["X", str(pos), ".", "A", "C", ".", "PASS", ".", "GT", *calls]))
+    lines.append("\t".join(["1", "5", ".", "A", "C", ".", ".", ".", "GT", *["0/1"] * 60]))
+    path.write_text("\n".join(lines) + "\n")
+    return {name: "FM"[k % 2 == 0] for k, name in enumerate(names)}
+
+
+@pytest.mark.parametrize("build", ["any", "hg18", "hg19", "hg38", "chm13", "none"])
+def test_males_with_half_calls_on_x_get_no_verdict(tmp_path, build):
+    sexes = half_called_x(tmp_path / "x.vcf")
+    ingest_cohort(tmp_path / "x.vcf", tmp_path / "raw")
+    regions = tuple(pseudoautosomal(build))
+    checks = Checks(sexes=sexes, x_contigs=("X",), par=regions, sex_mismatch="drop")
+    table = run(tmp_path, tmp_path / "raw", checks)
+    assert (table.keep == "yes").all()
+    assert [{"M": "NA"}.get(sex, sex) for sex in table.sex] == list(table.sex_from_x)
+    assert (table.x_f[table.sex == "M"] == "NA").all()
+    found = table.x_sites.astype(int)
+    in_par = 40 if build == "none" else 0
+    assert (
+        found[table.sex == "M"].eq(in_par).all() and found[table.sex == "F"].eq(300 + in_par).all()
+    )
+
+
+def test_these_males_would_be_females_by_their_pseudoautosomal_sites(tmp_path, monkeypatch):
+    """The scene is as hard as it looks: without both rules right sexes are reported."""
+    monkeypatch.setattr(sample_checks, "LEAST_X_CALLED", 0.0)
+    sexes = half_called_x(tmp_path / "x.vcf")
+    ingest_cohort(tmp_path / "x.vcf", tmp_path / "raw")
+    table = run(tmp_path, tmp_path / "raw", Checks(sexes=sexes, x_contigs=("X",)))
+    from_x = table.sex_from_x[table.sex == "M"]
+    assert set(from_x) == {"F", "NA"} and (from_x == "F").sum() >= 20
+
+
+def test_pseudoautosomal_heterozygotes_do_not_hide_a_male(tmp_path):
+    """Males of one X, called as homozygotes outside the regions, are told as before."""
+    rng = np.random.default_rng(8)
+    n_par, n_x = 450, 300
+    p = rng.uniform(0.2, 0.8, (n_par + n_x, 1))
+    g = rng.binomial(2, p, (n_par + n_x, 20)).astype(np.int8)
+    g[n_par:, ::2] = 2 * (rng.random((n_x, 10)) < p[n_par:])
+    positions = [*range(200_000, 200_000 + n_par), *range(90_000_000, 90_000_000 + n_x)]
+    sites = [("chrX", pos, ".", "A", "C") for pos in positions]
+    raw = write_raw(tmp_path / "raw", Cohort("c", [f"N{k}" for k in range(20)], sites, g))
+    regions = tuple(pseudoautosomal("any"))
+    assert list(run(tmp_path, raw, Checks(x_contigs=("23", "X"), par=regions)).sex_from_x) == [
+        *["M", "F"] * 10
+    ]
+    assert (run(tmp_path, raw, Checks(x_contigs=("X",))).sex_from_x != "M").all()
+
+
+def test_regions_are_those_of_plink():
+    """PLINK 1.9's --split-x bounds: the last base of PAR1, the first of PAR2."""
+    bounds = {"hg19": (2_699_520, 154_931_044), "hg38": (2_781_479, 155_701_383)}
+    for build, (last, first) in bounds.items():
+        one, two = pseudoautosomal(build)
+        assert (one[1], two[0]) == (last, first)
+    # hg18: PLINK's pair is the open interval of the rest of X.
+    assert [r for pair in pseudoautosomal("hg18") for r in pair][1:3] == [2_709_520, 154_584_238]
+    assert len(pseudoautosomal("any")) == 8
+    assert pseudoautosomal("none") == []
+    assert sample_checks.inside(np.array([1, 2, 3, 4]), [(2, 3)]).tolist() == [0, 1, 1, 0]

@@ -12,6 +12,7 @@ from popdesic.words import COUNTS
 def write_samples(path, left_out, told, stated, errors) -> None:
     sites = ["NA" if e == "NA" else "100" for e in errors]
     columns = {"left_out": left_out, "sex_from_x": told, "sex": stated, "mendel_errors": errors}
+    columns["x_sites"] = "NA" if set(told) == {"NA"} else "70"
     write_table(path, pd.DataFrame(columns | {"mendel_sites": sites}))
 
 
@@ -49,6 +50,7 @@ def test_checks_are_counted_where_there_is_something_to_check(tmp_path):
         ("samples below qc.min_sample_call_rate", 1),
         ("samples left out by qc.sex_mismatch", 1),
         ("samples with a sex from X", 2),
+        ("samples whose X tells no sex", 1),
         ("samples whose X contradicts their sex", 1),
         ("children compared with their parents", 2),
         ("Mendelian errors of children", 7),

@@ -1,7 +1,8 @@
 # SNP comparisons: kinship, identity, contamination; LD and pruning; queries.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json, genotypes.*, results/panel/sites.tsv
-# gives   results/compare/tiles/{a}__{b}.*.tsv   close pairs, best matches, contamination of a pair
+# gives   results/compare/kinship.json           what kinship and identity tell apart on the panel
+#         results/compare/tiles/{a}__{b}.*.tsv   close pairs, best matches, contamination of a pair
 #         results/compare/kinship.tsv            close pairs of the study, with degrees
 #         results/compare/identity.tsv           best match of each sample in its own and all earlier
 #         results/compare/mixture.tsv            samples that hold another's alleles too
@@ -40,6 +41,8 @@ TILES = {
     kind: [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in STUDY.pairs()]
     for kind in ["kinship", "identity", "mixture"]
 }
+#: What the founders say that the panel's sites can tell, for every verdict on relatives.
+RESOLUTION = "results/compare/kinship.json"
 #: Pairs of founders alone: what a newcomer must not change.
 FOUNDER_TILES = [
     f"results/compare/tiles/{a}__{b}.kinship.tsv"
@@ -61,13 +64,44 @@ COMPARE_FIGURES = {
 rule compare:
     input:
         expand("results/compare/{kind}.tsv", kind=COMPARISONS),
+        RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
         LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
         [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
         [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
 
 
+rule measure_resolution:
+    input:
+        planes=expand("results/cohorts/{cohort}/planes.npy", cohort=STUDY.founders),
+        about=expand("results/cohorts/{cohort}/planes.json", cohort=STUDY.founders),
+        panel="results/panel/sites.tsv",
+    output:
+        RESOLUTION,
+    log:
+        "logs/measure_resolution.log",
+    benchmark:
+        "benchmarks/measure_resolution.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # 300 founders at most: their planes, and counts of all their pairs.
+        mem_mb=lambda wildcards, input, attempt: memory(500 + input_mb([input.panel]), attempt),
+        runtime=lambda wildcards, attempt: minutes(0.2, attempt),
+        gpu=GPUS,
+    params:
+        max_mismatch=COMPARE["identity"]["max_mismatch"],
+        device=CONFIG["device"],
+        code=code_of("compare/independence"),
+    message:
+        "What kinship and identity can tell apart on the panel"
+    script:
+        "../scripts/measure_resolution.py"
+
+
 rule compare_cohorts:
     input:
+        resolution=RESOLUTION,
         a=multiext("results/cohorts/{a}/planes", ".npy", ".json"),
         b=multiext("results/cohorts/{b}/planes", ".npy", ".json"),
         panel="results/panel/sites.tsv",
@@ -95,7 +129,6 @@ rule compare_cohorts:
             # that no path of relatives may shorten.
             min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST),
             top=COMPARE["identity"]["top"],
-            max_mismatch=COMPARE["identity"]["max_mismatch"],
             error_rate=COMPARE["identity"]["error_rate"],
             max_absent=COMPARE["mixture"]["max_absent"],
             dropout=COMPARE["mixture"]["dropout"],
@@ -142,6 +175,7 @@ rule join_comparisons:
 
 rule choose_unrelated:
     input:
+        resolution=RESOLUTION,
         tiles=FOUNDER_TILES,
         fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=STUDY.founders),
     output:
@@ -238,6 +272,7 @@ rule place_profiles:
 rule search_profiles:
     input:
         profiles=multiext("results/compare/{kind}/planes", ".npy", ".json"),
+        resolution=RESOLUTION,
         planes=expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
         about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
         panel="results/panel/sites.tsv",
@@ -260,7 +295,6 @@ rule search_profiles:
     params:
         identity=dict(
             top=COMPARE["identity"]["query_top"],
-            max_mismatch=COMPARE["identity"]["max_mismatch"],
             error_rate=COMPARE["identity"]["error_rate"],
         ),
         mixture=dict(

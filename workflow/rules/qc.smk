@@ -7,6 +7,8 @@
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              how far each cohort lies from the panel
 
+from popdesic.par import pseudoautosomal
+
 #: Comparisons with a genome, where the configuration names one.
 REFERENCE_CHECKS = (
     expand("results/qc/{cohort}.reference.json", cohort=COHORTS) if CONFIG["qc"]["fasta"] else []
@@ -55,6 +57,7 @@ rule summarize_cohort:
             )
         },
         exclude_contigs=CONFIG["panel"]["exclude_contigs"],
+        par=pseudoautosomal(CONFIG["qc"]["build"]),
         code=code_of("qc"),
     message:
         "Quality control of cohort {wildcards.cohort}"

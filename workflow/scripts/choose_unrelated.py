@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from popdesic.compare.kinship import choose_unrelated
+from popdesic.compare.resolution import load_resolution
 from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
@@ -14,5 +15,6 @@ with logged(snakemake.log[0]) as log:
         },
         Path(snakemake.output[0]),
         max_kinship=snakemake.params.max_kinship,
+        resolution=load_resolution(Path(snakemake.input.resolution)),
     )
     log_counts(log, counts)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from popdesic.backend import select_backend
 from popdesic.compare.cohorts import Limits, compare_cohorts
+from popdesic.compare.resolution import load_resolution
 from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
@@ -15,6 +16,9 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.input.panel),
         {name: Path(path) for name, path in snakemake.output.items()},
         backend,
-        Limits(**snakemake.params.limits),
+        Limits(
+            **snakemake.params.limits,
+            resolution=load_resolution(Path(snakemake.input.resolution)),
+        ),
     )
     log_counts(log, counts)

@@ -4,12 +4,15 @@ from pathlib import Path
 
 from popdesic.backend import select_backend
 from popdesic.compare.queries import search_mixtures, search_queries
+from popdesic.compare.resolution import load_resolution
 from popdesic.log import logged
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
-    kind = snakemake.wildcards.kind
+    kind, options = snakemake.wildcards.kind, dict(snakemake.params[snakemake.wildcards.kind])
+    if kind == "identity":
+        options["resolution"] = load_resolution(Path(snakemake.input.resolution))
     search = {"identity": search_queries, "mixture": search_mixtures}[kind]
     table = search(
         Path(snakemake.input.profiles[0]).parent,
@@ -18,6 +21,6 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.output[0]),
         backend,
         min_called=snakemake.params.min_called,
-        **snakemake.params[kind],
+        **options,
     )
     log.info("verdicts: %s", table.verdict.value_counts().to_dict())

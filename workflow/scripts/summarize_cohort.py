@@ -21,6 +21,7 @@ with logged(snakemake.log[0]) as log:
             parents=pedigree(sheet),
             x_contigs=tuple(limits.pop("x_contigs")),
             other_contigs=tuple(snakemake.params.exclude_contigs),
+            par=tuple(map(tuple, snakemake.params.par)),
             **limits,
         ),
     )

@@ -15,9 +15,12 @@ MIN_PRESENT = 0.95
 #: So is one whose frequencies differ this many times more than sampling explains, and more than
 #: those of any founder.
 DRIFT_FACTOR = 2.0
-#: Pairs closer than this share of the median distance are as alike as duplicates: parent and
-#: child differ by about 0.7 of it, and genotyping errors leave duplicates below a fifth.
-DUPLICATE_SHARE = 0.3
+#: Pairs closer than this share of the median distance are pointed out where nobody looked for
+#: duplicates (compare.analyses without identity): parent and child differ by about 0.7 of it, and
+#: genotyping errors leave duplicates below a fifth.
+ALIKE_SHARE = 0.3
+#: Pairs of the same person that a sentence names.
+MOST_PAIRS = 10
 #: One duplicate can be a bridge between its twin and every other sample: fewer indirect pairs than
 #: this many times the samples, and a smaller share than this, can come from a handful of them.
 FEW_BRIDGES = 5
@@ -62,6 +65,7 @@ def find_problems(
     outcome: Outcome,
     close: pd.DataFrame,
     *,
+    same: pd.DataFrame | None = None,
     color_by: str,
     number_type: str,
     min_sample_call_rate: float,
@@ -73,6 +77,8 @@ def find_problems(
     ----------
     close : DataFrame
         `outcome.closest_pairs`.
+    same : DataFrame, optional
+        `compare.section.same_people`, where the study looks for them: what it says is said here.
     color_by : str
         `report.color_by`.
     number_type : str
@@ -82,7 +88,7 @@ def find_problems(
     """
     found = [
         *_samples(outcome, color_by, min_sample_call_rate),
-        *_duplicates(close),
+        *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
         *_swaps(outcome),
         *_geodesics(outcome, number_type),
@@ -156,22 +162,42 @@ def _samples(outcome: Outcome, color_by: str, least: float) -> list[Finding]:
     return found
 
 
-def _duplicates(close: pd.DataFrame) -> list[Finding]:
-    alike = close[close.of_median < DUPLICATE_SHARE]
-    if not len(alike):
+def _duplicates(same: pd.DataFrame) -> list[Finding]:
+    """People who are there twice, as identity by genotypes has it."""
+    if not len(same):
         return []
-    pairs = [f"{row.sample_a} and {row.sample_b}" for row in alike.itertuples()]
-    listed = "; ".join(pairs[:10]) + (" and more" if len(pairs) > 10 else "")
-    one = len(alike) == 1
+    pairs = [f"{row.sample_a} and {row.sample_b}" for row in same.itertuples()]
+    n = len({*same.sample_a, *same.sample_b})
     return [
         Finding(
             "warning",
             "Duplicates",
-            f"{'A pair of samples is' if one else 'Pairs of samples are'} as alike as duplicates "
-            f"or identical twins: {listed}. Keep one of each unless twins are expected; duplicates "
+            f"{number(n)} samples have the genotypes of another one, as duplicates and identical "
+            f"twins do: {_listed(pairs)}. Keep one of each unless twins are expected; duplicates "
             "count twice in frequencies and serve as bridges in the geodesics.",
         )
     ]
+
+
+def _alike(close: pd.DataFrame) -> list[Finding]:
+    """Pairs far closer than all others, where nobody asked whether they are one person."""
+    alike = close[close.of_median < ALIKE_SHARE]
+    if not len(alike):
+        return []
+    pairs = [f"{row.sample_a} and {row.sample_b}" for row in alike.itertuples()]
+    return [
+        Finding(
+            "warning",
+            "Very similar samples",
+            f"{'A pair of samples lies' if len(alike) == 1 else 'Pairs of samples lie'} within "
+            f"{percent(ALIKE_SHARE, 0)} of the median distance: {_listed(pairs)}. Whether they are "
+            "one person is not told, because compare.analyses leaves out identity.",
+        )
+    ]
+
+
+def _listed(pairs: list[str]) -> str:
+    return "; ".join(pairs[:MOST_PAIRS]) + (" and more" if len(pairs) > MOST_PAIRS else "")
 
 
 def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from . import __version__
 from .community_section import community_section
-from .compare.section import comparison_section
+from .compare.section import comparison_section, same_people
 from .configuration import load_schema
 from .distance import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
@@ -25,7 +25,13 @@ from .firstmap import choose_map
 from .inline import TEXTS, describe_figures
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
-from .sections import beagle_findings, check_section, imputation_section, relatives_findings
+from .sections import (
+    amount_of_sites,
+    beagle_findings,
+    check_section,
+    imputation_section,
+    relatives_findings,
+)
 from .store import atomic_path
 from .words import (
     METHODS,
@@ -85,6 +91,7 @@ def write_report(
     findings = find_problems(
         outcome,
         close,
+        same=same_people(outcome.folder, configuration["compare"]["analyses"]),
         color_by=color_by,
         number_type=configuration["geodesic"]["number"],
         min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
@@ -92,7 +99,7 @@ def write_report(
     )
     findings += [
         *checks.pop("findings"),
-        *relatives_findings(outcome.folder),
+        *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),
         *beagle_findings(outcome.folder, configuration["impute"]),
     ]
     texts = describe_figures(outcome, figures)
@@ -181,7 +188,11 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number, "percent": percent}
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "amount_of_sites": amount_of_sites,
+    }
     return environment
 
 
@@ -386,6 +397,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("communities/partition.tsv", "Community of every sample"),
         ("communities/agreement.tsv", "Agreement of communities and labels"),
         ("communities/tree.nwk", "Neighbour-joining tree"),
+        ("compare/kinship.json", "What kinship and identity can tell apart on the panel"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that hold all alleles of another one"),

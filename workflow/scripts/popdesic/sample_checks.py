@@ -19,10 +19,15 @@ CHUNK_SITES = 4_096
 LEAST_SAMPLES = 5
 #: Sites of X that tell the sexes apart, at least, and their smallest minor allele frequency.
 LEAST_X_SITES, X_MAF = 20, 0.05
+#: Smallest share of X, outside the pseudo-autosomal regions, that is called in a sample whose sex
+#: is told. Males whose one X was taken as missing have next to nothing there; what is left (sites
+#: that were called twice all the same) is no sample of X.
+LEAST_X_CALLED = 0.5
 #: PLINK's bounds of the inbreeding coefficient on X: females below, males above.
 FEMALE_BELOW, MALE_ABOVE = 0.2, 0.8
 #: Columns that `check_samples` gives, and the filters in the order in which they act.
-COLUMNS = ["het_sd", "sex", "x_f", "sex_from_x", "mendel_sites", "mendel_errors", "left_out"]
+COLUMNS = ["het_sd", "sex", "x_sites", "x_f", "sex_from_x", "mendel_sites", "mendel_errors"]
+COLUMNS += ["left_out"]
 FILTERS = [
     "qc.min_sample_call_rate",
     "qc.max_heterozygosity_sd",
@@ -43,6 +48,9 @@ class Checks:
         (father, mother) by child; a name that is no sample of the cohort is not known.
     x_contigs, other_contigs : list of str
         Contigs of the X chromosome; further ones that obey no autosomal inheritance.
+    par : list of (int, int)
+        First and last positions of the pseudo-autosomal regions of the X contigs, where males are
+        as heterozygous as females (`par.pseudoautosomal`).
     max_heterozygosity_sd : float
         Largest deviation from the population's median, in robust standard deviations; 0: any.
     sex_mismatch : {'report', 'drop'}
@@ -54,6 +62,7 @@ class Checks:
     parents: dict[str, tuple[str, str]] = field(default_factory=dict)
     x_contigs: tuple[str, ...] = ()
     other_contigs: tuple[str, ...] = ()
+    par: tuple[tuple[int, int], ...] = ()
     max_heterozygosity_sd: float = 0.0
     sex_mismatch: str = "report"
     max_mendel_rate: float = 1.0
@@ -73,13 +82,15 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
     -------
     DataFrame
         With `het_sd` (deviation of the heterozygosity, see `heterozygosity_deviation`), `sex` (as
-        stated: M, F or NA), `x_f` (see `x_inbreeding`), `sex_from_x` (M, F or NA), `mendel_sites`
-        (autosomal sites called in the child and a parent), `mendel_errors`, `left_out`
-        (the filter that took the sample, or NA).
+        stated: M, F or NA), `x_sites` (sites of X that speak for the sex; NA in a cohort without
+        X), `x_f` (see `x_inbreeding`; NA where there are too few of them), `sex_from_x` (M, F or
+        NA), `mendel_sites` (autosomal sites called in the child and a parent), `mendel_errors`,
+        `left_out` (the filter that took the sample, or NA).
     """
     names = samples["sample"].tolist()
     enough = (samples.keep == "yes").to_numpy()
-    contigs = read_bim(prefix).chrom.map(canonical_contig).to_numpy()
+    bim = read_bim(prefix)
+    contigs = bim.chrom.map(canonical_contig).to_numpy()
     on_x = np.isin(contigs, [canonical_contig(c) for c in checks.x_contigs])
     apart = on_x | np.isin(contigs, [canonical_contig(c) for c in checks.other_contigs])
     rows = open_bed(prefix)
@@ -87,7 +98,8 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
     if apart.any():  # one X makes males look inbred
         heterozygosity = autosomal_heterozygosity(rows, np.flatnonzero(~apart), len(names))
     het = heterozygosity_deviation(heterozygosity, samples.population, enough)
-    x_f = x_inbreeding(rows, np.flatnonzero(on_x), len(names), enough, samples.population)
+    one_x = np.flatnonzero(on_x & ~inside(bim.pos.to_numpy(), checks.par))
+    x_sites, x_f = x_inbreeding(rows, one_x, len(names), enough, samples.population)
     sex = np.where(x_f < FEMALE_BELOW, "F", np.where(x_f > MALE_ABOVE, "M", "NA"))
     index = {name: k for k, name in enumerate(names)}
     trios = [
@@ -112,6 +124,7 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
         keep=np.where(left_out == "NA", "yes", "no"),
         het_sd=het,
         sex=stated,
+        x_sites=x_sites if on_x.any() else np.nan,
         x_f=x_f,
         sex_from_x=sex,
         mendel_sites=np.where(children, sites, np.nan),
@@ -149,6 +162,14 @@ def heterozygosity_deviation(
     return out
 
 
+def inside(pos: np.ndarray, regions) -> np.ndarray:
+    """bool (n,): positions within one of the regions, first and last positions included."""
+    within = np.zeros(len(pos), bool)
+    for first, last in regions:
+        within |= (pos >= first) & (pos <= last)
+    return within
+
+
 def _runs(rows: np.ndarray, which: np.ndarray, n_samples: int):
     for first in range(0, len(which), CHUNK_SITES):
         yield unpack_bed(np.ascontiguousarray(rows[which[first : first + CHUNK_SITES]]), n_samples)
@@ -160,21 +181,34 @@ def x_inbreeding(
     n_samples: int,
     counted: np.ndarray,
     population: pd.Series,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Inbreeding coefficient of each sample on X: near 1 in males, near 0 in females.
 
     F = 1 - (heterozygous sites) / (expected ones), the expectation 2 p q summed over the sites at
     which the sample is called, with frequencies of the samples `counted` of its own population:
     over several populations at once, females would look inbred. Males are homozygous, which does
-    not shift p. Populations of fewer than five share their frequencies. NaN with fewer than
-    LEAST_X_SITES sites of MAF >= X_MAF.
+    not shift p. Populations of fewer than five share their frequencies.
+
+    Parameters
+    ----------
+    which : int array
+        Sites of X outside the pseudo-autosomal regions.
+
+    Returns
+    -------
+    sites : int64 array, (n_samples,)
+        Sites of MAF >= X_MAF that are called in the sample.
+    coefficient : float64 array, (n_samples,)
+        NaN where they are fewer than LEAST_X_SITES, or where fewer than LEAST_X_CALLED of the
+        sites `which` are called in the sample.
     """
     sizes = population[counted].value_counts()
     large = sizes.index[sizes >= LEAST_SAMPLES]
     labels = population.where(population.isin(large), "").to_numpy()
     observed, expected = np.zeros(n_samples), np.zeros(n_samples)
-    n_sites = np.zeros(n_samples, np.int64)
+    n_sites, n_called = np.zeros(n_samples, np.int64), np.zeros(n_samples, np.int64)
     for genotypes in _runs(rows, which, n_samples):
+        n_called += (genotypes != MISSING).sum(axis=0)
         for label in np.unique(labels):
             member = labels == label
             there = genotypes[:, member]
@@ -187,8 +221,9 @@ def x_inbreeding(
             observed[member] += (there[common] == 1).sum(axis=0)
             expected[member] += called.T @ (2 * p * (1 - p))
             n_sites[member] += called.sum(axis=0)
+    enough = (n_sites >= LEAST_X_SITES) & (n_called >= LEAST_X_CALLED * len(which))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(n_sites >= LEAST_X_SITES, 1 - observed / expected, np.nan)
+        return n_sites, np.where(enough, 1 - observed / expected, np.nan)
 
 
 def mendel_errors(

@@ -12,6 +12,7 @@ from .store import read_json
 
 #: Steps that count what a check found, whether or not a filter takes it.
 X_SEX, WRONG_SEX = "samples with a sex from X", "samples whose X contradicts their sex"
+NO_SEX = "samples whose X tells no sex"
 CHILDREN, MENDEL = "children compared with their parents", "Mendelian errors of children"
 DUPLICATED = "samples with the genotypes of another sample"
 
@@ -20,9 +21,10 @@ def _findings(table: pd.DataFrame) -> list[tuple[str, int]]:
     """Sexes and pedigrees of a cohort's sample table, as far as it has any."""
     told, stated = table.sex_from_x != "NA", table.sex != "NA"
     found = []
-    if told.any():
+    if (table.x_sites != "NA").any():  # the cohort's file has sites of X
         wrong = told & stated & (table.sex_from_x != table.sex)
-        found += [(X_SEX, int(told.sum())), (WRONG_SEX, int(wrong.sum()))]
+        found += [(X_SEX, told), (NO_SEX, ~told), (WRONG_SEX, wrong)]
+        found = [(step, int(samples.sum())) for step, samples in found]
     children = table.mendel_sites != "NA"
     if children.any():
         errors = table.mendel_errors[children].astype(float).astype(int).sum()

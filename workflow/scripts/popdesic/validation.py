@@ -15,8 +15,9 @@ from .errors import UserError, shorten
 from .genetic_maps import parse_ld_map, parse_plink_map
 from .impute import check_files
 from .sheet_text import unrecognised_columns
-from .sheets import Study, load_study, source_files
+from .sheets import Study, load_study
 from .side_text import FIRST_BYTES, opened, read_text
+from .sources import source_files
 from .store import is_file
 
 

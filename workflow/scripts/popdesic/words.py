@@ -38,6 +38,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "samples",
     ),
     ("qc", "samples with a sex from X"): ("Samples whose X tells their sex", "samples"),
+    ("qc", "samples whose X tells no sex"): ("Samples whose X tells no sex", "samples"),
     ("qc", "samples whose X contradicts their sex"): (
         "Samples whose X says another sex than the sheet",
         "samples",

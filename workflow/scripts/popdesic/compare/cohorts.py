@@ -20,6 +20,7 @@ from ..panel import load_panel
 from ..qc import chunks
 from ..results import read_table, write_table
 from . import identity, kinship, mixture
+from .resolution import Resolution
 
 #: Samples a side of one block: five int64 matrices of it are 160 MB.
 BLOCK_SAMPLES = 2048
@@ -32,15 +33,13 @@ MIXTURE += ["absent", "absent_share", "log10_lr", "log10_rmne", "random_inclusio
 
 @dataclass(frozen=True)
 class Limits:
-    """What is written of all pairs (configuration keys of the same names).
+    """What is written of all pairs (configuration keys of the same names, but the last).
 
     Attributes
     ----------
     min_kinship : float
     top : int
         Best matches a query.
-    max_mismatch : float
-        Largest share of mismatching genotypes of one person typed twice.
     error_rate : float
         Of a genotype, for the likelihood ratio of a match.
     max_absent : float
@@ -48,16 +47,27 @@ class Limits:
     dropout, drop_in : float
     min_called : int
         Pairs with fewer jointly called sites are not judged.
+    resolution : Resolution
+        What the panel tells apart, and `compare.identity.max_mismatch`.
     """
 
     min_kinship: float
     top: int
-    max_mismatch: float
     error_rate: float
     max_absent: float
     dropout: float
     drop_in: float
     min_called: int
+    resolution: Resolution
+
+    @property
+    def least_called(self) -> int:
+        """Jointly called sites from which on two samples are compared.
+
+        Where identity can be told at all, pairs that have too few sites for it are left out: they
+        would hide who is the same.
+        """
+        return max(self.min_called, self.resolution.least_called or 0)
 
 
 def compare_cohorts(
@@ -99,22 +109,24 @@ def compare_cohorts(
             counts = dict(zip(KINSHIP.outputs, values, strict=True))
             upper = np.triu(np.ones(values.shape[1:], bool), 1) if diagonal else True
             judged += int(np.sum(np.broadcast_to(upper, values.shape[1:])))
-            few += int(((counts["called"] < limits.min_called) & upper).sum())
+            few += int(((counts["called"] < limits.least_called) & upper).sum())
+            mismatches = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+            least = limits.resolution.least_kinship(counts["called"])
             rows, columns, phi = kinship.close_pairs(
                 counts,
-                min_kinship=limits.min_kinship,
+                min_kinship=np.maximum(least, limits.min_kinship),
                 min_called=limits.min_called,
                 upper=diagonal,
+                same=limits.resolution.same(mismatches, counts["called"]),
             )
             found = np.stack([counts[name][rows, columns] for name in _KINSHIP_COUNTS], axis=1)
             pairs += zip(rows + row0, columns + column0, found, phi, strict=True)
-            mismatches = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
             _add_matches(best, mismatches, counts["called"], limits, row0, column0, same)
             lacks_b = counts["ibs0"] + counts["het_b"] - counts["both_het"]  # a lacks alleles of b
             lacks_a = counts["ibs0"] + counts["het_a"] - counts["both_het"]
             other = (
                 (counts["called"] >= max(limits.min_called, 1))
-                & (mismatches > limits.max_mismatch * counts["called"])
+                & (mismatches > limits.resolution.max_mismatch * counts["called"])
                 & upper
             )
             for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
@@ -162,7 +174,7 @@ def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
         part = identity.TopMatches(0, best.k)
         for name in ("key", "index", "mismatches", "called"):
             setattr(part, name, getattr(best, name)[queries])
-        part.add(first, mismatches, called, limits.min_called)
+        part.add(first, mismatches, called, limits.least_called)
         for name in ("key", "index", "mismatches", "called"):
             getattr(best, name)[queries] = getattr(part, name)
 
@@ -178,6 +190,7 @@ def _kinship_table(pairs, sides: _Sides) -> pd.DataFrame:
     rows = []
     for i, j, found, phi in pairs:
         called, ibs0, het_a, het_b, both = (int(x) for x in found)
+        verdict = sides.limits.resolution.verdict(het_a + het_b - 2 * both + ibs0, called)
         rows.append(
             (
                 sides.about_a["samples"][i],
@@ -186,7 +199,7 @@ def _kinship_table(pairs, sides: _Sides) -> pd.DataFrame:
                 sides.about_b["cohort"],
                 *(called, ibs0, het_a, het_b, both),
                 phi,
-                kinship.relation(phi, ibs0 / called),
+                kinship.relation(phi, ibs0 / called, same=verdict == "same"),
             )
         )
     return pd.DataFrame(rows, columns=kinship.COLUMNS)
@@ -197,10 +210,9 @@ def _identity_table(best: identity.TopMatches, sides: _Sides) -> pd.DataFrame:
     for query, rank in np.argwhere(best.index >= 0):
         match = best.index[query, rank]
         mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
-        share = mismatches / called
-        same = share <= sides.limits.max_mismatch
+        verdict = sides.limits.resolution.verdict(mismatches, called)
         rmp = lr = np.nan
-        if same:  # of the others only the counts are of interest
+        if verdict != "different":  # of the others only the counts are of interest
             found = identity.match_statistics(
                 identity.genotypes_of(sides.b, np.array([query])),
                 identity.genotypes_of(sides.a, np.array([match])),
@@ -217,10 +229,10 @@ def _identity_table(best: identity.TopMatches, sides: _Sides) -> pd.DataFrame:
                 rank + 1,
                 called,
                 mismatches,
-                share,
+                mismatches / called,
                 rmp,
                 lr,
-                "same" if same else "different",
+                verdict,
             )
         )
     return pd.DataFrame(rows, columns=IDENTITY)

@@ -9,12 +9,14 @@ import pandas as pd
 
 from ..errors import UserError
 from ..results import read_table, write_table
+from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
 
-#: Smallest kinship of each degree (Manichaikul et al. 2010, table 1: powers of two).
-DUPLICATE, FIRST, SECOND, THIRD = 2**-1.5, 2**-2.5, 2**-3.5, 2**-4.5
 #: First-degree pairs with a smaller share of opposite homozygotes are parent and child, who have
 #: none but genotyping errors; full siblings share no allele at a quarter of the genome.
 PARENT_IBS0 = 0.005
+#: What the same person is called: whether two profiles are that is decided by their genotypes
+#: alone (`Resolution.verdict`), as in `identity.tsv`, never by kinship.
+SAME = "duplicate or identical twin"
 #: Largest group of relatives whose maximum unrelated set is found exactly.
 EXACT_GROUP = 40
 
@@ -45,10 +47,16 @@ def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
         return np.where(least > 0, 0.5 - squared / (4.0 * least), np.nan)
 
 
-def relation(kinship: float, ibs0_share: float) -> str:
-    """Words for a kinship, and for first-degree pairs for their share of opposite homozygotes."""
+def relation(kinship: float, ibs0_share: float, *, same: bool) -> str:
+    """Words for a kinship, and for first-degree pairs for their share of opposite homozygotes.
+
+    `same`: the two are one person by their genotypes. Without that, a kinship beyond the first
+    degree is a duplicate of poor quality or inbreeding: the words leave it open.
+    """
+    if same:
+        return SAME
     if kinship > DUPLICATE:
-        return "duplicate or identical twin"
+        return "first degree or closer"
     if kinship > FIRST:
         return "parent and child" if ibs0_share < PARENT_IBS0 else "full siblings"
     if kinship > SECOND:
@@ -57,48 +65,81 @@ def relation(kinship: float, ibs0_share: float) -> str:
 
 
 def close_pairs(
-    counts: dict[str, np.ndarray], *, min_kinship: float, min_called: int, upper: bool
+    counts: dict[str, np.ndarray],
+    *,
+    min_kinship: float | np.ndarray,
+    min_called: int,
+    upper: bool,
+    same: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, columns and kinship of the pairs of a block that are at least `min_kinship`.
 
-    Pairs with fewer than `min_called` jointly called sites are left out. `upper`: the block is a
-    set of samples against itself, of which the pairs above the diagonal count.
+    Pairs with fewer than `min_called` jointly called sites are left out. `min_kinship` may be a
+    number for each pair. `upper`: the block is a set of samples against itself, of which the pairs
+    above the diagonal count. `same`: bool, pairs that are taken whatever their kinship.
     """
     kinship = king_robust(counts)
     with np.errstate(invalid="ignore"):
-        close = (kinship >= min_kinship) & (counts["called"] >= min_called)
+        close = kinship >= min_kinship
+    if same is not None:
+        close |= same
+    close &= counts["called"] >= min_called
     if upper:
         close = np.triu(close, 1)
     rows, columns = np.nonzero(close)
     return rows, columns, kinship[rows, columns]
 
 
+def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:
+    """Pairs of all tiles that are the same person or at least so closely related.
+
+    Kinship is a number here, NaN where two profiles without a heterozygous site are the same.
+    """
+    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
+    table["kinship"] = pd.to_numeric(table.kinship, errors="coerce")
+    close = (table.kinship >= min_kinship) | (table.relation == SAME)
+    return table[close].reset_index(drop=True)
+
+
 def join_pairs(tiles: list[Path], out: Path, *, min_kinship: float = -np.inf) -> pd.DataFrame:
     """All tiles' close pairs in one table, closest first, ties by name; written to `out`."""
-    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
-    value = table.kinship.astype(np.float64)
-    table = table.assign(_value=-value)[value >= min_kinship]
+    table = read_pairs(tiles, min_kinship)
+    table = table.assign(_value=-table.kinship)
     table = table.sort_values(["_value", "sample_a", "sample_b"], kind="stable")[COLUMNS]
     write_table(out, table)
     return table
 
 
 def choose_unrelated(
-    tiles: list[Path], fams: dict[str, Path], out: Path, *, max_kinship: float
-) -> dict[str, int]:
+    tiles: list[Path],
+    fams: dict[str, Path],
+    out: Path,
+    *,
+    max_kinship: float,
+    resolution: Resolution,
+) -> dict[str, int | float | str]:
     """Write which founder samples define the PCA axes: a largest set without close relatives.
 
     Parameters
     ----------
     tiles : list of Path
-        Close pairs of all pairs of founder cohorts.
+        Close pairs of all pairs of founder cohorts, as far as the panel tells relatives.
     fams : dict
         `planes.json`-ordered sample names come from ``cohorts/{cohort}/genotypes.fam``.
     out : Path
         `panel/unrelated.tsv`: `sample`, `cohort`, `unrelated` (yes or no), `relatives` (how many
         founders are closer than the limit).
     max_kinship : float
-        Pairs at or above it are relatives.
+        Pairs at or above it are relatives, and so are those that are one person.
+    resolution : Resolution
+        What the panel tells apart: with few independent sites no pair counts that an unrelated one
+        could be by chance, and the limit in use is the larger one.
+
+    Returns
+    -------
+    dict
+        Founders, unrelated ones, pairs of relatives, the limit that was asked for and the one in
+        use.
 
     Raises
     ------
@@ -109,8 +150,7 @@ def choose_unrelated(
 
     rows = [(name, c) for c, fam in fams.items() for name in read_fam(fam)["sample"]]
     samples = pd.DataFrame(rows, columns=["sample", "cohort"])
-    pairs = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
-    pairs = pairs[pairs.kinship.astype(np.float64) >= max_kinship]
+    pairs = read_pairs(tiles, max_kinship)
     index = {name: i for i, name in enumerate(samples["sample"])}
     edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]
     kept = unrelated_set(len(samples), edges)
@@ -128,7 +168,16 @@ def choose_unrelated(
             relatives=degree,
         ),
     )
-    return {"founders": len(samples), "unrelated": len(kept), "pairs of relatives": len(edges)}
+    smallest = resolution.smallest_kinship
+    return {
+        "founders": len(samples),
+        "unrelated": len(kept),
+        "pairs of relatives": len(edges),
+        "kinship limit asked for (embedding.max_kinship)": max_kinship,
+        "kinship limit in use (what the panel's sites tell)": (
+            "none, only duplicates" if smallest is None else max(max_kinship, smallest)
+        ),
+    }
 
 
 def relatives_but_one(tiles: list[Path]) -> set[str]:
@@ -139,8 +188,7 @@ def relatives_but_one(tiles: list[Path]) -> set[str]:
     """
     if not tiles:
         return set()
-    pairs = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
-    pairs = pairs[pairs.kinship.astype(np.float64) >= FIRST]
+    pairs = read_pairs(tiles, FIRST)
     names = sorted({*pairs.sample_a, *pairs.sample_b})
     index = {name: i for i, name in enumerate(names)}
     edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]

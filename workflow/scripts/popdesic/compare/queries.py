@@ -16,6 +16,7 @@ from ..panel import load_panel
 from ..results import write_table
 from ..store import read_fam
 from . import identity, mixture
+from .resolution import Resolution
 
 QUERY_COLUMNS = ["query", "rank", "match", "match_cohort", "called", "mismatches"]
 QUERY_COLUMNS += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
@@ -90,7 +91,7 @@ def search_queries(
     *,
     top: int,
     min_called: int,
-    max_mismatch: float,
+    resolution: Resolution,
     error_rate: float,
 ) -> pd.DataFrame:
     """The best matches of each query profile among all cohorts.
@@ -103,6 +104,8 @@ def search_queries(
         Folders of `planes.npy`, in sample order.
     out : Path
         `compare/identity.query.tsv`, `top` rows a query, best first.
+    resolution : Resolution
+        What the panel tells apart, and `compare.identity.max_mismatch`.
 
     Raises
     ------
@@ -122,10 +125,9 @@ def search_queries(
         own = identity.genotypes_of(database.planes, np.array([query]))
         rmp, ratio = identity.match_statistics(own, genotypes, af, error_rate)
         mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
-        share = mismatches / called
-        verdict = "same" if share <= max_mismatch else "different"
         row = (database.about["samples"][query], rank + 1, name, cohort, called, mismatches)
-        rows.append((*row, share, rmp[0], ratio[0], verdict))
+        verdict = resolution.verdict(mismatches, called)
+        rows.append((*row, mismatches / called, rmp[0], ratio[0], verdict))
     table = pd.DataFrame(rows, columns=QUERY_COLUMNS)
     write_table(out, table)
     return table

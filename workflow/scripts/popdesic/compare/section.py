@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ..inline import FigureText, describe_figure
 from ..results import read_table
 from ..words import number
+from .resolution import load_resolution
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 20
@@ -18,6 +21,24 @@ _FIGURES = (
 )
 
 
+def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
+    """Pairs of samples that are one person, as `compare/identity.tsv` has it.
+
+    Returns
+    -------
+    DataFrame or None
+        `sample_a`, `sample_b`, each pair once, in the table's order; None where the study does not
+        look for them.
+    """
+    path = results / "compare/identity.tsv"
+    if "identity" not in analyses or not path.exists():
+        return None
+    table = read_table(path)
+    table = table[table.verdict == "same"]
+    pairs = [tuple(sorted(pair)) for pair in zip(table["query"], table["match"], strict=True)]
+    return pd.DataFrame(dict.fromkeys(pairs), columns=["sample_a", "sample_b"])
+
+
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
     """Tables and figures of the analyses that were run, None where there are none.
 
@@ -25,7 +46,8 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
     -------
     dict
         ``kinship``, ``identity`` and ``mixture``: rows (at most MOST_ROWS) and their number in
-        all, or None; ``figures``: list of FigureText.
+        all, or None; ``figures``: list of FigureText; ``resolution``: what the panel tells apart,
+        or None.
     """
     section: dict[str, Any] = {"kinship": None, "identity": None, "mixture": None}
     for name in section:
@@ -37,6 +59,8 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
             table = table[table.verdict == "same"]
         rows = table.head(MOST_ROWS).to_dict("records")
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
+    resolution = results / "compare/kinship.json"
+    section["resolution"] = load_resolution(resolution) if resolution.exists() else None
     texts: list[FigureText] = []
     for name, analysis, title in _FIGURES:
         if analysis in analyses and (figures / f"{name}.svg").exists():

@@ -9,14 +9,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from ..compare.kinship import DUPLICATE, FIRST, SECOND, THIRD
+from ..compare.kinship import SAME
+from ..compare.resolution import DUPLICATE, FIRST, SECOND, THIRD
 from ..results import read_table
 from ..words import number
 from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, save_figure, styled
 
 #: Order and colour of relations in the figure of kinships.
 RELATIONS = {
-    "duplicate or identical twin": ALARM,
+    SAME: ALARM,
+    "first degree or closer": PALETTE[6],
     "parent and child": PALETTE[0],
     "full siblings": PALETTE[2],
     "second degree": PALETTE[1],

@@ -1,0 +1,94 @@
+"""False relatives among simulated unrelated people, and relatives that are found, by scene.
+
+    python tests/bench/bench_kinship_null.py [--people 400] [--seeds 1] [--quick]
+
+Unrelated people (msprime) of one population or of three, on 1, 5 and 22 regions of several sizes.
+"third" and "twice" are the false pairs at the fixed limits 0.0442 and 0.354, "told" and "same"
+those that are named. The other columns: of families that were added (gametes dropped through
+pedigrees), the share of duplicates, parents and children, siblings and second-degree pairs that are
+named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from timing import print_table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from kinship_scenes import add_families, draw_people, judge, resolution_of
+from popdesic.backend import select_backend
+from popdesic.compare.kinship import DUPLICATE, THIRD
+
+#: Regions, their length in base pairs, most sites on each, three populations.
+SCENES = [
+    (1, 1e5, 3_000, False),
+    (1, 1e6, 3_000, False),
+    (1, 1e7, 3_000, False),
+    (1, 5e7, 5_000, False),
+    (5, 2e5, 500, False),
+    (5, 2e5, 500, True),
+    (5, 1e7, 2_000, False),
+    (22, 1e5, 500, False),
+    (22, 1e6, 500, False),
+    (22, 1e6, 500, True),
+    (22, 1e7, 1_000, False),
+    (22, 5e7, 1_000, False),
+    (22, 5e7, 1_000, True),
+]
+FAMILIES = 20
+
+
+def measure(scene: tuple, people: int, seed: int) -> tuple:
+    """One row of the table."""
+    regions, length, sites, structured = scene
+    backend = select_backend("cpu", 2)
+    drawn = draw_people(people, regions, length, sites=sites, seed=seed, structured=structured)
+    found = resolution_of(drawn, backend)
+    alone = judge(drawn, found, backend)
+    families = min(FAMILIES, people // 3)
+    with_families, pairs = add_families(drawn, families, seed)
+    verdicts = judge(with_families, found, backend)
+    shares = []
+    for relation, known in pairs.items():
+        told = verdicts.same if relation == "duplicate" else verdicts.related
+        shares.append(f"{sum(told[i, j] for i, j in known) / len(known):.0%}")
+    limit = "-" if found.smallest_kinship is None else f"{found.smallest_kinship:.3f}"
+    return (
+        f"{regions} x {length / 1e6:g} Mb, {'three populations' if structured else 'one'}",
+        found.sites,
+        "-" if found.effective_sites is None else round(found.effective_sites),
+        limit,
+        alone.count(alone.kinship >= THIRD),
+        alone.count(alone.kinship > DUPLICATE),
+        alone.count(alone.related),
+        alone.count(alone.same),
+        *shares,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--people", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=1, help="draws of every scene")
+    parser.add_argument("--quick", action="store_true", help="the smallest scenes alone")
+    options = parser.parse_args()
+    scenes = [s for s in SCENES if s[0] * s[1] <= 1e6] if options.quick else SCENES
+    started = time.perf_counter()
+    seeds = range(1, options.seeds + 1)
+    rows = [measure(scene, options.people, seed) for scene in scenes for seed in seeds]
+    head = ("scene", "sites", "effective", "limit", "third", "twice", "told", "same")
+    print_table(
+        f"{options.people} unrelated people, {options.people * (options.people - 1) // 2} pairs",
+        (*head, "duplicates", "parents", "siblings", "second"),
+        rows,
+    )
+    print(f"{time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

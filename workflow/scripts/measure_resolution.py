@@ -1,0 +1,20 @@
+"""What kinship and identity can tell apart on the panel."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from popdesic.backend import select_backend
+from popdesic.compare.independence import measure_resolution
+from popdesic.log import log_counts, logged
+
+with logged(snakemake.log[0]) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    found = measure_resolution(
+        [Path(planes).parent for planes in snakemake.input.planes],
+        Path(snakemake.input.panel),
+        Path(snakemake.output[0]),
+        backend,
+        max_mismatch=snakemake.params.max_mismatch,
+    )
+    log_counts(log, asdict(found))

@@ -1,0 +1,171 @@
+"""What kinship and identity can tell apart on a panel: limits that chance does not reach.
+
+With ``pairs = people (people - 1) / 2``, the probability that any pair of `people` unrelated people
+reaches the kinship ``standard_error * sqrt(2 ln(pairs / ERROR_RATE))`` is at most ERROR_RATE: the
+tail of a normal variable beyond z is below exp(-z^2 / 2). The share of mismatching genotypes is
+held to the same rate by Chernoff's bound, exp(-n KL(max_mismatch, mean)), n being the number of
+independent sites whose mismatches would scatter as much. `independence.py` measures both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..store import read_json
+
+#: Smallest kinship of each degree (Manichaikul et al. 2010, table 1: powers of two).
+DUPLICATE, FIRST, SECOND, THIRD = 2**-1.5, 2**-2.5, 2**-3.5, 2**-4.5
+#: Chance that any two of the unrelated founders are taken for relatives, or for one person.
+ERROR_RATE = 0.05
+#: Fewer founders are held to the pairs of so many people: newcomers bring pairs of their own, but
+#: may not change what a founder's kinship means.
+LEAST_PEOPLE = 1_000
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What a panel resolves (`compare/kinship.json`).
+
+    Attributes
+    ----------
+    panel : str
+        Its digest.
+    sites : int
+    founders, people : int
+        Founders, and how many people the limits hold for (at least LEAST_PEOPLE).
+    error_rate : float
+        Chance that any pair of `people` unrelated people is above a limit.
+    effective_sites, standard_error : float or None
+        Independent sites that kinship amounts to, and its standard error for two unrelated people
+        who are called everywhere; None where it cannot be measured.
+    smallest_kinship : float or None
+        No unrelated pair that is called everywhere reaches it; None where this is above 1/2, the
+        kinship of a person with itself, so that kinship tells nothing.
+    degrees : list of str
+        What is told of two people who are called everywhere, of ``duplicate``, ``first``,
+        ``second``, ``third``. Closer relatives than `smallest_kinship` are listed all the same
+        where their degree as a whole is not told.
+    max_mismatch : float
+        `compare.identity.max_mismatch`.
+    mean_mismatch, mismatch_sites : float or None
+        Share of mismatching genotypes of unrelated people, and independent sites that it amounts
+        to.
+    least_called : int or None
+        Jointly called sites from which on no unrelated pair is one person by `max_mismatch`; None
+        where all sites of the panel are too few.
+    siblings_alike : float
+        Share of full siblings, about, who have inherited the same at every site of the panel
+        (one centimorgan a megabase): small unless the panel covers little of the genome.
+    """
+
+    panel: str
+    sites: int
+    founders: int
+    people: int
+    error_rate: float
+    effective_sites: float | None
+    standard_error: float | None
+    smallest_kinship: float | None
+    degrees: list[str]
+    max_mismatch: float
+    mean_mismatch: float | None
+    mismatch_sites: float | None
+    least_called: int | None
+    siblings_alike: float
+
+    def least_kinship(self, called: np.ndarray) -> np.ndarray:
+        """Smallest kinship that makes relatives of pairs with so many jointly called sites.
+
+        float64, infinite where it is above 1/2: the standard error grows with the root of the
+        sites that are missing.
+        """
+        if self.smallest_kinship is None:
+            return np.full(np.shape(called), np.inf)
+        limit = self.smallest_kinship * np.sqrt(self.sites / np.maximum(called, 1))
+        return np.where(limit <= 0.5, limit, np.inf)
+
+    def verdict(self, mismatches: int, called: int) -> str:
+        """Whether two profiles are one person's: ``same``, ``different`` or ``too few sites``."""
+        if mismatches / called > self.max_mismatch:
+            return "different"
+        enough = self.least_called is not None and called >= self.least_called
+        return "same" if enough else "too few sites"
+
+    def same(self, mismatches: np.ndarray, called: np.ndarray) -> np.ndarray:
+        """bool, where `verdict` is ``same``."""
+        if self.least_called is None:
+            return np.zeros(np.shape(called), bool)
+        share = mismatches / np.maximum(called, 1)
+        return (share <= self.max_mismatch) & (called >= self.least_called)
+
+
+def load_resolution(path: Path) -> Resolution:
+    return Resolution(**read_json(path))
+
+
+def resolve(
+    variance: float | None,
+    mean_mismatch: float | None,
+    mismatch_variance: float | None,
+    *,
+    panel: str,
+    sites: int,
+    founders: int,
+    max_mismatch: float,
+    siblings: float = 0.0,
+) -> Resolution:
+    """Limits that follow from the measured variances (of kinship, of the share of mismatches).
+
+    A variance that is not positive was measured on too few founders: nothing is told, but the
+    sites that count for kinship then count for identity.
+    """
+    people = max(founders, LEAST_PEOPLE)
+    surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)
+    effective = error = smallest = mismatch_sites = least_called = None
+    if variance is not None and variance > 0:
+        effective = min(3 / (4 * variance), sites)
+        error = math.sqrt(3 / (4 * effective))
+        limit = error * math.sqrt(2 * surprise)
+        smallest = limit if limit <= 0.5 else None
+    if mean_mismatch is not None and 0 < mean_mismatch < 1:
+        mismatch_sites = effective
+        if mismatch_variance > 0:
+            mismatch_sites = min(mean_mismatch * (1 - mean_mismatch) / mismatch_variance, sites)
+    if mismatch_sites is not None:
+        each = _divergence(max_mismatch, mean_mismatch) * mismatch_sites / sites
+        if max_mismatch < mean_mismatch and each > 0 and surprise / each <= sites:
+            least_called = math.ceil(surprise / each)
+    told = {"duplicate": least_called is not None}
+    for name, least in (("first", FIRST), ("second", SECOND), ("third", THIRD)):
+        told[name] = smallest is not None and smallest <= least
+    return Resolution(
+        panel=panel,
+        sites=sites,
+        founders=founders,
+        people=people,
+        error_rate=ERROR_RATE,
+        effective_sites=_rounded(effective),
+        standard_error=_rounded(error),
+        smallest_kinship=_rounded(smallest),
+        degrees=[name for name, is_told in told.items() if is_told],
+        max_mismatch=max_mismatch,
+        mean_mismatch=_rounded(mean_mismatch),
+        mismatch_sites=_rounded(mismatch_sites),
+        least_called=least_called,
+        siblings_alike=_rounded(siblings),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    """Six digits: sums of floats may end otherwise on another machine."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _divergence(a: float, b: float) -> float:
+    """Kullback-Leibler divergence of two coins in nats, of a from b in (0, 1)."""
+    one = a * math.log(a / b) if a > 0 else 0.0
+    return one + ((1 - a) * math.log((1 - a) / (1 - b)) if a < 1 else 0.0)
