@@ -67,7 +67,7 @@ def draw(outcome, small, figures: Path) -> None:
         umap = outcome.embedding("umap.pcs.alpha2")
         picture = draw_beside(pca, umap, "UMAP", variance, umap.population, colouring, "UMAP")
         save_figure(picture, figures / "umap")
-    for path in figures.glob("*.alpha*"):
+    for path in figures.glob("[!.]*.alpha*"):  # not their checksums
         kind = "umap" if path.name.startswith("umap") else "pca"
         path.write_bytes((figures / f"{kind}{path.suffix}").read_bytes())
 
