@@ -1,6 +1,6 @@
 """Bit-GEMM on one GPU: every micro-kernel beside its own limit and its peers, in one run.
 
-    python tests/bench/bench_bitgemm_gpu.py [--samples 16384] [--sites 1048576] [--repeats 15]
+    python tests/bench/bench_bitgemm_gpu.py [--samples 16384] [--sites 1048576] [--quick]
     python tests/bench/bench_bitgemm_gpu.py --sweep      tile parameters and splits
     python tests/bench/bench_bitgemm_gpu.py --instances  three published instances, streamed
     python tests/bench/bench_bitgemm_gpu.py --spectrum   rare sites beside the dense products
@@ -13,19 +13,15 @@ limits are loops without memory traffic (wgmma on shared memory, mma.sync and PO
 
 from __future__ import annotations
 
-import argparse
 import functools
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import commandline
 import cupy
 import cupyx
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "scripts"))
-
 from popdesic.backend import kernels, tune
 from popdesic.backend.base import SQUARED, Planes, Terms
 from popdesic.backend.gpu import GpuBackend
@@ -53,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) limit(int* out, int rounds,
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         #pragma unroll
         for (int q = 0; q < 4; ++q)
-            multiply(d, describe(a + q * K_STEP_BYTES), describe(b + q * K_STEP_BYTES));
+            multiply_256<0>(d, describe(a + q * K_STEP_BYTES), describe(b + q * K_STEP_BYTES));
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
@@ -261,7 +257,9 @@ def print_row(case: str, kernel: str, *numbers: object) -> None:
     print(f"{case:<34} {kernel:<34}", *cells, flush=True)
 
 
-def run_cases(device: kernels.Device, n: int, n_sites: int, repeats: int) -> None:
+def run_cases(
+    device: kernels.Device, n: int, n_sites: int, second: tuple[int, int], repeats: int
+) -> None:
     limits = measure_limits(device)
     for name, limit in limits.items():
         print(f"limit of {name}: {limit / TERA:.2f} T {'POPC' if name == 'popc' else 'bit-MAC'}/s")
@@ -294,10 +292,10 @@ def run_cases(device: kernels.Device, n: int, n_sites: int, repeats: int) -> Non
         "x float32",
         "x popc",
     )
-    for masked, samples, sites in ((False, n, n_sites), (True, n, n_sites), (False, 2000, 1 << 22)):
+    for masked, samples, sites in ((False, n, n_sites), (True, n, n_sites), (False, *second)):
         words = draw_planes(samples, sites, masked)
         case = f"{samples} x {sites}{' with missing' if masked else ''}"
-        main = samples == n
+        main = (samples, sites) == (n, n_sites)
         timed = []
         for kernel in reversed(kernels.supported_kernels(device)):
             shape = tune.ShapeClass.of(samples, samples, sites, True, not masked)
@@ -329,9 +327,11 @@ def run_cases(device: kernels.Device, n: int, n_sites: int, repeats: int) -> Non
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def run_sweep(device: kernels.Device, n: int, n_sites: int, repeats: int) -> None:
+def run_sweep(
+    device: kernels.Device, n: int, n_sites: int, second: tuple[int, int], repeats: int
+) -> None:
     """Every variant, and wgmma over splits, on one shape."""
-    for masked, samples, sites in ((False, n, n_sites), (False, 2000, 1 << 22)):
+    for masked, samples, sites in ((False, n, n_sites), (False, *second)):
         words = draw_planes(samples, sites, masked)
         for variant in tune.candidates(device):
             problem = Problem(device, variant, words, sites, SQUARED)
@@ -356,11 +356,12 @@ def run_sweep(device: kernels.Device, n: int, n_sites: int, repeats: int) -> Non
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def run_instances(host_bytes: int) -> None:
+def run_instances(host_bytes: int, shrink: int) -> None:
     """The published instances, end to end, from a ring of pinned buffers that is sent again."""
     backend = GpuBackend(host_bytes=host_bytes)
     print_row("instance", "variant", "s total", "s copies", "s products", "T pairs/s", "GB sent")
-    for n, n_sites in ((4000, 80_000_000), (2000, 3_000_000_000), (30_000, 600_000_000)):
+    for samples, sites in ((4000, 80_000_000), (2000, 3_000_000_000), (30_000, 600_000_000)):
+        n, n_sites = samples // shrink, sites // shrink**2
         part = min(
             n_sites, (host_bytes // (2 * n * 2)) * 8 // kernels.STAGE_BITS * kernels.STAGE_BITS
         )
@@ -405,28 +406,37 @@ def run_instances(host_bytes: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=16_384)
     parser.add_argument("--sites", type=int, default=1 << 20)
+    parser.add_argument(
+        "--second",
+        type=int,
+        nargs=2,
+        default=(2000, 1 << 22),
+        help="samples and sites of one more case",
+    )
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--instances", action="store_true")
+    parser.add_argument("--shrink", type=int, default=1, help="of the instances, in each direction")
     parser.add_argument("--spectrum", action="store_true")
     parser.add_argument("--shared", type=Path, default=Path("../shared/data"))
     parser.add_argument("--host-bytes", type=int, default=4 << 30)
-    options = parser.parse_args()
+    small = {"samples": 2048, "sites": 1 << 17, "second": (500, 1 << 18), "repeats": 3}
+    options = commandline.parse(parser, gpu=True, **small, shrink=20, host_bytes=1 << 27)
     backend = GpuBackend()
     print(backend.describe())
     if options.sweep:
-        run_sweep(backend.device, options.samples, options.sites, options.repeats)
+        run_sweep(backend.device, options.samples, options.sites, options.second, options.repeats)
     elif options.spectrum:
         from spectra_gpu import run_spectrum
 
         run_spectrum(options.samples, options.sites, options.repeats, options.shared)
     elif options.instances:
-        run_instances(options.host_bytes)
+        run_instances(options.host_bytes, options.shrink)
     else:
-        run_cases(backend.device, options.samples, options.sites, options.repeats)
+        run_cases(backend.device, options.samples, options.sites, options.second, options.repeats)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 """LD and kinship on the CPU beside PLINK, measured in the same run.
 
-python tests/bench/bench_compare.py        LD 5 000 sites x 2 000 samples; kinship 2 000 x 30 000
+python tests/bench/bench_compare.py [--quick]
+
+LD of 5 000 sites x 2 000 samples; kinship of 2 000 samples x 30 000 sites.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 
+import commandline
 import numpy as np
 from popdesic.backend import KINSHIP
 from popdesic.backend.cpu import CpuBackend
@@ -54,13 +57,13 @@ def run(*command) -> None:
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
 
 
-def compare(title, ours, theirs, program, repeats) -> tuple:
+def compare(title, ours, theirs, repeats) -> tuple:
     """Best times, alternated so that a busy moment of the machine hits both."""
     ours()  # kernels compiled, file in the page cache
     our_times, their_times = [], []
     for _ in range(repeats):
         our_times.append(best_of(1, ours))
-        if shutil.which(program):
+        if theirs:
             their_times.append(best_of(1, theirs))
     ratio = f"{min(their_times) / min(our_times):.1f}" if their_times else "-"
     peer = f"{min(their_times):.2f}" if their_times else "-"
@@ -68,53 +71,64 @@ def compare(title, ours, theirs, program, repeats) -> tuple:
 
 
 def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--ld-samples", type=int, default=2_000)
+    parser.add_argument("--ld-sites", type=int, default=5_000)
+    parser.add_argument("--samples", type=int, default=2_000, help="of kinship")
+    parser.add_argument("--sites", type=int, default=30_000, help="of kinship")
+    parser.add_argument("--repeats", type=int, default=5)
+    quick = {"ld_samples": 300, "ld_sites": 400, "samples": 200, "sites": 3_000, "repeats": 1}
+    options = commandline.parse(parser, **quick)
     backend = CpuBackend(CPUS)
     print(backend.describe())
+    plink19 = commandline.find_peer("plink1.9")
+    plink2 = commandline.find_peer("plink2")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         threads = ("--threads", CPUS)
         for missing in (0.0, 0.01):
             prefix = Path(folder) / f"ld{missing:.0%}".rstrip("%")
-            write_random_plink(prefix, 2_000, 5_000)
+            write_random_plink(prefix, options.ld_samples, options.ld_sites)
             if missing:
                 add_missing(prefix, missing)
-            plink = ("plink1.9", "--bfile", prefix, *threads, "--out", Path(folder) / "p", "--r2")
-            wide = (*plink, "--ld-window", 6000, "--ld-window-kb", 10**6)
-            name = f"LD 5 000 sites x 2 000 samples, {missing:.0%} missing"
-            rows.append(
-                compare(
-                    f"{name}, pairs with r2 >= {MIN_R2} (--r2)",
-                    lambda p=prefix: ld_pairs(p, backend),
-                    lambda c=wide: run(*c, "--ld-window-r2", MIN_R2),
-                    "plink1.9",
-                    5,
-                )
+            plink = (plink19, "--bfile", prefix, *threads, "--out", Path(folder) / "p", "--r2")
+            wide = (*plink, "--ld-window", options.ld_sites + 1, "--ld-window-kb", 10**6)
+            name = (
+                f"LD {options.ld_sites} sites x {options.ld_samples} samples, {missing:.0%} missing"
             )
-            rows.append(
-                compare(
-                    f"{name}, matrix (--r2 square bin)",
-                    lambda p=prefix: ld_matrix(p, backend),
-                    lambda c=plink: run(*c, "square", "bin"),
-                    "plink1.9",
-                    5,
+            for words, ours, command in (
+                (
+                    f"pairs with r2 >= {MIN_R2} (--r2)",
+                    ld_pairs,
+                    (*wide, "--ld-window-r2", MIN_R2),
+                ),
+                ("matrix (--r2 square bin)", ld_matrix, (*plink, "square", "bin")),
+            ):
+                rows.append(
+                    compare(
+                        f"{name}, {words}",
+                        partial(ours, prefix, backend),
+                        partial(run, *command) if plink19 else None,
+                        options.repeats,
+                    )
                 )
-            )
         for missing in (0.0, 0.01):
             prefix = Path(folder) / f"king{missing:.0%}".rstrip("%")
-            write_random_plink(prefix, 2_000, 30_000)
+            write_random_plink(prefix, options.samples, options.sites)
             if missing:
                 add_missing(prefix, missing)
-            king = ("plink2", "--bfile", prefix, *threads, "--out", Path(folder) / "k")
+            king = (plink2, "--bfile", prefix, *threads, "--out", Path(folder) / "k")
             table = ("--make-king-table", "--king-table-filter", MIN_KINSHIP)
-            name = f"kinship 2 000 samples x 30 000 sites, {missing:.0%} missing"
-            for words, options in (("table", table), ("matrix", ("--make-king", "square", "bin"))):
+            name = (
+                f"kinship {options.samples} samples x {options.sites} sites, {missing:.0%} missing"
+            )
+            for words, form in (("table", table), ("matrix", ("--make-king", "square", "bin"))):
                 rows.append(
                     compare(
                         f"{name} ({words})",
-                        lambda p=prefix: kinship_pairs(p, backend),
-                        lambda c=king, o=options: run(*c, *o),
-                        "plink2",
-                        5,
+                        partial(kinship_pairs, prefix, backend),
+                        partial(run, *king, *form) if plink2 else None,
+                        options.repeats,
                     )
                 )
     print_table(

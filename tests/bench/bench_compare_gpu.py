@@ -1,6 +1,6 @@
 """LD and identity search on one GPU beside their limits, in one run.
 
-    python tests/bench/bench_compare_gpu.py [--sites 50000] [--samples 10000] [--profiles 20971520]
+    python tests/bench/bench_compare_gpu.py [--sites 50000] [--samples 10000] [--quick]
 
 LD: all pairs of sites, r2 in float32 on the device, none missing, against 3 products at the rate of
 wgmma measured in the same run. Identity: 32 queries, the best 10 of each, against one read of the
@@ -10,17 +10,12 @@ Medians of device events after a warm-up; random planes drawn on the device.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from pathlib import Path
 
+import commandline
 import cupy
 import cupyx
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "scripts"))
-
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 from popdesic.backend import kernels
 from popdesic.backend.base import Planes
@@ -122,12 +117,13 @@ def bench_streamed(device: kernels.Device, n_profiles: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--sites", type=int, default=50_000)
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--profiles", type=int, default=20_971_520)
     parser.add_argument("--repeats", type=int, default=15)
-    options = parser.parse_args()
+    small = {"sites": 2048, "samples": 2048, "profiles": 1 << 17, "repeats": 3}
+    options = commandline.parse(parser, gpu=True, **small)
     device = kernels.Device.current()
     print(device.name)
     bench_ld(device, options.sites, options.samples, options.repeats)

@@ -1,19 +1,20 @@
 """Tiles of one large study on 1, 2, 4 ... GPUs of a machine, one process and one lease each.
 
-python tests/bench/bench_devices.py [--samples 30000] [--sites 8388608] [--passes 8] [--blocks 12]
+python tests/bench/bench_devices.py [--samples 30000] [--sites 8388608] [--passes 8] [--quick]
 
 Every process leases a device as the workflow's jobs do, draws the planes of all samples there
 (not timed), waits for the others, and computes its share of the upper triangle of tiles; the
 int64 results come to the host. The planes of `sites` sites are multiplied `passes` times, for a
 study of sites x passes sites that no device could hold. Time runs until the last process is done.
+Numbers of devices that the machine does not have are left out.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import time
 
+import commandline
 from timing import print_table
 
 
@@ -80,17 +81,29 @@ def measure(options, n_devices: int) -> tuple[float, list[int], int]:
     )
 
 
+def count_devices() -> int:
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=30000)
     parser.add_argument("--sites", type=int, default=8 << 20)
     parser.add_argument("--passes", type=int, default=8)
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--devices", type=int, nargs="*", default=[1, 2, 4])
-    options = parser.parse_args()
+    small = {"samples": 1536, "sites": 1 << 16, "passes": 2, "blocks": 3}
+    options = commandline.parse(parser, gpu=True, **small)
+    here = count_devices()
+    for n_devices in options.devices:
+        if n_devices > here:
+            print(f"{n_devices} GPUs are left out: this machine has {here}.")
+    numbers = [n for n in options.devices if n <= here]
     pairs = options.samples**2 / 2
     rows, first, checksum = [], None, None
-    for n_devices in options.devices:
+    for n_devices in numbers:
         seconds, devices, total = measure(options, n_devices)
         assert len(set(devices)) == n_devices, "two jobs on one device"
         assert checksum in (None, total), "the sums depend on the number of devices"

@@ -1,6 +1,6 @@
 """Distances on the CPU beside their peers, measured in the same run.
 
-python tests/bench/bench_distance.py             kernels, threads, PLINK 1.9 in process
+python tests/bench/bench_distance.py [--quick]   kernels, threads, PLINK 1.9 in process
 python tests/bench/bench_distance.py --whole     whole processes at 8 000 x 100 000 too
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import commandline
 import numpy as np
 from popdesic.backend import SQUARED, SQUARED_IBS0, Planes
 from popdesic.backend.cpu import CpuBackend
@@ -87,11 +87,12 @@ def bench_against_plink(n_samples: int, n_sites: int, repeats: int, whole: bool)
             else:
                 bed_to_matrix(prefix, CPUS)
 
+        peer = commandline.find_peer("plink1.9")
         # Alternated, so that a busy moment of the machine hits both.
         our_times, their_times = [], []
         for _ in range(repeats):
             our_times.append(best_of(1, ours))
-            if shutil.which("plink1.9"):
+            if peer:
                 their_times.append(best_of(1, lambda: plink(prefix, CPUS)))
     work = n_samples * (n_samples + 1) / 2 * n_sites / 1e9
     rows = [("popdesic", f"{min(our_times):.2f}", f"{work / min(our_times):.0f}", "")]
@@ -114,20 +115,23 @@ def bench_against_plink(n_samples: int, n_sites: int, repeats: int, whole: bool)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=1024)
     parser.add_argument("--sites", type=int, default=131_072)
+    parser.add_argument("--bed-samples", type=int, default=2_000, help="beside PLINK")
+    parser.add_argument("--bed-sites", type=int, default=30_000, help="beside PLINK")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--whole", action="store_true", help="also 8 000 x 100 000 as processes")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    small = {"samples": 128, "sites": 8192, "bed_samples": 200, "bed_sites": 3_000, "repeats": 1}
+    options = commandline.parse(parser, **small)
     if options.child:
         matrix = bed_to_matrix(options.child, CPUS)
         np.save(options.child.with_name("ours.npy"), matrix)
         return
     started = time.perf_counter()
     bench_kernels(options.samples, options.sites, options.repeats)
-    bench_against_plink(2_000, 30_000, options.repeats, whole=False)
+    bench_against_plink(options.bed_samples, options.bed_sites, options.repeats, whole=False)
     if options.whole:
         bench_against_plink(8_000, 100_000, 2, whole=True)
     print(f"\n{time.perf_counter() - started:.0f} s in all")

@@ -1,7 +1,7 @@
 """Rates of the exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the card's limits.
 
-Run from the repository's root on a machine with an NVIDIA GPU:
-    PYTHONPATH=workflow/scripts:tests python3 tests/bench/bench_epistasis.py [--cases abc]
+    python tests/bench/bench_epistasis.py [--cases abc] [--quick]
+
 --phases adds where the time goes, and what blocks and padding waste; --core, --joint and --samples
 compare the cores of wgmma, and first sites one by one or two by two, at other depths (--cases c
 --samples 131072 --core deep); --devices 2 scans case e with one device and with two, one process
@@ -10,7 +10,6 @@ each.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import math
 import multiprocessing
@@ -19,6 +18,7 @@ import time
 from dataclasses import dataclass, replace
 from unittest import mock
 
+import commandline
 import cupy
 import cupyx
 import numpy as np
@@ -245,9 +245,8 @@ def cut(n_sites: int) -> list[range]:
     return [range(int(a), int(b)) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def work(name: str, units: list[range], ready, times) -> None:
+def work(case: Case, units: list[range], ready, times) -> None:
     """One process with one device: waits for the others, then scans its jobs."""
-    case = CASES[name]
     data, device = make_pinned(case), Device.current()
     Scanner(data, 3, 1000, None, device).triples(range(2))  # compiles
     ready.wait()
@@ -257,15 +256,15 @@ def work(name: str, units: list[range], ready, times) -> None:
     times.put((started, time.perf_counter()))
 
 
-def measure_devices(name: str, n_devices: int) -> float:
+def measure_devices(case: Case, n_devices: int) -> float:
     """Seconds until all jobs are done, set-up of each job counted."""
     context = multiprocessing.get_context("spawn")
-    ready, times, units = context.Barrier(n_devices), context.Queue(), cut(CASES[name].n_sites)
+    ready, times, units = context.Barrier(n_devices), context.Queue(), cut(case.n_sites)
     processes = []
     for i in range(n_devices):
         os.environ["CUDA_VISIBLE_DEVICES"] = str(i)  # read by the process when it starts
         processes.append(
-            context.Process(target=work, args=(name, units[i::n_devices], ready, times))
+            context.Process(target=work, args=(case, units[i::n_devices], ready, times))
         )
         processes[-1].start()
     spans = [times.get() for _ in processes]
@@ -281,8 +280,18 @@ TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
 STUDY_SITES = 500_568
 
 
+def resized(case: Case, n_sites: int | None, n_samples: int | None) -> Case:
+    """The case with other sizes, of which no rate is asked."""
+    if n_sites:
+        case = replace(case, n_sites=n_sites, asked=math.nan)
+    if n_samples:
+        half = n_samples // 2
+        case = replace(case, controls=n_samples - half, cases=half, asked=math.nan)
+    return case
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--cases", default="".join(CASES))
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
@@ -291,10 +300,12 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
     parser.add_argument("--phases", action="store_true")
     parser.add_argument("--devices", type=int, help="compare one device with so many")
-    arguments = parser.parse_args()
+    parser.add_argument("--sites", type=int, help="instead of the case's")
+    arguments = commandline.parse(parser, gpu=True, cases="dDpq", sites=512, samples=2048)
     if arguments.devices:
         name = arguments.cases if len(arguments.cases) == 1 else "e"
-        one, all_of_them = (measure_devices(name, n) for n in (1, arguments.devices))
+        case = resized(CASES[name], arguments.sites, arguments.samples)
+        one, all_of_them = (measure_devices(case, n) for n in (1, arguments.devices))
         ratio = one / all_of_them
         print(
             f"{name}: {one:.2f} s on one device, {all_of_them:.2f} s on {arguments.devices}: "
@@ -311,10 +322,7 @@ def main() -> None:
         f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )
     for name in arguments.cases:
-        case = CASES[name]
-        if arguments.samples:
-            half = arguments.samples // 2
-            case = replace(case, controls=arguments.samples - half, cases=half, asked=math.nan)
+        case = resized(CASES[name], arguments.sites, arguments.samples)
         line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT)
         print(name, line, flush=True)
         if case.order == 3 and case.frequencies == WTCCC:

@@ -1,6 +1,6 @@
 """CPU triples a second for 500 sites x 4 096 samples, beside BitEpi's figure on another machine.
 
-    python tests/bench/bench_epistasis_cpu.py [threads] [missing rate ...]
+    python tests/bench/bench_epistasis_cpu.py [THREADS] [MISSING_RATE ...] [--quick]
 
 Best of several scans. Shares of the CPU time by phase: bit extraction of the carriers, pair tables,
 triples (counts, cells, bound and exact scores). 'processor' is triples a second of CPU time: what
@@ -8,21 +8,16 @@ one thread does where nothing else runs. BitEpi's 0.81 M triples/s are of two co
 (Zen 4), stated, not run here.
 """
 
-import sys
+import math
 import time
-from pathlib import Path
 
+import commandline
 import numpy as np
+from popdesic.backend import epistasis_cpu, select_backend
+from popdesic.scores import score_tables
+from reference_epistasis import random_scan
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "workflow" / "scripts"), str(ROOT / "tests")]
-
-from popdesic.backend import epistasis_cpu, select_backend  # noqa: E402
-from popdesic.scores import score_tables  # noqa: E402
-from reference_epistasis import random_scan  # noqa: E402
-
-SITES, SAMPLES, BITEPI, TOP = 500, (2048, 2048), 0.81e6, 1000
-TESTS = {2: SITES * (SITES - 1) // 2, 3: SITES * (SITES - 1) * (SITES - 2) // 6}
+BITEPI, TOP = 0.81e6, 1000
 FREQUENCIES = {
     "6.7/23.7/69.6": (0.067, 0.237, 0.696),
     "10/30/60": (0.1, 0.3, 0.6),
@@ -51,12 +46,21 @@ def best_time(scan, data, repeats: int) -> float:
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
-        scan(data, range(SITES), TOP)
+        scan(data, range(data.n_sites), TOP)
         times.append(time.perf_counter() - started)
     return min(times)
 
 
-def main(threads: int = 2, *missing_rates: float, repeats: int = 4) -> None:
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("threads", nargs="?", type=int, default=2)
+    parser.add_argument("missing", nargs="*", type=float, default=[0.0, 0.01], help="rates")
+    parser.add_argument("--sites", type=int, default=500)
+    parser.add_argument("--samples", type=int, default=4096, help="half of them cases")
+    parser.add_argument("--repeats", type=int, default=4)
+    options = commandline.parse(parser, sites=60, samples=512, repeats=1)
+    threads, n_sites, classes = options.threads, options.sites, (options.samples // 2,) * 2
+    tests = {order: math.comb(n_sites, order) for order in (2, 3)}
     print(select_backend("cpu", threads).describe())
     wide = f"{threads} threads"
     print(
@@ -64,28 +68,30 @@ def main(threads: int = 2, *missing_rates: float, repeats: int = 4) -> None:
         f"{'processor':>10} {'of BitEpi':>10}  shares"
     )
     for name, frequencies in FREQUENCIES.items():
-        for missing in missing_rates or (0.0, 0.01):
+        for missing in options.missing:
             data, _, _ = random_scan(
-                np.random.default_rng(1), SITES, SAMPLES, missing=missing,
-                frequencies=frequencies, tables=score_tables("k2", sum(SAMPLES)),
+                np.random.default_rng(1), n_sites, classes, missing=missing,
+                frequencies=frequencies, tables=score_tables("k2", sum(classes)),
             )  # fmt: skip
             one, many = select_backend("cpu", 1), select_backend("cpu", threads)
-            pairs = TESTS[2] / best_time(many.scan_pairs, data, repeats)
-            rates = [TESTS[3] / best_time(b.scan_triples, data, repeats) for b in (one, many)]
+            pairs = tests[2] / best_time(many.scan_pairs, data, options.repeats)
+            rates = [
+                tests[3] / best_time(b.scan_triples, data, options.repeats) for b in (one, many)
+            ]
             spent, kept = {}, epistasis_cpu._kernels
             epistasis_cpu._kernels = timed_kernels(spent)
             started = time.process_time()
-            one.scan_triples(data, range(SITES), TOP)
+            one.scan_triples(data, range(n_sites), TOP)
             processor = time.process_time() - started
             epistasis_cpu._kernels = kept
             shares = ", ".join(f"{key} {value / processor:.0%}" for key, value in spent.items())
             print(
                 f"{name:>14} {missing:>8.0%} {pairs / 1e6:>8.1f}M {rates[0] / 1e6:>9.2f}M "
-                f"{rates[1] / 1e6:>9.2f}M {TESTS[3] / processor / 1e6:>9.2f}M "
+                f"{rates[1] / 1e6:>9.2f}M {tests[3] / processor / 1e6:>9.2f}M "
                 f"{rates[1] / BITEPI:>9.1f}x  {shares}",
                 flush=True,
             )
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]), *map(float, sys.argv[2:]))
+    main()

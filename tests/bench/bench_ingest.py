@@ -1,6 +1,6 @@
 """Time the decoding of a VCF.gz to PLINK files, beside htslib and PLINK on the same file.
 
-    python tests/bench/bench_ingest.py --samples 2000 --sites 30000
+    python tests/bench/bench_ingest.py [--samples 2000] [--sites 30000] [--quick]
 
 writes a random bgzipped VCF to a temporary folder, reads it with each tool in a process of its own,
 and prints a table. `ingest_cohort` is timed at its first call, with kernels compiled and cached
@@ -8,19 +8,17 @@ before, and 'again' at its second, without the half second in which numba starts
 time whole processes. CPU seconds tell what a busy machine hides.
 """
 
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import commandline
 import numpy as np
 
-PACKAGE = Path(__file__).resolve().parents[2] / "workflow" / "scripts"
 PYCACHE = Path(tempfile.gettempdir()) / "popdesic_bench_pycache"
 
 # Allele frequencies: 'spectrum' is U-shaped as in whole genomes, 'common' uniform as on arrays.
@@ -76,13 +74,13 @@ def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, field
             size += len(record)
         packer.stdin.close()
         if packer.wait() != 0:
-            raise SystemExit("bgzip failed; install it (htslib) to run this benchmark.")
+            raise SystemExit("Error: bgzip failed.")
     return size
 
 
 def run(command: list[str]) -> tuple[float, float, float, str]:
     """Run a command; return wall seconds, CPU seconds, peak resident MB, and what it printed."""
-    environment = os.environ | {"PYTHONPATH": str(PACKAGE), "PYTHONPYCACHEPREFIX": str(PYCACHE)}
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(PYCACHE)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling Python anew is not our subject
     start = time.perf_counter()
     child = subprocess.Popen(
@@ -107,11 +105,11 @@ def measure(vcf: Path, folder: Path, n_repeats: int) -> list[tuple[str, int, flo
         ours = [sys.executable, "-c", OURS, str(vcf), out, str(threads)]
         commands.append(("ingest_cohort", threads, ours, True))
     commands.append(("cyvcf2 genotype.array", 1, [sys.executable, "-c", CYVCF2, str(vcf)], True))
-    if bcftools := shutil.which("bcftools"):
+    if bcftools := commandline.find_peer("bcftools"):
         view = ["sh", "-c", 'exec "$0" view -Ou "$1" > /dev/null', bcftools, str(vcf)]
         commands.append(("bcftools view -Ou", 1, view, False))
-    for name in ("plink2", "plink1.9", "plink"):
-        if not (plink := shutil.which(name)):
+    for name in ("plink2", "plink1.9"):
+        if not (plink := commandline.find_peer(name)):
             continue
         for threads in (1, 2) if name == "plink2" else (1,):
             options = ["--vcf", str(vcf), "--make-bed", "--out", out + name]
@@ -131,14 +129,16 @@ def measure(vcf: Path, folder: Path, n_repeats: int) -> list[tuple[str, int, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--sites", type=int, default=30_000)
     parser.add_argument("--shape", choices=SHAPES, default="spectrum", help="allele frequencies")
     parser.add_argument("--fields", choices=("gt", "full"), default="gt", help="GT or GT:DP:GQ")
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
     parser.add_argument("--json", type=Path, help="also write the table here")
-    options = parser.parse_args()
+    options = commandline.parse(parser, samples=100, sites=1_000, repeats=1)
+    if not commandline.find_peer("bgzip", "tabix"):
+        raise SystemExit("Error: without bgzip there is no file to decode.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         vcf = folder / "random.vcf.gz"

@@ -1,6 +1,6 @@
 """Time of maps on the CPU, and how good and how stable they are on real people.
 
-    python tests/bench/bench_maps.py [--samples 30000] [--data ../shared/data]
+    python tests/bench/bench_maps.py [--samples 30000] [--data ../shared/data] [--quick]
 
 A made-up structured population (points in eight dimensions, as principal components are) of
 --samples: nearest neighbours, then UMAP, densMAP and t-SNE from them, one thread each. PCA: the
@@ -10,21 +10,14 @@ instability of every kind of map of HapMap3 and the 1000 Genomes (chromosome 22)
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
 import warnings
 from functools import partial
 from pathlib import Path
 
+import commandline
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
-from threadpoolctl import threadpool_limits
-from timing import best_of, print_table
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from people import load_people
 from popdesic import eigen
 from popdesic.embedding import principal_components, principal_coordinates
@@ -32,6 +25,9 @@ from popdesic.further_maps import PERPLEXITY, tsne_layout
 from popdesic.knn import nearest_neighbors
 from popdesic.quality import choose_anchors, measure_map, measure_silhouette
 from popdesic.umap_maps import draw_ensemble, measure_instability, rows_of_points, umap_layout
+from scipy.spatial.distance import pdist, squareform
+from threadpoolctl import threadpool_limits
+from timing import best_of, print_table
 
 UMAP = {"neighbors": 15, "min_dist": 0.3}
 COMPONENTS = 10
@@ -158,14 +154,17 @@ def measure_people(data: Path, name: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=30_000)
     parser.add_argument("--layouts", nargs="*", default=["UMAP", "densMAP", "t-SNE"])
     parser.add_argument("--pca", type=int, nargs="*", default=[1_000, 2_000, 4_000, 8_000])
-    parser.add_argument("--data", type=Path)
-    arguments = parser.parse_args()
+    parser.add_argument("--data", type=Path, help="folder of the real data")
+    parser.add_argument("--sets", nargs="*", default=SETS, help="of the real data")
+    arguments = commandline.parse(parser, samples=300, pca=[200, 400], sets=["hapmap279"])
+    if arguments.data and not arguments.data.is_dir():
+        raise SystemExit(f"Error: {arguments.data} is not there; name the folder of real data.")
     warnings.simplefilter("ignore")  # umap-learn warns of what is meant
-    for name in SETS if arguments.data else ():
+    for name in arguments.sets if arguments.data else ():
         measure_people(arguments.data, name)
     if arguments.pca:
         time_pca(arguments.pca)

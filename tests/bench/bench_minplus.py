@@ -1,18 +1,18 @@
 """min-plus products and closures on the CPU beside SciPy and graph-tool, in the same run.
 
-python tests/bench/bench_minplus.py [--graph-tool /usr/bin/python3]
+python tests/bench/bench_minplus.py [--graph-tool /usr/bin/python3] [--quick]
 
 graph-tool runs under the Python that has it, on the same weights; building its graph is not timed.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import tempfile
 from pathlib import Path
 
+import commandline
 import numpy as np
 from popdesic.backend.cpu import CpuBackend
 from popdesic.closure import close_paths, insert_paths
@@ -116,17 +116,19 @@ def bench_closure(n: int, repeats: int, graph_tool: str | None) -> None:
             times.append(best_of(1, lambda w=w: close_paths(w, backend)))
         assert (w == expected).all()
         ours = min(times[1:])
-        ratios = f"{theirs / ours:.0f}", f"{tool / ours:.0f}"
+        ratios = f"{theirs / ours:.0f}", f"{tool / ours:.0f}" if graph_tool else "-"
         rows.append(("R-Kleene", np.dtype(dtype).name, f"{ours:.3f}", *ratios))
     print_table(f"closure, n = {n}", ("program", "type", "s", "x SciPy", "x graph-tool"), rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--graph-tool", metavar="PYTHON")
-    options = parser.parse_args()
+    options = commandline.parse(parser, size=256, repeats=1)
+    if not options.graph_tool:
+        print("graph-tool is left out: name a Python that has it (--graph-tool /usr/bin/python3).")
     bench_product(options.size, options.repeats)
     bench_closure(options.size, options.repeats, options.graph_tool)
     bench_insertion(options.size, options.size // 10, options.repeats)

@@ -1,6 +1,6 @@
 """min-plus products, closures and insertions on a GPU, beside the limits measured in the same run.
 
-python tests/bench/bench_minplus_gpu.py [--haplotypes FILE.npz]
+python tests/bench/bench_minplus_gpu.py [--haplotypes FILE.npz] [--quick]
 
 Limits are register-only loops: one fused add and min (DPX) an operation in int32; two adds and
 a three-way minimum for two operations in float32 ("pairs"), and an add and a min ("separate").
@@ -10,14 +10,15 @@ a three-way minimum for two operations in float32 ("pairs"), and an add and a mi
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 
+import commandline
 import cupy
 import numpy as np
 from popdesic.backend import SQUARED, Planes
 from popdesic.backend.gpu import GpuBackend
+from popdesic.backend.kernels import Device
 from popdesic.closure import close_paths, insert_paths, similar_order
 from timing import print_table
 
@@ -73,9 +74,9 @@ def timed(run, repeats: int = 3, prepare=lambda: None) -> float:
     return best
 
 
-def measure_limits() -> dict[str, float]:
-    module = cupy.RawModule(code=LIMITS, options=("-std=c++17", "-arch=sm_90a"))
-    blocks, threads, rounds = 132 * 8, 256, 4096
+def measure_limits(device: Device) -> dict[str, float]:
+    module = cupy.RawModule(code=LIMITS, options=("-std=c++17",))
+    blocks, threads, rounds = device.multiprocessors * 8, 256, 4096
     out = cupy.empty(blocks * threads, np.int32)
     found = {}
     for name, arguments in (
@@ -96,7 +97,7 @@ def draw_weights(n: int, dtype) -> cupy.ndarray:
     return w.astype(dtype, copy=False)
 
 
-def bench_products(backend: GpuBackend, limits: dict[str, float]) -> None:
+def bench_products(backend: GpuBackend, limits: dict[str, float], sizes: list[int]) -> None:
     rows = []
     for dtype, limit in (
         ("int32", "limit_int"),
@@ -104,7 +105,7 @@ def bench_products(backend: GpuBackend, limits: dict[str, float]) -> None:
         ("int64", None),
         ("float64", None),
     ):
-        for n in (2048, 8192, 16384) if limit else (8192,):
+        for n in sizes if limit else sizes[1:2]:
             a, c = draw_weights(n, dtype), draw_weights(n, dtype)
             for symmetric in (False, True):
                 seconds = timed(
@@ -305,25 +306,29 @@ def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--haplotypes")
     parser.add_argument("--mosaics", type=int, default=30000)
     parser.add_argument(
         "--sizes", type=int, nargs="*", default=[1024, 2048, 4096, 8192, 16384, 30000]
     )
-    options = parser.parse_args()
+    parser.add_argument("--products", type=int, nargs="*", default=[2048, 8192, 16384])
+    parser.add_argument("--baseline", type=int, default=8192, help="size closed in three ways")
+    parser.add_argument("--insertion", type=int, nargs=2, default=(29000, 1000))
+    small = {"mosaics": 512, "sizes": [256, 1024], "products": [512, 1024], "baseline": 1024}
+    options = commandline.parse(parser, gpu=True, **small, insertion=(896, 128))
     backend = GpuBackend()
     print(backend.describe())
-    limits = measure_limits()
+    limits = measure_limits(backend.device)
     print_table(
         "limits, T op/s",
         ("int32 DPX", "float32 separate", "float32 pairs"),
         [tuple(f"{v / 1e12:.2f}" for v in limits.values())],
     )
-    bench_products(backend, limits)
+    bench_products(backend, limits, options.products)
     bench_closures(backend, options.sizes)
-    bench_baselines(backend, 8192)
-    bench_insertion(backend, 29000, 1000)
+    bench_baselines(backend, options.baseline)
+    bench_insertion(backend, *options.insertion)
     bench_pruning(backend, options.haplotypes, options.mosaics)
 
 

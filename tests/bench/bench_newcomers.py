@@ -1,6 +1,6 @@
 """What a new cohort of about 10 % costs, against a run from scratch.
 
-python tests/bench/bench_newcomers.py [example] [hapmap3] [--targets geodesic compare]
+python tests/bench/bench_newcomers.py [example] [hapmap3] [--targets geodesic compare] [--quick]
 
 `example` is the embedded example with 58 of the newcomer's samples; `hapmap3` the real set of
 POPDESIC_SHARED in three: founders, then two newcomers of 10 %, which arrive in both orders. Each
@@ -10,7 +10,6 @@ samples times sites, min-plus operations, wall time; and whether all result file
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -23,6 +22,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import commandline
 import yaml
 from timing import print_table
 
@@ -169,10 +169,11 @@ def compare(title: str, folder: Path, arrivals: list[list[Cohort]], targets: lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("studies", nargs="*", default=["example", "hapmap3"])
     parser.add_argument("--targets", nargs="*", default=["geodesic", "compare"])
-    options = parser.parse_args()
+    parser.add_argument("--every", type=int, default=1, help="take every so manieth sample")
+    options = commandline.parse(parser, studies=["example"], targets=["geodesic"], every=10)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         if "example" in options.studies:
@@ -184,14 +185,18 @@ def main() -> None:
             for name, founder in (("atlantic", True), ("pacific", True), ("arctic", False)):
                 names = [sample for sample, cohort in sheet if cohort == name]
                 source = ROOT / f"resources/example/{name}.vcf.gz"
-                cohorts.append(Cohort(name, source, names if founder else names[:58], founder))
+                names = (names if founder else names[:58])[:: options.every]
+                cohorts.append(Cohort(name, source, names, founder))
             compare("example", folder / "example", [cohorts[:2], cohorts[2:]], options.targets)
         if "hapmap3" in options.studies:
             shared = Path(os.environ.get("POPDESIC_SHARED", ROOT.parent / "shared"))
             source = shared / "data/hapmap3_957/hapmap3_957.vcf.gz"
+            if not source.is_file():
+                print(f"hapmap3 is left out: {source} is not there (set POPDESIC_SHARED).")
+                return
             with gzip.open(source, "rt") as file:
                 head = next(line for line in file if line.startswith("#CHROM"))
-            names = head.rstrip("\n").split("\t")[9:]
+            names = head.rstrip("\n").split("\t")[9 :: options.every]
             # Every tenth sample to each newcomer, so that all populations are in all cohorts.
             first, second = (Cohort(f"new{k}", source, names[k::10], False) for k in (1, 2))
             rest = [name for i, name in enumerate(names) if i % 10 not in (1, 2)]

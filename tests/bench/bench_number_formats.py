@@ -1,6 +1,6 @@
 """What number type geodesics lose: closures of real distances against float64 SciPy.
 
-python tests/bench/bench_number_formats.py [SHARED]
+python tests/bench/bench_number_formats.py [SHARED] [--quick]
 
 SHARED (default: POPDESIC_SHARED, else ../shared) holds the real genotype data. Errors are
 relative: the largest over pairs whose geodesic is at least a thousandth of the median weight
@@ -10,9 +10,9 @@ relative: the largest over pairs whose geodesic is at least a thousandth of the 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
+import commandline
 import numpy as np
 from cyvcf2 import VCF
 from popdesic.backend.cpu import CpuBackend
@@ -42,16 +42,23 @@ def read_distances(folder: Path) -> np.ndarray:
 
 
 def main() -> None:
-    shared = Path(
-        sys.argv[1] if len(sys.argv) > 1 else os.environ.get("POPDESIC_SHARED", "../shared")
-    )
+    parser = commandline.new_parser(__doc__)
+    here = Path(os.environ.get("POPDESIC_SHARED", "../shared"))
+    parser.add_argument("shared", nargs="?", type=Path, default=here)
+    parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--alphas", type=int, nargs="*", default=ALPHAS)
+    options = commandline.parse(parser, sets=["hapmap279"], alphas=[2])
+    if not (options.shared / "data").is_dir():
+        raise SystemExit(
+            f"Error: {options.shared}/data is not there; name the folder of real data."
+        )
     backend = CpuBackend(os.cpu_count() or 1)
     rows = []
-    for name in SETS:
-        distances = read_distances(shared / "data" / name)
+    for name in options.sets:
+        distances = read_distances(options.shared / "data" / name)
         founders = np.ones(len(distances), bool)
         upper = np.triu_indices(len(distances), 1)
-        for alpha in ALPHAS:
+        for alpha in options.alphas:
             weights = fermat_weights(distances, alpha)
             scale = weights.max()  # SciPy takes weights within 1e-8 of zero for no edge
             exact = floyd_warshall(np.ma.masked_array(weights / scale * 1e12, np.eye(len(weights))))

@@ -1,7 +1,7 @@
 """A large study on a cluster, simulated: jobs, planning time, hours, bytes, where it breaks.
 
 python tests/bench/bench_scaling.py [--cohorts 100] [--samples 10000] [--sites 10000000]
-                                    [--gpus 32] [--cores 2048] [--listed 10000]
+                                    [--gpus 32] [--cores 2048] [--listed 10000] [--quick]
 
 Writes a study of that many cohorts whose VCFs hold one site, times `snakemake -n` on it (CPU time
 of the process beside wall time, since machines are shared), takes Snakemake's own jobs and their
@@ -12,7 +12,6 @@ has in the sheet.
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import os
 import resource
@@ -23,6 +22,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import commandline
 import numpy as np
 from popdesic.plan import (
     READ_RATE,
@@ -129,7 +129,7 @@ def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--cohorts", type=int, default=100)
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--sites", type=int, default=10_000_000)
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2048)
     parser.add_argument("--listed", type=int, default=10_000)
     parser.add_argument("--no-time", action="store_true", help="leave `snakemake -n` out")
-    options = parser.parse_args()
+    options = commandline.parse(parser, cohorts=4, listed=5)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "study"
         write_study(folder, options.cohorts, options.listed)

@@ -152,6 +152,9 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
         for (_, a), (_, b) in zip(streams[0].result_rows(), streams[1].result_rows(), strict=True):
             results.append(np.array_equal(a, b))
         path = streams[1].sparse
+        if path is None:
+            print(f"{n} x {n_sites} is too small for rare sites to go apart.")
+            return
         shares = [100 * x / n_sites for x in path.used.values()]
         print_row(
             f"{n} x {n_sites}, {name}{', 0.1 % missing' if masked else ''}",

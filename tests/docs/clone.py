@@ -1,0 +1,140 @@
+"""A copy of the repository as a stranger has it after set-up, to run the shown commands in.
+
+Its `.venv` is an environment of its own: what the interpreter of the tests has, and the copy's own
+package as `pip install --editable .` would have it, with all console scripts. So commands run as
+written, with nothing activated and no PYTHONPATH. Where the tests run in a clone's own .venv, that
+is the environment which its set-up made.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+#: What a copy without git leaves out.
+LEFT_OUT = (".git", ".venv", "results", "logs", "benchmarks", ".snakemake", "shared", ".*_cache")
+#: Variables of the tests' own run that a stranger's shell does not have.
+DROPPED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "POPDESIC_SHARED", "MFLAGS")
+DROPPED_STARTS = ("PYTEST_", "MAKE", "POPDESIC_")
+SCRIPT = """\
+#!{python}
+import sys
+from {module} import {name}
+sys.exit({attribute}())
+"""
+
+
+def copy_repository(target: Path) -> Path:
+    """Copy the working tree (what git knows, or does not ignore), dates kept; return `target`.
+
+    Numba's compiled kernels beside the modules come along: their key is the module's date.
+    """
+    words = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False)
+    if listed.returncode or not listed.stdout:
+        ignore = shutil.ignore_patterns(*LEFT_OUT)
+        return Path(shutil.copytree(ROOT, target, symlinks=True, ignore=ignore))
+    names = {Path(name) for name in listed.stdout.split("\0") if name}
+    names |= {path.relative_to(ROOT) for path in (ROOT / "workflow").rglob("__pycache__/*")}
+    for name in sorted(names):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+    return target
+
+
+def package_folders() -> list[str]:
+    """Where this interpreter finds packages, without the standard library and this repository."""
+    paths = sysconfig.get_paths()
+    standard = {Path(paths[key]).resolve() for key in ("stdlib", "platstdlib")}
+    standard |= {folder / "lib-dynload" for folder in standard}
+    own = [ROOT / name for name in ("tests", "workflow", "docs")]
+    folders = []
+    for entry in sys.path:
+        folder = Path(entry or ".").resolve()
+        ours = folder == ROOT or any(folder.is_relative_to(part) for part in own)
+        if folder.is_dir() and folder not in standard and not ours:
+            folders.append(str(folder))
+    return list(dict.fromkeys(folders))
+
+
+def make_environment(clone: Path) -> None:
+    """Make the copy's `.venv`."""
+    folder = clone / ".venv"
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+    python, scripts = folder / "bin/python", folder / "bin"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    lines = [str(clone / "workflow/scripts"), *package_folders()]
+    # addsitedir reads the .pth files of a folder too, as of an editable install
+    lines += [f"import site; site.addsitedir({path!r})" for path in lines[1:]]
+    (folder / "lib" / version / "site-packages/clone.pth").write_text("\n".join(lines) + "\n")
+    entries = {e.name: e.value for e in importlib.metadata.entry_points(group="console_scripts")}
+    entries |= tomllib.loads((clone / "pyproject.toml").read_text())["project"]["scripts"]
+    for name, value in entries.items():
+        module, _, attribute = value.partition(":")
+        text = SCRIPT.format(
+            python=python, module=module, name=attribute.split(".")[0], attribute=attribute
+        )
+        (scripts / name).write_text(text)
+        (scripts / name).chmod(0o755)
+    # programs that are no Python, such as ruff
+    if sys.prefix != sys.base_prefix:
+        for program in Path(sys.prefix, "bin").iterdir():
+            if not (scripts / program.name).exists() and program.is_file():
+                with open(program, "rb") as file:
+                    if file.read(4) == b"\x7fELF":
+                        (scripts / program.name).symlink_to(program)
+    for goal in ("run", "test"):  # what envs/setup.sh leaves behind
+        (folder / f"ready-{goal}").touch()
+
+
+def make_clone(folder: Path) -> Path:
+    """A set-up copy in `folder`/popdesic, the real data beside it where there are any."""
+    clone = copy_repository(folder / "popdesic")
+    make_environment(clone)
+    shared = Path(os.environ.get("POPDESIC_SHARED", ROOT.parent / "shared")).resolve()
+    if (shared / "data").is_dir():
+        (folder / "shared").symlink_to(shared)
+    planned = run(clone, "make -n run test")
+    assert "setup.sh" not in planned, "make would set the copy up again; touch what it waits for"
+    return clone
+
+
+def stranger_environment() -> dict[str, str]:
+    """The environment without what the tests' own run put into it."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in DROPPED and not key.startswith(DROPPED_STARTS)
+    }
+    own = {str(Path(sys.prefix, "bin")), str(ROOT / ".venv/bin")}
+    if sys.prefix != sys.base_prefix:
+        parts = [part for part in kept.get("PATH", "").split(os.pathsep) if part not in own]
+        kept["PATH"] = os.pathsep.join(parts)
+    return kept
+
+
+def run(clone: Path, command: str, *, seconds: int = 600, status: int = 0, **variables: str) -> str:
+    """What a line of shell prints, typed in the copy's folder; fails on another exit status."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", command],
+        cwd=clone,
+        env=stranger_environment() | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds,
+    )
+    print(f"$ {command}\n{done.stdout}")
+    assert done.returncode == status, f"{command}\n{done.stdout[-3000:]}"
+    assert "Traceback (most recent call last)" not in done.stdout, command
+    return done.stdout

@@ -1,0 +1,384 @@
+"""Every command that the documentation shows is run, in a copy of the repository as after set-up.
+
+How is said in WAYS; a command that is not there fails. What is put in for a placeholder:
+
+STUDY         a small made-up study (tests/study.py) that has on what the commands ask for
+START, END    two of its samples
+../shared     the real data, where there are any; skipped without
+
+docs/tutorial.md is run from top to bottom on the embedded example, with fewer repeats (TUTORIAL).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from docs.clone import ROOT, make_clone, run
+from docs.commands import Shown, extract, shown_commands
+from running import planned, snapshot
+from study import FAST, make_cohorts, write_study
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a command is run: a kind (below), what is added to it, and why not as it stands."""
+
+    kind: str
+    add: str = ""
+    why: str = ""
+
+
+#: As it stands.
+WHOLE = Way("whole")
+#: With a size of seconds.
+QUICK = Way("quick", " --quick", "hours at full size")
+#: The same on a GPU (--require-gpu).
+GPU = Way("gpu", " --quick", "needs an NVIDIA GPU")
+#: Tests are collected, not run: `make test` and `make test-slurm` run them.
+COLLECT = Way("collect", "", "the tests that it runs run anyway")
+#: Planned here; run for real by tests/slurm.
+SLURM = Way("whole", " -n", "needs Slurm: tests/slurm/test_shown_commands.py")
+#: Planned here; run for real on a bare machine by .ci/run.
+BARE = Way("bare", " -n", "sets a machine up: .ci/run")
+
+
+def named(why: str) -> Way:
+    """No line to type: a name within a sentence."""
+    return Way("named", "", why)
+
+
+BENCH = ".venv/bin/python tests/bench/bench_"
+SNAKEMAKE = ".venv/bin/snakemake --cores all"
+WAYS: dict[str, Way] = {
+    # set-up and development
+    "make run": BARE,
+    "make test": BARE,
+    "make lint": WHOLE,
+    "make format": WHOLE,
+    "make lock": Way("whole", " -n", "asks package indices for newer versions"),
+    "make concordance": COLLECT,
+    "make test-slurm": COLLECT,
+    ".venv/bin/pytest tests/golden -s": COLLECT,
+    ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
+    ".venv/bin/pytest tests/kernels --require-gpu": COLLECT,
+    ".venv/bin/pytest tests/workflow/test_accidents.py": COLLECT,
+    ".venv/bin/pip install --require-hashes -r requirements-gpu.txt": Way(
+        "install", "", "hundreds of megabytes: resolved, not installed"
+    ),
+    ".venv/bin/python resources/example/make_example.py": Way("slow", "", "a minute or two"),
+    # a study
+    ".venv/bin/popdesic check STUDY": WHOLE,
+    f"{SNAKEMAKE} --directory STUDY -n": WHOLE,
+    f"{SNAKEMAKE} --directory STUDY distance": WHOLE,
+    f"{SNAKEMAKE} --directory STUDY results/epistasis/plan.json": WHOLE,
+    f"{SNAKEMAKE} --directory STUDY": WHOLE,
+    f"{SNAKEMAKE} --resources gpu=4 --directory STUDY": WHOLE,
+    ".venv/bin/snakemake --unlock --directory STUDY": WHOLE,
+    ".venv/bin/snakemake --profile slurm --directory STUDY": SLURM,
+    "snakemake --profile slurm --directory ../my-study": Way("whole", " -n", SLURM.why),
+    "snakemake --report report.zip --directory ../my-study": WHOLE,
+    ".venv/bin/popdesic plan STUDY": WHOLE,
+    ".venv/bin/popdesic audit STUDY": WHOLE,
+    ".venv/bin/popdesic resume STUDY": WHOLE,
+    ".venv/bin/popdesic path START END --space pcs --alpha 8 --study STUDY": WHOLE,
+    # benchmarks
+    **{
+        f"{BENCH}{name}": QUICK
+        for name in (
+            *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
+            *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
+            *("newcomers.py example", "imputation.py ../shared/data"),
+            *("newcomers.py example --targets geodesic compare", "number_formats.py ../shared"),
+        )
+    },
+    # a GPU
+    ".venv/bin/popdesic tune": Way("gpu", "", GPU.why),
+    **{
+        f"{BENCH}{name}": GPU
+        for name in (
+            *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
+            *("minplus_gpu.py", "devices.py"),
+        )
+    },
+    # other programs and short names
+    "plink2 --indep-pairwise": named("whose windows ours are"),
+    "plink2 --make-king": named("whose number ours is"),
+    "plink1.9 --r2": named("whose number ours is"),
+    "scontrol show job": named("what the tests of Slurm read"),
+    "snakemake -n": named("what bench_scaling.py times"),
+    "popdesic resume": named("shown whole on the same page's neighbours"),
+    "popdesic audit": named("shown whole below its table"),
+}
+
+#: What makes the tutorial's study quick: nothing that the tutorial names is left out.
+TUTORIAL = {
+    "impute": {"evaluate": 0},
+    "distance": {"export": False},
+    "geodesic": {"alpha": [2], "space": ["pcs"]},
+    "embedding": {"ensemble": 0},
+    "communities": {"methods": []},
+    "compare": {"analyses": ["identity"]},
+    "export": {"formats": []},
+    "epistasis": {"order": [2], "screen": 0, "covariates": [], "power": []},
+}
+STUDY = FAST | {
+    "geodesic": {"alpha": [8], "space": ["pcs"], "explain": True},
+    "compare": {"analyses": ["identity"]},
+    "epistasis": {"order": [2], "permutations": 20},
+}
+
+ALL = shown_commands()
+
+
+def in_script(shown: Shown) -> bool:
+    """Whether the tutorial's script runs it."""
+    return shown.page == "docs/tutorial.md" and shown.block
+
+
+def texts(*kinds: str) -> list[str]:
+    """Commands that are run in these ways, in the order in which they are shown."""
+    wanted = [s.text for s in ALL if not in_script(s) and s.text in WAYS]
+    return list(dict.fromkeys(text for text in wanted if WAYS[text].kind in kinds))
+
+
+# --------------------------------------------------------------------------- taking them out
+
+PAGE = """\
+Type `make run`, or `popdesic
+check .`; `plink2` and `--quick` are names.
+
+```
+cp a b   # a comment
+VAR=1 whatever
+```
+
+```text
+make nothing
+```
+
+    snakemake -n
+
+```yaml
+python: 3
+```
+"""
+
+
+def test_commands_are_found_in_blocks_and_sentences():
+    found = [(shown.line, shown.text, shown.block) for shown in extract(PAGE, "page.md")]
+    assert found == [
+        (1, "make run", False),
+        (1, "popdesic check .", False),
+        (5, "cp a b", True),
+        (6, "VAR=1 whatever", True),
+        (13, "snakemake -n", True),
+    ]
+
+
+def test_every_shown_command_is_run_some_way():
+    unknown = [str(shown) for shown in ALL if not in_script(shown) and shown.text not in WAYS]
+    assert not unknown, "commands that no test runs; say how in WAYS of this file: " + "; ".join(
+        unknown
+    )
+    gone = WAYS.keys() - {shown.text for shown in ALL}
+    assert not gone, f"WAYS names commands that no page shows: {sorted(gone)}"
+
+
+def test_every_benchmark_is_shown():
+    shown = {match for s in ALL for match in re.findall(r"bench_\w+\.py", s.text)}
+    assert shown == {path.name for path in (ROOT / "tests/bench").glob("bench_*.py")}
+
+
+# --------------------------------------------------------------------------- running them
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """The copy in which all commands are typed."""
+    return make_clone(tmp_path_factory.mktemp("clone").resolve())
+
+
+@pytest.fixture(scope="module")
+def tutorial(clone) -> list[tuple[str, str]]:
+    """Each command of the tutorial's blocks with what it printed, run in one shell, in order."""
+    path = clone / "config/config.yaml"
+    written = path.read_text()
+    config = yaml.safe_load(written)
+    for block, values in TUTORIAL.items():
+        config[block] |= values
+    path.write_text(yaml.safe_dump(config))
+    said = []
+    exports: list[str] = []
+    study = clone.parent / "my-study"
+    for shown in ALL:
+        if not in_script(shown) or shown.text in WAYS:  # `make run` is done: `.venv` is there
+            continue
+        if shown.text.startswith("export "):
+            exports.append(shown.text)
+            continue
+        before = snapshot(study) if (study / "results").is_dir() else {}
+        started = time.time()
+        output = run(clone, "\n".join([*exports, shown.text]))
+        said.append((shown.text, output))
+        if before and "-n" not in shown.text.split() and time.time() - started > 5:
+            kept = {name for name, value in snapshot(study).items() if before.get(name) == value}
+            (clone.parent / "kept.json").write_text(json.dumps(sorted(kept)))
+    path.write_text(written)
+    return said
+
+
+@pytest.fixture(scope="module")
+def study(clone) -> Path:
+    """The folder that STUDY stands for."""
+    return write_study(clone.parent / "study", make_cohorts((16, 14)), STUDY)
+
+
+def filled(text: str, study: Path) -> str:
+    """The command with what stands for its placeholders."""
+    words = {"STUDY": str(study), "START": "N00", "END": "S03"}
+    return re.sub(r"\b(STUDY|START|END)\b", lambda match: words[match[1]], text)
+
+
+def needs_data(clone: Path, text: str) -> None:
+    if "../shared" in text and not (clone.parent / "shared").exists():
+        pytest.skip("the real data are not here; set POPDESIC_SHARED to their folder")
+
+
+def test_the_copy_runs_its_own_package(clone):
+    said = run(clone, ".venv/bin/python -c 'import popdesic; print(popdesic.__file__)'")
+    assert Path(said.strip()).is_relative_to(clone)
+
+
+def test_tutorial_adds_one_cohort(tutorial, clone):
+    """Section 3: one cohort is decoded, and old files stay as they are."""
+    plan = planned(next(said for text, said in tutorial if text.endswith("-n")))
+    once = Counter({"ingest_cohort": 1, "summarize_cohort": 1, "encode_cohort": 1})
+    assert plan & once == once
+    assert plan["ingest_cohort"] == 1
+    assert plan["measure_distance_tile"] == 3
+    assert not plan["build_panel"]
+    kept = set(json.loads((clone.parent / "kept.json").read_text()))
+    for name in ("atlantic", "pacific"):
+        assert f"cohorts/{name}/genotypes.bed" in kept
+    assert "panel/sites.tsv" in kept
+    assert {name for name in kept if name.startswith("distance/tiles/")}
+
+
+def test_tutorial_names_files_that_are_there(tutorial, clone):
+    text = (ROOT / "docs/tutorial.md").read_text()
+    names = set(re.findall(r"`(?:results/)?((?:\w+/)+\w+\.(?:tsv|html))`", text))
+    assert {"report/report.html", "embedding/quality.tsv"} <= names
+    for name in names:
+        assert (clone.parent / "my-study/results" / name).is_file(), name
+    assert (clone.parent / "my-study/results/report/report.html").stat().st_size > 1e5
+
+
+def test_tutorial_prints_what_it_shows(tutorial):
+    """Section 4: the table of hits, number by number."""
+    text = (ROOT / "docs/tutorial.md").read_text()
+    shown = re.search(r"```text\n(rank .*?)```", text, re.DOTALL)[1]
+    said = next(said for text, said in tutorial if text.startswith("cut "))
+    assert [line.split() for line in said.splitlines()] == [
+        line.split() for line in shown.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("text", texts("whole"))
+def test_command(text, clone, study, request):
+    way, variables = WAYS[text], {}
+    if "../my-study" in text:  # the tutorial's shell
+        request.getfixturevalue("tutorial")
+        variables["PATH"] = f"{clone}/.venv/bin:{os.environ['PATH']}"
+    said = run(clone, filled(text, study) + way.add, **variables)
+    if text == "make format":
+        for path in ROOT.glob("workflow/**/*.py"):
+            assert (clone / path.relative_to(ROOT)).read_bytes() == path.read_bytes()
+    if text.endswith(" distance"):
+        assert (study / "results/distance/squared.npy").is_file()
+    if " path " in text:
+        assert {"N00", "S03"} <= set(said.split())
+
+
+@pytest.mark.parametrize("text", texts("quick"))
+def test_benchmark(text, clone):
+    needs_data(clone, text)
+    said = run(clone, text + WAYS[text].add)
+    first, *rest = said.splitlines()
+    assert first.startswith("--quick: ")
+    assert len(rest) > 2
+
+
+@pytest.mark.parametrize("text", texts("collect"))
+def test_tests(text, clone):
+    said = run(clone, text, PYTEST_ADDOPTS="--collect-only -q")
+    assert re.search(r"^(\d+ tests|no tests|\d+/\d+ tests) collected", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", texts("bare"))
+def test_set_up(text, clone):
+    run(clone, text + WAYS[text].add)
+    places = [ROOT / ".ci/run", *(ROOT / "tests").glob("bare*/**/*"), *ROOT.glob("tests/bare*")]
+    assert any(text in path.read_text() for path in places if path.is_file())
+
+
+@pytest.mark.parametrize("text", texts("install"))
+def test_install(text, clone):
+    if not shutil.which(".venv/bin/pip", path=str(clone)):
+        (clone / ".venv/bin/pip").exists() or pytest.skip("this environment has no pip")
+    quiet = {"PIP_DRY_RUN": "1", "PIP_RETRIES": "1", "PIP_TIMEOUT": "15"}
+    reached = run(clone, f"{text} || echo exit status $?", **quiet)
+    if re.search(r"Failed to establish|ConnectTimeout|NameResolution|No matching dist", reached):
+        pytest.skip("no package index can be reached")
+    assert "exit status" not in reached
+    assert "cupy" in reached
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", texts("slow"))
+def test_slow_command(text, clone, request):
+    if not request.config.getoption("--slow"):
+        pytest.skip(f"{WAYS[text].why}: --slow")
+    run(clone, text)
+    for path in ROOT.glob("config/*.tsv"):
+        assert (clone / "config" / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def gpu(request, clone) -> dict[str, str]:
+    """Variables of commands that use a GPU; skipped (with --require-gpu failed) without one."""
+    try:
+        import cupy
+
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as reason:
+        message = f"no usable GPU: {reason}"
+        if request.config.getoption("--require-gpu"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return {"XDG_CACHE_HOME": str(clone.parent / "cache")}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("text", texts("gpu"))
+def test_gpu_command(text, gpu, clone):
+    said = run(clone, text + WAYS[text].add, **gpu)
+    if "bench_" in text:
+        assert said.startswith("--quick: ")
+    assert len(said.splitlines()) > 2
+    assert "DIFFERENT" not in said
+
+
+@pytest.mark.parametrize("text", texts("gpu"))
+def test_without_a_gpu_one_sentence(text, clone):
+    """Where there is none, each ends with a sentence and no traceback."""
+    said = run(clone, text + WAYS[text].add, status=1, CUDA_VISIBLE_DEVICES="")
+    assert len([line for line in said.splitlines() if line.startswith("Error: ")]) == 1
