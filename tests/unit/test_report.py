@@ -20,6 +20,7 @@ from popdesic.findings import find_problems
 from popdesic.inline import inline_svg, read_caption
 from popdesic.outcome import closest_pairs
 from popdesic.report import filter_rows, parameter_rows, write_report
+from popdesic.results import write_table
 from popdesic.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
