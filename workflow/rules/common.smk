@@ -12,9 +12,6 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-WORKFLOW = Path(workflow.basedir)
-sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
-
 from popdesic.errors import UserError
 from popdesic.records import exchange_records
 from popdesic.sheets import cohort_files, cohort_sources
