@@ -347,7 +347,7 @@ class Bcf:
             check_case(self, self.generate(random.Random(seed)), folder)
 
     def generate(self, rng: random.Random) -> tuple:
-        """(file, haploid policy, bytes a chunk, threads, VCF text of the same or None)."""
+        """(file, haploid policy, bytes a chunk, threads, VCF text or None, is the header sound)."""
         how = rng.choice(("sound", "lie", "lie", "lie", "records", "records", "header", "file"))
         samples = random_samples(rng)
         if rng.random() < 0.01:  # longer than a run of the decoder
@@ -374,10 +374,11 @@ class Bcf:
         if how == "sound" or (how == "lie" and not rows):
             text = header + "".join("\t".join(row) + "\n" for row in rows)
         chunk = rng.choice((1, 7, 50, 1 << 20, 1 << 20))
-        return file, rng.choice(POLICIES), chunk, 2 if rng.random() < 0.02 else 1, text
+        threads = 2 if rng.random() < 0.02 else 1
+        return file, rng.choice(POLICIES), chunk, threads, text, how in ("sound", "lie", "records")
 
     def check(self, case: tuple, folder: Path) -> str:
-        file, haploid, chunk, threads, text = case
+        file, haploid, chunk, threads, text, sound_header = case
         path = folder / "in.bcf"
         path.write_bytes(file)
         try:
@@ -413,11 +414,18 @@ class Bcf:
             raise UserError(refusal)
         assert header.samples == expected.samples
         assert_same(found, expected)
-        if text is None:
+        if text is None and not sound_header:
             return "equal"
-        assert_same(found, parse_vcf_text(text, haploid), lines=False)
-        assert_as_htslib(path, found, haploid)
-        if random.Random(file).random() < 0.01:
+        if text is not None:
+            assert_same(found, parse_vcf_text(text, haploid), lines=False)
+        try:
+            assert_as_htslib(path, found, haploid)
+        except AssertionError:
+            raise
+        except Exception:  # htslib refuses what it says a plain Exception of
+            assert text is None
+            return "equal"
+        if text is not None and random.Random(file).random() < 0.01:
             self._check_bcftools(path, found, haploid)
             return "as bcftools"
         return "as htslib"

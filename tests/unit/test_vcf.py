@@ -360,6 +360,7 @@ RECORD_ERRORS = {
     "one_side": ("1 5 . A C GT 0/ 0/1", ["'0/'", "not a genotype"]),
     "no_call": ("1 5 . A C GT  0/1", ["''", "'S0'", "not a genotype"]),
     "no_call_later": ("1 5 . A C DP:GT  3:0/1", ["''", "'S0'", "not a genotype"]),
+    "no_call_at_the_end": ("1 5 . A C DP:GT 3:0/1 ", ["''", "'S1'", "not a genotype"]),
     "dosage_as_gt": ("1 5 . A C GT 0/1 0.98", ["'0.98'", "dosage", "hard calls"]),
     "no_gt": ("1 5 . A C DP 1 2", ["line 8", "'DP'", "(GT)"]),
     "few_columns": ("1 5 . A C GT 0/1", ["10 columns where 11"]),

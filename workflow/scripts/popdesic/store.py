@@ -283,28 +283,45 @@ def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.D
     by_tab = False
     with file:
         while lines := list(islice(iter(partial(file.readline, LINE_BYTES), b""), n_rows)):
-            text = _decode_lines(path, lines, n_before)
-            rows = text.removesuffix("\n").split("\n")
-            if "\r" in text:
-                rows = [row.removesuffix("\r") for row in rows]
+            text = _decode_lines(path, lines, n_before).replace("\r\n", "\n")
+            if not text.endswith("\n"):
+                text += "\n"
             if n_before == 0:
-                by_tab = rows[0].count("\t") == len(names) - 1
-            if by_tab:
-                table = [row.split("\t") for row in rows]
-            else:
-                table = [[v for v in row.replace("\t", " ").split(" ") if v] for row in rows]
-            for n, values in enumerate(table, n_before + 1):
-                if len(values) != len(names) or "" in values:
-                    raise UserError(
-                        f"{path}, line {n}: {len(names)} columns are expected "
-                        f"({' '.join(names)}), all of them filled; correct the line."
-                    )
-            columns = zip(names, zip(*table, strict=True), strict=True)
-            index = pd.RangeIndex(n_before, n_before + len(table))
-            yield pd.DataFrame({k: pd.Series(list(v), index, str) for k, v in columns})
-            n_before += len(table)
+                by_tab = text[: text.index("\n")].count("\t") == len(names) - 1
+            values = _split_even(text, len(names)) if by_tab else None
+            if values is None:
+                values = _split_each(path, text, names, by_tab, n_before)
+            columns = {name: values[k :: len(names)] for k, name in enumerate(names)}
+            yield pd.DataFrame(columns, pd.RangeIndex(n_before, n_before + len(lines)), dtype=str)
+            n_before += len(lines)
     if n_before == 0:
         yield pd.DataFrame({name: pd.Series(dtype=str) for name in names})
+
+
+def _split_even(text: str, n_columns: int) -> list[str] | None:
+    """All values of lines of `n_columns` each, row by row; None if one is short, long or empty."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    ends = data[(data == ord("\t")) | (data == ord("\n"))] == ord("\n")
+    if len(ends) % n_columns or (ends.reshape(-1, n_columns).argmax(axis=1) < n_columns - 1).any():
+        return None
+    values = text.replace("\n", "\t").split("\t")
+    values.pop()  # after the last line
+    return None if "" in values else values
+
+
+def _split_each(path: Path, text: str, names: list[str], by_tab: bool, n_before: int) -> list[str]:
+    """The same, line by line; UserError for a line that has not a value for each name."""
+    values: list[str] = []
+    for n, line in enumerate(text[:-1].split("\n"), n_before + 1):
+        row = line.split("\t") if by_tab else line.replace("\t", " ").split(" ")
+        row = row if by_tab else [value for value in row if value]
+        if len(row) != len(names) or "" in row:
+            raise UserError(
+                f"{path}, line {n}: {len(names)} columns are expected ({' '.join(names)}), all of "
+                "them filled; correct the line."
+            )
+        values += row
+    return values
 
 
 def _decode_lines(path: Path, lines: list[bytes], n_before: int) -> str:

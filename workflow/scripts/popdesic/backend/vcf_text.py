@@ -40,7 +40,7 @@ PAD = 4
 # that one unusual call costs little.
 RUN = 1024
 
-TAB, NEWLINE, COLON, SLASH, PIPE, DOT = 9, 10, 58, 47, 124, 46
+TAB, NEWLINE, RETURN, COLON, SLASH, PIPE, DOT = 9, 10, 13, 58, 47, 124, 46
 COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
 
 
@@ -155,7 +155,9 @@ def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, r
             if not present:
                 break
             p += 1
-        if not present and p > column:
+        # In a file of Windows the last column may hold the '\r' of the line end alone.
+        empty = p == column or (p == column + 1 and text[column] == RETURN and text[p] == NEWLINE)
+        if not present and not empty:
             n_unknown += 1  # trailing fields may be dropped: nothing is known
             row[done] = -1
         else:
