@@ -22,12 +22,12 @@ from .store import is_file, path_exists
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
 #: Limits of a configuration file: bytes, values after its aliases are filled in, levels.
-MOST_BYTES, MOST_VALUES, MOST_LEVELS = 1 << 20, 100_000, 50
+MOST_BYTES, MOST_VALUES, MOST_LEVELS = 1 << 18, 100_000, 50
 #: Whole numbers beyond this are no longer exact as floats, and no setting means them.
 MOST_NUMBER = 1 << 53
 
-# libyaml where it is there: ten times as fast, and every job reads the file again.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Not libyaml's, which takes tabs and other texts that the loader Snakemake uses refuses.
+_LOADER = yaml.SafeLoader
 
 
 def read_config(folder: Path = Path()) -> dict:
@@ -190,7 +190,8 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
 def load_schema(name: str) -> dict:
     """The JSON schema `workflow/schemas/{name}.schema.yaml`; nobody changes it."""
     path = Path(__file__).parents[2] / "schemas" / f"{name}.schema.yaml"
-    return yaml.load(path.read_text("utf-8"), Loader=_LOADER)
+    # Ten times as fast where it is there, and every job reads the schemas.
+    return yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def load_config(config: dict, source: str = "config/config.yaml") -> dict:
