@@ -1,14 +1,18 @@
 """Leases of devices among real processes."""
 
+import multiprocessing
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from popdesic.backend.lease import lease_device
+from popdesic.backend.lease import lease_device, lock_folder
 from popdesic.errors import UserError
 
 HOLD = """
@@ -119,7 +123,8 @@ def test_visible_devices_share_locks_by_name(tmp_path, hold):
         env={**os.environ, "PYTHONPATH": str(PACKAGE)},
     )
     assert other.stdout == "0\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.lock", "1.lock"]
+    names = [f"popdesic-gpu-{device}.{os.getuid()}.lock" for device in (0, 1)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
@@ -127,3 +132,166 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     with pytest.raises(UserError, match="lock files of the GPUs cannot be kept there") as error:
         lease_device(1, folder=tmp_path / "file" / "locks", environment={})
     assert "\n" not in str(error.value)
+
+
+# --- several users ------------------------------------------------------------------------------
+
+#: Two users without a name, which any system has.
+ALICE, BOB = 54_321, 54_322
+FORK = multiprocessing.get_context(
+    "fork"
+)  # what was imported as root need not be readable for them
+
+
+@pytest.fixture
+def shared():
+    """A folder like /tmp: root's, sticky, of all users."""
+    if os.getuid():
+        pytest.skip("only root can take the part of two users")
+    folder = Path(tempfile.mkdtemp(prefix="popdesic-lease-", dir="/tmp"))  # above it all may pass
+    folder.chmod(0o1777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def become(user: int, umask: int) -> None:
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+    os.umask(umask)
+
+
+def user_leases(user: int, folder: Path, count: int, said, hold, umask: int) -> None:
+    become(user, umask)
+    try:
+        said.put(lease_device(count, folder=folder, environment={}, patience=0))
+    except BaseException as error:
+        said.put(f"{type(error).__name__}: {error}")
+    hold.wait(60)
+
+
+class As:
+    """A process of a user that asks once for a device and keeps it until it is told."""
+
+    def __init__(self, user: int, folder: Path, count: int, umask: int = 0o022):
+        said, self.hold = FORK.Queue(), FORK.Event()
+        arguments = (user, folder, count, said, self.hold, umask)
+        self.process = FORK.Process(target=user_leases, args=arguments)
+        self.process.start()
+        self.got = said.get(timeout=30)
+
+    def end(self) -> None:
+        self.hold.set()
+        self.process.join(30)
+        assert self.process.exitcode == 0
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_two_users_share_the_devices(shared, umask):
+    alice = As(ALICE, shared, 2, umask)
+    bob = As(BOB, shared, 2, umask)
+    assert (alice.got, bob.got) == (0, 1)
+    third = As(ALICE, shared, 2, umask)
+    assert "all 2 GPUs of this machine are taken" in third.got
+    alice.end()
+    again = As(BOB, shared, 2, umask)
+    assert again.got == 0
+    for process in (bob, third, again):
+        process.end()
+    last = As(ALICE, shared, 1, umask)
+    assert last.got == 0
+    last.end()
+
+
+def deletes_and_replaces(user: int, lease: Path, said) -> None:
+    become(user, 0o022)
+    mine = lease.with_name("mine")
+    mine.write_text("")
+    for act in (lease.unlink, lambda: mine.replace(lease), lambda: lease.rename(mine)):
+        try:
+            act()
+            said.put("done")
+        except PermissionError:
+            said.put("refused")
+    said.put(os.access(lease, os.W_OK))
+
+
+def test_no_user_deletes_or_replaces_the_lease_of_another(shared):
+    alice = As(ALICE, shared, 1)
+    (lease,) = shared.glob("*.lock")
+    assert stat.S_IMODE(lease.stat().st_mode) == 0o644
+    assert lease.stat().st_uid == ALICE
+    said = FORK.Queue()
+    process = FORK.Process(target=deletes_and_replaces, args=(BOB, lease, said))
+    process.start()
+    assert [said.get(timeout=30) for _ in range(4)] == [*["refused"] * 3, False]
+    process.join(30)
+    bob = As(BOB, shared, 1)
+    assert "are taken" in bob.got
+    alice.end()
+    bob.end()
+
+
+def test_the_folder_is_where_only_root_can_delete():
+    folder = lock_folder().stat()
+    if folder.st_uid == 0 and folder.st_mode & stat.S_IWOTH:
+        assert folder.st_mode & stat.S_ISVTX
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "fifo", "folder"])
+def test_what_another_user_has_put_in_the_way_is_one_sentence(shared, kind):
+    """A link is not followed, a pipe does not hang, and nothing of it is changed."""
+    lease, target = shared / f"popdesic-gpu-0.{ALICE}.lock", shared / "target"
+    target.write_text("keep")
+    target.chmod(0o600)
+    {
+        "link": lambda: lease.symlink_to(target),
+        "file": lambda: lease.write_text("keep"),
+        "fifo": lambda: os.mkfifo(lease),
+        "folder": lease.mkdir,
+    }[kind]()
+    os.chown(lease, BOB, BOB, follow_symlinks=False)
+    alice = As(ALICE, shared, 1)
+    assert alice.got.startswith("UserError"), alice.got
+    assert "this lock file of a GPU cannot be opened" in alice.got
+    assert "\n" not in alice.got
+    alice.end()
+    assert target.read_text() == "keep"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    # Files that bear a name which is not their owner's keep nobody from a device.
+    bob = As(BOB, shared, 1)
+    assert bob.got == 0
+    bob.end()
+
+
+def user_races(user: int, folder: Path, count: int, holders, collisions, rounds: int) -> None:
+    become(user, 0o022)
+    for _ in range(rounds):
+        child = os.fork()
+        if not child:
+            device = lease_device(count, folder=folder, environment={})
+            with holders.get_lock():
+                holders[device] += 1
+                collisions.value += holders[device] > 1
+            time.sleep(0.01)
+            with holders.get_lock():
+                holders[device] -= 1
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+def test_users_who_come_at_once_never_share_a_device(shared, monkeypatch):
+    import popdesic.backend.lease as lease
+
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
+    holders, collisions = FORK.Array("i", 2), FORK.Value("i", 0)
+    users = [ALICE, ALICE, BOB, BOB, BOB + 1, BOB + 2]
+    arguments = (shared, 2, holders, collisions, 30)
+    racing = [FORK.Process(target=user_races, args=(user, *arguments)) for user in users]
+    for process in racing:
+        process.start()
+    for process in racing:
+        process.join(120)
+        assert process.exitcode == 0
+    assert collisions.value == 0
+    assert list(holders) == [0, 0]

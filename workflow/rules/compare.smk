@@ -233,6 +233,7 @@ rule measure_ld:
             if COMPARE["ld"]["phase"] == "phased"
         ],
         options=COMPARE["ld"],
+        key=lambda wildcards: file_key(filter(None, [COMPARE["ld"]["map"]])),
         device=CONFIG["device"],
         code=code_of("compare/scan"),
     message:
@@ -261,6 +262,7 @@ rule place_profiles:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 100, attempt),
     params:
         source=lambda wildcards: PROFILES[wildcards.kind],
+        key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
         haploid=CONFIG["encode"]["haploid"],
         code=code_of("compare/queries"),
     message:

@@ -69,6 +69,7 @@ rule impute_window:
         **BEAGLE_SETTINGS,
         reference=contig_file("reference"),
         map=contig_file("map"),
+        key=lambda wildcards: file_key(contig_files(wildcards)),
         code=code_of("beagle"),
     message:
         "Beagle: window {wildcards.window} of cohort {wildcards.cohort}"
@@ -107,6 +108,7 @@ rule evaluate_imputation:
         share=IMPUTE["evaluate"],
         reference=contig_file("reference"),
         map=contig_file("map"),
+        key=lambda wildcards: file_key(contig_files(wildcards)),
         code=code_of("accuracy"),
     message:
         "Accuracy of imputation: window {wildcards.window} of cohort {wildcards.cohort}"

@@ -29,7 +29,7 @@ rule ingest_cohort:
     params:
         source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
         sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
-        # A file that takes another's place may have an older date: Snakemake sees this alone.
+        # A file that takes another's place may have an older date, which Snakemake does not see.
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
         names=lambda wildcards: names_key(STUDY.samples_of(wildcards.cohort)["sample"]),
         haploid=CONFIG["encode"]["haploid"],

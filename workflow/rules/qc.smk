@@ -83,6 +83,7 @@ rule check_reference:
         mem_mb=lambda wildcards, input, attempt: memory(900 + 6 * input_mb([input.raw]), attempt),
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 1000, attempt),
     params:
+        key=lambda wildcards: file_key([CONFIG["qc"]["fasta"]]),
         code=code_of("reference_check"),
     message:
         "Alleles of cohort {wildcards.cohort} against {input.fasta}"

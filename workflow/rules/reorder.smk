@@ -41,6 +41,7 @@ rule build_onehot:
         strata=EPISTASIS["strata"],
         binarize=EPISTASIS["binarize"],
         orders=ORDERS,
+        key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
         code=code_of("reorder"),
     message:
         "One-hot planes of the scanned sites"

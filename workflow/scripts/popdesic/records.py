@@ -28,7 +28,7 @@ from .store import record_path, result_files
 NAME_MAX = 255
 #: Instead of the parameters of a result of which nobody knows them.
 UNKNOWN = ["made by an unknown run"]
-#: Marks results and Snakemake's folder that belong together, by the same random number.
+#: Mark results and Snakemake's folder that belong together, by the same random number.
 RESULTS_TOKEN, SNAKEMAKE_TOKEN = Path("results/.study"), Path(".snakemake/popdesic.study")
 
 
@@ -78,20 +78,20 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
     try:
         known, running = _Entries(study, "metadata"), _Entries(study, "incomplete")
         strangers = _other_results(study)
-        unknown = []
+        unknown, changed = [], False
         for path in result_files(study / "results"):
             result = path.relative_to(study).as_posix()
             if result in running:  # what is known of it is about to change
                 continue
             if result in known and not strangers:
                 if not record_path(path).exists():
-                    _keep(study, result)
+                    changed |= _keep(study, result)
             elif (text := read_kept(path)) is not None:
                 _give(study, result, text)
             elif rule := rule_of(result):
                 _give(study, result, _unknown_record(rule))
                 unknown.append(result)
-        _belong_together(study)
+        _belong_together(study, changed)
     except OSError as error:
         raise UserError(
             f"{study / '.snakemake'} cannot be written ({error.strerror}); run as the owner of the "
@@ -100,8 +100,8 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
     return unknown
 
 
-def _keep(study: Path, result: str) -> None:
-    """Copy Snakemake's record of a result to the result."""
+def _keep(study: Path, result: str) -> bool:
+    """Copy Snakemake's record of a result to the result; return whether there is one to copy."""
     path = record_path(study / result)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     text = snakemake_path(study, "metadata", result).read_text("utf-8")
@@ -111,6 +111,8 @@ def _keep(study: Path, result: str) -> None:
             with contextlib.suppress(PermissionError):
                 temporary.write_text(f"{zlib.crc32(text.encode()):08x}\n{text}", "utf-8")
                 temporary.replace(path)
+                return True
+    return False
 
 
 def _give(study: Path, result: str, text: str) -> None:
@@ -145,17 +147,21 @@ def _other_results(study: Path) -> bool:
     return _read(study / SNAKEMAKE_TOKEN) != _read(study / RESULTS_TOKEN)
 
 
-def _belong_together(study: Path) -> None:
-    """Note that Snakemake's records are now those of these results."""
-    kept = _read(study / RESULTS_TOKEN)
-    if kept and _read(study / SNAKEMAKE_TOKEN) == kept:
-        return
-    token = kept or _read(study / SNAKEMAKE_TOKEN) or secrets.token_hex(8)
-    (study / SNAKEMAKE_TOKEN).parent.mkdir(exist_ok=True)
-    (study / SNAKEMAKE_TOKEN).write_text(token)
-    if not kept:
-        with contextlib.suppress(PermissionError):
+def _belong_together(study: Path, changed: bool) -> None:
+    """Note that Snakemake's records are those of these results: by a new number where they changed.
+
+    So older results that are put back are known for what they are.
+    """
+    token = _read(study / RESULTS_TOKEN)
+    if changed:
+        try:
+            token = secrets.token_hex(8)
             (study / RESULTS_TOKEN).write_text(token)
+        except PermissionError:
+            return
+    if token and _read(study / SNAKEMAKE_TOKEN) != token:
+        (study / SNAKEMAKE_TOKEN).parent.mkdir(exist_ok=True)
+        (study / SNAKEMAKE_TOKEN).write_text(token)
 
 
 def _read(path: Path) -> str:

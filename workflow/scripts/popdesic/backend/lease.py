@@ -1,7 +1,13 @@
 """One job, one device: which GPU of a machine a process may use.
 
 A scheduler that grants devices says so in CUDA_VISIBLE_DEVICES. Without one, concurrent jobs share
-the machine's devices by one lock file each, held until the process ends, however it ends.
+the machine's devices by lock files, held until the process ends, however it ends.
+
+Each user has a lock file of his own for each device, which the others can read and nobody else can
+delete or replace where the folder is root's and sticky, as /tmp is. A process first locks its
+user's file and then looks whether another user's is locked: of two that come at once the later one
+sees the other. Users who have temporary folders of their own (TMPDIR, PrivateTmp of systemd) do not
+see each other's leases, and a user who wants to keep a device from others can: no lock prevents it.
 """
 
 from __future__ import annotations
@@ -9,6 +15,9 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import random
+import re
+import stat
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,8 +29,10 @@ log = logging.getLogger(__name__)
 
 #: Variables by which schedulers mark their jobs: the devices they show are the job's own.
 SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-#: Seconds between two looks for a free device.
+#: Seconds between two looks for a free device, about: two who met do not meet again.
 POLL_SECONDS = 1.0
+#: Names of lock files: of a device, and of the user whose file it is.
+PREFIX = "popdesic-gpu-"
 
 #: Open lock files: closing one would give the device back.
 _held: dict[Path, int] = {}
@@ -29,7 +40,7 @@ _held: dict[Path, int] = {}
 
 def lock_folder() -> Path:
     """Where the locks of this machine lie, shared by all of its users."""
-    return Path(tempfile.gettempdir()) / "popdesic-devices"
+    return Path(tempfile.gettempdir())
 
 
 def lease_device(
@@ -75,7 +86,7 @@ def lease_device(
     started, told = time.monotonic(), False
     while True:
         for index, name in enumerate(names):
-            if _take(folder / f"{name.replace('/', '_')}.lock"):
+            if _take(folder, name.replace("/", "_")):
                 log.info("device %s, leased among %d", name, count)
                 return index
         if time.monotonic() - started >= patience:
@@ -86,15 +97,16 @@ def lease_device(
         if not told:
             log.info("all %d devices are taken: waiting for one", count)
             told = True
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
 
 
-def _take(path: Path) -> bool:
-    """Whether the lock is ours: nobody held it, or this process does already."""
+def _take(folder: Path, device: str) -> bool:
+    """Whether the device is ours: nobody held it, or this process does already."""
+    path = folder / f"{PREFIX}{device}.{os.getuid()}.lock"
     if path in _held:
         return True
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _open_own(path)
     except OSError as reason:
         raise UserError(
             f"{path}: this lock file of a GPU cannot be opened ({reason.strerror}); remove it, or "
@@ -102,8 +114,65 @@ def _take(path: Path) -> bool:
         ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        # A cleaner of old files may have taken it away before it was locked: then it locks nothing.
+        ours = os.path.samestat(os.fstat(descriptor), path.lstat())
+        if ours and not any(_is_locked(other) for other in _others(folder, device, path)):
+            os.utime(descriptor)  # and does not take it for old
+            _held[path] = descriptor
+            return True
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError as reason:  # the folder cannot be listed
+        raise UserError(
+            f"{folder}: the lock files of the GPUs cannot be read there ({reason.strerror}); set "
+            "TMPDIR to a folder that can be read and written."
+        ) from None
+    os.close(descriptor)
+    return False
+
+
+def _open_own(path: Path) -> int:
+    """Open this user's lock file, made where there is none, readable for all whatever the umask."""
+    try:
+        # Without O_CREAT first: Linux refuses it for files of others in sticky folders.
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(path, flags, 0o644)
+        except FileExistsError:  # another process of this user was quicker
+            return _open_own(path)
+    about = os.fstat(descriptor)
+    if about.st_uid != os.getuid() or not stat.S_ISREG(about.st_mode):
         os.close(descriptor)
+        raise PermissionError(0, "it is another user's or no plain file")
+    os.fchmod(descriptor, 0o644)
+    return descriptor
+
+
+def _others(folder: Path, device: str, own: Path) -> list[Path]:
+    """Lock files of other users for a device."""
+    name = re.compile(re.escape(f"{PREFIX}{device}.") + r"\d+\.lock")
+    return [path for path in folder.iterdir() if name.fullmatch(path.name) and path != own]
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether the user whose file this is holds the device.
+
+    A file that cannot be read is not locked yet: its user makes it readable first. A file that
+    belongs to somebody else than its name says holds nothing.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
         return False
-    _held[path] = descriptor
-    return True
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or str(about.st_uid) != path.name.split(".")[-2]:
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
