@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from popdesic import __version__
+from popdesic.__main__ import main
 from popdesic.backend.base import infinity
 from popdesic.backend.trees_cpu import shortest_trees
 from popdesic.errors import UserError
@@ -137,6 +139,7 @@ def test_files_and_path(tmp_path):
         read_path(tmp_path, "pcs", "2", "d", "a")
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -187,3 +190,23 @@ def test_without_populations_nobody_bridges_two(tmp_path):
         bridges_out=tmp_path / "b.tsv",
     )
     assert about == {"pairs": 6, "bridges": 0}
+=======
+def test_the_command_takes_the_study_last_or_by_name(tmp_path, monkeypatch, capsys):
+    explained(tmp_path / "x", ["P", "P", "Q", "Q"])
+    folder = str(tmp_path / "x")
+    for words in ([folder], ["--study", folder], [folder, "--study", folder]):
+        assert main(["path", "d", "a", "--space", "genotypes", *words]) == 0
+        assert capsys.readouterr().out.split() == list("dcba")
+    monkeypatch.chdir(folder)
+    assert main(["path", "d", "a"]) == 0
+    assert capsys.readouterr().out.split() == list("dcba")
+    assert main(["path", "d", "a", folder, "--study", "other"]) == 1
+    assert "leave out one of them." in capsys.readouterr().err
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"popdesic {__version__}\n"
+>>>>>>> stale

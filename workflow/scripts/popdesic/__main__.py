@@ -1,4 +1,5 @@
-"""Command line: `popdesic check [STUDY]`, `plan`, `path ...`, `audit`, `resume [STUDY]`, `tune`."""
+"""Command line: `popdesic check [STUDY]`, `path START END [STUDY]`, `plan [STUDY]`,
+`audit [STUDY]`, `resume [STUDY]`, `tune`; STUDY is the folder of a study, by default this one."""
 
 from __future__ import annotations
 
@@ -7,6 +8,12 @@ import contextlib
 import sys
 from pathlib import Path
 
+<<<<<<< HEAD
+=======
+import yaml
+
+from . import __version__
+>>>>>>> stale
 from .audit import audit
 from .configuration import read_config
 from .errors import UserError
@@ -38,6 +45,24 @@ def check(folder: Path) -> None:
     print(f"{len(study.samples)} samples in {len(study.order)} cohorts: no problem found.")
 
 
+def show_path(options: argparse.Namespace) -> None:
+    """Print the individuals on a geodesic, one a line; the study comes last or as `--study`.
+
+    Raises
+    ------
+    UserError
+        Two studies are named, or there is no such path.
+    """
+    named = {folder for folder in (options.study, options.study_option) if folder is not None}
+    if len(named) > 1:
+        raise UserError(
+            f"the study is given as {options.study} and as --study {options.study_option}; "
+            "leave out one of them."
+        )
+    study = next(iter(named), Path())
+    print("\n".join(read_path(study, options.space, options.alpha, options.start, options.end)))
+
+
 def tune() -> None:
     """Measure the GPU's kernels for the usual sizes of tiles, so that no job has to.
 
@@ -58,6 +83,7 @@ def tune() -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line; a user's error is one sentence and exit status 1."""
     parser = argparse.ArgumentParser(prog="popdesic", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"popdesic {__version__}")
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("check", help="check a study's sheets and files, run nothing")
     command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
@@ -67,10 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("end", help="sample at the other end")
     command.add_argument("--space", default="genotypes", help="genotypes or pcs")
     command.add_argument("--alpha", default="2", help="as in geodesic.alpha")
-    command.add_argument("--study", type=Path, default=Path(), help="folder of the study")
-    command.set_defaults(
-        run=lambda o: print("\n".join(read_path(o.study, o.space, o.alpha, o.start, o.end)))
-    )
+    command.add_argument("study", nargs="?", type=Path, help="folder of the study")
+    command.add_argument("--study", type=Path, dest="study_option", help="the same")
+    command.set_defaults(run=show_path)
     command = commands.add_parser("plan", help="jobs, hours, memory and disk of a run, beforehand")
     command.add_argument("study", nargs="?", type=Path, default=Path(), help="folder of the study")
     command.add_argument("targets", nargs="*", help="stages or files, as for Snakemake")
@@ -87,7 +112,13 @@ def main(arguments: list[str] | None = None) -> int:
     command.set_defaults(run=lambda options: resume(options.study, options.snakemake))
     command = commands.add_parser("tune", help="measure this machine's GPU and keep the choices")
     command.set_defaults(run=lambda options: tune())
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    # argparse takes no positional behind options once it might have come before them.
+    late = len(rest) == 1 and not rest[0].startswith("-")
+    if late and options.run is show_path and options.study is None:
+        options.study, rest = Path(rest[0]), []
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         return options.run(options) or 0
     except UserError as error:
