@@ -139,7 +139,6 @@ def test_files_and_path(tmp_path):
         read_path(tmp_path, "pcs", "2", "d", "a")
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -190,7 +189,8 @@ def test_without_populations_nobody_bridges_two(tmp_path):
         bridges_out=tmp_path / "b.tsv",
     )
     assert about == {"pairs": 6, "bridges": 0}
-=======
+
+
 def test_the_command_takes_the_study_last_or_by_name(tmp_path, monkeypatch, capsys):
     explained(tmp_path / "x", ["P", "P", "Q", "Q"])
     folder = str(tmp_path / "x")
@@ -209,4 +209,3 @@ def test_the_version_is_told(capsys):
         main(["--version"])
     assert end.value.code == 0
     assert capsys.readouterr().out == f"popdesic {__version__}\n"
->>>>>>> stale

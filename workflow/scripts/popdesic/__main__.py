@@ -8,12 +8,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-<<<<<<< HEAD
-=======
-import yaml
-
 from . import __version__
->>>>>>> stale
 from .audit import audit
 from .configuration import read_config
 from .errors import UserError
