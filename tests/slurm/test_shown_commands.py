@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from docs.clone import make_clone, run
-from docs.commands import shown_commands
+from clone import make_clone, run
+from commands import shown_commands
 from running import contents
 from study import FAST, make_cohorts, write_study
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 #: First words that make a line a command. What a page may name and nobody types is here as well:
 #: it needs an entry in the tests' table like everything else.
 PROGRAMS = (

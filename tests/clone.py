@@ -18,7 +18,7 @@ import tomllib
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 #: What a copy without git leaves out.
 LEFT_OUT = (".git", ".venv", "results", "logs", "benchmarks", ".snakemake", "shared", ".*_cache")
 #: Variables of the tests' own run that a stranger's shell does not have.
