@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import random
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -147,20 +148,19 @@ class Sheets:
 
 
 def oracle(raw: bytes) -> pd.DataFrame:
-    """What pandas reads, without rows of blanks and without spaces around values."""
+    """What pandas reads, without lines of blanks and without spaces around values."""
+    lines = re.split("\r\n|\r|\n", raw.decode("utf-8-sig"))
     table = pd.read_csv(
-        io.BytesIO(raw),
+        io.StringIO("\n".join(line for line in lines if line.strip())),
         sep="\t",
         dtype=str,
         keep_default_na=False,
         na_filter=False,
         quoting=3,
-        encoding="utf-8-sig",
         index_col=False,
     )
-    columns = [name.strip(" ") for name in table.columns]
-    rows = [row for row in table.to_numpy().tolist() if "".join(row).strip()]
-    return pd.DataFrame([[value.strip(" ") for value in row] for row in rows], columns=columns)
+    rows = [[value.strip(" ") for value in row] for row in table.to_numpy().tolist()]
+    return pd.DataFrame(rows, columns=[name.strip(" ") for name in table.columns])
 
 
 def recoded(values: list[str]) -> list[str]:

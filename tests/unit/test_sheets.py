@@ -154,18 +154,17 @@ def test_long_names_make_no_long_sentences(tmp_path):
         assert len(str(error.value)) <= 1510
 
 
-@pytest.mark.slow
-def test_a_million_rows_are_checked_in_seconds(tmp_path):
-    n = 10**6
+def test_many_rows_are_checked_in_seconds(tmp_path):
+    n = 200_000
     fathers = ["NA" if k < 2 else f"s{k // 2}" for k in range(n)]
     lines = [f"s{k}\tone\tp{k % 99}\t{1 + k % 2}\t{father}" for k, father in enumerate(fathers)]
     text = "\n".join(["sample\tcohort\tpopulation\tphenotype\tfather", *lines])
     config = sheets(tmp_path, "cohort\tgenotypes\tfounder\none\tx\tyes\n", text)
-    started = time.perf_counter()
+    started = time.process_time()
     study = load_study(config, tmp_path, check_files=False)
-    took = time.perf_counter() - started
+    took = time.process_time() - started
     print(f"{took:.1f} s")
-    assert len(study.samples) == n and took < 60
+    assert len(study.samples) == n and took < 20
 
 
 def test_sample_order_is_independent_of_the_sheets_order(tmp_path):
