@@ -49,6 +49,7 @@ from popdesic.results import read_table, write_table
 from popdesic.store import open_bed, read_bim, read_fam
 from popdesic.vcf import DecodeCounts, stream_sites
 from popdesic.vcf_header import read_header, read_sample_names
+from running import snakemake
 from study import make_cohorts, write_study
 from unit.test_vcf import bgzf, vcf_text_of
 
@@ -185,6 +186,14 @@ def test_bcf_record_is_refused(tmp_path, name, threads):
     record, words = HOSTILE_RECORDS[name]
     path = write_bcf(tmp_path / "in.bcf", SOUND, record)
     refused(path, tmp_path / "raw", "record 2", words, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_first_of_two_errors_is_told(tmp_path, threads):
+    """With a pool the second was found first, while its file was still being read."""
+    wrong = record_of([GENOTYPES], n_samples=3)
+    path = write_bcf(tmp_path / "in.bcf", wrong, record_of([], n_samples=2, longer=(2**31, 2**31)))
+    refused(path, tmp_path / "raw", "record 1", "3 samples", threads=threads)
 
 
 def test_bcf_call_that_has_ended_before_it_began_is_missing(tmp_path):
@@ -486,6 +495,17 @@ def test_check_says_so_before_any_job(tmp_path, kind):
     assert "Traceback" not in said
     words = {"fifo": "FIFO", "long": "name too long", "folder": "directory"}[kind]
     assert words in said
+
+
+def test_planning_of_a_run_does_not_wait_for_a_fifo(tmp_path):
+    study = write_study(tmp_path / "study", make_cohorts())
+    sheet = study / "config" / "cohorts.tsv"
+    path = special_file("fifo", study)
+    first = sheet.read_text().splitlines()[1].split("\t")[1]
+    sheet.write_text(sheet.read_text().replace(first, path.name, 1))
+    said = snakemake(study, "--dry-run", fails=True, seconds=120)
+    assert "cohorts.tsv, row 2" in said
+    assert "FIFO" in said
 
 
 def test_long_sample_names(tmp_path):

@@ -222,9 +222,9 @@ def _format_keys(
     """Names of the keys in the FORMAT part of a record that has been found sound."""
     names = []
     for _ in range(n_keys):
-        key, start = kernel._read_key(data, start, end)
+        key, start = kernel.read_key(data, start, end)
         names.append(keys.get(key, str(key)))
-        start = kernel._skip_value(data, start, end, n_samples)
+        start = kernel.skip_value(data, start, end, n_samples)
     return names
 
 

@@ -112,7 +112,7 @@ def _read_type(data, p, end):
 
 
 @njit(cache=True, nogil=True)
-def _skip_value(data, p, end, count):
+def skip_value(data, p, end, count):
     """Where `count` values with one descriptor at `p` end, or -1."""
     kind, length, p = _read_type(data, p, end)
     if length < 0 or (length > 0 and length * _SIZES[kind] > (end - p) // count):
@@ -121,7 +121,7 @@ def _skip_value(data, p, end, count):
 
 
 @njit(cache=True, nogil=True)
-def _read_key(data, p, end):
+def read_key(data, p, end):
     """Read a key of INFO or FORMAT, one typed integer; return (key, where it ends), -1 if none."""
     kind, length, p = _read_type(data, p, end)
     if length != 1 or not INT8 <= kind <= INT32 or end - p < _SIZES[kind]:
@@ -359,24 +359,24 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
             return n_sites
         # FILTER and INFO are passed over.
         error[2] = VALUES
-        p = _skip_value(data, p, shared_end, 1)
+        p = skip_value(data, p, shared_end, 1)
         for _ in range(n_info):
             if p < 0:
                 return n_sites
-            key, p = _read_key(data, p, shared_end)
-            p = -1 if key < 0 else _skip_value(data, p, shared_end, 1)
+            key, p = read_key(data, p, shared_end)
+            p = -1 if key < 0 else skip_value(data, p, shared_end, 1)
         if p < 0:
             return n_sites
         # FORMAT: where is GT?
         gt_kind, gt_width, gt_start = np.int64(0), np.int64(-1), np.int64(0)
         p = shared_end
         for _ in range(n_formats):
-            key, p = _read_key(data, p, end)
+            key, p = read_key(data, p, end)
             if key < 0:
                 return n_sites
             if key == gt_key and gt_width < 0:
                 gt_kind, gt_width, gt_start = _read_type(data, p, end)
-            p = _skip_value(data, p, end, n_samples)
+            p = skip_value(data, p, end, n_samples)
             if p < 0:
                 return n_sites
         p = end

@@ -1,1 +1,0 @@
-"""Fuzzing runs in worker processes; see README.md."""
