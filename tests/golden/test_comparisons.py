@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from popdesic.backend import KINSHIP, select_backend
-from popdesic.compare import kinship, ld, mixture, prune
+from popdesic.compare import independence, kinship, ld, mixture, prune
 from popdesic.compare.options import parse_pruning
+from popdesic.compare.resolution import resolve
 from popdesic.encode import planes_in_memory
 from popdesic.store import open_bed, read_bim
 
@@ -115,8 +116,49 @@ def test_kinship_equals_snprelate(shared_data, tmp_path, require_command):
     assert worst < 1e-6
 
 
-def test_trios_and_duplicates_are_found(counts, families):
+@pytest.fixture(scope="module")
+def resolution(hapmap):
+    return resolution_of(hapmap, 279)
+
+
+def resolution_of(prefix: Path, n_samples: int):
+    """What the common sites of PLINK files resolve."""
+    planes = planes_in_memory(open_bed(prefix), n_samples)
+    bim = read_bim(prefix)
+    return resolve(
+        *independence.measure_variances([planes], bim.chrom.to_numpy(), BACKEND),
+        panel="x",
+        sites=len(bim),
+        founders=n_samples,
+        max_mismatch=0.02,
+    )
+
+
+def test_what_real_panels_resolve(resolution, chr22):
+    """Effective sites of 9 000 thinned sites of a genome, and of one whole chromosome."""
+    print(f"\n{resolution}")
+    assert resolution.degrees == ["duplicate", "first", "second"]
+    assert 4_000 < resolution.effective_sites < 9_000
+    found = resolution_of(chr22, 564)
+    print(found)
+    assert 400 < found.effective_sites < 1_500
+    assert "second" not in found.degrees
+    # of 564 people, some of whom are related, next to nobody is a false relative
+    planes = planes_in_memory(open_bed(chr22), 564)
+    values = BACKEND.bitgemm(planes, None, KINSHIP)
+    phi = np.triu(kinship.king_robust(dict(zip(KINSHIP.outputs, values, strict=True))), 1)
+    print(f"chr22: {(phi >= 0.0442).sum()} pairs of third degree, "
+          f"{(phi >= found.smallest_kinship).sum()} told")  # fmt: skip
+    assert (phi >= 0.0442).sum() > 1_000
+    assert (phi >= found.smallest_kinship).sum() < 50
+
+
+def test_trios_and_duplicates_are_found(counts, families, resolution):
     phi = kinship.king_robust(counts)
+    wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+    same = resolution.same(wrong, counts["called"])
+    assert (phi[same & ~np.eye(279, dtype=bool)] > kinship.DUPLICATE).all()
+    assert resolution.least_kinship(counts["called"])[phi > kinship.FIRST].max() < kinship.FIRST
     rows, columns = np.nonzero(np.triu(phi > kinship.FIRST, 1))
     found = {
         "duplicate or identical twin": set(),
@@ -125,7 +167,7 @@ def test_trios_and_duplicates_are_found(counts, families):
     }
     for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
         share = counts["ibs0"][i, j] / counts["called"][i, j]
-        found[kinship.relation(phi[i, j], share)].add(frozenset((i, j)))
+        found[kinship.relation(phi[i, j], share, same=same[i, j])].add(frozenset((i, j)))
     assert families["trios"] == 59
     assert len(families["duplicates"]) == 10
     assert found["duplicate or identical twin"] == families["duplicates"]
@@ -139,6 +181,24 @@ def test_trios_and_duplicates_are_found(counts, families):
     print(f"\nparent and child: {len(found['parent and child'])} of {len(expected)} known")
     assert found["parent and child"] == expected
     assert not found["full siblings"]
+
+
+def test_the_same_mice_are_those_of_kinship(shared_data, tmp_path, require_command):
+    """No two of 1 814 mice, most of them siblings or cousins, are taken for one."""
+    require_command("plink2")
+    prefix = to_plink(shared_data / "mice1814" / "hs_mice.vcf.gz", tmp_path / "m")
+    found = resolution_of(prefix, 1814)
+    planes = planes_in_memory(open_bed(prefix), 1814)
+    values = BACKEND.bitgemm(planes, None, KINSHIP)
+    counts = dict(zip(KINSHIP.outputs, values, strict=True))
+    wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+    same = np.triu(found.same(wrong, counts["called"]), 1)
+    phi = kinship.king_robust(counts)
+    twice = np.triu(phi > kinship.DUPLICATE, 1)
+    print(f"\nmice: {found}\n{same.sum()} pairs the same, {twice.sum()} by kinship alone, "
+          f"{(np.triu(phi, 1) >= found.smallest_kinship).sum()} told as relatives")  # fmt: skip
+    assert found.degrees[0] == "duplicate"
+    assert not (same & ~twice).any()
 
 
 @pytest.mark.parametrize("data", ["hapmap", "chr22"])

@@ -250,14 +250,14 @@ def test_relatives_are_counted(outcome):
     assert "3 close pairs by kinship: 2 full siblings and 1 cousins" in finding.text
 
 
-def resolved(folder, variance: float, mismatch_variance: float, siblings: float = 0.0) -> None:
-    about = {"panel": "x", "sites": 2457, "founders": 2504, "max_mismatch": 0.02}
-    found = resolve(variance, 0.3, mismatch_variance, siblings=siblings, **about)
+def resolved(folder, variance: float, mismatch_variance: float, **further) -> None:
+    about = {"panel": "x", "sites": 2457, "founders": 2504, "max_mismatch": 0.02} | further
+    found = resolve(variance, 0.3, mismatch_variance, **about)
     write_json(folder / "compare/kinship.json", asdict(found))
 
 
 def test_what_kinship_cannot_tell_is_said(tmp_path):
-    resolved(tmp_path, 1e-5, 1e-5)
+    resolved(tmp_path, 1e-5, 1e-5, sites=100_000)
     assert relatives_findings(tmp_path, 0.0884) == []
     resolved(tmp_path, 4e-4, 1e-4)  # 1 875 sites: first degree alone
     (finding,) = relatives_findings(tmp_path, 0.0884)

@@ -36,7 +36,7 @@ def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
     table = read_table(path)
     table = table[table.verdict == "same"]
     pairs = [tuple(sorted(pair)) for pair in zip(table["query"], table["match"], strict=True)]
-    return pd.DataFrame(dict.fromkeys(pairs), columns=["sample_a", "sample_b"])
+    return pd.DataFrame(list(dict.fromkeys(pairs)), columns=["sample_a", "sample_b"])
 
 
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
