@@ -212,7 +212,7 @@ def changed(rng: random.Random, given: dict) -> None:
         at = at[rng.choice(keys)]
     kind = rng.randrange(4)
     if kind == 0 or not at:
-        at[rng.choice([*ODD, *NUMBERS, None, True, "distence"])] = rng.choice(VALUES)
+        at[rng.choice([*ODD, *NUMBERS, None, True, "distence"])] = copy.deepcopy(rng.choice(VALUES))
     elif kind == 1:
         at[rng.choice(list(at))] = copy.deepcopy(rng.choice([*VALUES, *ODD]))
     elif kind == 2:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
-import io
+import logging
 import random
 import re
 from pathlib import Path
@@ -28,6 +29,10 @@ PANEL = pd.DataFrame(
     ],
     columns=["chrom", "pos", "id", "ref", "alt"],
 )
+#: Row and position of the panel's sites, by contig.
+BY_CONTIG: dict[str, list[tuple[int, int]]] = {}
+for _k, (_contig, _pos) in enumerate(zip(PANEL.chrom, PANEL.pos, strict=True)):
+    BY_CONTIG.setdefault(_contig.removeprefix("chr"), []).append((_k, _pos))
 ENDS = ["\n", "\r\n", "\r"]
 
 
@@ -72,8 +77,12 @@ class SideFile:
 
     def first_look(self, folder: Path) -> None:
         """What is checked before any job."""
-        config = load_config(self.configuration())
-        check_side_files(config, folder)
+        check_side_files(self.filled, folder)
+
+    @functools.cached_property
+    def filled(self) -> dict:
+        """The configuration with its defaults: filling them in takes longer than a case."""
+        return load_config(self.configuration())
 
     def configuration(self) -> dict:
         block, key = self.key.rsplit(".", 1)
@@ -109,6 +118,9 @@ class SiteList(SideFile):
 
     def first_look(self, folder: Path) -> None:
         pass  # the whole list is read before any job
+
+    def prepare(self, folder: Path) -> None:
+        logging.disable(logging.WARNING)  # what names no site of the panel
 
     def read(self, path: Path, folder: Path):
         return read_restriction(path, PANEL)
@@ -153,16 +165,15 @@ class LdMap(SideFile):
         return read_map(path, PANEL)
 
     def compare(self, found, raw: bytes) -> None:
-        text = "\n".join(" ".join(words) for words in lines_of(raw))
-        table = pd.read_csv(io.StringIO(text), sep=" ", dtype=str, quoting=3, na_filter=False)
-        table = table.assign(contig=table.chrom.map(bare))
+        header, *rows = lines_of(raw)
+        chrom, pos, cm = (header.index(name) for name in ("chrom", "pos", "cm"))
         assert np.isfinite(found).all()
-        for contig, rows in PANEL.groupby(PANEL.chrom.map(bare)):
-            part = table[table.contig == contig]
-            pos, cm = part.pos.astype(float), part.cm.astype(float)
-            assert (pos.diff().dropna() >= 0).all() and (cm.diff().dropna() >= 0).all()
-            expected = np.interp(rows.pos, pos, cm)
-            np.testing.assert_allclose(found[rows.index], expected, rtol=1e-12)
+        for contig, sites in BY_CONTIG.items():
+            part = [row for row in rows if bare(row[chrom]) == contig]
+            x, y = ([float(row[k]) for row in part] for k in (pos, cm))
+            assert sorted(x) == x and sorted(y) == y
+            expected = np.interp([place for _, place in sites], x, y)
+            np.testing.assert_allclose([found[k] for k, _ in sites], expected, rtol=1e-12)
 
 
 class PlinkMap(SideFile):

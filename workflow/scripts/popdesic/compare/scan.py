@@ -215,13 +215,12 @@ def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
     """
     shown = f"{path} (compare.ld.map)"
     table = parse_ld_map(read_text(path, "compare.ld.map"), shown)
-    names = {name: canonical_contig(name) for name in table.chrom.unique()}
-    parts = dict(list(table.groupby(table.chrom.map(names), sort=False)))
+    contigs = table.chrom.map(canonical_contig)
     cm = np.empty(len(sites))
     for first, last in contig_runs(sites.chrom.to_numpy()):
         name = sites.chrom.iloc[first]
-        part = parts.get(canonical_contig(name))
-        if part is None:
+        part = table[contigs == canonical_contig(name)]
+        if part.empty:
             raise UserError(f"{shown}: contig '{name}' of the panel is not in the genetic map.")
         require_rising(part, name, shown)
         cm[first:last] = np.interp(sites.pos.iloc[first:last], part.pos, part.cm)
