@@ -83,15 +83,14 @@ rule measure_resolution:
         "benchmarks/measure_resolution.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: 2
     resources:
-        # 300 founders at most: their planes, and counts of all their pairs.
+        # 300 founders at most: their planes, and counts of all their pairs, which take a CPU half
+        # a second.
         mem_mb=lambda wildcards, input, attempt: memory(500 + input_mb([input.panel]), attempt),
         runtime=lambda wildcards, attempt: minutes(0.2, attempt),
-        gpu=GPUS,
     params:
         max_mismatch=COMPARE["identity"]["max_mismatch"],
-        device=CONFIG["device"],
         code=code_of("compare/independence"),
     message:
         "What kinship and identity can tell apart on the panel"

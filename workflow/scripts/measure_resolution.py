@@ -8,13 +8,11 @@ from popdesic.compare.independence import measure_resolution
 from popdesic.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
-    log.info("device: %s", backend.describe())
     found = measure_resolution(
         [Path(planes).parent for planes in snakemake.input.planes],
         Path(snakemake.input.panel),
         Path(snakemake.output[0]),
-        backend,
+        select_backend("cpu", snakemake.threads),
         max_mismatch=snakemake.params.max_mismatch,
     )
     log_counts(log, asdict(found))
