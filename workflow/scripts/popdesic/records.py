@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .errors import UserError
-from .store import record_path, result_files
+from .store import record_path, walk_results
 
 #: Snakemake splits names of records at the longest name that a file may have.
 NAME_MAX = 255
@@ -34,10 +34,14 @@ RESULTS_TOKEN, SNAKEMAKE_TOKEN = Path("results/.study"), Path(".snakemake/popdes
 
 def snakemake_path(study: Path, kind: str, result: str) -> Path:
     """Where Snakemake keeps something (`metadata`, `incomplete`) about a file of the study."""
-    name = urlsafe_b64encode(result.encode()).decode()
+    name = _record_name(result)
     parts = [name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1)]
     parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
     return (study / ".snakemake" / kind).joinpath(*parts)
+
+
+def _record_name(result: str) -> str:
+    return urlsafe_b64encode(result.encode()).decode()
 
 
 class _Entries:
@@ -49,8 +53,10 @@ class _Entries:
         self.names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
 
     def __contains__(self, result: str) -> bool:
-        path = snakemake_path(self.study, self.kind, result)
-        return path.name in self.names if path.parent.name == self.kind else path.is_file()
+        name = _record_name(result)
+        if len(name) < NAME_MAX:
+            return name in self.names
+        return snakemake_path(self.study, self.kind, result).is_file()
 
 
 def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[str]:
@@ -79,18 +85,21 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
         known, running = _Entries(study, "metadata"), _Entries(study, "incomplete")
         strangers = _other_results(study)
         unknown, changed = [], False
-        for path in result_files(study / "results"):
-            result = path.relative_to(study).as_posix()
-            if result in running:  # what is known of it is about to change
-                continue
-            if result in known and not strangers:
-                if not record_path(path).exists():
+        for folder, names, hidden in walk_results(study / "results"):
+            place = Path(folder).relative_to(study).as_posix()
+            for name in names:  # as text: there may be 100 000, and most are in order
+                result = f"{place}/{name}"
+                if result in known and not strangers and f".{name}.record" in hidden:
+                    continue
+                if result in running:  # what is known of it is about to change
+                    continue
+                if result in known and not strangers:
                     changed |= _keep(study, result)
-            elif (text := read_kept(path)) is not None:
-                _give(study, result, text)
-            elif rule := rule_of(result):
-                _give(study, result, _unknown_record(rule))
-                unknown.append(result)
+                elif (text := read_kept(study / result)) is not None:
+                    _give(study, result, text)
+                elif rule := rule_of(result):
+                    _give(study, result, _unknown_record(rule))
+                    unknown.append(result)
         _belong_together(study, changed)
     except OSError as error:
         raise UserError(

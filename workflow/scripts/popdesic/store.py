@@ -96,12 +96,17 @@ def record_path(path: Path) -> Path:
 
 def result_files(results: Path) -> Iterator[Path]:
     """All results below a folder; a folder that is one result (`RESULT_FOLDERS`) counts as one."""
+    for folder, names, _ in walk_results(results):
+        yield from (Path(folder, name) for name in names)
+
+
+def walk_results(results: Path) -> Iterator[tuple[str, list[str], set[str]]]:
+    """Give each folder of results, its results in order of their names, and its hidden files."""
     for folder, folders, names in os.walk(results):
         whole = [name for name in folders if name.endswith(RESULT_FOLDERS)]
         folders[:] = sorted(n for n in folders if n not in whole and not n.startswith("."))
-        for name in sorted([*whole, *names]):
-            if not name.startswith("."):
-                yield Path(folder, name)
+        hidden = {name for name in names if name.startswith(".")}
+        yield folder, sorted({*whole, *names} - hidden), hidden
 
 
 def checksum_of(path: Path) -> str:
