@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from fuzz.runner import (
     FAILURES,
@@ -16,6 +18,8 @@ from fuzz.runner import (
 )
 
 TARGETS = find_targets()
+#: Targets of each module: those of the side files share the time of one reader.
+SHARING = Counter(type(target).__module__ for target in TARGETS.values())
 
 
 def report(outcome: Outcome) -> str:
@@ -34,7 +38,8 @@ def test_what_ever_failed(name):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_random_cases(name, request):
-    outcome = run_target(TARGETS[name], request.config.getoption("--fuzz-seconds"))
+    seconds = request.config.getoption("--fuzz-seconds")
+    outcome = run_target(TARGETS[name], seconds / SHARING[type(TARGETS[name]).__module__])
     print(f"{outcome.cases} cases in {outcome.seconds:.1f} s: {dict(outcome.counts)}")
     assert not outcome.failures, report(outcome)
     assert outcome.cases >= 20, "too slow to find anything"
