@@ -266,6 +266,16 @@ def test_a_missing_file_suggests_what_is_there(study, written, words):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("written", ["data/a{contig}.vcf", "data/a*.vcf"])
+def test_a_name_with_braces_is_one_sentence(study, written):
+    """Snakemake cannot take it, also where the file is there by this very name."""
+    (study / "data/chr1.vcf").rename(study / "data/a{contig}.vcf")
+    sheet = study / "config/cohorts.tsv"
+    sheet.write_text(sheet.read_text().replace("data/chr{contig}.vcf", written))
+    with pytest.raises(UserError, match=r"'data/a\{contig\}\.vcf' is a file with braces"):
+        load_study(read_config(study), study)
+
+
 # --- what replaced them -------------------------------------------------------------------------
 
 

@@ -167,8 +167,8 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
     Raises
     ------
     UserError
-        A source is missing or cannot be read, or does not hold the first one's samples in the same
-        order.
+        A source is missing, has braces in its name or cannot be read, or does not hold the first
+        one's samples in the same order.
     """
     from .vcf_header import read_sample_names
 
@@ -176,6 +176,11 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
     for source in sources:
         if not _exists(folder / source):
             raise UserError(f"genotypes '{source}' does not exist{nearby(folder, source)}")
+        if "{" in source or "}" in source:
+            raise UserError(
+                f"genotypes '{source}' is a file with braces in its name, which Snakemake takes "
+                "for a placeholder; rename it, or give a link to it that has none."
+            )
         found = read_sample_names(folder / source)
         if source != sources[0]:
             require_same_samples(sources[0], names, source, found)
