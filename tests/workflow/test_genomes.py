@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from popdesic.panel import load_panel
 from popdesic.qc import chunks
+from popdesic.results import read_table
 from running import snakemake
-from study import FAST, make_cohorts, write_study
+from study import COLUMNS, FAST, make_cohorts, write_study
 
 NAMES = [*(f"LG{k:02d}" for k in range(1, 38)), "NC_012345.1", "scaffold|7;a", "X"]
 
@@ -51,3 +52,30 @@ def test_forty_chromosomes_and_a_haploid_x_by_config_alone(tmp_path):
     both = (a >= 0) & (b >= 0)
     np.testing.assert_array_equal(called, both.sum(axis=0))
     np.testing.assert_array_equal(squared, np.where(both, (a - b) ** 2, 0).sum(axis=0))
+
+
+def test_half_called_males_keep_their_sex_and_stay(tmp_path):
+    """The scene of issue 17 through the workflow: males `./1` on X, heterozygous in PAR1."""
+    rng = np.random.default_rng(3)
+    names = [f"N{k:02d}" for k in range(40)]
+    positions = [100_000 + 50_000 * k for k in range(40)]
+    positions += [20_000_000 + 400_000 * k for k in range(200)]
+    lines = ["##fileformat=VCFv4.2", "\t".join([COLUMNS, *names])]
+    for pos in positions:
+        one, two = rng.random((2, 40)) < rng.uniform(0.2, 0.8)
+        calls = [
+            f"{'.' if k % 2 and pos > 5e6 else int(a)}/{int(b)}"
+            for k, (a, b) in enumerate(zip(one, two, strict=True))
+        ]
+        lines.append("\t".join(["chrX", str(pos), ".", "A", "C", ".", ".", ".", "GT", *calls]))
+    (cohort,) = make_cohorts((40,))
+    config = FAST | {"qc": {"sex_mismatch": "drop", "min_sample_call_rate": 0.1}}
+    folder = write_study(tmp_path, [replace(cohort, name="x", samples=names)], config)
+    (folder / "data/x.vcf").write_text("\n".join(lines) + "\n")
+    rows = [f"{name}\tx\t{'FM'[k % 2]}" for k, name in enumerate(names)]
+    (folder / "config/samples.tsv").write_text("\n".join(["sample\tcohort\tsex", *rows]) + "\n")
+    snakemake(folder, "results/qc/x.samples.tsv")
+    table = read_table(folder / "results/qc/x.samples.tsv")
+    assert set(table.keep) == {"yes"}
+    assert list(table.sex_from_x) == ["F", "NA"] * 20
+    assert set(table.x_sites[1::2]) == {"0"}
