@@ -143,6 +143,7 @@ def test_genetic_maps_that_cannot_be_used(tmp_path, content, words):
     [
         (b"1 . 0 5\n1 . nan 6\n", "row 2: centimorgans is 'nan'"),
         (b"1 . 0 5\n1 . 1 6.5\n", "row 2: position is '6.5'"),
+        (b"1 . 0 x\n1 . 1 9\n", "row 1: position is 'x'"),
         (b"1 . 0 5\n1 . 1\n", "row 2: a genetic map of PLINK has four columns"),
         (b"1 . 2 5\nchr1 . 1 6\n", "row 2: cm of contig '1' is 1 after 2"),
         (b"1 . 2 5\n\xe9", "row 2: not UTF-8"),

@@ -76,7 +76,7 @@ def parse_plink_map(
 ) -> pd.DataFrame:
     """Rows of a PLINK map: chromosome, identifier, centimorgans, position, no header.
 
-    Lines that begin with '#', and a first line whose position is a word, are no rows.
+    Lines that begin with '#', and a first line with words for both numbers, are no rows.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def parse_plink_map(
                 f"{shown}, row {number}: a genetic map of PLINK has four columns (chromosome, "
                 f"identifier, centimorgans, position), here are {len(words)}; correct it."
             )
-        if not kept and number == 1 and not _is_number(words[3]):
+        if number == 1 and _is_word(words[2]) and _is_word(words[3]):
             continue  # names of columns
         kept.append((number, words))
     numbers = [number for number, _ in kept]
@@ -143,3 +143,11 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def _is_word(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
