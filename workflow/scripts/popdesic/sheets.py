@@ -75,6 +75,10 @@ class Study:
     def _digests(self) -> dict[tuple, str]:
         return {}
 
+    @functools.cached_property
+    def _sources(self) -> dict[str, list[str]]:
+        return {}
+
     def samples_of(self, cohort: str) -> pd.DataFrame:
         return self.samples.iloc[self._rows.get(cohort, [])]
 
@@ -297,7 +301,9 @@ def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
 
 def cohort_sources(study: Study, cohort: str) -> list[str]:
     """Sources that a cohort's genotypes are in: VCF or BCF files, or prefixes of PLINK files."""
-    return expand_sources(study.cohorts.genotypes[cohort])
+    if cohort not in study._sources:
+        study._sources[cohort] = expand_sources(study.cohorts.genotypes[cohort])
+    return study._sources[cohort]
 
 
 def cohort_files(study: Study, cohort: str) -> list[str]:

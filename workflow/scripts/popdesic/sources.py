@@ -7,8 +7,11 @@ Nothing compiled is imported here, because each job of the workflow reads the sh
 from __future__ import annotations
 
 import difflib
+import functools
 import glob
 import re
+import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,6 +28,8 @@ PLINK_ENDS = (".bed", ".bim", ".fam")
 #: Chromosomes without a number, in the order and by the numbers that PLINK gives them.
 LETTERS = {"X": "23", "Y": "24", "XY": "25", "M": "26", "MT": "26"}
 _LETTER = re.compile(r"(?:(?<=chr)|(?<![A-Za-z0-9]))(XY|MT|X|Y|M)(?![A-Za-z0-9])", re.IGNORECASE)
+#: A folder that changed so many nanoseconds ago is listed again.
+RECENT_NS = 2 * 10**9
 #: Names of a folder that a sentence about a missing file lists at most.
 N_NEARBY = 3
 
@@ -90,11 +95,9 @@ def _exists(path: Path) -> bool:
 def _matching(pattern: str, folder: Path) -> list[str]:
     """Sources of a folder that a pattern matches; PLINK files by their .bed."""
     for tried in (pattern, f"{pattern}.bed"):
-        # Path.glob takes no absolute pattern, and hidden files.
-        names = glob.glob(tried.replace(CONTIG, "*"), root_dir=folder)  # noqa: PTH207
-        if CONTIG in tried:
-            whole = re.compile(_regex(tried))
-            names = [name for name in names if whole.fullmatch(name)]
+        names = _candidates(tried, folder)
+        whole = re.compile(_regex(tried))
+        names = [name for name in names if whole.fullmatch(name)]
         beds = {name.removesuffix(".bed") for name in names if name.endswith(".bed")}
         names = [
             name
@@ -106,6 +109,34 @@ def _matching(pattern: str, folder: Path) -> list[str]:
         if names:
             return names
     return []
+
+
+def _candidates(pattern: str, folder: Path) -> list[str]:
+    """Paths among which are all that a pattern matches."""
+    parent, slash, name = pattern.rpartition("/")
+    if CONTIG in parent or GLOB.search(parent):
+        # Path.glob takes no absolute pattern, and hidden files.
+        return glob.glob(pattern.replace(CONTIG, "*"), root_dir=folder)  # noqa: PTH207
+    at = folder / (parent + slash)
+    try:
+        changed = at.stat().st_mtime_ns
+    except OSError:
+        return []
+    # Many cohorts share a folder of very many files. One that has just changed may change again.
+    listing = _sorted_names if time.time_ns() - changed > RECENT_NS else _sorted_names.__wrapped__
+    names = listing(at, changed)
+    start = re.split(r"[{*?[]", name, maxsplit=1)[0]
+    first, last = bisect_left(names, start), bisect_right(names, start + chr(0x10FFFF))
+    return [f"{parent}{slash}{other}" for other in names[first:last]]
+
+
+@functools.lru_cache(maxsize=64)
+def _sorted_names(folder: Path, changed: int) -> list[str]:
+    """Names in a folder that was last changed then, without hidden ones."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError:
+        return []
 
 
 def _regex(pattern: str) -> str:
