@@ -251,10 +251,10 @@ def test_files_of_other_samples_are_one_sentence(study, change, words):
         ("data/chr{contig}.vcf.gz", "genotypes 'data/chr{contig}.vcf.gz' matches no file"),
         (
             "data/chr01.vcf",
-            "genotypes 'data/chr01.vcf' does not exist; did you mean 'data/chr1.vcf'",
+            "data/chr01.vcf does not exist; did you mean 'data/chr1.vcf'",
         ),
-        ("data/chr1.vcf,data/chr3.vcf", "genotypes 'data/chr3.vcf' does not exist; did you mean"),
-        ("dta/chr1.vcf", "genotypes 'dta/chr1.vcf' does not exist; did you mean 'data'?"),
+        ("data/chr1.vcf,data/chr3.vcf", "data/chr3.vcf does not exist; did you mean"),
+        ("dta/chr1.vcf", "dta/chr1.vcf does not exist; did you mean 'data'?"),
     ],
 )
 def test_a_missing_file_suggests_what_is_there(study, written, words):

@@ -32,7 +32,7 @@ def replaced(path: Path, old: str, new: str) -> None:
 BEFORE_ANY_JOB: dict[str, tuple[Callable, str]] = {
     "missing file": (
         lambda study: (study / "data/north.vcf").unlink(),
-        "config/cohorts.tsv, row 2: data/north.vcf does not exist; correct its path in the sheet",
+        "config/cohorts.tsv, row 2: data/north.vcf does not exist; did you mean 'data/south",
     ),
     "misspelt key": (
         lambda study: replaced(study / "config/config.yaml", "geodesic:", "geodesics:"),

@@ -206,7 +206,7 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
     names: list[str] = []
     for source in sources:
         if not _exists(folder / source):
-            raise UserError(f"genotypes '{source}' does not exist{nearby(folder, source)}")
+            raise UserError(f"{source} does not exist{nearby(folder, source)}")
         if "{" in source or "}" in source:
             raise UserError(
                 f"genotypes '{source}' is a file with braces in its name, which Snakemake takes "
