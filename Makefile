@@ -18,7 +18,7 @@ run: $(VENV)/ready-run
 	@echo "The report is results/report/report.html"
 
 test: $(VENV)/ready-test
-	pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
+	pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
 
 concordance: $(VENV)/ready-test
 	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py

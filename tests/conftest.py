@@ -24,19 +24,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With pytest-xdist: a file's tests share their fixtures, those of Slurm one Slurm.
-
-    Fuzzing shares nothing: its minutes are spread over all workers.
-    """
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            group = "slurm" if item.get_closest_marker("slurm") else item.path.name
-            if item.path.parent.name != "fuzz":
-                item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real genotype data; the test is skipped where it is absent."""

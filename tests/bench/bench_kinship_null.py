@@ -11,18 +11,13 @@ named.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from pathlib import Path
 
-from timing import print_table
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+import commandline
 from kinship_scenes import add_families, draw_people, judge, resolution_of
 from popdesic.backend import select_backend
 from popdesic.compare.kinship import DUPLICATE, THIRD
+from timing import print_table
 
 #: Regions, their length in base pairs, most sites on each, three populations.
 SCENES = [
@@ -71,12 +66,12 @@ def measure(scene: tuple, people: int, seed: int) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = commandline.new_parser(__doc__)
     parser.add_argument("--people", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=1, help="draws of every scene")
-    parser.add_argument("--quick", action="store_true", help="the smallest scenes alone")
-    options = parser.parse_args()
-    scenes = [s for s in SCENES if s[0] * s[1] <= 1e6] if options.quick else SCENES
+    parser.add_argument("--largest", type=float, default=1e12, help="base pairs of a scene")
+    options = commandline.parse(parser, largest=1e6)
+    scenes = [scene for scene in SCENES if scene[0] * scene[1] <= options.largest]
     started = time.perf_counter()
     seeds = range(1, options.seeds + 1)
     rows = [measure(scene, options.people, seed) for scene in scenes for seed in seeds]

@@ -13,6 +13,7 @@ from fuzz.damage import ODD, damaged
 from popdesic.configuration import load_config
 from popdesic.errors import UserError
 from popdesic.parents import check_parents
+from popdesic.results import write_table
 from popdesic.sheet_text import unrecognised_columns
 from popdesic.sheets import (
     describe_samples,
@@ -134,7 +135,7 @@ class Sheets:
         """Every reader of jobs sees what the check saw."""
         table = study.samples
         assert samples_in_order(path, study.order).to_dict("list") == table.to_dict("list")
-        table[["sample", "cohort"]].to_csv(order, sep="\t", index=False)
+        write_table(order, table[["sample", "cohort"]])
         assert describe_samples(order, path).to_dict("list") == table.to_dict("list")
         labels = table.population if "population" in table else ["NA"] * len(table)
         assert populations(path) == {

@@ -493,7 +493,7 @@ def test_check_says_so_before_any_job(tmp_path, kind):
     said = done.stdout + done.stderr
     assert "cohorts.tsv, row 2" in said
     assert "Traceback" not in said
-    words = {"fifo": "FIFO", "long": "name too long", "folder": "directory"}[kind]
+    words = {"fifo": "FIFO", "long": "does not exist", "folder": "directory"}[kind]
     assert words in said
 
 

@@ -112,12 +112,15 @@ def test_without_beagle_the_run_goes_on(tmp_path, monkeypatch):
 
 def test_an_empty_configuration_is_all_defaults(tmp_path):
     folder = write_study(tmp_path, make_cohorts((16, 14)))
-    for text in ("", "# nothing is changed\n\n"):
-        (folder / "config/config.yaml").write_text(text)
+    for text in ("", "# nothing is changed\n\n", None):
+        if text is None:
+            (folder / "config/config.yaml").unlink()
+        else:
+            (folder / "config/config.yaml").write_text(text)
         plan = planned(snakemake(folder, "-n"))
         assert plan["ingest_cohort"] == 2 and plan["compute_umap"] == 2
-    (folder / "config/config.yaml").unlink()
-    assert "config/config.yaml" in snakemake(folder, "-n", fails=True)
+    (folder / "config/cohorts.tsv").unlink()
+    assert "config/cohorts.tsv does not exist" in snakemake(folder, "-n", fails=True)
 
 
 def test_a_missing_reference_is_found_before_any_job(tmp_path):
