@@ -85,10 +85,8 @@ def run_workflow(root: Path, *, as_root: bool) -> list[tuple[str, float]]:
     require(sections(report) == expected, f"sections {sections(report)}, expected {expected}")
     require("Traceback" not in output, "a traceback in the output")
     for place, text in (("the report", report), ("the output", output)):
-        told = NO_GRAPH_TOOL in text
-        require(
-            told != as_root, f"{place} says {'' if told else 'nothing '}of a missing graph-tool"
-        )
+        words = "tells of" if NO_GRAPH_TOOL in text else "does not tell of"
+        require((words == "tells of") != as_root, f"{place} {words} a missing graph-tool")
     require("stochastic block model" in report or not as_root, "no block model in the report")
     communities = root / CLONE / "results/communities"
     table = (communities / "partition.tsv").read_text("utf-8").splitlines()

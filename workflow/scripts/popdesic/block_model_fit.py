@@ -70,7 +70,12 @@ if __name__ == "__main__":
     try:
         import graph_tool
         import numpy as np
-        from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
+
+        try:
+            from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
+        except ImportError:  # the inference of newer versions wants their drawing to come first
+            import graph_tool.draw
+            from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
     except Exception as reason:  # built for another numpy, it raises more than ImportError
         print("{}: {}".format(type(reason).__name__, " ".join(str(reason).split())))
         sys.exit(MISSING)
