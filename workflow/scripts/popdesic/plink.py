@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import UserError
 from .genotypes import MISSING, site_kind, unpack_bed
-from .store import beside, iterate_bim, open_bed, read_fam
+from .store import beside, is_file, iterate_bim, open_bed, read_fam
 from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch
 
 
@@ -19,15 +19,7 @@ def plink_prefix(source: Path | str) -> Path | None:
     source = Path(source)
     if source.name.endswith(".bed"):
         return source.with_name(source.name.removesuffix(".bed"))
-    return source if not _is_file(source) and _is_file(beside(source, ".bed")) else None
-
-
-def _is_file(path: Path) -> bool:
-    """As `Path.is_file`, which raises where a name is too long."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+    return source if not is_file(source) and is_file(beside(source, ".bed")) else None
 
 
 def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
