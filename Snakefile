@@ -14,7 +14,7 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 WORKFLOW = Path(workflow.basedir)
-sys.path.insert(0, str(WORKFLOW / "workflow" / "scripts"))
+sys.path.insert(0, str(WORKFLOW / "src"))
 
 from popdesic.configuration import read_config
 from popdesic.errors import UserError

@@ -72,7 +72,7 @@ def make_environment(clone: Path) -> None:
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
     python, scripts = folder / "bin/python", folder / "bin"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    lines = [str(clone / "workflow/scripts"), *package_folders()]
+    lines = [str(clone / "src"), *package_folders()]
     # addsitedir reads the .pth files of a folder too, as of an editable install
     lines += [f"import site; site.addsitedir({path!r})" for path in lines[1:]]
     (folder / "lib" / version / "site-packages/clone.pth").write_text("\n".join(lines) + "\n")

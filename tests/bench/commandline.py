@@ -17,7 +17,7 @@ from types import TracebackType
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where modules are: the package, and what the tests share.
-FOLDERS = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
+FOLDERS = [str(ROOT / "src"), str(ROOT / "tests")]
 
 sys.path[1:1] = FOLDERS  # behind the benchmarks' own folder
 os.environ["PYTHONPATH"] = os.pathsep.join(

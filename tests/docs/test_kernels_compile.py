@@ -9,7 +9,9 @@ import pytest
 
 cupy = pytest.importorskip("cupy", reason="CuPy compiles CUDA: pip install -r requirements-gpu.txt")
 from cupy.cuda import nvrtc  # noqa: E402
+
 from popdesic.backend import kernels  # noqa: E402
+from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 WGMMA = ("-DSTAGES=4", "-DCLUSTER=2", "-DLOCKSTEP=2")
@@ -54,7 +56,7 @@ def test_kernel_compiles(name, capability, options):
 
 
 def test_every_kernel_file_is_compiled():
-    files = {path.stem for path in kernels.KERNEL_FOLDER.glob("*.cu")}
+    files = {path.stem for path in KERNEL_FOLDER.glob("*.cu")}
     assert {name for name, *_ in KERNELS} == files
 
 

@@ -74,7 +74,7 @@ class Outcome:
 
 def find_targets() -> dict[str, Target]:
     """All targets by name."""
-    for folder in (HERE.parents[1] / "workflow" / "scripts", HERE.parent):
+    for folder in (HERE.parents[1] / "src", HERE.parent):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     modules = [importlib.import_module(f"fuzz.{path.stem}") for path in HERE.glob("fuzz_*.py")]
@@ -218,7 +218,7 @@ def _lines_of_worker(arguments: list, outcome: Outcome) -> Iterator[str]:
 def worker_environment() -> dict[str, str]:
     """Bounds checks of numba on, in a cache of their own: the key of numba's cache lacks them."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    path = [str(HERE.parents[1] / "workflow" / "scripts"), str(HERE.parent)]
+    path = [str(HERE.parents[1] / "src"), str(HERE.parent)]
     path += [entry for entry in (os.environ.get("PYTHONPATH"),) if entry]
     return os.environ | {
         "NUMBA_BOUNDSCHECK": "1",

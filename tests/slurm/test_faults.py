@@ -13,11 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
-from popdesic.errors import UserError
-from popdesic.resume import cancel_jobs, run_ids
 from running import ROOT, contents, environment, snakemake
 from slurm.sandbox import Sandbox
 from study import make_cohorts, write_study
+
+from popdesic.errors import UserError
+from popdesic.resume import cancel_jobs, run_ids
 
 pytestmark = pytest.mark.slurm
 
@@ -72,7 +73,7 @@ def resume(folder: Path, slurm: Sandbox) -> subprocess.CompletedProcess:
     """`popdesic resume` of the study."""
     return subprocess.run(
         [sys.executable, "-m", "popdesic", "resume", str(folder), "--", *QUICK, "ingest"],
-        env=environment() | slurm.environment | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+        env=environment() | slurm.environment | {"PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -7,6 +7,8 @@ import sys
 import numba
 import numpy as np
 import pytest
+from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
+
 from popdesic.backend import (
     KINSHIP,
     LD,
@@ -21,7 +23,6 @@ from popdesic.backend import (
 from popdesic.backend.base import PLANE_BITS
 from popdesic.backend.cpu import CpuBackend, margin_coefficients
 from popdesic.errors import UserError
-from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
 
 #: Around words (64), vectors (512), and bytes of a .bed row.
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 511, 512, 513)
@@ -288,7 +289,7 @@ for dtype in ("int32", "float64"):
 def test_kernels_of_other_cpus(tmp_path, pytestconfig):
     """Narrow vectors, no vector popcount, no three-input logic: what laptops have."""
     root = pytestconfig.rootpath
-    path = os.pathsep.join(map(str, (root / "workflow/scripts", root / "tests")))
+    path = os.pathsep.join(map(str, (root / "src", root / "tests")))
     subprocess.run(
         [sys.executable, "-c", OTHER_CPU],
         env=os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path)},

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from popdesic.backend.lease import lease_device, lock_folder
 from popdesic.errors import UserError
 
@@ -22,7 +23,7 @@ from popdesic.backend.lease import lease_device
 print(lease_device(int(sys.argv[2]), folder=Path(sys.argv[1]), environment={}), flush=True)
 time.sleep(60)
 """
-PACKAGE = Path(__file__).parents[2] / "workflow" / "scripts"
+PACKAGE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+
 from popdesic.report import _environment
 from popdesic.work import work_section
 
-PACKAGE = Path(__file__).parents[2] / "workflow" / "scripts"
+PACKAGE = Path(__file__).parents[2] / "src"
 SNAKEFILE = """
 rule all:
     input:

@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from popdesic.__main__ import main
-from popdesic.store import checksum_of
 from running import ROOT, command, contents, environment, snakemake
 from study import make_cohorts, write_study
+
+from popdesic.__main__ import main
+from popdesic.store import checksum_of
 
 
 def make_study(folder: Path) -> Path:
@@ -112,7 +113,7 @@ def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, cap
     words = ["audit", "--repair", str(folder), "--", "--cores", "2", "distance"]
     done = subprocess.run(
         [sys.executable, "-m", "popdesic", *words],
-        env=environment() | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+        env=environment() | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=300,

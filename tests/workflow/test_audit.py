@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from running import ROOT, contents, environment, snakemake
+from study import FAST, make_cohorts, write_study
+
 from popdesic.__main__ import main
 from popdesic.audit import damaged_files
 from popdesic.store import FOLDER_STAMP, RESULT_FOLDERS, record_path, result_files
-from running import ROOT, contents, environment, snakemake
-from study import FAST, make_cohorts, write_study
 
 #: All analyses and formats, as small as they can be.
 CONFIG = FAST | {
@@ -117,7 +118,7 @@ def test_repair_computes_what_is_damaged_again(whole, tmp_path, capsys):
     words = ["audit", "--repair", str(folder), "--", "--cores", "2"]
     done = subprocess.run(
         [sys.executable, "-m", "popdesic", *words],
-        env=environment() | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+        env=environment() | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=600,

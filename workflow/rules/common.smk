@@ -34,7 +34,7 @@ SPACES = CONFIG["geodesic"]["space"]
 ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
 #: Changes with the set of cohorts: keys the closures that later insertions start from.
 COHORT_SET = digest("\n".join(sorted(COHORTS)))
-PACKAGE = WORKFLOW / "workflow" / "scripts" / "popdesic"
+PACKAGE = WORKFLOW / "src" / "popdesic"
 
 
 def _either(names):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from .io.places import TEMPLATES
 from .outcome import Outcome
 from .words import METHODS, SPACES, number
 
@@ -21,7 +22,6 @@ MAX_ELEMENT_BYTES = 60_000
 #: Width of a figure on the page for each inch on paper.
 REM_PER_INCH = 8.3
 #: Folder of the page's template and the captions.
-TEXTS = Path(__file__).parents[2] / "report"
 #: The default one has no prefix, so that the elements read as they do in HTML.
 _NAMESPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
 
@@ -105,7 +105,7 @@ def read_caption(name: str) -> tuple[str, str, str]:
 
     The same files are the captions of Snakemake's own report, so they hold plain text only.
     """
-    text = (TEXTS / f"{name}.rst").read_text("utf-8")
+    text = (TEMPLATES / f"{name}.rst").read_text("utf-8")
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
     if len(paragraphs) != 3:
         raise ValueError(f"{name}.rst: three paragraphs are expected, found {len(paragraphs)}")

@@ -6,9 +6,10 @@ Nothing compiled is imported here, because the regions are read while the workfl
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
-TABLE = Path(__file__).parents[3] / "resources" / "par.tsv"
+from .io.places import RESOURCES
+
+TABLE = RESOURCES / "par.tsv"
 
 
 def pseudoautosomal(build: str) -> list[tuple[int, int]]:

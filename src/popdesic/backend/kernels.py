@@ -12,15 +12,13 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import cupy
 import numpy as np
 
 from ..errors import UserError
+from ..io.places import KERNEL_FOLDER
 from .base import PLANE_BITS, PLANE_LETTERS, Terms
-
-KERNEL_FOLDER = Path(__file__).resolve().parents[4] / "kernels"
 
 # Layout of packed planes; the same names and values as in kernels/common.cuh.
 TILE_ROWS = 128

@@ -22,7 +22,8 @@ from .distance import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
 from .firstmap import choose_map
-from .inline import TEXTS, describe_figures
+from .inline import describe_figures
+from .io.places import TEMPLATES
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
 from .sections import (
@@ -176,12 +177,12 @@ def default_maps(outcome: Outcome) -> list[Path]:
 
 def _text(name: str) -> Markup:
     """A style sheet or script as it stands in the page."""
-    return Markup((TEXTS / name).read_text("utf-8"))
+    return Markup((TEMPLATES / name).read_text("utf-8"))
 
 
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEXTS),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

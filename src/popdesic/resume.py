@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from .errors import UserError
+from .io.places import HOME, SNAKEFILE
 
-ROOT = Path(__file__).resolve().parents[3]
 #: What the executor plugin logs; it is the name of all jobs of the run.
 RUN_ID = re.compile(r"SLURM run ID: (\S+)")
 #: Jobs that Slurm may still be busy ending, in seconds; KillWait is 30 s by default.
@@ -95,9 +95,9 @@ def resume(study: Path, arguments: list[str]) -> int:
     `arguments` go to Snakemake; without `--profile` among them it is `--profile slurm`.
     """
     print(f"Cancelled {cancel_jobs(study)} Slurm jobs of earlier runs.", flush=True)
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--directory", str(study.resolve())]
-    subprocess.run([*words, "--cores", "1", "--unlock"], cwd=ROOT, check=True)
+    subprocess.run([*words, "--cores", "1", "--unlock"], cwd=HOME, check=True)
     if "--profile" not in arguments:
         words += ["--profile", "slurm"]
-    return subprocess.run([*words, "--rerun-incomplete", *arguments], cwd=ROOT).returncode
+    return subprocess.run([*words, "--rerun-incomplete", *arguments], cwd=HOME).returncode

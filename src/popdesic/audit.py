@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 from .errors import UserError
+from .io.places import HOME, SNAKEFILE
 from .records import read_kept
 from .store import checksum_of, checksum_path, record_path, result_files
 from .work import read_record
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[str, str]], int]:
@@ -74,7 +73,7 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
             f"{damaged[0][0]}; `popdesic audit --repair {study}` computes them and what follows "
             "from them again."
         )
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--directory", str(study.resolve()), *arguments]
     if not {"--cores", "-c", "--profile"} & {word.partition("=")[0] for word in arguments}:
         words += ["--cores", "all"]
@@ -82,7 +81,7 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
         "--forcerun",
         *dict.fromkeys(o for path, _ in damaged for o in _made_with(study, path)),
     ]
-    return subprocess.run([*words, *forced], cwd=ROOT).returncode
+    return subprocess.run([*words, *forced], cwd=HOME).returncode
 
 
 def _made_with(study: Path, path: str) -> list[str]:

@@ -17,6 +17,7 @@ import yaml
 
 from .compare.options import check_options
 from .errors import CONTROL, UserError, shorten, suggestion
+from .io.places import SCHEMAS
 from .store import is_file, path_exists
 
 #: Where a study keeps its configuration, relative to its folder.
@@ -189,7 +190,7 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
 @functools.cache
 def load_schema(name: str) -> dict:
     """The JSON schema `workflow/schemas/{name}.schema.yaml`; nobody changes it."""
-    path = Path(__file__).parents[2] / "schemas" / f"{name}.schema.yaml"
+    path = SCHEMAS / f"{name}.schema.yaml"
     # Ten times as fast where it is there, and every job reads the schemas.
     return yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 

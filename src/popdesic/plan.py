@@ -21,12 +21,12 @@ import yaml
 from .configuration import read_config
 from .distance import study_matrices
 from .errors import UserError
+from .io.places import HOME, SNAKEFILE
 from .site_list import read_site_list
 from .sources import expand_sources, source_files
 from .store import read_json
 from .validation import validate_study
 
-ROOT = Path(__file__).resolve().parents[3]
 #: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.
 GPU_RATES = {
     "site-pairs": 2.0e15,
@@ -103,7 +103,7 @@ def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
             with SnakemakeApi(quiet) as api:
                 workflow = api.workflow(
                     resource_settings=settings.ResourceSettings(cores=1 << 20),
-                    snakefile=ROOT / "Snakefile",
+                    snakefile=SNAKEFILE,
                     workdir=study,
                 )
                 plan = workflow.dag(dag_settings=settings.DAGSettings(targets=set(targets)))
@@ -311,7 +311,7 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
 
 def submissions(jobs: list[Job]) -> int:
     """Slurm jobs that these make with the groups of `slurm/config.yaml`."""
-    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text("utf-8"))
+    profile = yaml.safe_load((HOME / "slurm/config.yaml").read_text("utf-8"))
     groups, shared = profile.get("groups", {}), profile.get("group-components", {})
     grouped: dict[str, int] = {}
     alone = 0

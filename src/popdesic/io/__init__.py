@@ -1,0 +1,1 @@
+"""Files in and out: genotype formats, tables, matrices, atomic writing, sentences for users."""
