@@ -17,7 +17,7 @@ WORKFLOW = Path(workflow.basedir)
 sys.path.insert(0, str(WORKFLOW / "src"))
 
 from popdesic.configuration import read_config
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 
 try:
     # Before Snakemake reads the file: it takes the last of two equal keys, and ten lines of YAML

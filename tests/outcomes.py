@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from popdesic.configuration import load_config
 from popdesic.distance import Distances
+from popdesic.io.files import write_json
+from popdesic.io.tables import write_npy, write_table
 from popdesic.outcome import AXES, Outcome, load_outcome
-from popdesic.results import write_npy, write_table
-from popdesic.store import write_json
 
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]

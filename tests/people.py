@@ -7,15 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from popdesic.backend import select_backend
 from popdesic.configuration import load_config
 from popdesic.embedding import standardized_products
 from popdesic.encode import encode_cohort
 from popdesic.geodesic import close_weights
 from popdesic.ingest import ingest_cohort
+from popdesic.io.files import read_fam
 from popdesic.panel import build_panel, load_panel
 from popdesic.qc import summarize_cohort
-from popdesic.store import read_fam
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from . import __version__
 from .audit import audit
 from .configuration import read_config
-from .errors import UserError
 from .explain import read_path
+from .io.errors import UserError
 from .plan import describe_plan
 from .resume import resume
 from .validation import validate_study

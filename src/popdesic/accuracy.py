@@ -12,10 +12,10 @@ import pandas as pd
 
 from .beagle import Beagle, fill_window, window_genotypes
 from .encode import require_called
-from .genotypes import MISSING
 from .impute import NO_BEAGLE, Window, find_beagle, plan_windows, read_windows
+from .io.bed import MISSING
+from .io.tables import read_table, write_npz, write_table
 from .panel import load_panel
-from .results import read_table, write_npz, write_table
 
 log = logging.getLogger("popdesic")
 

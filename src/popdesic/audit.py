@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .errors import UserError
+from .io.errors import UserError
+from .io.files import checksum_of, checksum_path, record_path, result_files
 from .io.places import HOME, SNAKEFILE
 from .records import read_kept
-from .store import checksum_of, checksum_path, record_path, result_files
 from .work import read_record
 
 

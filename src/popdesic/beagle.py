@@ -22,15 +22,15 @@ import pandas as pd
 from isal import igzip
 
 from .encode import match_sites, place_rows, require_called
-from .errors import UserError
 from .genetic_maps import parse_plink_map, require_rising
-from .genotypes import MISSING, pack_bed, unpack_bed
 from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
+from .io.bed import MISSING, pack_bed, unpack_bed
+from .io.errors import UserError
+from .io.files import open_bed, read_bim, read_fam, write_json
+from .io.tables import read_table, write_npy
+from .io.text import opened, read_text
+from .io.vcf_errors import show
 from .panel import is_ambiguous, load_panel
-from .results import read_table, write_npy
-from .side_text import opened, read_text
-from .store import open_bed, read_bim, read_fam, write_json
-from .vcf_errors import show
 
 logger = logging.getLogger("popdesic")
 

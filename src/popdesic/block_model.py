@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from .block_model_fit import MISSING
-from .results import write_npz
-from .store import atomic_path
+from .io.files import atomic_path
+from .io.tables import write_npz
 
 FIT = Path(__file__).with_name("block_model_fit.py")
 

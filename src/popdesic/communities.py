@@ -23,12 +23,12 @@ from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from .export import neighbor_joining
+from .io.files import atomic_path, write_json
+from .io.tables import read_table, write_npz, write_table
 from .knn import BLOCK_NUMBERS, nearest_neighbors
 from .outcome import UNKNOWN
 from .qc import chunks
-from .results import read_table, write_npz, write_table
 from .sheets import describe_samples
-from .store import atomic_path, write_json
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from .inline import describe_figure
-from .results import read_table
-from .store import read_json
+from .io.files import read_json
+from .io.tables import read_table
 from .words import number
 
 _FIGURES = (

@@ -16,9 +16,9 @@ import jsonschema
 import yaml
 
 from .compare.options import check_options
-from .errors import CONTROL, UserError, shorten, suggestion
+from .io.errors import CONTROL, UserError, shorten, suggestion
+from .io.files import is_file, path_exists
 from .io.places import SCHEMAS
-from .store import is_file, path_exists
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from .encode import match_sites
+from .io.tables import write_table
 from .panel import load_panel
-from .results import write_table
 
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 

@@ -11,14 +11,14 @@ from threadpoolctl import threadpool_limits
 
 from .backend.threads import run_tasks
 from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
-from .errors import UserError
 from .frame import register
-from .genotypes import MISSING, unpack_bed
+from .io.bed import MISSING, unpack_bed
+from .io.errors import UserError
+from .io.files import open_bed, read_fam, write_json
+from .io.tables import read_table, write_npy, write_table
 from .panel import load_panel
 from .qc import chunks
-from .results import read_table, write_npy, write_table
 from .sheets import describe_samples
-from .store import open_bed, read_fam, write_json
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048

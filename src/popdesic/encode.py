@@ -12,20 +12,12 @@ import pandas as pd
 
 from .backend import Planes, aligned_zeros
 from .backend.genotype_cpu import add_by_sample, pack_planes
-from .errors import UserError
-from .genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
 from .impute import fill_words
+from .io.bed import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
+from .io.errors import UserError
+from .io.files import atomic_path, open_bed, read_bim, read_fam, read_json, write_fam, write_json
+from .io.tables import read_table
 from .panel import canonical_contig, is_ambiguous, load_panel, site_keys
-from .results import read_table
-from .store import (
-    atomic_path,
-    open_bed,
-    read_bim,
-    read_fam,
-    read_json,
-    write_fam,
-    write_json,
-)
 
 #: Sites of one pass; a multiple of 64, so that passes end on whole words.
 CHUNK_SITES = 16_384

@@ -13,12 +13,12 @@ import pandas as pd
 from .backend import Backend, Hits, OneHot, Planes, ScanData
 from .compare.ld import BLOCK_SITES, r2_block, site_planes
 from .epistasis_options import NAMES
-from .errors import UserError
+from .io.errors import UserError
+from .io.files import write_json
+from .io.tables import write_npz
 from .qc import chunks
 from .reorder import pack_states, read_reordered, unpack_states
-from .results import write_npz
 from .scores import score_tables
-from .store import write_json
 
 #: Sites of the first scan that measures this machine's rate, and the most; it doubles until one
 #: scan takes PROBE_SECONDS, so that a GPU is measured at work and not at its start.

@@ -9,10 +9,10 @@ import pandas as pd
 from scipy import stats
 
 from .epistasis_options import NAMES
-from .results import read_table, write_table
+from .io.files import read_json
+from .io.tables import read_table, write_table
 from .scores import score_tables, table_cost
 from .significance import permutation_p
-from .store import read_json
 
 #: Share of scans without any interaction that may show one.
 ALPHA = 0.05

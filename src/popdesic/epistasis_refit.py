@@ -21,8 +21,8 @@ from statsmodels.genmod.generalized_linear_model import GLM
 
 from .epistasis import genotypes_of, sites_of_hits
 from .epistasis_options import NAMES, covariate_columns
+from .io.tables import read_table, write_table
 from .reorder import read_reordered
-from .results import read_table, write_table
 from .sheets import read_samples
 
 #: Best hits of each scan that are refitted.

@@ -9,9 +9,9 @@ import numpy as np
 from .backend import Backend, Hits, Planes, Product, Terms
 from .compare.ld import site_planes
 from .epistasis import genotypes_of, load_scan, merge_hits
+from .io.tables import write_npz
 from .qc import chunks
 from .reorder import read_reordered
-from .results import write_npz
 from .scores import table_cost
 
 #: Pairs and third sites whose tables are made at once.

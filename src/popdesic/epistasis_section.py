@@ -11,9 +11,9 @@ from .epistasis_options import NAMES, figure_names
 from .figures.epistasis import SIGNIFICANT, read_hits
 from .findings import Finding
 from .inline import FigureText, describe_figure
-from .results import read_table
+from .io.files import read_json
+from .io.tables import read_table
 from .significance import strata_warnings
-from .store import read_json
 from .words import number
 
 #: Rows of each table of the page; the files have all.

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from .backend.trees_cpu import shortest_trees
-from .errors import UserError
-from .results import read_table, write_npy, write_table
-from .store import write_json
+from .io.errors import UserError
+from .io.files import write_json
+from .io.tables import read_table, write_npy, write_table
 from .weights import Number, fermat_weights
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from .io.tables import read_table
 from .outcome import Outcome
 from .pagedata import is_repeated, map_title
-from .results import read_table
 
 #: Maps that differ by less are as good as each other: the simpler one is shown.
 TIE = 0.005

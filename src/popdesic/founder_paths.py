@@ -9,7 +9,7 @@ import numpy as np
 from .backend import Backend
 from .backend.base import infinity
 from .geodesic import close_weights
-from .results import write_npy
+from .io.tables import write_npy
 from .weights import fermat_weights, fits_float32
 
 

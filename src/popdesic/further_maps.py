@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from .embedding import write_embedding
-from .errors import UserError
+from .io.errors import UserError
 from .knn import Rows
 from .outcome import AXES
 from .sheets import describe_samples

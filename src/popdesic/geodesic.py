@@ -17,11 +17,11 @@ import pandas as pd
 from .backend import Backend
 from .backend.base import BASE, infinity
 from .closure import Work, attach_paths, close_paths, similar_order
-from .errors import UserError
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier
+from .io.errors import UserError
+from .io.files import write_json
+from .io.tables import write_npy
 from .neighbors import neighbor_paths
-from .results import write_npy
-from .store import write_json
 from .weights import Number, choose_number, fermat_weights, fits_float32
 
 log = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .errors import UserError, shorten
-from .results import write_table
-from .store import is_file
+from .io.errors import UserError, shorten
+from .io.files import is_file
+from .io.tables import write_table
 
 #: What the log and the report say where the command is missing.
 NO_BEAGLE = (

@@ -19,7 +19,7 @@ import numpy as np
 
 from .backend.base import BASE, infinity
 from .closure import MinplusBackend, insert_paths
-from .store import read_json
+from .io.files import read_json
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)

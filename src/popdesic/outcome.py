@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from .distance import Distances
-from .results import read_table
+from .io.files import read_json
+from .io.tables import read_table
 from .sheets import describe_samples, read_samples
-from .store import read_json
 
 #: Values that mean "not known" in a sheet.
 UNKNOWN = ("", "NA")

@@ -20,8 +20,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
+from .io.tables import read_table
 from .outcome import UNKNOWN, Outcome
-from .results import read_table
 from .words import METHODS, percent
 
 #: Steps of an axis; the next number says that the map has no place for the sample.

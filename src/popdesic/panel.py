@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .errors import UserError
-from .store import atomic_path, digest, write_json
+from .io.errors import UserError
+from .io.files import atomic_path, digest, write_json
 
 COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
 _AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}

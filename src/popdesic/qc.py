@@ -11,10 +11,10 @@ import pandas as pd
 from scipy.special import gammaln
 
 from .backend.genotype_cpu import add_by_sample, count_by_group
-from .errors import UserError
-from .results import write_table
+from .io.errors import UserError
+from .io.files import atomic_path, open_bed, read_bim, read_fam
+from .io.tables import write_table
 from .sample_checks import Checks, check_samples
-from .store import atomic_path, open_bed, read_bim, read_fam
 
 #: Sites of one pass, bounding memory: the counts of a chunk, not of the file, are in memory.
 CHUNK_SITES = 16_384

@@ -11,10 +11,10 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from .distance import Distances
+from .io.files import read_json
+from .io.tables import read_table, write_table
 from .outcome import AXES, UNKNOWN
-from .results import read_table, write_table
 from .sheets import describe_samples
-from .store import read_json
 
 #: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15

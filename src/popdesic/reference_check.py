@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import UserError
+from .io.errors import UserError
+from .io.files import read_bim, write_json
+from .io.text import opened
+from .io.vcf_errors import show
 from .panel import canonical_contig
-from .side_text import opened
-from .store import read_bim, write_json
-from .vcf_errors import show
 
 logger = logging.getLogger("popdesic")
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .errors import UserError
-from .genotypes import unpack_bed
+from .io.bed import unpack_bed
+from .io.errors import UserError
+from .io.files import open_bed, read_bim, read_fam
+from .io.tables import read_table, write_npy, write_table
 from .panel import canonical_contig
 from .phenotype import known_numbers, recode_phenotype
 from .qc import chunks
-from .results import read_table, write_npy, write_table
 from .site_list import SiteList, read_site_list
-from .store import open_bed, read_bim, read_fam
 
 logger = logging.getLogger("popdesic")
 

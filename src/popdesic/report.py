@@ -23,6 +23,7 @@ from .epistasis_section import epistasis_files, epistasis_findings, epistasis_se
 from .findings import find_problems
 from .firstmap import choose_map
 from .inline import describe_figures
+from .io.files import atomic_path
 from .io.places import TEMPLATES
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
@@ -33,7 +34,6 @@ from .sections import (
     imputation_section,
     relatives_findings,
 )
-from .store import atomic_path
 from .words import (
     METHODS,
     METRICS,

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from .errors import UserError
+from .io.errors import UserError
 from .io.places import HOME, SNAKEFILE
 
 #: What the executor plugin logs; it is the name of all jobs of the run.

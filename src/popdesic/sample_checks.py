@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from .backend.genotype_cpu import add_by_sample
-from .genotypes import MISSING, unpack_bed
+from .io.bed import MISSING, unpack_bed
+from .io.files import open_bed, read_bim
 from .panel import canonical_contig
-from .store import open_bed, read_bim
 
 #: Sites of one pass.
 CHUNK_SITES = 4_096

@@ -12,10 +12,10 @@ from .compare.resolution import Resolution, load_resolution
 from .findings import Finding
 from .impute import NO_BEAGLE
 from .inline import describe_figure
+from .io.files import read_json
+from .io.tables import read_table
 from .outcome import UNKNOWN, Outcome
-from .results import read_table
 from .sheets import SEX_CODES
-from .store import read_json
 from .words import join, number, percent, plural
 
 #: Rows of each table of the page; the files have all.

@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 
 from .configuration import load_schema
-from .errors import UserError, shorten, suggestion
+from .io.errors import UserError, shorten, suggestion
+from .io.files import digest
+from .io.tables import read_table
 from .parents import NOBODY, check_parents
 from .phenotype import known_numbers, recode_phenotype
-from .results import read_table
 from .sheet_text import read_sheet
 from .sources import expand_sources, read_names, source_files
-from .store import digest
 
 #: What the schema of a sheet's column may say; `_breaks` knows these alone.
 RULE_WORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}

@@ -15,8 +15,8 @@ from scipy import stats
 
 from .backend import Backend, Hits
 from .epistasis import genotypes_of, load_scan, merge_hits, permuted, scanner
+from .io.tables import read_table, write_table
 from .reorder import read_reordered
-from .results import read_table, write_table
 from .scores import scale_bits, score_tables, table_cost
 
 #: Fewest permutations that an extreme-value distribution is fitted to.

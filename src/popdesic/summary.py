@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from .results import read_table, write_table
+from .io.files import read_json
+from .io.tables import read_table, write_table
 from .sample_checks import FILTERS
-from .store import read_json
 
 #: Steps that count what a check found, whether or not a filter takes it.
 X_SEX, WRONG_SEX = "samples with a sex from X", "samples whose X contradicts their sex"

@@ -17,12 +17,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from .distance import Distances
 from .embedding import require_finite, write_embedding
-from .errors import UserError
 from .frame import place_among, register
+from .io.errors import UserError
+from .io.files import write_json
+from .io.tables import write_table
 from .knn import Rows, nearest_neighbors
-from .results import write_table
 from .sheets import describe_samples
-from .store import write_json
 
 #: Neighbours on the map that tell whether a sample keeps its place, and neighbours of the members
 #: of the ensemble as shares of the map's own.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .backend.base import infinity
-from .errors import UserError
+from .io.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from .io.tables import read_table, write_table
 from .records import snakemake_path
-from .results import read_table, write_table
 
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]
 

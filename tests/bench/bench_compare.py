@@ -15,14 +15,15 @@ from pathlib import Path
 
 import commandline
 import numpy as np
+from timing import best_of, print_table, write_random_plink
+
 from popdesic.backend import KINSHIP
 from popdesic.backend.cpu import CpuBackend
 from popdesic.compare.kinship import close_pairs
 from popdesic.compare.ld import correlated_pairs, founder_genotypes, r2_block, site_planes
 from popdesic.encode import planes_in_memory
-from popdesic.genotypes import BED_MAGIC, pack_bed
-from popdesic.store import open_bed, read_fam
-from timing import best_of, print_table, write_random_plink
+from popdesic.io.bed import BED_MAGIC, pack_bed
+from popdesic.io.files import open_bed, read_fam
 
 CPUS = os.cpu_count() or 1
 #: Pairs below are not written, by PLINK as by us.

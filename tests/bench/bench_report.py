@@ -18,14 +18,15 @@ import commandline
 import numpy as np
 from browser import Browser, find_chromium
 from outcomes import configuration, make_results
+from timing import print_table
+
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures
 from popdesic.figures.maps import draw_beside, draw_components
 from popdesic.figures.quality import draw_samples
 from popdesic.figures.style import Colouring, save_figure, styled
+from popdesic.io.tables import read_table, write_table
 from popdesic.report import default_maps, write_report
-from popdesic.results import read_table, write_table
-from timing import print_table
 
 LIMIT_MB, LIMIT_S = 15, 1.0
 READY = "document.documentElement?.dataset.ready === 'yes'"

@@ -24,6 +24,8 @@ from pathlib import Path
 
 import commandline
 import numpy as np
+from timing import print_table
+
 from popdesic.plan import (
     READ_RATE,
     START_SECONDS,
@@ -35,7 +37,6 @@ from popdesic.plan import (
     planned_jobs,
     submissions,
 )
-from timing import print_table
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Genotypes a second that one job of a CPU rule goes through, about.

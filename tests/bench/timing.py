@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from popdesic.genotypes import BED_MAGIC, bed_row_bytes
+
+from popdesic.io.bed import BED_MAGIC, bed_row_bytes
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:

@@ -39,9 +39,10 @@ from fuzz.fuzz_vcf import (
 )
 from fuzz.mutate import damage
 from fuzz.runner import check_case
-from popdesic.errors import UserError
-from popdesic.vcf_header import read_header
 from reference import ParsedVcf, _kind_of_site, parse_vcf_text
+
+from popdesic.io.errors import UserError
+from popdesic.io.vcf_header import read_header
 
 KEYS = ["PASS", "q10", "AC", "GT", "DP", "GQ"]
 SIZES = {INT8: 1, INT16: 2, INT32: 4, FLOAT: 4, CHAR: 1}

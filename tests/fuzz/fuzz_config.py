@@ -15,8 +15,9 @@ from typing import Any
 import jsonschema
 import yaml
 from fuzz.damage import ODD, damaged
+
 from popdesic.configuration import load_config, load_schema, read_config
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 
 SCHEMA = load_schema("config")
 DEFAULTS = load_config({})

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
-from popdesic.errors import UserError
-from popdesic.genotypes import site_kind
+
 from popdesic.ingest import ingest_cohort
-from popdesic.plink import read_plink_samples, stream_plink
-from popdesic.vcf import DecodeCounts
+from popdesic.io.bed import site_kind
+from popdesic.io.errors import UserError
+from popdesic.io.plink import read_plink_samples, stream_plink
+from popdesic.io.vcf import DecodeCounts
 
 MAGIC = b"\x6c\x1b\x01"
 ENDS = (".bed", ".bim", ".fam")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 from fuzz.damage import ODD, damaged
+
 from popdesic.configuration import load_config
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
+from popdesic.io.tables import write_table
 from popdesic.parents import check_parents
-from popdesic.results import write_table
 from popdesic.sheet_text import unrecognised_columns
 from popdesic.sheets import (
     describe_samples,

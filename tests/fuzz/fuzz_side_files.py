@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from fuzz.damage import ODD, damaged
+
 from popdesic.beagle import _cut_map, _cut_reference
 from popdesic.compare.scan import read_map
 from popdesic.configuration import load_config
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 from popdesic.reference_check import read_fasta
 from popdesic.reorder import read_restriction
 from popdesic.validation import check_side_files

@@ -13,11 +13,12 @@ import cyvcf2
 import numpy as np
 from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
-from popdesic.bgzf import BGZF_END
-from popdesic.errors import UserError
-from popdesic.vcf import DecodeCounts, stream_sites
-from popdesic.vcf_header import read_header
 from reference import ParsedVcf, parse_vcf_text
+
+from popdesic.io.bgzf import BGZF_END
+from popdesic.io.errors import UserError
+from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf_header import read_header
 
 META = [
     "##fileformat=VCFv4.2",

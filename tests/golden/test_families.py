@@ -6,12 +6,13 @@ import subprocess
 
 import pandas as pd
 import pytest
+
 from popdesic.ingest import ingest_cohort
+from popdesic.io.files import read_fam, write_fam
+from popdesic.io.tables import read_table
 from popdesic.par import pseudoautosomal
 from popdesic.qc import summarize_cohort
-from popdesic.results import read_table
 from popdesic.sample_checks import Checks
-from popdesic.store import read_fam, write_fam
 
 
 def run(folder, populations: dict[str, str], checks: Checks) -> pd.DataFrame:

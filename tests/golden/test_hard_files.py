@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from popdesic.errors import UserError
-from popdesic.vcf import DecodeCounts, stream_sites
+
+from popdesic.io.errors import UserError
+from popdesic.io.vcf import DecodeCounts, stream_sites
 
 pytestmark = pytest.mark.shared
 

@@ -16,16 +16,9 @@ import pytest
 pytest.importorskip("cupy")
 
 from popdesic.backend import kernels, tune
-from popdesic.backend.base import (
-    PLANE_BITS,
-    SQUARED,
-    SQUARED_IBS0,
-    Planes,
-    Product,
-    Terms,
-)
+from popdesic.backend.base import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
 from popdesic.backend.gpu import BitgemmStream, GpuBackend
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 
 MISSING = 3
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 257, 1023, 1024, 1025, 4100)
@@ -447,6 +440,7 @@ def test_usual_classes_are_measured(gpu_device, measured):
 @pytest.mark.gpu
 def test_a_lost_device_is_one_sentence(gpu_device, monkeypatch):
     import cupy
+
     from popdesic.backend import gpu
 
     def fail(*_):

@@ -17,8 +17,8 @@ pytest.importorskip("cupy")
 from popdesic.backend import select_backend
 from popdesic.distance import measure_tile, sum_parts
 from popdesic.encode import write_planes
-from popdesic.genotypes import pack_bed
-from popdesic.store import write_json
+from popdesic.io.bed import pack_bed
+from popdesic.io.files import write_json
 
 pytestmark = pytest.mark.gpu
 

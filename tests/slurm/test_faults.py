@@ -17,7 +17,7 @@ from running import ROOT, contents, environment, snakemake
 from slurm.sandbox import Sandbox
 from study import make_cohorts, write_study
 
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 from popdesic.resume import cancel_jobs, run_ids
 
 pytestmark = pytest.mark.slurm

@@ -22,7 +22,7 @@ from popdesic.backend import (
 )
 from popdesic.backend.base import PLANE_BITS
 from popdesic.backend.cpu import CpuBackend, margin_coefficients
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 
 #: Around words (64), vectors (512), and bytes of a .bed row.
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 511, 512, 513)

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import silhouette_score
+
 from popdesic.block_model import fit_blocks
 from popdesic.communities import (
     agreement,
@@ -27,10 +30,8 @@ from popdesic.communities import (
 from popdesic.community_section import community_section
 from popdesic.export import neighbor_joining
 from popdesic.figures.communities import draw_communities, lay_out, read_newick
+from popdesic.io.tables import read_table, write_npy
 from popdesic.knn import nearest_neighbors
-from popdesic.results import read_table, write_npy
-from scipy.spatial.distance import pdist, squareform
-from sklearn.metrics import silhouette_score
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM_PYTHON = "/usr/bin/python3"

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from popdesic.errors import UserError
-from popdesic.genotypes import unpack_bed
-from popdesic.ingest import ingest_cohort
-from popdesic.store import open_bed, read_bim
 from unit.test_vcf import HEADER, bgzf, vcf_text_of
+
+from popdesic.ingest import ingest_cohort
+from popdesic.io.bed import unpack_bed
+from popdesic.io.errors import UserError
+from popdesic.io.files import open_bed, read_bim
 
 PLAIN = "1 10 rs1 A G GT 0/0 0/1"
 #: What PLAIN gives alone.

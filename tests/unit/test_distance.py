@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.spatial.distance
+from reference import draw_genotypes, make_planes, pair_counts
+
 from popdesic.backend import Planes
 from popdesic.backend.cpu import CpuBackend
 from popdesic.distance import (
@@ -21,9 +23,8 @@ from popdesic.distance import (
     sum_parts,
     tile_outputs,
 )
-from popdesic.errors import UserError
-from popdesic.store import write_json
-from reference import draw_genotypes, make_planes, pair_counts
+from popdesic.io.errors import UserError
+from popdesic.io.files import write_json
 
 N_SITES = 150
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")

@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from study import make_cohorts, write_raw
+from threadpoolctl import threadpool_limits
+
 from popdesic import embedding
 from popdesic.embedding import (
     compute_pca,
@@ -15,10 +18,8 @@ from popdesic.embedding import (
     standardized_products,
     write_embedding,
 )
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 from popdesic.umap_maps import umap_layout
-from study import make_cohorts, write_raw
-from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from popdesic import encode
-from popdesic.encode import encode_cohort, load_planes, match_sites, write_planes
-from popdesic.errors import UserError
-from popdesic.impute import fill_words
-from popdesic.store import read_bim, read_fam
 from reference import bed_bytes, draw_genotypes, make_planes, plane_words
 from study import Cohort, make_cohorts, write_raw
+
+from popdesic import encode
+from popdesic.encode import encode_cohort, load_planes, match_sites, write_planes
+from popdesic.impute import fill_words
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_bim, read_fam
 
 COMPLEMENT = {"A": "T", "T": "A", "C": "G", "G": "C"}
 

@@ -10,6 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import ALPHAS, SPACES, make_results
+from scipy import stats
+from study import Cohort, make_sites, write_raw
+
 from popdesic import reorder
 from popdesic.backend.cpu import CpuBackend
 from popdesic.configuration import load_config
@@ -36,11 +39,12 @@ from popdesic.epistasis_power import cell_probabilities, chi2_power, score_power
 from popdesic.epistasis_refit import refit, refit_hits
 from popdesic.epistasis_screen import screen_pairs
 from popdesic.epistasis_section import epistasis_findings, epistasis_section
-from popdesic.errors import UserError
 from popdesic.figures.epistasis import draw_epistasis
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_json
+from popdesic.io.tables import read_table
 from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.report import write_report
-from popdesic.results import read_table
 from popdesic.scores import score_tables, table_cost
 from popdesic.significance import (
     hit_tables,
@@ -50,9 +54,6 @@ from popdesic.significance import (
     rank_hits,
     strata_warnings,
 )
-from popdesic.store import read_json
-from scipy import stats
-from study import Cohort, make_sites, write_raw
 
 BACKEND = CpuBackend(1)
 SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}

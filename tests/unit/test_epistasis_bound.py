@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import rel_entr
+
 from popdesic.backend.base import ScanData
 from popdesic.backend.epistasis_bound import (
     MAX_WEIGHT,
@@ -16,7 +18,6 @@ from popdesic.backend.epistasis_bound import (
     score_scale,
 )
 from popdesic.scores import score_tables
-from scipy.special import rel_entr
 
 
 def device_divergences(bound: Bound, n: np.ndarray, k: np.ndarray) -> tuple[float, float]:

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+
 from popdesic import __version__
 from popdesic.__main__ import main
 from popdesic.backend.base import infinity
 from popdesic.backend.trees_cpu import shortest_trees
-from popdesic.errors import UserError
 from popdesic.explain import explain_geodesics, rank_bridges, read_path
+from popdesic.io.errors import UserError
 
 GRAPH_TOOL_PYTHON = "/usr/bin/python3"
 BETWEENNESS = """

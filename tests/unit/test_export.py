@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from study import Cohort, make_cohorts, write_raw
+
 from popdesic.backend.cpu import CpuBackend
 from popdesic.encode import write_planes
-from popdesic.errors import UserError
 from popdesic.export import (
     export_eigenvec,
     export_king,
@@ -26,11 +27,11 @@ from popdesic.export import (
     export_zarr,
     neighbor_joining,
 )
-from popdesic.genotypes import pack_bed
-from popdesic.plink import stream_plink
-from popdesic.store import read_fam, write_json
-from popdesic.vcf import DecodeCounts, stream_sites
-from study import Cohort, make_cohorts, write_raw
+from popdesic.io.bed import pack_bed
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_fam, write_json
+from popdesic.io.plink import stream_plink
+from popdesic.io.vcf import DecodeCounts, stream_sites
 
 
 def needs(command: str):

@@ -14,6 +14,7 @@ from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from outcomes import ALPHAS, N_SITES, SPACES, make_results
+
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures, iterate_figures
 from popdesic.figures.maps import draw_components, name_groups

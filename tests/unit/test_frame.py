@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist, pdist, squareform
+from study import make_cohorts, write_raw
+
 from popdesic.backend import select_backend
 from popdesic.embedding import (
     principal_components,
@@ -15,8 +18,6 @@ from popdesic.embedding import (
 from popdesic.founder_paths import founder_lengths
 from popdesic.frame import place_among, register
 from popdesic.umap_maps import measure_instability, umap_layout
-from scipy.spatial.distance import cdist, pdist, squareform
-from study import make_cohorts, write_raw
 
 
 @pytest.fixture

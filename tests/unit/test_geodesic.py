@@ -6,22 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from scipy.sparse.csgraph import floyd_warshall
+
 from popdesic import weights as weights_module
 from popdesic.backend.base import BASE, INFINITY_INT32, infinity
 from popdesic.backend.cpu import CpuBackend
 from popdesic.closure import close_paths, insert_paths
 from popdesic.compare.kinship import SAME, relatives_but_one
-from popdesic.errors import UserError
-from popdesic.geodesic import (
-    AUTO_ALPHAS,
-    close_weights,
-    find_alpha,
-    measure_geodesics,
-)
+from popdesic.geodesic import AUTO_ALPHAS, close_weights, find_alpha, measure_geodesics
 from popdesic.insertion import audit_rows
+from popdesic.io.errors import UserError
 from popdesic.neighbors import neighbor_paths
 from popdesic.weights import choose_number
-from scipy.sparse.csgraph import floyd_warshall
 
 DTYPES = ("int32", "int64", "float32", "float64")
 #: Around the base case and the first levels of the recursion.

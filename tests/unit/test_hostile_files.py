@@ -35,23 +35,23 @@ from bcf_files import (
     record_of,
     typed,
 )
-from popdesic import vcf_header
-from popdesic.backend import bcf_records, vcf_text
-from popdesic.bcf import read_dictionaries
-from popdesic.encode import encode_cohort
-from popdesic.errors import UserError
-from popdesic.export import export_vcf
-from popdesic.genotypes import BED_MAGIC, pack_bed, unpack_bed
-from popdesic.ingest import ingest_cohort
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
-from popdesic.results import read_table, write_table
-from popdesic.store import open_bed, read_bim, read_fam
-from popdesic.vcf import DecodeCounts, stream_sites
-from popdesic.vcf_header import read_header, read_sample_names
 from running import snakemake
 from study import make_cohorts, write_study
 from unit.test_vcf import bgzf, vcf_text_of
+
+from popdesic.encode import encode_cohort
+from popdesic.export import export_vcf
+from popdesic.ingest import ingest_cohort
+from popdesic.io import bcf_records, vcf_header, vcf_text
+from popdesic.io.bcf import read_dictionaries
+from popdesic.io.bed import BED_MAGIC, pack_bed, unpack_bed
+from popdesic.io.errors import UserError
+from popdesic.io.files import open_bed, read_bim, read_fam
+from popdesic.io.tables import read_table, write_table
+from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf_header import read_header, read_sample_names
+from popdesic.panel import build_panel, load_panel
+from popdesic.qc import summarize_cohort
 
 SAMPLES = ["a", "b"]
 GENOTYPES = format_of(GT, calls_of(["0/1", "1|1"]))
@@ -549,7 +549,7 @@ def test_long_header_lines_are_read(tmp_path):
 
 
 def test_record_without_end(tmp_path, monkeypatch):
-    from popdesic import vcf
+    from popdesic.io import vcf
 
     assert vcf.LONGEST_RECORD == vcf_header.LONGEST_RECORD == 1 << 30
     monkeypatch.setattr(vcf, "LONGEST_RECORD", 1 << 24)  # a gigabyte takes too long here

@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from study import Cohort, make_cohorts, write_raw
+
 from popdesic.accuracy import evaluate_window, hidden, measures, summarize_evaluation
 from popdesic.beagle import Beagle, fill_window, impute_window
 from popdesic.encode import encode_cohort, load_planes
-from popdesic.errors import UserError
-from popdesic.genotypes import MISSING, unpack_bed
 from popdesic.impute import check_files, find_contig_file, plan_windows, write_windows
+from popdesic.io.bed import MISSING, unpack_bed
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_json
 from popdesic.panel import build_panel, load_panel
 from popdesic.qc import summarize_cohort
-from popdesic.store import read_json
-from study import Cohort, make_cohorts, write_raw
 
 needs_beagle = pytest.mark.skipif(
     shutil.which("beagle") is None, reason="beagle is not installed; apt-get install beagle"

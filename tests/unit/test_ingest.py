@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from popdesic.errors import UserError
-from popdesic.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
+from reference import parse_vcf_text
+
 from popdesic.ingest import ingest_cohort
-from popdesic.plink import plink_prefix, stream_plink
-from popdesic.store import (
+from popdesic.io.bed import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
+from popdesic.io.errors import UserError
+from popdesic.io.files import (
     atomic_path,
     beside,
     iterate_bim,
@@ -25,9 +26,9 @@ from popdesic.store import (
     write_fam,
     write_json,
 )
-from popdesic.vcf import DecodeCounts
-from popdesic.vcf_header import read_sample_names
-from reference import parse_vcf_text
+from popdesic.io.plink import plink_prefix, stream_plink
+from popdesic.io.vcf import DecodeCounts
+from popdesic.io.vcf_header import read_sample_names
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 

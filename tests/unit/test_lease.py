@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from popdesic.backend.lease import lease_device, lock_folder
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 
 HOLD = """
 import sys, time

@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import make_results
+
 from popdesic.compare.kinship import SAME
 from popdesic.compare.resolution import resolve
 from popdesic.findings import find_problems
 from popdesic.firstmap import choose_map
+from popdesic.io.files import write_json
+from popdesic.io.tables import read_table, write_table
 from popdesic.outcome import closest_pairs, load_outcome
 from popdesic.pagedata import (
     ABSENT,
@@ -25,9 +28,7 @@ from popdesic.pagedata import (
     quantise,
     to_json,
 )
-from popdesic.results import read_table, write_table
 from popdesic.sections import check_section, imputation_section, relatives_findings
-from popdesic.store import write_json
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:

@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from popdesic.errors import UserError
+from study import Cohort, make_sites, write_raw
+
 from popdesic.export import export_plink
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_fam
+from popdesic.io.tables import read_table
 from popdesic.phenotype import known_numbers, recode_phenotype
 from popdesic.reorder import build_onehot, phenotype_classes
-from popdesic.results import read_table
 from popdesic.sheets import describe_samples, read_samples, samples_in_order
-from popdesic.store import read_fam
-from study import Cohort, make_sites, write_raw
 
 
 def table(*phenotypes: str) -> pd.DataFrame:

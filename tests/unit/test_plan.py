@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from running import finished, snakemake
+from study import make_cohorts, write_study
+
 from popdesic.__main__ import main
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 from popdesic.plan import (
     Job,
     Sizes,
@@ -17,8 +20,6 @@ from popdesic.plan import (
     tabulate,
     work_of,
 )
-from running import finished, snakemake
-from study import make_cohorts, write_study
 
 SIZES = Sizes({"a": 10, "b": 7}, n_sites=1000)
 

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 import reference
 import scipy.stats
+from study import make_cohorts, write_raw
+
 from popdesic import qc
 from popdesic.backend.genotype_cpu import add_by_sample, count_by_group
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 from popdesic.qc import chunks, hwe_exact, summarize_cohort
-from study import make_cohorts, write_raw
 
 
 def run(tmp_path: Path, cohort, min_call_rate: float = 0.9, populations: dict | None = None):

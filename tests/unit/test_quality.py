@@ -6,6 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import make_results
+from scipy.stats import spearmanr
+from sklearn.manifold import trustworthiness
+from sklearn.metrics import silhouette_score
+
+from popdesic.io.tables import read_table, write_npy
 from popdesic.quality import (
     RECALL_AT,
     TRUST_AT,
@@ -14,10 +19,6 @@ from popdesic.quality import (
     measure_maps,
     measure_silhouette,
 )
-from popdesic.results import read_table, write_npy
-from scipy.stats import spearmanr
-from sklearn.manifold import trustworthiness
-from sklearn.metrics import silhouette_score
 
 
 @pytest.fixture

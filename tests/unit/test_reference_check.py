@@ -6,10 +6,11 @@ import gzip
 
 import numpy as np
 import pytest
-from popdesic.errors import UserError
-from popdesic.reference_check import COUNTS, check_reference
-from popdesic.store import read_json
 from study import Cohort, write_raw
+
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_json
+from popdesic.reference_check import COUNTS, check_reference
 
 PAIRS = {"A": "T", "C": "G", "G": "C", "T": "A"}
 

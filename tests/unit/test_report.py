@@ -12,15 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
+
 from popdesic import inline
 from popdesic.compare.section import same_people
 from popdesic.drift import expected_difference, measure_drift
 from popdesic.figures import draw_figures
 from popdesic.findings import find_problems
 from popdesic.inline import inline_svg, read_caption
+from popdesic.io.tables import write_table
 from popdesic.outcome import closest_pairs
 from popdesic.report import filter_rows, parameter_rows, write_report
-from popdesic.results import write_table
 from popdesic.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}

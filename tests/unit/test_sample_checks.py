@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from popdesic import sample_checks
-from popdesic.ingest import ingest_cohort
-from popdesic.par import pseudoautosomal
-from popdesic.qc import summarize_cohort
-from popdesic.results import read_table
-from popdesic.sample_checks import FILTERS, Checks, mendel_errors
 from reference import bed_bytes
 from study import COLUMNS, Cohort, make_cohorts, write_raw
+
+from popdesic import sample_checks
+from popdesic.ingest import ingest_cohort
+from popdesic.io.tables import read_table
+from popdesic.par import pseudoautosomal
+from popdesic.qc import summarize_cohort
+from popdesic.sample_checks import FILTERS, Checks, mendel_errors
 
 
 def could_be_born(child: int, father: int, mother: int) -> bool:

@@ -6,10 +6,11 @@ import time
 import pandas as pd
 import pytest
 import yaml
-from popdesic.configuration import load_config, load_schema
-from popdesic.errors import UserError
-from popdesic.sheets import cohort_files, describe_samples, load_study, populations, read_sheet
 from study import make_cohorts, read_config, write_raw, write_study
+
+from popdesic.configuration import load_config, load_schema
+from popdesic.io.errors import UserError
+from popdesic.sheets import cohort_files, describe_samples, load_study, populations, read_sheet
 
 COHORTS = "cohort\tgenotypes\tfounder\n"
 

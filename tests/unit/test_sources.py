@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from popdesic.errors import UserError
+from study import Cohort, make_cohorts, read_config, write_raw, write_sheets, write_study
+
 from popdesic.ingest import ingest_cohort
+from popdesic.io.errors import UserError
 from popdesic.plan import read_sizes
 from popdesic.sheets import cohort_files, cohort_sources, load_study
 from popdesic.sources import expand_sources, natural_order, nearby, source_key
-from study import Cohort, make_cohorts, read_config, write_raw, write_sheets, write_study
 
 CHROMOSOMES = [*map(str, range(1, 23)), "X", "Y", "XY", "MT"]
 ENDS = (".bed", ".bim", ".fam", ".json")

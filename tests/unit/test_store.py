@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from popdesic.store import atomic_path
+
+from popdesic.io.files import atomic_path
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from popdesic.store import atomic_path
+from popdesic.io.files import atomic_path
 with atomic_path(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     print("writing", flush=True)

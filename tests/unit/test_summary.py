@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
-from popdesic.results import read_table, write_table
-from popdesic.store import write_json
+
+from popdesic.io.files import write_json
+from popdesic.io.tables import read_table, write_table
 from popdesic.summary import summarize_filters
 from popdesic.words import COUNTS
 

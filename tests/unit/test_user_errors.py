@@ -11,20 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
+
 from popdesic.backend.cpu import CpuBackend
-from popdesic.bgzf import BGZF_END
 from popdesic.distance import assemble_tiles, load_distances, measure_tile
 from popdesic.embedding import compute_pca, compute_pcoa
 from popdesic.encode import encode_cohort
-from popdesic.errors import UserError
 from popdesic.geodesic import measure_geodesics
 from popdesic.ingest import ingest_cohort
+from popdesic.io.bgzf import BGZF_END
+from popdesic.io.errors import UserError
+from popdesic.io.tables import read_table
 from popdesic.panel import build_panel
 from popdesic.qc import summarize_cohort
-from popdesic.results import read_table
 from popdesic.sheets import load_study, populations
 from popdesic.umap_maps import umap_layout
-from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
 RESULTS = Path("results")
 

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from popdesic.backend import vcf_text
-from popdesic.bgzf import BGZF_END
-from popdesic.errors import UserError
-from popdesic.vcf import DecodeCounts, stream_sites
-from popdesic.vcf_header import read_header, read_sample_names
 from reference import parse_vcf_text
+
+from popdesic.io import vcf_text
+from popdesic.io.bgzf import BGZF_END
+from popdesic.io.errors import UserError
+from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf_header import read_header, read_sample_names
 
 HEADER = (
     "##fileformat=VCFv4.2\n"
@@ -241,7 +242,7 @@ def test_header(tmp_path):
 def test_names_are_read_without_numba(tmp_path):
     path = write(tmp_path / "a.vcf.gz", vcf_text_of(), "bgzf")
     code = (
-        "import sys; from popdesic.vcf_header import read_sample_names; "
+        "import sys; from popdesic.io.vcf_header import read_sample_names; "
         f"print(read_sample_names({str(path)!r}), 'numba' in sys.modules)"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)

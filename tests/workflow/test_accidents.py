@@ -16,7 +16,7 @@ from running import ROOT, command, contents, environment, snakemake
 from study import make_cohorts, write_study
 
 from popdesic.__main__ import main
-from popdesic.store import checksum_of
+from popdesic.io.files import checksum_of
 
 
 def make_study(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main
 from popdesic.audit import damaged_files
-from popdesic.store import FOLDER_STAMP, RESULT_FOLDERS, record_path, result_files
+from popdesic.io.files import FOLDER_STAMP, RESULT_FOLDERS, record_path, result_files
 
 #: All analyses and formats, as small as they can be.
 CONFIG = FAST | {

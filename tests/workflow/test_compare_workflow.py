@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from popdesic.panel import load_panel
-from popdesic.results import read_table
 from running import finished, planned, snakemake, snapshot
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+
+from popdesic.io.tables import read_table
+from popdesic.panel import load_panel
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from popdesic.beagle import Beagle, impute_window
-from popdesic.encode import load_planes
-from popdesic.genotypes import unpack_bed
-from popdesic.impute import read_windows
-from popdesic.sections import beagle_findings
-from popdesic.store import open_bed, read_bim, read_fam
 from running import finished, path_without, planned, snakemake
 from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
+
+from popdesic.beagle import Beagle, impute_window
+from popdesic.encode import load_planes
+from popdesic.impute import read_windows
+from popdesic.io.bed import unpack_bed
+from popdesic.io.files import open_bed, read_bim, read_fam
+from popdesic.sections import beagle_findings
 
 SETTINGS = {
     "method": "beagle",

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from browser import Browser, find_chromium
 from outcomes import ALPHAS, SPACES, configuration, make_results
+
 from popdesic.figures.maps import draw_components
 from popdesic.figures.style import Colouring, save_figure, styled
+from popdesic.io.tables import write_table
 from popdesic.report import default_maps, write_report
-from popdesic.results import write_table
 
 pytestmark = pytest.mark.skipif(
     find_chromium() is None, reason="no Chromium on PATH; install chromium or set CHROMIUM"

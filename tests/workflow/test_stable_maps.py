@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from popdesic.results import read_table
-from popdesic.store import read_json
 from running import snakemake
 from study import FAST, make_cohorts, write_study
+
+from popdesic.io.files import read_json
+from popdesic.io.tables import read_table
 
 CONFIG = FAST | {
     "embedding": {

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from popdesic.ingest import ingest_cohort
-from popdesic.records import NAME_MAX, snakemake_path
-from popdesic.results import read_table
 from running import contents, finished, planned, snakemake
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+
+from popdesic.ingest import ingest_cohort
+from popdesic.io.tables import read_table
+from popdesic.records import NAME_MAX, snakemake_path
 
 DAY = 86_400 * 10**9
 #: What tells who is who: a table with labels of the sheet.

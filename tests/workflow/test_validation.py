@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from popdesic.__main__ import main
-from popdesic.errors import UserError
-from popdesic.plan import planned_jobs
 from running import snakemake
 from study import FAST, make_cohorts, write_study
 from unit.test_user_errors import CASES
+
+from popdesic.__main__ import main
+from popdesic.io.errors import UserError
+from popdesic.plan import planned_jobs
 
 SHEET, SAMPLES, CONFIG = "config/cohorts.tsv", "config/samples.tsv", "config/config.yaml"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from popdesic.errors import UserError
+from popdesic.io.errors import UserError
 from popdesic.records import exchange_records
 from popdesic.sheets import cohort_files, cohort_sources
 from popdesic.sources import file_key, names_key, source_key
-from popdesic.store import digest
+from popdesic.io.files import digest
 from popdesic.validation import uses_beagle, validate_study
 
 try:

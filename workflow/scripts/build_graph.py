@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.communities import build_graph
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     edges = build_graph(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 from popdesic.reorder import build_onehot, phenotype_classes
 from popdesic.sheets import read_samples
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 from popdesic.reference_check import check_reference
 
 with logged(snakemake.log[0]) as log:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.compare.kinship import choose_unrelated
 from popdesic.compare.resolution import load_resolution
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     counts = choose_unrelated(

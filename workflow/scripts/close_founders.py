@@ -6,9 +6,9 @@ from popdesic.backend import select_backend
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance import study_distances
 from popdesic.founder_paths import founder_lengths
-from popdesic.log import logged
-from popdesic.results import read_table
-from popdesic.store import read_json
+from popdesic.io.files import read_json
+from popdesic.io.log import logged
+from popdesic.io.tables import read_table
 
 with logged(snakemake.log[0]) as log:
     params = snakemake.params

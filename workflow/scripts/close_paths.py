@@ -6,9 +6,9 @@ from popdesic.backend import select_backend
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance import study_distances
 from popdesic.geodesic import measure_geodesics
-from popdesic.log import log_counts, logged
-from popdesic.results import read_table
-from popdesic.store import read_json
+from popdesic.io.files import read_json
+from popdesic.io.log import log_counts, logged
+from popdesic.io.tables import read_table
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.backend import select_backend
 from popdesic.compare.cohorts import Limits, compare_cohorts
 from popdesic.compare.resolution import load_resolution
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.further_maps import compute_further_map
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     files, params = snakemake.input, snakemake.params

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+
 from popdesic.distance import Distances
-from popdesic.log import logged
-from popdesic.store import read_json
+from popdesic.io.files import read_json
+from popdesic.io.log import logged
 from popdesic.umap_maps import compute_umap
 
 with logged(snakemake.log[0]) as log:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.figures.communities import draw_communities
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     names = draw_communities(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.figures.compare import draw_comparisons
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     names = draw_comparisons(

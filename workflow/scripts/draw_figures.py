@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.distance import Distances
 from popdesic.figures import draw_figures
-from popdesic.log import logged
+from popdesic.io.log import logged
 from popdesic.outcome import load_outcome
 
 with logged(snakemake.log[0]) as log:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.epistasis_power import estimate_power
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     nulls = zip(snakemake.params.orders, map(Path, snakemake.input.nulls), strict=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.accuracy import evaluate_window
 from popdesic.beagle import Beagle
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     params, wildcards = snakemake.params, snakemake.wildcards

@@ -5,9 +5,9 @@ from pathlib import Path
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance import study_distances
 from popdesic.explain import explain_geodesics
-from popdesic.log import log_counts, logged
+from popdesic.io.files import read_json
+from popdesic.io.log import log_counts, logged
 from popdesic.sheets import describe_samples
-from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
     counts = explain_geodesics(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.backend import select_backend
 from popdesic.export import export_king
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

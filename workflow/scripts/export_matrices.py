@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from popdesic.export import export_trees_and_matrices
-from popdesic.log import logged
-from popdesic.store import read_json
+from popdesic.io.files import read_json
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):
     export_trees_and_matrices(

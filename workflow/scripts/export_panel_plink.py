@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.export import export_plink
-from popdesic.log import logged
+from popdesic.io.log import logged
 from popdesic.sheets import samples_in_order
 
 with logged(snakemake.log[0]):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.export import export_zarr
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):
     export_zarr(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.communities import find_communities
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     tree = snakemake.output.get("tree")

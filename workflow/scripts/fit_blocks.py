@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.block_model import fit_blocks
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     missing = fit_blocks(

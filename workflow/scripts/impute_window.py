@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.beagle import Beagle, impute_window
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     params = snakemake.params

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.ingest import ingest_cohort
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     counts = ingest_cohort(

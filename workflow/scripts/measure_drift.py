@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.drift import measure_drift
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     drift = measure_drift(

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from popdesic.distance import Distances
-from popdesic.log import logged
+from popdesic.io.files import read_json
+from popdesic.io.log import logged
 from popdesic.quality import measure_maps
-from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
     out = Path(snakemake.output.quality)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.backend import select_backend
-from popdesic.log import logged
+from popdesic.io.log import logged
 from popdesic.significance import permute_scan
 
 with logged(snakemake.log[0]) as log:

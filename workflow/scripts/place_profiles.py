@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.compare.queries import place_profiles
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     counts = place_profiles(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.impute import write_windows
-from popdesic.log import logged
+from popdesic.io.log import logged
 from popdesic.panel import load_panel
 
 with logged(snakemake.log[0]) as log:

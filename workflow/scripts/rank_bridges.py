@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.explain import rank_bridges
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):
     keys = map(tuple, snakemake.params.tables)

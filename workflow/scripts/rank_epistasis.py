@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from popdesic.epistasis import NAMES
-from popdesic.log import log_counts, logged
+from popdesic.io.files import read_json
+from popdesic.io.log import log_counts, logged
 from popdesic.significance import rank_hits
-from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
     order = snakemake.params.order

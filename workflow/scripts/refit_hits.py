@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.epistasis_refit import refit_hits
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     tables = zip(snakemake.params.orders, map(Path, snakemake.input.hits), strict=True)

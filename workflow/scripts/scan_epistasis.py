@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.backend import select_backend
 from popdesic.epistasis import scan_unit
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from popdesic.backend import select_backend
 from popdesic.epistasis_screen import screen_pairs
-from popdesic.log import log_counts, logged
+from popdesic.io.files import read_json
+from popdesic.io.log import log_counts, logged
 from popdesic.significance import rank_hits
-from popdesic.store import read_json
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

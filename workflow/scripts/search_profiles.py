@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.backend import select_backend
 from popdesic.compare.queries import search_mixtures, search_queries
 from popdesic.compare.resolution import load_resolution
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

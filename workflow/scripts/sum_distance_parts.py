@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.distance import sum_parts
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:
     log_counts(log, sum_parts(list(map(Path, snakemake.input)), Path(snakemake.output[0])))

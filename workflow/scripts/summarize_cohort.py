@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.log import log_counts, logged
+from popdesic.io.log import log_counts, logged
 from popdesic.qc import summarize_cohort
 from popdesic.sample_checks import Checks
 from popdesic.sheets import pedigree, populations, sexes

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.log import logged
+from popdesic.io.log import logged
 from popdesic.summary import summarize_filters
 
 with logged(snakemake.log[0]):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.accuracy import summarize_evaluation
 from popdesic.figures.imputation import save_accuracy
-from popdesic.log import logged
+from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):
     params = snakemake.params

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from ..errors import UserError
+from ..io.errors import UserError
 from .base import (
     KINSHIP,
     LD,

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 from llvmlite import binding
 
-from . import bitgemm_cpu, epistasis_cpu, minplus_cpu
+from ..backend import bitgemm_cpu, epistasis_cpu, minplus_cpu
 from .base import (
     PLANE_BITS,
     Bounds,

@@ -27,7 +27,7 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from . import bitgemm_cpu, epistasis_cells, epistasis_hits
+from ..backend import bitgemm_cpu, epistasis_cells, epistasis_hits
 from .base import Hits, ScanData
 from .epistasis_cells import GROUP, cost_bound, count_states, fill_cells, sum_logs
 from .epistasis_hits import RANK_BITS, offer, permitted, rank_key

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from ..errors import UserError
+from ..io.errors import UserError
 from .base import Hits, ScanData
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_planes import Planes, read_by_kernel
@@ -33,13 +33,7 @@ from .epistasis_work import (
     largest_sum,
     order_items,
 )
-from .kernels import (
-    STAGE_BITS,
-    Device,
-    divide_up,
-    load_function,
-    supported_kernels,
-)
+from .kernels import STAGE_BITS, Device, divide_up, load_function, supported_kernels
 
 INT64_MAX = np.iinfo(np.int64).max
 #: Largest number of samples of a class in one stored state: counts share a word.

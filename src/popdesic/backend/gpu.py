@@ -19,8 +19,8 @@ import cupy
 import cupyx
 import numpy as np
 
-from ..errors import UserError
-from . import minplus_gpu, tune
+from ..backend import minplus_gpu, tune
+from ..io.errors import UserError
 from .base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
 from .kernels import (
     BLOCK_ROWS,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from ..errors import UserError
+from ..io.errors import UserError
 from ..io.places import KERNEL_FOLDER
 from .base import PLANE_BITS, PLANE_LETTERS, Terms
 

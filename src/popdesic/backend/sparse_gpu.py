@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import cupy
 import numpy as np
 
-from . import tune
+from ..backend import tune
 from .base import Terms
 from .carriers_gpu import (
     FEW_PAIRS,

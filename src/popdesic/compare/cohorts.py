@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from ..backend import KINSHIP, Backend, Planes
+from ..compare import identity, kinship, mixture
 from ..distance import require_one_panel
 from ..encode import load_planes
+from ..io.tables import read_table, write_table
 from ..panel import load_panel
 from ..qc import chunks
-from ..results import read_table, write_table
-from . import identity, kinship, mixture
 from .resolution import Resolution
 
 #: Samples a side of one block: five int64 matrices of it are 160 MB.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..backend import Planes
 from ..backend.compare_cpu import pair_tables
-from ..errors import UserError
+from ..io.errors import UserError
 
 #: An EM step that changes no haplotype frequency by more than this is the last one.
 EM_TOLERANCE, EM_STEPS = 1e-12, 2000
@@ -128,7 +128,7 @@ def read_haplotypes(
     UserError
         A file is PLINK's, or a heterozygous genotype is not phased.
     """
-    from ..plink import plink_prefix  # decoders of genotypes: only phase needs them
+    from ..io.plink import plink_prefix  # decoders of genotypes: only phase needs them
 
     for source in sources:
         if plink_prefix(source) is not None:

@@ -21,8 +21,8 @@ import numpy as np
 from ..backend import KINSHIP, Backend, Planes
 from ..distance import require_one_panel
 from ..encode import load_planes
+from ..io.files import write_json
 from ..panel import canonical_contig, load_panel
-from ..store import write_json
 from .resolution import Resolution, resolve
 
 #: Founders whose pairs are measured, evenly spread over all, and blocks of the genome, about.

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import UserError
-from ..results import read_table, write_table
+from ..io.errors import UserError
+from ..io.tables import read_table, write_table
 from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
 
 #: First-degree pairs with a smaller share of opposite homozygotes are parent and child, who have
@@ -146,7 +146,7 @@ def choose_unrelated(
     UserError
         Fewer than two samples are left.
     """
-    from ..store import read_fam
+    from ..io.files import read_fam
 
     rows = [(name, c) for c, fam in fams.items() for name in read_fam(fam)["sample"]]
     samples = pd.DataFrame(rows, columns=["sample", "cohort"])

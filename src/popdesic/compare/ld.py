@@ -12,10 +12,10 @@ import pandas as pd
 
 from ..backend import LD, PRODUCT, Backend, Planes, aligned_zeros
 from ..backend.compare_cpu import r2_complete, r2_masked
-from ..errors import UserError
-from ..genotypes import unpack_bed
+from ..io.bed import unpack_bed
+from ..io.errors import UserError
+from ..io.files import open_bed, read_fam
 from ..qc import chunks
-from ..store import open_bed, read_fam
 from .disequilibrium import tables_of
 from .options import parse_window
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..errors import UserError, shorten
+from ..io.errors import UserError, shorten
 
 #: Base pairs or sites of a window: more than any genome has.
 MOST_AMOUNT = 1e12

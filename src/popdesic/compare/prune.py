@@ -10,10 +10,10 @@ import pandas as pd
 
 from ..backend import Backend, Planes, select_backend
 from ..backend.compare_cpu import prune
-from ..genotypes import MISSING, unpack_bed
+from ..io.bed import MISSING, unpack_bed
+from ..io.files import atomic_path, open_bed, read_bim
+from ..io.tables import read_table
 from ..qc import chunks
-from ..results import read_table
-from ..store import atomic_path, open_bed, read_bim
 from .ld import BLOCK_SITES, r2_block, site_planes
 from .options import parse_pruning
 

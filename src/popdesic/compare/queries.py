@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from ..backend import Backend, Planes
+from ..compare import identity, mixture
 from ..distance import require_one_panel
 from ..encode import encode_cohort, load_planes
-from ..errors import UserError
 from ..ingest import ingest_cohort
+from ..io.errors import UserError
+from ..io.files import read_fam
+from ..io.tables import write_table
 from ..panel import load_panel
-from ..results import write_table
-from ..store import read_fam
-from . import identity, mixture
 from .resolution import Resolution
 
 QUERY_COLUMNS = ["query", "rank", "match", "match_cohort", "called", "mismatches"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..store import read_json
+from ..io.files import read_json
 
 #: Smallest kinship of each degree (Manichaikul et al. 2010, table 1: powers of two).
 DUPLICATE, FIRST, SECOND, THIRD = 2**-1.5, 2**-2.5, 2**-3.5, 2**-4.5

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ..backend import Backend, Planes
-from ..errors import UserError
 from ..genetic_maps import parse_ld_map, require_rising
+from ..io.errors import UserError
+from ..io.files import read_fam
+from ..io.tables import open_text, read_table, write_npz, write_table
+from ..io.text import read_text
 from ..panel import canonical_contig, load_panel
-from ..results import open_text, read_table, write_npz, write_table
-from ..side_text import read_text
-from ..store import read_fam
 from .disequilibrium import (
     disequilibrium,
     haplotype_frequencies,
@@ -22,14 +22,7 @@ from .disequilibrium import (
     read_haplotypes,
     tables_of,
 )
-from .ld import (
-    Decay,
-    correlated_pairs,
-    founder_genotypes,
-    r2_block,
-    site_planes,
-    window_ends,
-)
+from .ld import Decay, correlated_pairs, founder_genotypes, r2_block, site_planes, window_ends
 from .options import parse_pruning, parse_region
 from .prune import contig_runs, pruned, write_lists
 

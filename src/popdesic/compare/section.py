@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ..inline import FigureText, describe_figure
-from ..results import read_table
+from ..io.tables import read_table
 from ..words import number
 from .resolution import load_resolution
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from ..compare.kinship import SAME
 from ..compare.resolution import DUPLICATE, FIRST, SECOND, THIRD
-from ..results import read_table
+from ..io.tables import read_table
 from ..words import number
 from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, save_figure, styled
 

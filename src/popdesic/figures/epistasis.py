@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from ..epistasis import sites_of_hits
 from ..epistasis_options import NAMES, figure_names
+from ..io.tables import read_table
 from ..reorder import read_reordered
-from ..results import read_table
 from ..scores import scale_bits
 from ..words import number
 from .style import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from isal import igzip, igzip_lib
 
 from .errors import UserError
-from .store import is_file, path_exists
+from .files import is_file, path_exists
 
 #: Bytes that are looked at before any job runs.
 FIRST_BYTES = 1 << 16

@@ -1,11 +1,11 @@
 """Read biallelic SNP genotypes from VCF text (plain, gzip, bgzip) and BCF, in bounded memory.
 
-Text is cut into buffers of whole lines, which `backend.vcf_text` decodes side by side; BCF into
-buffers of whole records for `backend.bcf_records` (`popdesic.bcf`). Both follow the same rules and
-give the same sentences on an error: multiallelic sites are dropped and never split, indels and
-symbolic alleles are dropped, and so are records at POS 0 (a telomere); half calls and a single '.'
-are missing, haploid calls follow a policy, and more than two alleles in a call, dosages and
-anything malformed stop the reading.
+Text is cut into buffers of whole lines, which `vcf_text` decodes side by side; BCF into buffers of
+whole records for `bcf_records` (`bcf`). Both follow the same rules and give the same sentences on
+an error: multiallelic sites are dropped and never split, indels and symbolic alleles are dropped,
+and so are records at POS 0 (a telomere); half calls and a single '.' are missing, haploid calls
+follow a policy, and more than two alleles in a call, dosages and anything malformed stop the
+reading.
 
 The compiled half is imported where it is first needed: jobs that read no VCF do without.
 """
@@ -238,7 +238,7 @@ def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[byt
 
 def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: HaploidPolicies):
     """Decode whole lines; return (text, batch, counts, number of lines, error)."""
-    from .backend import vcf_text as kernel
+    from ..io import vcf_text as kernel
 
     size = sum(len(part) for part in parts)
     text = np.empty(size + kernel.PAD, np.uint8)
@@ -284,7 +284,7 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
     ValueError
         One is not UTF-8 (UnicodeDecodeError is one, too) or no name that a table can hold.
     """
-    from .backend import vcf_text as kernel
+    from ..io import vcf_text as kernel
 
     view = memoryview(text)
     starts, ends = table[:, kernel.CHROM_START], table[:, kernel.CHROM_END]
@@ -306,7 +306,7 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
 
 def _find_unusable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
     """Return the error of the first CHROM or ID for which `_names` stopped."""
-    from .backend import vcf_text as kernel
+    from ..io import vcf_text as kernel
 
     for row in table:
         for column in (kernel.CHROM_START, kernel.ID_START):

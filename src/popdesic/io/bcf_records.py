@@ -1,4 +1,4 @@
-"""Decode whole BCF2 records to genotypes: the compiled half of `popdesic.bcf`.
+"""Decode whole BCF2 records to genotypes: the compiled half of `popdesic.io.bcf`.
 
 A record says its own sizes everywhere, and a damaged file says wrong ones, so each size is held
 against the end of its part before it is used: whatever the bytes are, nothing outside of them is

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
+from .bed import BED_MAGIC, bed_row_bytes
 from .errors import UserError
-from .genotypes import BED_MAGIC, bed_row_bytes
 
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
 FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
@@ -374,7 +374,7 @@ def open_bed(
     Returns
     -------
     (n_sites, ceil(n_samples / 4)) uint8
-        PLINK 1 two-bit codes; see `popdesic.genotypes`.
+        PLINK 1 two-bit codes; see `popdesic.io.bed`.
 
     Raises
     ------

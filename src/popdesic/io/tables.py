@@ -13,7 +13,7 @@ from typing import TextIO
 import numpy as np
 import pandas as pd
 
-from .store import atomic_path
+from .files import atomic_path
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

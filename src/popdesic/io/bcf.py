@@ -1,4 +1,4 @@
-"""Read biallelic SNP genotypes from BCF, by the rules of `popdesic.vcf`.
+"""Read biallelic SNP genotypes from BCF, by the rules of `popdesic.io.vcf`.
 
 Records are cut out of the decompressed bytes here and decoded by `backend.bcf_records`, which takes
 no size that a record states on trust. (htslib does: some damaged records end the whole process, and
@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from .backend import bcf_records as kernel
-from .backend import vcf_text as codes
+from ..io import bcf_records as kernel
+from ..io import vcf_text as codes
 from .bgzf import in_order
 from .errors import UserError
 from .vcf import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
@@ -45,7 +45,7 @@ def stream_bcf(
     pool: Executor | None,
     ahead: int,
 ) -> Iterator[SiteBatch]:
-    """Decode the biallelic SNPs of a BCF file; see `popdesic.vcf.stream_sites`."""
+    """Decode the biallelic SNPs of a BCF file; see `popdesic.io.vcf.stream_sites`."""
     contigs, keys = read_dictionaries(header)
     policies = np.full(max(contigs, default=-1) + 1, -1, np.int64)
     for index, name in contigs.items():

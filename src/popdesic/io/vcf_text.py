@@ -1,4 +1,4 @@
-"""Decode whole lines of VCF text to genotypes: the compiled half of `popdesic.vcf`.
+"""Decode whole lines of VCF text to genotypes: the compiled half of `popdesic.io.vcf`.
 
 One pass over the bytes: columns are split, the site is classified, and the calls of biallelic
 SNPs go straight to int8. Rows whose FORMAT is exactly GT are almost always four bytes a sample
@@ -11,7 +11,7 @@ compiler vectorises; anything else takes the general path, one call at a time.
 import numpy as np
 from numba import njit
 
-# Slots of the counts array; `popdesic.vcf.DecodeCounts` has its fields in this order.
+# Slots of the counts array; `popdesic.io.vcf.DecodeCounts` has its fields in this order.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 N_COUNTS = 14

@@ -30,20 +30,20 @@ def pack_bed(genotypes: np.ndarray) -> np.ndarray:
     (n_sites, ceil(n_samples / 4)) uint8
         The first sample in the lowest bits; the padding of the last byte is zero.
     """
-    from .backend import codecs  # numba starts slowly, and checking sheets needs none of it
+    from ..io import codecs  # numba starts slowly, and checking sheets needs none of it
 
     return codecs.pack_bed(genotypes)
 
 
 def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
     """Unpack PLINK 1 .bed rows, (n_sites, ceil(n_samples / 4)) uint8; inverse of `pack_bed`."""
-    from .backend import codecs
+    from ..io import codecs
 
     return codecs.unpack_bed(packed, n_samples)
 
 
 def site_kind(ref: str, alts: list[str]) -> str:
-    """Return the field of `popdesic.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
+    """Return the field of `popdesic.io.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
 
     The twin, for PLINK files, of what `backend.vcf_text` does on VCF text. PLINK writes an unknown
     allele as 0 and, at times, an indel as I and D.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .bed import MISSING, site_kind, unpack_bed
 from .errors import UserError
-from .genotypes import MISSING, site_kind, unpack_bed
-from .store import beside, is_file, iterate_bim, open_bed, read_fam
+from .files import beside, is_file, iterate_bim, open_bed, read_fam
 from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch
 
 
