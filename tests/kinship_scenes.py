@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import msprime
 import numpy as np
 
-from popdesic.backend import KINSHIP, Backend
 from popdesic.compare import independence, kinship
 from popdesic.compare.resolution import Resolution, resolve
 from popdesic.encode import planes_in_memory
+from popdesic.engine import KINSHIP, Backend
 from popdesic.io.bed import pack_bed
 
 #: Crossovers a base pair and generation.

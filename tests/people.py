@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from popdesic.backend import select_backend
 from popdesic.configuration import load_config
 from popdesic.embedding import standardized_products
 from popdesic.encode import encode_cohort
+from popdesic.engine import select_backend
 from popdesic.geodesic import close_weights
 from popdesic.ingest import ingest_cohort
 from popdesic.io.files import read_fam

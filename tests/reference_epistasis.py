@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from popdesic.backend import Hits, OneHot, ScanData
+
+from popdesic.engine import Hits, OneHot, ScanData
 
 
 def random_scan(

@@ -66,10 +66,10 @@ def tune() -> None:
     UserError
         No GPU can be used here.
     """
-    from .backend import select_backend  # the other commands start without it
+    from .engine import select_backend  # the other commands start without it
 
     backend = select_backend("gpu")
-    from .backend.tune import tune_usual
+    from .engine.gpu.tune import tune_usual
 
     print(backend.describe())
     print("\n".join(tune_usual(backend.device)))

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist, squareform
 
-from .backend import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
 from .encode import load_planes
+from .engine import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
 from .io.errors import UserError
 from .io.files import atomic_path
 from .io.tables import open_text, read_table, write_npy, write_npz, write_table

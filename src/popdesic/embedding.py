@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
-from .backend.threads import run_tasks
 from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
+from .engine.threads import run_tasks
 from .frame import register
 from .io.bed import MISSING, unpack_bed
 from .io.errors import UserError

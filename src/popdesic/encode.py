@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .backend import Planes, aligned_zeros
-from .backend.genotype_cpu import add_by_sample, pack_planes
+from .engine import Planes, aligned_zeros
+from .engine.cpu.genotypes import add_by_sample, pack_planes
 from .impute import fill_words
 from .io.bed import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
 from .io.errors import UserError

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .backend import Backend, Hits, OneHot, Planes, ScanData
 from .compare.ld import BLOCK_SITES, r2_block, site_planes
+from .engine import Backend, Hits, OneHot, Planes, ScanData
 from .epistasis_options import NAMES
 from .io.errors import UserError
 from .io.files import write_json

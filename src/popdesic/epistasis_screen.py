@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend import Backend, Hits, Planes, Product, Terms
 from .compare.ld import site_planes
+from .engine import Backend, Hits, Planes, Product, Terms
 from .epistasis import genotypes_of, load_scan, merge_hits
 from .io.tables import write_npz
 from .qc import chunks

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .backend import KINSHIP, Backend
 from .compare.kinship import king_robust
 from .distance import Distances, require_one_panel
 from .encode import load_planes
+from .engine import KINSHIP, Backend
 from .io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from .io.bgzf import BGZF_END
 from .io.errors import UserError

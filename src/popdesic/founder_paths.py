@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend import Backend
-from .backend.base import infinity
+from .engine import Backend
+from .engine.base import infinity
 from .geodesic import close_weights
 from .io.tables import write_npy
 from .weights import fermat_weights, fits_float32

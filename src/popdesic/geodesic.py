@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .backend import Backend
-from .backend.base import BASE, infinity
 from .closure import Work, attach_paths, close_paths, similar_order
+from .engine import Backend
+from .engine.base import BASE, infinity
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier
 from .io.errors import UserError
 from .io.files import write_json

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend.base import BASE, infinity
 from .closure import MinplusBackend, insert_paths
+from .engine.base import BASE, infinity
 from .io.files import read_json
 from .weights import FIXED, Number
 

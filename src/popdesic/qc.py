@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
-from .backend.genotype_cpu import add_by_sample, count_by_group
+from .engine.cpu.genotypes import add_by_sample, count_by_group
 from .io.errors import UserError
 from .io.files import atomic_path, open_bed, read_bim, read_fam
 from .io.tables import write_table

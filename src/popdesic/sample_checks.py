@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .backend.genotype_cpu import add_by_sample
+from .engine.cpu.genotypes import add_by_sample
 from .io.bed import MISSING, unpack_bed
 from .io.files import open_bed, read_bim
 from .panel import canonical_contig

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .backend import Backend, Hits
+from .engine import Backend, Hits
 from .epistasis import genotypes_of, load_scan, merge_hits, permuted, scanner
 from .io.tables import read_table, write_table
 from .reorder import read_reordered

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .backend.base import infinity
+from .engine.base import infinity
 from .io.errors import UserError
 
 log = logging.getLogger(__name__)

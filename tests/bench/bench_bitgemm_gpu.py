@@ -22,9 +22,10 @@ import commandline
 import cupy
 import cupyx
 import numpy as np
-from popdesic.backend import kernels, tune
-from popdesic.backend.base import SQUARED, Planes, Terms
-from popdesic.backend.gpu import GpuBackend
+
+from popdesic.engine.base import SQUARED, Planes, Terms
+from popdesic.engine.gpu import kernels, tune
+from popdesic.engine.gpu.backend import GpuBackend
 
 TERA = 1e12
 

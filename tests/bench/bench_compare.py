@@ -17,11 +17,11 @@ import commandline
 import numpy as np
 from timing import best_of, print_table, write_random_plink
 
-from popdesic.backend import KINSHIP
-from popdesic.backend.cpu import CpuBackend
 from popdesic.compare.kinship import close_pairs
 from popdesic.compare.ld import correlated_pairs, founder_genotypes, r2_block, site_planes
 from popdesic.encode import planes_in_memory
+from popdesic.engine import KINSHIP
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.bed import BED_MAGIC, pack_bed
 from popdesic.io.files import open_bed, read_fam
 

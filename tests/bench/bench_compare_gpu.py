@@ -17,10 +17,11 @@ import cupy
 import cupyx
 import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
-from popdesic.backend import kernels
-from popdesic.backend.base import Planes
-from popdesic.backend.compare_gpu import R2Squares, resident_matches, stream_parts
-from popdesic.backend.compare_gpu import _matches as matches
+
+from popdesic.engine.base import Planes
+from popdesic.engine.gpu import kernels
+from popdesic.engine.gpu.compare import R2Squares, resident_matches, stream_parts
+from popdesic.engine.gpu.compare import _matches as matches
 
 TERA = 1e12
 BEST = 10

@@ -22,7 +22,8 @@ def work(options, n_devices: int, rank: int, start, done) -> None:
     """One process: its share of the tiles on a device of its own."""
     import cupy
     import numpy as np
-    from popdesic.backend import SQUARED, Planes, select_backend
+
+    from popdesic.engine import SQUARED, Planes, select_backend
 
     backend = select_backend("gpu")
     cupy.random.seed(1)

@@ -22,11 +22,13 @@ import commandline
 import cupy
 import cupyx
 import numpy as np
-from popdesic.backend import epistasis_gpu, epistasis_work
-from popdesic.backend.base import OneHot, ScanData
-from popdesic.backend.epistasis_gpu import Scanner
-from popdesic.backend.epistasis_work import STEP_BITS, order_items
-from popdesic.backend.kernels import Device
+
+from popdesic.engine.base import OneHot, ScanData
+from popdesic.engine.gpu import epistasis as epistasis_gpu
+from popdesic.engine.gpu import epistasis_work
+from popdesic.engine.gpu.epistasis import Scanner
+from popdesic.engine.gpu.epistasis_work import STEP_BITS, order_items
+from popdesic.engine.gpu.kernels import Device
 from popdesic.scores import score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)

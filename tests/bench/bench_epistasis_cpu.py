@@ -13,9 +13,11 @@ import time
 
 import commandline
 import numpy as np
-from popdesic.backend import epistasis_cpu, select_backend
-from popdesic.scores import score_tables
 from reference_epistasis import random_scan
+
+from popdesic.engine import select_backend
+from popdesic.engine.cpu import epistasis as epistasis_cpu
+from popdesic.scores import score_tables
 
 BITEPI, TOP = 0.81e6, 1000
 FREQUENCIES = {

@@ -15,9 +15,10 @@ import time
 
 import commandline
 from kinship_scenes import add_families, draw_people, judge, resolution_of
-from popdesic.backend import select_backend
-from popdesic.compare.kinship import DUPLICATE, THIRD
 from timing import print_table
+
+from popdesic.compare.kinship import DUPLICATE, THIRD
+from popdesic.engine import select_backend
 
 #: Regions, their length in base pairs, most sites on each, three populations.
 SCENES = [

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from popdesic.backend.cpu import CpuBackend
-from popdesic.closure import close_paths, insert_paths
 from scipy.sparse.csgraph import floyd_warshall
 from timing import best_of, print_table
+
+from popdesic.closure import close_paths, insert_paths
+from popdesic.engine.cpu.backend import CpuBackend
 
 CPUS = os.cpu_count() or 1
 

@@ -16,11 +16,12 @@ import time
 import commandline
 import cupy
 import numpy as np
-from popdesic.backend import SQUARED, Planes
-from popdesic.backend.gpu import GpuBackend
-from popdesic.backend.kernels import Device
-from popdesic.closure import close_paths, insert_paths, similar_order
 from timing import print_table
+
+from popdesic.closure import close_paths, insert_paths, similar_order
+from popdesic.engine import SQUARED, Planes
+from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.gpu.kernels import Device
 
 LIMITS = r"""
 extern "C" __global__ void limit_int(int* out, int a, int rounds) {

@@ -13,9 +13,10 @@ from pathlib import Path
 import cupy
 import numpy as np
 from bench_bitgemm_gpu import print_row
-from popdesic.backend import kernels
-from popdesic.backend.base import SQUARED, Planes
-from popdesic.backend.gpu import BitgemmStream, GpuBackend
+
+from popdesic.engine.base import SQUARED, Planes
+from popdesic.engine.gpu import kernels
+from popdesic.engine.gpu.backend import BitgemmStream, GpuBackend
 
 DRAW_BITS = """
 extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64 n_sites,
@@ -89,7 +90,7 @@ def add_and_settle(stream: BitgemmStream, planes: Planes) -> None:
 
 def profile(path, planes: Planes) -> None:
     """Milliseconds of each step of the sparse path."""
-    from popdesic.backend import sparse_gpu
+    from popdesic.engine.gpu import sparse as sparse_gpu
 
     steps = ("turn", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
     steps += ("pack_planes",)

@@ -10,7 +10,7 @@ import pytest
 cupy = pytest.importorskip("cupy", reason="CuPy compiles CUDA: pip install -r requirements-gpu.txt")
 from cupy.cuda import nvrtc  # noqa: E402
 
-from popdesic.backend import kernels  # noqa: E402
+from popdesic.engine.gpu import kernels  # noqa: E402
 from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"

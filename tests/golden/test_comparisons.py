@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.backend import KINSHIP, select_backend
 from popdesic.compare import independence, kinship, ld, mixture, prune
 from popdesic.compare.options import parse_pruning
 from popdesic.compare.resolution import resolve
 from popdesic.encode import planes_in_memory
+from popdesic.engine import KINSHIP, select_backend
 from popdesic.io.files import open_bed, read_bim
 
 pytestmark = pytest.mark.shared

@@ -19,10 +19,10 @@ import pytest
 from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
 
-from popdesic.backend import select_backend
 from popdesic.distance import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
 from popdesic.encode import encode_cohort
+from popdesic.engine import select_backend
 from popdesic.ingest import ingest_cohort
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.files import open_bed, read_bim, read_fam

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from cyvcf2 import VCF
-from popdesic.backend import ScanData
-from popdesic.backend.cpu import CpuBackend
+
+from popdesic.engine import ScanData
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import split_classes
 from popdesic.reorder import _rank_genotypes, pack_states
 from popdesic.scores import score_tables

@@ -15,10 +15,10 @@ import pytest
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
-from popdesic.backend import select_backend
 from popdesic.distance import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
 from popdesic.encode import encode_cohort, load_planes
+from popdesic.engine import select_backend
 from popdesic.geodesic import close_weights, fermat_weights
 from popdesic.ingest import ingest_cohort
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed

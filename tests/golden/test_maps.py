@@ -14,11 +14,11 @@ import pytest
 from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
-from popdesic.backend import select_backend
 from popdesic.block_model import fit_blocks
 from popdesic.communities import build_graph, find_communities
 from popdesic.configuration import load_config
 from popdesic.embedding import principal_components
+from popdesic.engine import select_backend
 from popdesic.founder_paths import founder_lengths
 from popdesic.io.tables import read_table, write_npy
 from popdesic.quality import measure_map

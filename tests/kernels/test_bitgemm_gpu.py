@@ -15,9 +15,9 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.backend import kernels, tune
-from popdesic.backend.base import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
-from popdesic.backend.gpu import BitgemmStream, GpuBackend
+from popdesic.engine.base import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.gpu import kernels, tune
+from popdesic.engine.gpu.backend import BitgemmStream, GpuBackend
 from popdesic.io.errors import UserError
 
 MISSING = 3
@@ -348,7 +348,7 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
 def test_equals_the_cpu_backend(gpu_device):
     """Both backends, the same integers, for every term list."""
     pytest.importorskip("numba")
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     rng = np.random.default_rng(11)
     a, b = draw_genotypes(rng, 260, 5003, 0.1), draw_genotypes(rng, 131, 5003, 0)
@@ -385,7 +385,7 @@ def test_real_genotypes(gpu_device, shared_data, name):
     Sums of products of small integers stay below 2**53, where float64 is exact.
     """
     pytest.importorskip("numba")
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     genotypes = read_genotypes(shared_data / f"{name}.vcf.gz")
     rng = np.random.default_rng(12)
@@ -441,7 +441,7 @@ def test_usual_classes_are_measured(gpu_device, measured):
 def test_a_lost_device_is_one_sentence(gpu_device, monkeypatch):
     import cupy
 
-    from popdesic.backend import gpu
+    from popdesic.engine.gpu import backend as gpu
 
     def fail(*_):
         raise cupy.cuda.runtime.CUDARuntimeError(719)

@@ -8,11 +8,13 @@ import pytest
 pytest.importorskip("cupy")
 
 import cupy
-from popdesic.backend import KINSHIP, LD, PRODUCT, Planes, compare_gpu
-from popdesic.backend.cpu import CpuBackend
-from popdesic.backend.gpu import GpuBackend
-from popdesic.compare import identity, ld
 from reference import draw_genotypes, evaluate_terms, make_planes
+
+from popdesic.compare import identity, ld
+from popdesic.engine import KINSHIP, LD, PRODUCT, Planes
+from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.gpu import compare as compare_gpu
+from popdesic.engine.gpu.backend import GpuBackend
 
 pytestmark = pytest.mark.gpu
 CPU = CpuBackend(4)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from popdesic.backend import Hits, ScanData
-from popdesic.backend.base import OneHot
-from popdesic.scores import score_tables
 from reference_epistasis import pack_allowed, random_scan, scan
+
+from popdesic.engine import Hits, ScanData
+from popdesic.engine.base import OneHot
+from popdesic.scores import score_tables
 
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
@@ -23,9 +24,10 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(params=KERNELS)
 def gpu(request, gpu_device, monkeypatch):
-    from popdesic.backend import epistasis_gpu, epistasis_work
-    from popdesic.backend.gpu import GpuBackend
-    from popdesic.backend.kernels import supported_kernels
+    from popdesic.engine.gpu import epistasis as epistasis_gpu
+    from popdesic.engine.gpu import epistasis_work
+    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.kernels import supported_kernels
 
     kernel = request.param
     if kernel in ("deep", "single"):
@@ -83,7 +85,7 @@ def test_partners_and_first_sites_are_kept_to(gpu, rng, order):
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 700), (3, 230)])
 def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_sites):
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     n_samples = (700, 577)
     data, *_ = random_scan(
@@ -102,7 +104,7 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_of_any_balance(gpu, rng, n_samples, order):
     """Shares of cases that small weights make, and shares that they do not."""
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     data, *_ = random_scan(rng, 90, n_samples, tables=score_tables("k2", sum(n_samples)))
     expected = run(CpuBackend(threads=8), order, data, range(90), 40)
@@ -112,7 +114,7 @@ def test_classes_of_any_balance(gpu, rng, n_samples, order):
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("first", [range(0, 1), range(130, 300), range(600, 699)])
 def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     tables = score_tables("k2", 500)
     data, *_ = random_scan(rng, 701, (270, 230), missing=missing, tables=tables)
@@ -125,8 +127,8 @@ def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 def test_batches_change_nothing(gpu, rng, missing, monkeypatch):
-    from popdesic.backend import epistasis_gpu
-    from popdesic.backend.epistasis_gpu import Scanner
+    from popdesic.engine.gpu import epistasis as epistasis_gpu
+    from popdesic.engine.gpu.epistasis import Scanner
 
     data, *_ = random_scan(rng, 700, (900, 500), missing=missing, tables=score_tables("k2", 1400))
     found = []
@@ -141,7 +143,7 @@ def test_batches_change_nothing(gpu, rng, missing, monkeypatch):
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     n_samples = (70_001, 66_003)
     data, *_ = random_scan(
@@ -159,7 +161,7 @@ def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("first", [range(0, 1), range(3, 10), range(4, 31), range(29, 40)])
 def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
-    from popdesic.backend.cpu import CpuBackend
+    from popdesic.engine.cpu.backend import CpuBackend
 
     tables = score_tables("k2", 1200)
     data, *_ = random_scan(rng, 40, (700, 500), missing=missing, tables=tables)
@@ -171,8 +173,8 @@ def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
 @pytest.mark.parametrize(("stored", "joint"), [(48_000, 2), (50_500, 1)])
 def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint):
     """Thirds: what is added up in 16 bits holds a stored state and a third of another."""
-    from popdesic.backend.cpu import CpuBackend
-    from popdesic.backend.epistasis_gpu import Scanner
+    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.gpu.epistasis import Scanner
 
     n_samples = (3 * stored, 900)
     data, *_ = random_scan(
@@ -189,7 +191,7 @@ def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint
 
 def test_many_ties_all_find_their_rank(gpu):
     """Every triple costs the same: more pass than a launch has room for."""
-    from popdesic.backend import epistasis_gpu
+    from popdesic.engine.gpu import epistasis as epistasis_gpu
 
     words = np.full((200, 2, 1), 0b0110, np.uint64)
     words[:, 1] = 0b1001

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from popdesic.backend.base import infinity
-from popdesic.backend.cpu import CpuBackend
+
 from popdesic.closure import close_paths, insert_paths
+from popdesic.engine.base import infinity
+from popdesic.engine.cpu.backend import CpuBackend
 
 pytestmark = pytest.mark.gpu
 
@@ -17,7 +18,7 @@ CPU = CpuBackend(8)
 
 @pytest.fixture(scope="module")
 def backend(gpu_device):
-    from popdesic.backend.gpu import GpuBackend
+    from popdesic.engine.gpu.backend import GpuBackend
 
     return GpuBackend()
 
@@ -128,7 +129,7 @@ def test_pruning_changes_nothing_and_skips(backend, dtype):
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_matrices_beyond_the_device(gpu_device, dtype):
     """With little device memory the matrix stays in host memory and passes in blocks."""
-    from popdesic.backend.gpu import GpuBackend
+    from popdesic.engine.gpu.backend import GpuBackend
 
     n = 1700
     weights = draw_weights(np.random.default_rng(8), n, dtype, 0.3)

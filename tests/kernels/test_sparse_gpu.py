@@ -9,11 +9,13 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.backend import kernels, sparse_gpu, tune
-from popdesic.backend.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
-from popdesic.backend.gpu import GpuBackend
-from popdesic.backend.sparse_gpu import SiteCosts, SiteTable
 from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
+
+from popdesic.engine.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
+from popdesic.engine.gpu import kernels, tune
+from popdesic.engine.gpu import sparse as sparse_gpu
+from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.gpu.sparse import SiteCosts, SiteTable
 
 #: Costs that send every site one way, and some that send sites all three ways.
 COSTS = {

@@ -5,11 +5,12 @@ import reference
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from popdesic.backend import SQUARED, SQUARED_IBS0, Planes, Product, Terms
-from popdesic.backend.base import infinity
-from popdesic.backend.cpu import CpuBackend, margin_coefficients
+
 from popdesic.closure import close_paths, insert_paths
 from popdesic.encode import write_planes
+from popdesic.engine import SQUARED, SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.base import infinity
+from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
 from popdesic.qc import hwe_exact
 
 BACKEND = CpuBackend(2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
 
-from popdesic.backend import (
+from popdesic.engine import (
     KINSHIP,
     LD,
     PRODUCT,
@@ -20,8 +20,8 @@ from popdesic.backend import (
     Terms,
     select_backend,
 )
-from popdesic.backend.base import PLANE_BITS
-from popdesic.backend.cpu import CpuBackend, margin_coefficients
+from popdesic.engine.base import PLANE_BITS
+from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
 from popdesic.io.errors import UserError
 
 #: Around words (64), vectors (512), and bytes of a .bed row.
@@ -265,8 +265,8 @@ binding.get_host_cpu_features = lambda: features
 
 import numpy as np
 import reference
-from popdesic.backend import SQUARED_IBS0, Planes, Product, Terms, bitgemm_cpu
-from popdesic.backend.cpu import CpuBackend
+from popdesic.engine import SQUARED_IBS0, Planes, Product, Terms, bitgemm_cpu
+from popdesic.engine.cpu.backend import CpuBackend
 
 assert bitgemm_cpu.LEVELS > 0 and bitgemm_cpu.LANES < 8
 backend = CpuBackend(2)
@@ -319,8 +319,8 @@ def test_gpu_is_never_replaced_silently():
 @pytest.mark.parametrize("driver", [True, False])
 def test_without_cupy_auto_computes_on_the_cpu_and_says_why(tmp_path, monkeypatch, caplog, driver):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.delitem(sys.modules, "popdesic.backend.gpu", raising=False)
-    monkeypatch.setattr("popdesic.backend.DRIVER", tmp_path if driver else tmp_path / "none")
+    monkeypatch.delitem(sys.modules, "popdesic.engine.gpu.backend", raising=False)
+    monkeypatch.setattr("popdesic.engine.DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         assert select_backend("auto").name == "cpu"
     (said,) = (record.getMessage() for record in caplog.records)

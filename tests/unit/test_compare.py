@@ -12,12 +12,12 @@ from reference import draw_genotypes, make_planes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, make_cohorts, make_sites, write_raw
 
-from popdesic.backend import KINSHIP, Planes, select_backend
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
 from popdesic.compare.resolution import resolve
 from popdesic.compare.section import comparison_section
 from popdesic.encode import encode_cohort
+from popdesic.engine import KINSHIP, Planes, select_backend
 from popdesic.figures.compare import draw_comparisons
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table

@@ -9,8 +9,6 @@ import pytest
 import scipy.spatial.distance
 from reference import draw_genotypes, make_planes, pair_counts
 
-from popdesic.backend import Planes
-from popdesic.backend.cpu import CpuBackend
 from popdesic.distance import (
     assemble_tiles,
     export_distances,
@@ -23,6 +21,8 @@ from popdesic.distance import (
     sum_parts,
     tile_outputs,
 )
+from popdesic.engine import Planes
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.errors import UserError
 from popdesic.io.files import write_json
 

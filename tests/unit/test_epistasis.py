@@ -14,8 +14,8 @@ from scipy import stats
 from study import Cohort, make_sites, write_raw
 
 from popdesic import reorder
-from popdesic.backend.cpu import CpuBackend
 from popdesic.configuration import load_config
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import (
     count_tests,
     load_scan,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr
 
-from popdesic.backend.base import ScanData
-from popdesic.backend.epistasis_bound import (
+from popdesic.engine.base import ScanData
+from popdesic.engine.gpu.epistasis_bound import (
     MAX_WEIGHT,
     MOST_OFF_NATS,
     Bound,

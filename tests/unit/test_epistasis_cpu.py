@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import reference_epistasis as oracle
-from popdesic.backend import ScanData
-from popdesic.backend.cpu import CpuBackend
-from popdesic.backend.epistasis_cells import WIDE, cost_bound, sum_logs
-from popdesic.backend.epistasis_cpu import _pext_loop
-from popdesic.scores import scale_bits, score_tables, table_cost
 from scipy.special import gammaln, xlogy
+
+from popdesic.engine import ScanData
+from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.cpu.epistasis import _pext_loop
+from popdesic.engine.cpu.epistasis_cells import WIDE, cost_bound, sum_logs
+from popdesic.scores import scale_bits, score_tables, table_cost
 
 
 def scan(backend, order):

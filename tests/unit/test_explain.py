@@ -12,8 +12,8 @@ import reference
 
 from popdesic import __version__
 from popdesic.__main__ import main
-from popdesic.backend.base import infinity
-from popdesic.backend.trees_cpu import shortest_trees
+from popdesic.engine.base import infinity
+from popdesic.engine.cpu.trees import shortest_trees
 from popdesic.explain import explain_geodesics, rank_bridges, read_path
 from popdesic.io.errors import UserError
 

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from study import Cohort, make_cohorts, write_raw
 
-from popdesic.backend.cpu import CpuBackend
 from popdesic.encode import write_planes
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.export import (
     export_eigenvec,
     export_king,

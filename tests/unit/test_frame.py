@@ -7,7 +7,6 @@ import pytest
 from scipy.spatial.distance import cdist, pdist, squareform
 from study import make_cohorts, write_raw
 
-from popdesic.backend import select_backend
 from popdesic.embedding import (
     principal_components,
     principal_coordinates,
@@ -15,6 +14,7 @@ from popdesic.embedding import (
     sample_blocks,
     standardized_products,
 )
+from popdesic.engine import select_backend
 from popdesic.founder_paths import founder_lengths
 from popdesic.frame import place_among, register
 from popdesic.umap_maps import measure_instability, umap_layout

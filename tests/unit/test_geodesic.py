@@ -9,10 +9,10 @@ import reference
 from scipy.sparse.csgraph import floyd_warshall
 
 from popdesic import weights as weights_module
-from popdesic.backend.base import BASE, INFINITY_INT32, infinity
-from popdesic.backend.cpu import CpuBackend
 from popdesic.closure import close_paths, insert_paths
 from popdesic.compare.kinship import SAME, relatives_but_one
+from popdesic.engine.base import BASE, INFINITY_INT32, infinity
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import AUTO_ALPHAS, close_weights, find_alpha, measure_geodesics
 from popdesic.insertion import audit_rows
 from popdesic.io.errors import UserError

@@ -13,10 +13,10 @@ from reference_compare import haplotype_likelihood, r2
 from reference_compare import prune as slow_prune
 from study import Cohort, make_sites, write_raw
 
-from popdesic.backend import select_backend
 from popdesic.compare import disequilibrium as dis
 from popdesic.compare import ld, options, prune, scan
 from popdesic.encode import encode_cohort
+from popdesic.engine import select_backend
 from popdesic.io.errors import UserError
 from popdesic.panel import build_panel, load_panel
 from popdesic.qc import summarize_cohort

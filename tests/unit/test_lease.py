@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.backend.lease import lease_device, lock_folder
+from popdesic.engine.gpu.lease import lease_device, lock_folder
 from popdesic.io.errors import UserError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from popdesic.backend.lease import lease_device
+from popdesic.engine.gpu.lease import lease_device
 print(lease_device(int(sys.argv[2]), folder=Path(sys.argv[1]), environment={}), flush=True)
 time.sleep(60)
 """
@@ -282,7 +282,7 @@ def user_races(user: int, folder: Path, count: int, holders, collisions, rounds:
 
 
 def test_users_who_come_at_once_never_share_a_device(shared, monkeypatch):
-    import popdesic.backend.lease as lease
+    import popdesic.engine.gpu.lease as lease
 
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
     holders, collisions = FORK.Array("i", 2), FORK.Value("i", 0)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import reference
-from popdesic.backend.base import INFINITY_INT32, infinity
-from popdesic.backend.cpu import CpuBackend
+
+from popdesic.engine.base import INFINITY_INT32, infinity
+from popdesic.engine.cpu.backend import CpuBackend
 
 DTYPES = (np.int32, np.float32, np.float64)
 #: Around register tiles (8 rows; 24, 48 columns), panels (depth 128) and blocks (128 rows).

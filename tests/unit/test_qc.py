@@ -10,7 +10,7 @@ import scipy.stats
 from study import make_cohorts, write_raw
 
 from popdesic import qc
-from popdesic.backend.genotype_cpu import add_by_sample, count_by_group
+from popdesic.engine.cpu.genotypes import add_by_sample, count_by_group
 from popdesic.io.errors import UserError
 from popdesic.qc import chunks, hwe_exact, summarize_cohort
 

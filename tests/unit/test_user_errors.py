@@ -13,10 +13,10 @@ import pytest
 import yaml
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
-from popdesic.backend.cpu import CpuBackend
 from popdesic.distance import assemble_tiles, load_distances, measure_tile
 from popdesic.embedding import compute_pca, compute_pcoa
 from popdesic.encode import encode_cohort
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import measure_geodesics
 from popdesic.ingest import ingest_cohort
 from popdesic.io.bgzf import BGZF_END

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance import study_distances
+from popdesic.engine import select_backend
 from popdesic.geodesic import measure_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged

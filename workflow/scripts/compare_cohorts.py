@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
 from popdesic.compare.cohorts import Limits, compare_cohorts
 from popdesic.compare.resolution import load_resolution
+from popdesic.engine import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
 from popdesic.distance import measure_tile
+from popdesic.engine import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

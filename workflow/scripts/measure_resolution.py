@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from popdesic.backend import select_backend
 from popdesic.compare.independence import measure_resolution
+from popdesic.engine import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
+from popdesic.engine import select_backend
 from popdesic.io.log import logged
 from popdesic.significance import permute_scan
 

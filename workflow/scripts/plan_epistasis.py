@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
+from popdesic.engine import select_backend
 from popdesic.epistasis import plan_scan
 from popdesic.io.log import log_counts, logged
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
+from popdesic.engine import select_backend
 from popdesic.epistasis_screen import screen_pairs
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.backend import select_backend
 from popdesic.compare.queries import search_mixtures, search_queries
 from popdesic.compare.resolution import load_resolution
+from popdesic.engine import select_backend
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..backend import KINSHIP, Backend, Planes
 from ..compare import identity, kinship, mixture
 from ..distance import require_one_panel
 from ..encode import load_planes
+from ..engine import KINSHIP, Backend, Planes
 from ..io.tables import read_table, write_table
 from ..panel import load_panel
 from ..qc import chunks

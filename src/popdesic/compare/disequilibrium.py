@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..backend import Planes
-from ..backend.compare_cpu import pair_tables
+from ..engine import Planes
+from ..engine.cpu.compare import pair_tables
 from ..io.errors import UserError
 
 #: An EM step that changes no haplotype frequency by more than this is the last one.

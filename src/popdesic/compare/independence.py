@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..backend import KINSHIP, Backend, Planes
 from ..distance import require_one_panel
 from ..encode import load_planes
+from ..engine import KINSHIP, Backend, Planes
 from ..io.files import write_json
 from ..panel import canonical_contig, load_panel
 from .resolution import Resolution, resolve

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..backend import LD, PRODUCT, Backend, Planes, aligned_zeros
-from ..backend.compare_cpu import r2_complete, r2_masked
+from ..engine import LD, PRODUCT, Backend, Planes, aligned_zeros
+from ..engine.cpu.compare import r2_complete, r2_masked
 from ..io.bed import unpack_bed
 from ..io.errors import UserError
 from ..io.files import open_bed, read_fam

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..backend import Backend, Planes, select_backend
-from ..backend.compare_cpu import prune
+from ..engine import Backend, Planes, select_backend
+from ..engine.cpu.compare import prune
 from ..io.bed import MISSING, unpack_bed
 from ..io.files import atomic_path, open_bed, read_bim
 from ..io.tables import read_table

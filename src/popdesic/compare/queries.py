@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..backend import Backend, Planes
 from ..compare import identity, mixture
 from ..distance import require_one_panel
 from ..encode import encode_cohort, load_planes
+from ..engine import Backend, Planes
 from ..ingest import ingest_cohort
 from ..io.errors import UserError
 from ..io.files import read_fam

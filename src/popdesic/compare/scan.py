@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..backend import Backend, Planes
+from ..engine import Backend, Planes
 from ..genetic_maps import parse_ld_map, require_rising
 from ..io.errors import UserError
 from ..io.files import read_fam

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from .base import Bounds, infinity
+from ..base import Bounds, infinity
 from .kernels import Device, divide_up, load_function
 
 #: Tiles and runs of the kernel (TILE and RUN in minplus.cu), and its blocks' threads.
@@ -155,7 +155,7 @@ def mirror(w: cupy.ndarray, device: Device) -> None:
     if isinstance(w, cupy.ndarray):
         _transpose(w, w, True, device)
     else:
-        from .minplus_cpu import mirror_upper  # compiled only where a matrix exceeds the device
+        from ..cpu.minplus import mirror_upper  # compiled only where a matrix exceeds the device
 
         mirror_upper(w)
 

@@ -35,7 +35,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from .bitgemm_cpu import LANES, LEVELS, _Stream
+from .bitgemm import LANES, LEVELS, _Stream
 
 #: Words of a plane that are counted together: depths are multiples of it.
 GROUP = 2**LEVELS

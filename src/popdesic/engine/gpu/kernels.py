@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from ..io.errors import UserError
-from ..io.places import KERNEL_FOLDER
-from .base import PLANE_BITS, PLANE_LETTERS, Terms
+from ...io.errors import UserError
+from ...io.places import KERNEL_FOLDER
+from ..base import PLANE_BITS, PLANE_LETTERS, Terms
 
 # Layout of packed planes; the same names and values as in kernels/common.cuh.
 TILE_ROWS = 128

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from .base import OneHot
+from ..base import OneHot
 
 
 class Planes:

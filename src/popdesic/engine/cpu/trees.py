@@ -8,8 +8,8 @@ import numba
 import numpy as np
 from numba import types
 
-from .base import infinity
-from .threads import run_tasks
+from ..base import infinity
+from ..threads import run_tasks
 
 
 def _tree(direct, top, source, ends, parents, hops, settled):

@@ -27,11 +27,12 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from ..backend import bitgemm_cpu, epistasis_cells, epistasis_hits
-from .base import Hits, ScanData
+from ..base import Hits, ScanData
+from ..threads import run_tasks
+from . import bitgemm as bitgemm_cpu
+from . import epistasis_cells, epistasis_hits
 from .epistasis_cells import GROUP, cost_bound, count_states, fill_cells, sum_logs
 from .epistasis_hits import RANK_BITS, offer, permitted, rank_key
-from .threads import run_tasks
 
 #: Sites z of one block, y of one tile, x of one chunk; bytes that a chunk's planes may take.
 BLOCK = 64

@@ -30,7 +30,7 @@ from pathlib import Path
 import cupy
 import numpy as np
 
-from .base import SQUARED, Terms
+from ..base import SQUARED, Terms
 from .kernels import (
     BLOCK_ROWS,
     SLOT_BYTES,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from ..io.errors import UserError
-from .base import Hits, ScanData
+from ...io.errors import UserError
+from ..base import Hits, ScanData
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_planes import Planes, read_by_kernel
 from .epistasis_work import (

@@ -23,7 +23,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..io.errors import UserError
+from ...io.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -61,7 +61,7 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
     """
     if device in ("gpu", "auto"):
         try:
-            from .gpu import GpuBackend
+            from .gpu.backend import GpuBackend
 
             return GpuBackend.leased(host_bytes)
         except (ImportError, UserError) as reason:
@@ -78,6 +78,6 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
                 )
             else:
                 log.info("No GPU can be used here (%s), so the CPU computes.", reason)
-    from .cpu import CpuBackend
+    from .cpu.backend import CpuBackend
 
     return CpuBackend(threads)

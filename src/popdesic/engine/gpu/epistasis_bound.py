@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, rel_entr, xlogy
 
-from .base import ScanData
+from ..base import ScanData
 
 #: The bound may miss its exact value by this much, in nats, beside its relative slack.
 MARGIN_NATS = 2.0**-6

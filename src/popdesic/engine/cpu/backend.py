@@ -7,8 +7,7 @@ import functools
 import numpy as np
 from llvmlite import binding
 
-from ..backend import bitgemm_cpu, epistasis_cpu, minplus_cpu
-from .base import (
+from ..base import (
     PLANE_BITS,
     Bounds,
     Hits,
@@ -19,7 +18,10 @@ from .base import (
     closure_panel,
     infinity,
 )
-from .threads import run_tasks, usable_cpus
+from ..threads import run_tasks, usable_cpus
+from . import bitgemm as bitgemm_cpu
+from . import epistasis as epistasis_cpu
+from . import minplus as minplus_cpu
 
 
 class CpuBackend:

@@ -12,7 +12,7 @@ import cupy
 import cupyx
 import numpy as np
 
-from .base import PRODUCT, Planes
+from ..base import PRODUCT, Planes
 from .kernels import (
     BLOCK_ROWS,
     SLOT_BYTES,

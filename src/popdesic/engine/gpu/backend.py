@@ -19,9 +19,10 @@ import cupy
 import cupyx
 import numpy as np
 
-from ..backend import minplus_gpu, tune
-from ..io.errors import UserError
-from .base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
+from ...io.errors import UserError
+from ..base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
+from . import minplus as minplus_gpu
+from . import tune
 from .kernels import (
     BLOCK_ROWS,
     STAGE_BITS,
@@ -40,7 +41,7 @@ from .kernels import (
     supported_kernels,
 )
 from .lease import lease_device
-from .sparse_gpu import SiteCosts, SparsePath, site_costs
+from .sparse import SiteCosts, SparsePath, site_costs
 
 #: Pinned host memory of one stream of planes, unless the caller says otherwise.
 HOST_BYTES = 1 << 30
@@ -582,21 +583,21 @@ class GpuBackend:
 
     def top_matches(self, queries: Planes, database: Planes, k: int, min_called: int):
         """The best matches of `compare.identity.search`, chosen on the device (compare_gpu.py)."""
-        from .compare_gpu import top_matches
+        from .compare import top_matches
 
         with _device_errors(f"the search of {queries.n_samples} profiles"):
             return top_matches(queries, database, self.device, k, min_called)
 
     def r2_pairs(self, planes: Planes, ends: np.ndarray, least: float):
         """Pairs of sites that may reach an r2, chosen on the device (compare_gpu.py), or None."""
-        from .compare_gpu import r2_pairs
+        from .compare import r2_pairs
 
         with _device_errors(f"the correlations of {planes.n_samples} sites"):
             return r2_pairs(planes, ends, least, self.device)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         """The best pairs (epistasis_gpu.py)."""
-        from .epistasis_gpu import scan_pairs
+        from .epistasis import scan_pairs
 
         with _device_errors(f"the scan of {data.n_sites} sites"):
             return scan_pairs(data, first, top, cutoff, self.device, self.kernel)
@@ -605,7 +606,7 @@ class GpuBackend:
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
         """The best triples (epistasis_gpu.py)."""
-        from .epistasis_gpu import scan_triples
+        from .epistasis import scan_triples
 
         with _device_errors(f"the scan of {data.n_sites} sites"):
             return scan_triples(data, first, top, cutoff, self.device, self.kernel)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from .threads import run_tasks
+from ..threads import run_tasks
 
 #: ALT count by 2-bit code, with 3 for missing.
 STATE_OF_CODE = np.array([2, 3, 1, 0], np.uint8)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba import types
 
-from .threads import run_tasks
+from ..threads import run_tasks
 
 #: Rows of one task.
 ROWS_A_TASK = 64

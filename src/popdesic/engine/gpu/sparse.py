@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 import cupy
 import numpy as np
 
-from ..backend import tune
-from .base import Terms
-from .carriers_gpu import (
+from ..base import Terms
+from . import tune
+from .carriers import (
     FEW_PAIRS,
     STATE_SHIFT,
     Turned,
@@ -50,7 +50,7 @@ from .kernels import (
 )
 
 if TYPE_CHECKING:
-    from .gpu import BitgemmStream
+    from .backend import BitgemmStream
 
 log = logging.getLogger(__name__)
 

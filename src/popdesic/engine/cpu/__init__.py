@@ -1,0 +1,1 @@
+"""The CPU backend: numba kernels and the arithmetic around them."""
