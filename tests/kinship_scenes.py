@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import msprime
 import numpy as np
 
+from popdesic.cohort.encode import planes_in_memory
 from popdesic.compare import independence, kinship
 from popdesic.compare.resolution import Resolution, resolve
-from popdesic.encode import planes_in_memory
 from popdesic.engine import KINSHIP, Backend
 from popdesic.io.bed import pack_bed
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.configuration import load_config
 from popdesic.embedding import standardized_products
-from popdesic.encode import encode_cohort
 from popdesic.engine import select_backend
 from popdesic.geodesic import close_weights
-from popdesic.ingest import ingest_cohort
 from popdesic.io.files import read_fam
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ import pandas as pd
 from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
+from .cohort.qc import chunks
 from .export import neighbor_joining
 from .io.files import atomic_path, write_json
 from .io.tables import read_table, write_npz, write_table
 from .knn import BLOCK_NUMBERS, nearest_neighbors
 from .outcome import UNKNOWN
-from .qc import chunks
 from .sheets import describe_samples
 
 log = logging.getLogger(__name__)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from .cohort.qc import chunks
 from .compare.ld import site_planes
 from .engine import Backend, Hits, Planes, Product, Terms
 from .epistasis import genotypes_of, load_scan, merge_hits
 from .io.tables import write_npz
-from .qc import chunks
 from .reorder import read_reordered
 from .scores import table_cost
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from .cohort.impute import NO_BEAGLE
 from .compare.kinship import SAME
 from .compare.resolution import Resolution, load_resolution
 from .findings import Finding
-from .impute import NO_BEAGLE
 from .inline import describe_figure
 from .io.files import read_json
 from .io.tables import read_table

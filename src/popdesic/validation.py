@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .cohort.genetic_maps import parse_ld_map, parse_plink_map
+from .cohort.impute import check_files
+from .cohort.sources import source_files
 from .configuration import CONFIG_PATH, load_config
 from .epistasis_options import check_epistasis
-from .genetic_maps import parse_ld_map, parse_plink_map
-from .impute import check_files
 from .io.bgzf import find_compression
 from .io.errors import UserError, shorten
 from .io.files import is_file
 from .io.text import FIRST_BYTES, opened, read_text
 from .sheet_text import unrecognised_columns
 from .sheets import Study, load_study
-from .sources import source_files
 
 
 def validate_study(

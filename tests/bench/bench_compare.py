@@ -17,9 +17,9 @@ import commandline
 import numpy as np
 from timing import best_of, print_table, write_random_plink
 
+from popdesic.cohort.encode import planes_in_memory
 from popdesic.compare.kinship import close_pairs
 from popdesic.compare.ld import correlated_pairs, founder_genotypes, r2_block, site_planes
-from popdesic.encode import planes_in_memory
 from popdesic.engine import KINSHIP
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.bed import BED_MAGIC, pack_bed

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg.blas import ssyrk
 from timing import best_of, print_table, write_random_plink
 
-from popdesic.encode import planes_in_memory
+from popdesic.cohort.encode import planes_in_memory
 from popdesic.engine import SQUARED, SQUARED_IBS0, Planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.files import open_bed, read_fam

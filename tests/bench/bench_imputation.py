@@ -16,11 +16,12 @@ from pathlib import Path
 
 import commandline
 import pandas as pd
-from popdesic.accuracy import evaluate_window, summarize_evaluation
-from popdesic.beagle import Beagle
-from popdesic.ingest import ingest_cohort
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
+
+from popdesic.cohort.accuracy import evaluate_window, summarize_evaluation
+from popdesic.cohort.beagle import Beagle
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import summarize_cohort
 
 #: The set, below the folder that is named.
 VCF = "kg1_chr22_564/kg1_chr22_dev564.vcf.gz"
@@ -42,7 +43,7 @@ def prepare(data: Path, folder: Path, *, min_maf: float, n_sites: int = 0) -> di
 def evaluate(
     paths: dict[str, Path], folder: Path, share: float, threads: int, methods: list[str]
 ) -> pd.DataFrame:
-    """The table of `popdesic.accuracy` for these methods."""
+    """The table of `popdesic.cohort.accuracy` for these methods."""
     part = folder / f"{share}.npz"
     evaluate_window(
         *paths.values(),

@@ -26,7 +26,7 @@ SHAPES = {"spectrum": (0.3, 1.5), "common": (1.0, 1.0)}
 
 OURS = """
 import sys, time
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
 for repeat in range(2):
     start, before = time.perf_counter(), time.process_time()
     ingest_cohort(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.bed import site_kind
 from popdesic.io.errors import UserError
 from popdesic.io.plink import read_plink_samples, stream_plink

@@ -11,10 +11,10 @@ from pathlib import Path
 import pandas as pd
 from fuzz.damage import ODD, damaged
 
+from popdesic.cohort.parents import check_parents
 from popdesic.configuration import load_config
 from popdesic.io.errors import UserError
 from popdesic.io.tables import write_table
-from popdesic.parents import check_parents
 from popdesic.sheet_text import unrecognised_columns
 from popdesic.sheets import (
     describe_samples,

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from fuzz.damage import ODD, damaged
 
-from popdesic.beagle import _cut_map, _cut_reference
+from popdesic.cohort.beagle import _cut_map, _cut_reference
+from popdesic.cohort.reference_check import read_fasta
 from popdesic.compare.scan import read_map
 from popdesic.configuration import load_config
 from popdesic.io.errors import UserError
-from popdesic.reference_check import read_fasta
 from popdesic.reorder import read_restriction
 from popdesic.validation import check_side_files
 

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.compare import independence, kinship, ld, mixture, prune
+from popdesic.cohort import prune
+from popdesic.cohort.encode import planes_in_memory
+from popdesic.compare import independence, kinship, ld, mixture
 from popdesic.compare.options import parse_pruning
 from popdesic.compare.resolution import resolve
-from popdesic.encode import planes_in_memory
 from popdesic.engine import KINSHIP, select_backend
 from popdesic.io.files import open_bed, read_bim
 

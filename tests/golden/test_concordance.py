@@ -19,17 +19,17 @@ import pytest
 from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
 
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import hwe_exact, summarize_cohort
 from popdesic.distance import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
-from popdesic.encode import encode_cohort
 from popdesic.engine import select_backend
-from popdesic.ingest import ingest_cohort
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.files import open_bed, read_bim, read_fam
 from popdesic.io.tables import read_table
 from popdesic.io.vcf import stream_sites
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import hwe_exact, summarize_cohort
 
 pytestmark = [pytest.mark.shared, pytest.mark.peer]
 

@@ -7,12 +7,12 @@ import subprocess
 import pandas as pd
 import pytest
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.par import pseudoautosomal
+from popdesic.cohort.qc import summarize_cohort
+from popdesic.cohort.sample_checks import Checks
 from popdesic.io.files import read_fam, write_fam
 from popdesic.io.tables import read_table
-from popdesic.par import pseudoautosomal
-from popdesic.qc import summarize_cohort
-from popdesic.sample_checks import Checks
 
 
 def run(folder, populations: dict[str, str], checks: Checks) -> pd.DataFrame:

@@ -15,16 +15,16 @@ import pytest
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
+from popdesic.cohort.encode import encode_cohort, load_planes
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
-from popdesic.encode import encode_cohort, load_planes
 from popdesic.engine import select_backend
 from popdesic.geodesic import close_weights, fermat_weights
-from popdesic.ingest import ingest_cohort
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed
 from popdesic.io.files import read_bim, read_fam, write_fam
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
 
 pytestmark = pytest.mark.shared
 

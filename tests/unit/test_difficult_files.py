@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from unit.test_vcf import HEADER, bgzf, vcf_text_of
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.bed import unpack_bed
 from popdesic.io.errors import UserError
 from popdesic.io.files import open_bed, read_bim

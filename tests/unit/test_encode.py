@@ -10,9 +10,9 @@ import pytest
 from reference import bed_bytes, draw_genotypes, make_planes, plane_words
 from study import Cohort, make_cohorts, write_raw
 
-from popdesic import encode
-from popdesic.encode import encode_cohort, load_planes, match_sites, write_planes
-from popdesic.impute import fill_words
+from popdesic.cohort import encode
+from popdesic.cohort.encode import encode_cohort, load_planes, match_sites, write_planes
+from popdesic.cohort.impute import fill_words
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_bim, read_fam
 

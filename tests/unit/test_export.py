@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from study import Cohort, make_cohorts, write_raw
 
-from popdesic.encode import write_planes
+from popdesic.cohort.encode import write_planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.export import (
     export_eigenvec,

@@ -39,9 +39,11 @@ from running import snakemake
 from study import make_cohorts, write_study
 from unit.test_vcf import bgzf, vcf_text_of
 
-from popdesic.encode import encode_cohort
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.export import export_vcf
-from popdesic.ingest import ingest_cohort
 from popdesic.io import bcf_records, vcf_header, vcf_text
 from popdesic.io.bcf import read_dictionaries
 from popdesic.io.bed import BED_MAGIC, pack_bed, unpack_bed
@@ -50,8 +52,6 @@ from popdesic.io.files import open_bed, read_bim, read_fam
 from popdesic.io.tables import read_table, write_table
 from popdesic.io.vcf import DecodeCounts, stream_sites
 from popdesic.io.vcf_header import read_header, read_sample_names
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
 
 SAMPLES = ["a", "b"]
 GENOTYPES = format_of(GT, calls_of(["0/1", "1|1"]))

@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 from study import Cohort, make_cohorts, write_raw
 
-from popdesic.accuracy import evaluate_window, hidden, measures, summarize_evaluation
-from popdesic.beagle import Beagle, fill_window, impute_window
-from popdesic.encode import encode_cohort, load_planes
-from popdesic.impute import check_files, find_contig_file, plan_windows, write_windows
+from popdesic.cohort.accuracy import evaluate_window, hidden, measures, summarize_evaluation
+from popdesic.cohort.beagle import Beagle, fill_window, impute_window
+from popdesic.cohort.encode import encode_cohort, load_planes
+from popdesic.cohort.impute import check_files, find_contig_file, plan_windows, write_windows
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.io.bed import MISSING, unpack_bed
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
 
 needs_beagle = pytest.mark.skipif(
     shutil.which("beagle") is None, reason="beagle is not installed; apt-get install beagle"

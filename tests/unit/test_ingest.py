@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from reference import parse_vcf_text
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.bed import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
 from popdesic.io.errors import UserError
 from popdesic.io.files import (

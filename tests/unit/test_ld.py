@@ -13,13 +13,14 @@ from reference_compare import haplotype_likelihood, r2
 from reference_compare import prune as slow_prune
 from study import Cohort, make_sites, write_raw
 
+from popdesic.cohort import prune
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import disequilibrium as dis
-from popdesic.compare import ld, options, prune, scan
-from popdesic.encode import encode_cohort
+from popdesic.compare import ld, options, scan
 from popdesic.engine import select_backend
 from popdesic.io.errors import UserError
-from popdesic.panel import build_panel, load_panel
-from popdesic.qc import summarize_cohort
 
 BACKEND = select_backend("cpu", 2)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}

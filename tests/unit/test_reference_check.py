@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from study import Cohort, write_raw
 
+from popdesic.cohort.reference_check import COUNTS, check_reference
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
-from popdesic.reference_check import COUNTS, check_reference
 
 PAIRS = {"A": "T", "C": "G", "G": "C", "T": "A"}
 

@@ -14,8 +14,8 @@ import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
 
 from popdesic import inline
+from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.compare.section import same_people
-from popdesic.drift import expected_difference, measure_drift
 from popdesic.figures import draw_figures
 from popdesic.findings import find_problems
 from popdesic.inline import inline_svg, read_caption

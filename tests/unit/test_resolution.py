@@ -19,15 +19,15 @@ from kinship_scenes import (
 )
 from study import Cohort, write_raw
 
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.panel import build_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import independence, kinship
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity
 from popdesic.compare.independence import cut_genome, measure_resolution, siblings_alike
 from popdesic.compare.resolution import ERROR_RATE, FIRST, load_resolution, resolve
-from popdesic.encode import encode_cohort
 from popdesic.engine import select_backend
 from popdesic.io.tables import read_table
-from popdesic.panel import build_panel
-from popdesic.qc import summarize_cohort
 
 BACKEND = select_backend("cpu", 2)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}

@@ -11,12 +11,12 @@ import pytest
 from reference import bed_bytes
 from study import COLUMNS, Cohort, make_cohorts, write_raw
 
-from popdesic import sample_checks
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort import sample_checks
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.par import pseudoautosomal
+from popdesic.cohort.qc import summarize_cohort
+from popdesic.cohort.sample_checks import FILTERS, Checks, mendel_errors
 from popdesic.io.tables import read_table
-from popdesic.par import pseudoautosomal
-from popdesic.qc import summarize_cohort
-from popdesic.sample_checks import FILTERS, Checks, mendel_errors
 
 
 def could_be_born(child: int, father: int, mother: int) -> bool:

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.beagle import _cut_map, _cut_reference
+from popdesic.cohort.beagle import _cut_map, _cut_reference
+from popdesic.cohort.impute import check_files
+from popdesic.cohort.reference_check import read_fasta
 from popdesic.compare.scan import read_map
-from popdesic.impute import check_files
 from popdesic.io.errors import UserError
 from popdesic.io.text import FIRST_BYTES, read_text
-from popdesic.reference_check import read_fasta
 from popdesic.reorder import read_restriction
 
 PANEL = pd.DataFrame(

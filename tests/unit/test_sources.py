@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from study import Cohort, make_cohorts, read_config, write_raw, write_sheets, write_study
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.sources import expand_sources, natural_order, nearby, source_key
 from popdesic.io.errors import UserError
 from popdesic.plan import read_sizes
 from popdesic.sheets import cohort_files, cohort_sources, load_study
-from popdesic.sources import expand_sources, natural_order, nearby, source_key
 
 CHROMOSOMES = [*map(str, range(1, 23)), "X", "Y", "XY", "MT"]
 ENDS = (".bed", ".bim", ".fam", ".json")
@@ -306,7 +306,7 @@ def test_the_key_of_a_source_changes_when_it_is_replaced(study):
 
 def test_other_people_than_the_sheet_lists_are_not_decoded(study):
     """A file that took another's place between the plan and the job."""
-    from popdesic.sources import names_key
+    from popdesic.cohort.sources import names_key
 
     listed = names_key(load_study(read_config(study), study).samples_of("north")["sample"])
     sources = expand_sources("data/chr*.vcf")
@@ -319,7 +319,7 @@ def test_other_people_than_the_sheet_lists_are_not_decoded(study):
 
 
 def test_a_file_that_changes_while_it_is_read_is_one_sentence(study, monkeypatch):
-    import popdesic.ingest as ingest
+    import popdesic.cohort.ingest as ingest
 
     write = ingest._write_sites
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from popdesic.cohort.summary import summarize_filters
 from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.summary import summarize_filters
 from popdesic.words import COUNTS
 
 

@@ -13,17 +13,17 @@ import pytest
 import yaml
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import build_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance import assemble_tiles, load_distances, measure_tile
 from popdesic.embedding import compute_pca, compute_pcoa
-from popdesic.encode import encode_cohort
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import measure_geodesics
-from popdesic.ingest import ingest_cohort
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
-from popdesic.panel import build_panel
-from popdesic.qc import summarize_cohort
 from popdesic.sheets import load_study, populations
 from popdesic.umap_maps import umap_layout
 

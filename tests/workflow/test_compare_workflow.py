@@ -9,8 +9,8 @@ import pytest
 from running import finished, planned, snakemake, snapshot
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
+from popdesic.cohort.panel import load_panel
 from popdesic.io.tables import read_table
-from popdesic.panel import load_panel
 
 
 @pytest.fixture(scope="module")

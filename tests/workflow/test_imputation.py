@@ -13,9 +13,9 @@ import pytest
 from running import finished, path_without, planned, snakemake
 from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
 
-from popdesic.beagle import Beagle, impute_window
-from popdesic.encode import load_planes
-from popdesic.impute import read_windows
+from popdesic.cohort.beagle import Beagle, impute_window
+from popdesic.cohort.encode import load_planes
+from popdesic.cohort.impute import read_windows
 from popdesic.io.bed import unpack_bed
 from popdesic.io.files import open_bed, read_bim, read_fam
 from popdesic.sections import beagle_findings

@@ -12,7 +12,7 @@ import pytest
 from running import contents, finished, planned, snakemake
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.tables import read_table
 from popdesic.records import NAME_MAX, snakemake_path
 

@@ -15,7 +15,7 @@ from snakemake.logging import logger
 from popdesic.io.errors import UserError
 from popdesic.records import exchange_records
 from popdesic.sheets import cohort_files, cohort_sources
-from popdesic.sources import file_key, names_key, source_key
+from popdesic.cohort.sources import file_key, names_key, source_key
 from popdesic.io.files import digest
 from popdesic.validation import uses_beagle, validate_study
 

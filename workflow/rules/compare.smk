@@ -14,7 +14,7 @@
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
 
 from popdesic.compare.kinship import FIRST
-from popdesic.sources import source_files
+from popdesic.cohort.sources import source_files
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]

@@ -35,7 +35,7 @@ rule build_panel:
     params:
         founders=STUDY.founders,
         filters=CONFIG["panel"],
-        code=code_of("panel", *["compare/prune"] * bool(LD_PRUNE)),
+        code=code_of("cohort/panel", *["cohort/prune"] * bool(LD_PRUNE)),
     message:
         "Panel of sites from the founders: {params.founders}"
     script:

@@ -5,7 +5,7 @@
 
 from types import SimpleNamespace
 
-from popdesic.impute import find_beagle, find_contig_file, read_windows
+from popdesic.cohort.impute import find_beagle, find_contig_file, read_windows
 
 IMPUTE = CONFIG["impute"]
 #: Whether a job runs Beagle.

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.cohort.panel import build_panel
 from popdesic.io.log import log_counts, logged
-from popdesic.panel import build_panel
 
 with logged(snakemake.log[0]) as log:
     founders = snakemake.params.founders

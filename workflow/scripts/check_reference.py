@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.cohort.reference_check import check_reference
 from popdesic.io.log import log_counts, logged
-from popdesic.reference_check import check_reference
 
 with logged(snakemake.log[0]) as log:
     counts = check_reference(

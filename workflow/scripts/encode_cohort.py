@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.encode import encode_cohort
+from popdesic.cohort.encode import encode_cohort
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

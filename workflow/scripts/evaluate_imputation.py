@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.accuracy import evaluate_window
-from popdesic.beagle import Beagle
+from popdesic.cohort.accuracy import evaluate_window
+from popdesic.cohort.beagle import Beagle
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.beagle import Beagle, impute_window
+from popdesic.cohort.beagle import Beagle, impute_window
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.ingest import ingest_cohort
+from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

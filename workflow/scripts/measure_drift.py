@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.drift import measure_drift
+from popdesic.cohort.drift import measure_drift
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

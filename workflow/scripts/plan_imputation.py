@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.impute import write_windows
+from popdesic.cohort.impute import write_windows
+from popdesic.cohort.panel import load_panel
 from popdesic.io.log import logged
-from popdesic.panel import load_panel
 
 with logged(snakemake.log[0]) as log:
     windows = write_windows(

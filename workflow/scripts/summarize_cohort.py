@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.cohort.qc import summarize_cohort
+from popdesic.cohort.sample_checks import Checks
 from popdesic.io.log import log_counts, logged
-from popdesic.qc import summarize_cohort
-from popdesic.sample_checks import Checks
 from popdesic.sheets import pedigree, populations, sexes
 
 with logged(snakemake.log[0]) as log:

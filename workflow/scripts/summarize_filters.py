@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.cohort.summary import summarize_filters
 from popdesic.io.log import logged
-from popdesic.summary import summarize_filters
 
 with logged(snakemake.log[0]):
     summarize_filters(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.accuracy import summarize_evaluation
+from popdesic.cohort.accuracy import summarize_evaluation
 from popdesic.figures.imputation import save_accuracy
 from popdesic.io.log import logged
 

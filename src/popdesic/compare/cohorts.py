@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..compare import identity, kinship, mixture
+from ..cohort.encode import load_planes
+from ..cohort.panel import load_panel
+from ..cohort.qc import chunks
 from ..distance import require_one_panel
-from ..encode import load_planes
 from ..engine import KINSHIP, Backend, Planes
 from ..io.tables import read_table, write_table
-from ..panel import load_panel
-from ..qc import chunks
+from . import identity, kinship, mixture
 from .resolution import Resolution
 
 #: Samples a side of one block: five int64 matrices of it are 160 MB.

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ..cohort.encode import load_planes
+from ..cohort.panel import canonical_contig, load_panel
 from ..distance import require_one_panel
-from ..encode import load_planes
 from ..engine import KINSHIP, Backend, Planes
 from ..io.files import write_json
-from ..panel import canonical_contig, load_panel
 from .resolution import Resolution, resolve
 
 #: Founders whose pairs are measured, evenly spread over all, and blocks of the genome, about.

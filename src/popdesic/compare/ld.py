@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.qc import chunks
 from ..engine import LD, PRODUCT, Backend, Planes, aligned_zeros
 from ..engine.cpu.compare import r2_complete, r2_masked
 from ..io.bed import unpack_bed
 from ..io.errors import UserError
 from ..io.files import open_bed, read_fam
-from ..qc import chunks
 from .disequilibrium import tables_of
 from .options import parse_window
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..compare import identity, mixture
+from ..cohort.encode import encode_cohort, load_planes
+from ..cohort.ingest import ingest_cohort
+from ..cohort.panel import load_panel
 from ..distance import require_one_panel
-from ..encode import encode_cohort, load_planes
 from ..engine import Backend, Planes
-from ..ingest import ingest_cohort
 from ..io.errors import UserError
 from ..io.files import read_fam
 from ..io.tables import write_table
-from ..panel import load_panel
+from . import identity, mixture
 from .resolution import Resolution
 
 QUERY_COLUMNS = ["query", "rank", "match", "match_cohort", "called", "mismatches"]

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.genetic_maps import parse_ld_map, require_rising
+from ..cohort.panel import canonical_contig, load_panel
+from ..cohort.prune import contig_runs, pruned, write_lists
 from ..engine import Backend, Planes
-from ..genetic_maps import parse_ld_map, require_rising
 from ..io.errors import UserError
 from ..io.files import read_fam
 from ..io.tables import open_text, read_table, write_npz, write_table
 from ..io.text import read_text
-from ..panel import canonical_contig, load_panel
 from .disequilibrium import (
     disequilibrium,
     haplotype_frequencies,
@@ -24,7 +25,6 @@ from .disequilibrium import (
 )
 from .ld import Decay, correlated_pairs, founder_genotypes, r2_block, site_planes, window_ends
 from .options import parse_pruning, parse_region
-from .prune import contig_runs, pruned, write_lists
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
 #: Sites of the region that is drawn where none is named, and most sites of one that is.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from ..cohort.panel import load_panel
 from ..distance import Distances
 from ..outcome import AXES, Outcome
-from ..panel import load_panel
 from ..words import METHODS
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites

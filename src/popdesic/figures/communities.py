@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from ..cohort.qc import chunks
 from ..communities import load_partition
 from ..outcome import UNKNOWN
-from ..qc import chunks
 from ..sheets import describe_samples
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled

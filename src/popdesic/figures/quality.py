@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ..cohort.sample_checks import FILTERS as SAMPLE_FILTERS
 from ..outcome import Outcome
-from ..sample_checks import FILTERS as SAMPLE_FILTERS
 from ..words import describe_filter, number
 from .style import (
     ACCENT,

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from ..io import bcf_records as kernel
-from ..io import vcf_text as codes
+from . import bcf_records as kernel
+from . import vcf_text as codes
 from .bgzf import in_order
 from .errors import UserError
 from .vcf import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name

@@ -30,14 +30,14 @@ def pack_bed(genotypes: np.ndarray) -> np.ndarray:
     (n_sites, ceil(n_samples / 4)) uint8
         The first sample in the lowest bits; the padding of the last byte is zero.
     """
-    from ..io import codecs  # numba starts slowly, and checking sheets needs none of it
+    from . import codecs  # numba starts slowly, and checking sheets needs none of it
 
     return codecs.pack_bed(genotypes)
 
 
 def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
     """Unpack PLINK 1 .bed rows, (n_sites, ceil(n_samples / 4)) uint8; inverse of `pack_bed`."""
-    from ..io import codecs
+    from . import codecs
 
     return codecs.unpack_bed(packed, n_samples)
 

@@ -238,7 +238,7 @@ def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[byt
 
 def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: HaploidPolicies):
     """Decode whole lines; return (text, batch, counts, number of lines, error)."""
-    from ..io import vcf_text as kernel
+    from . import vcf_text as kernel
 
     size = sum(len(part) for part in parts)
     text = np.empty(size + kernel.PAD, np.uint8)
@@ -284,7 +284,7 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
     ValueError
         One is not UTF-8 (UnicodeDecodeError is one, too) or no name that a table can hold.
     """
-    from ..io import vcf_text as kernel
+    from . import vcf_text as kernel
 
     view = memoryview(text)
     starts, ends = table[:, kernel.CHROM_START], table[:, kernel.CHROM_END]
@@ -306,7 +306,7 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
 
 def _find_unusable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
     """Return the error of the first CHROM or ID for which `_names` stopped."""
-    from ..io import vcf_text as kernel
+    from . import vcf_text as kernel
 
     for row in table:
         for column in (kernel.CHROM_START, kernel.ID_START):

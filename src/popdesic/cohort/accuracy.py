@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..io.bed import MISSING
+from ..io.tables import read_table, write_npz, write_table
 from .beagle import Beagle, fill_window, window_genotypes
 from .encode import require_called
 from .impute import NO_BEAGLE, Window, find_beagle, plan_windows, read_windows
-from .io.bed import MISSING
-from .io.tables import read_table, write_npz, write_table
 from .panel import load_panel
 
 log = logging.getLogger("popdesic")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from .io.errors import UserError, shorten
-from .io.text import rows_of
+from ..io.errors import UserError, shorten
+from ..io.text import rows_of
 
 #: Columns that a table for `compare.ld.map` has, among others and in any order.
 LD_COLUMNS = ("chrom", "pos", "cm")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from .io.errors import UserError
+from ..io.errors import UserError
 
 #: What stands for a parent who is not known.
 NOBODY = ("", "0", "NA")

@@ -1,7 +1,7 @@
 """Imputation: what stands in for a missing genotype. The called mask is always kept beside it.
 
 Methods: ``mode`` fills with the panel's most frequent genotype (inside `encode`, at no cost),
-``beagle`` runs Beagle 5 on every window of a cohort (`popdesic.beagle`), ``none`` fills nothing.
+``beagle`` runs Beagle 5 on every window of a cohort (`popdesic.cohort.beagle`), ``none`` fills nothing.
 Each cohort is imputed by itself, so that old bytes stay when one arrives.
 """
 
@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .io.errors import UserError, shorten
-from .io.files import is_file
-from .io.tables import write_table
+from ..io.errors import UserError, shorten
+from ..io.files import is_file
+from ..io.tables import write_table
 
 #: What the log and the report say where the command is missing.
 NO_BEAGLE = (

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .io.errors import UserError
-from .io.files import read_bim, write_json
-from .io.text import opened
-from .io.vcf_errors import show
+from ..io.errors import UserError
+from ..io.files import read_bim, write_json
+from ..io.text import opened
+from ..io.vcf_errors import show
 from .panel import canonical_contig
 
 logger = logging.getLogger("popdesic")

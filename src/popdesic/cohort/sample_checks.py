@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .engine.cpu.genotypes import add_by_sample
-from .io.bed import MISSING, unpack_bed
-from .io.files import open_bed, read_bim
+from ..engine.cpu.genotypes import add_by_sample
+from ..io.bed import MISSING, unpack_bed
+from ..io.files import open_bed, read_bim
 from .panel import canonical_contig
 
 #: Sites of one pass.

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..io.tables import write_table
 from .encode import match_sites
-from .io.tables import write_table
 from .panel import load_panel
 
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]

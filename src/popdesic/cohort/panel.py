@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .io.errors import UserError
-from .io.files import atomic_path, digest, write_json
+from ..io.errors import UserError
+from ..io.files import atomic_path, digest, write_json
 
 COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
 _AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}
@@ -85,7 +85,7 @@ def build_panel(
     merged = merged[merged.hwe_p_min >= min_hwe_p]
     steps[f"after panel.min_hwe_p = {min_hwe_p}"] = len(merged)
     if ld_prune and not merged.empty:
-        from .compare.prune import prune_founders  # only who prunes pays for compiled kernels
+        from .prune import prune_founders  # only who prunes pays for compiled kernels
 
         merged = _in_genome_order(merged)
         merged = merged[~prune_founders(merged, genotypes, ld_prune)]

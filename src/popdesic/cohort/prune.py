@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..compare.ld import BLOCK_SITES, r2_block, site_planes
+from ..compare.options import parse_pruning
 from ..engine import Backend, Planes, select_backend
 from ..engine.cpu.compare import prune
 from ..io.bed import MISSING, unpack_bed
 from ..io.files import atomic_path, open_bed, read_bim
 from ..io.tables import read_table
-from ..qc import chunks
-from .ld import BLOCK_SITES, r2_block, site_planes
-from .options import parse_pruning
+from .qc import chunks
 
 
 def prune_windows(
@@ -123,7 +123,7 @@ def prune_founders(
     values : list
         `panel.ld_prune`.
     """
-    from ..encode import match_sites
+    from .encode import match_sites
 
     pruning = parse_pruning(values, "panel.ld_prune")
     removed = np.zeros(len(sites), bool)

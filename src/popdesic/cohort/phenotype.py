@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from .io.errors import UserError
+from ..io.errors import UserError
 
 #: What stands for "not known" in a sheet.
 UNKNOWN = ("NA", "")

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
-from .engine.cpu.genotypes import add_by_sample, count_by_group
-from .io.errors import UserError
-from .io.files import atomic_path, open_bed, read_bim, read_fam
-from .io.tables import write_table
+from ..engine.cpu.genotypes import add_by_sample, count_by_group
+from ..io.errors import UserError
+from ..io.files import atomic_path, open_bed, read_bim, read_fam
+from ..io.tables import write_table
 from .sample_checks import Checks, check_samples
 
 #: Sites of one pass, bounding memory: the counts of a chunk, not of the file, are in memory.

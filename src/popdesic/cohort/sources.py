@@ -15,8 +15,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .io.errors import UserError
-from .io.files import digest
+from ..io.errors import UserError
+from ..io.files import digest
 
 #: What stands for a chromosome's name in a path: letters, digits, `_` and `-`.
 CONTIG = "{contig}"
@@ -185,7 +185,7 @@ def nearby(folder: Path, path: str) -> str:
 
 def source_files(source: str | Path) -> list[str]:
     """Files of one source: a VCF or BCF, or the three of PLINK."""
-    from .io.plink import plink_prefix  # jobs that only plan do without it
+    from ..io.plink import plink_prefix  # jobs that only plan do without it
 
     source = str(source)
     prefix = plink_prefix(source)
@@ -201,7 +201,7 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
         A source is missing, has braces in its name or cannot be read, or does not hold the first
         one's samples in the same order.
     """
-    from .io.vcf_header import read_sample_names
+    from ..io.vcf_header import read_sample_names
 
     names: list[str] = []
     for source in sources:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from .io.files import read_json
-from .io.tables import read_table, write_table
+from ..io.files import read_json
+from ..io.tables import read_table, write_table
 from .sample_checks import FILTERS
 
 #: Steps that count what a check found, whether or not a filter takes it.

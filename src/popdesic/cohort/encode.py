@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .engine import Planes, aligned_zeros
-from .engine.cpu.genotypes import add_by_sample, pack_planes
+from ..engine import Planes, aligned_zeros
+from ..engine.cpu.genotypes import add_by_sample, pack_planes
+from ..io.bed import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
+from ..io.errors import UserError
+from ..io.files import atomic_path, open_bed, read_bim, read_fam, read_json, write_fam, write_json
+from ..io.tables import read_table
 from .impute import fill_words
-from .io.bed import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
-from .io.errors import UserError
-from .io.files import atomic_path, open_bed, read_bim, read_fam, read_json, write_fam, write_json
-from .io.tables import read_table
 from .panel import canonical_contig, is_ambiguous, load_panel, site_keys
 
 #: Sites of one pass; a multiple of 64, so that passes end on whole words.
@@ -59,7 +59,7 @@ def encode_cohort(
     impute : str
         ``mode``, ``none`` or ``beagle``.
     imputed : paths
-        With ``beagle`` the rows of every window, in panel order (`popdesic.beagle`).
+        With ``beagle`` the rows of every window, in panel order (`popdesic.cohort.beagle`).
 
     Returns
     -------

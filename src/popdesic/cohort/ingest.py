@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .io.bed import BED_MAGIC, bed_row_bytes, pack_bed
-from .io.errors import UserError
-from .io.files import TABLE_ROWS, atomic_path, beside, write_json
-from .io.plink import plink_prefix, read_plink_samples, stream_plink
-from .io.vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, stream_sites
-from .io.vcf_header import read_header
+from ..io.bed import BED_MAGIC, bed_row_bytes, pack_bed
+from ..io.errors import UserError
+from ..io.files import TABLE_ROWS, atomic_path, beside, write_json
+from ..io.plink import plink_prefix, read_plink_samples, stream_plink
+from ..io.vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, stream_sites
+from ..io.vcf_header import read_header
 from .panel import canonical_contig
 from .sources import names_key, require_same_samples, source_files
 

@@ -1,0 +1,1 @@
+"""From files to planes: ingest, quality control, the panel, imputation, encoding."""
