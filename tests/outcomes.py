@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from popdesic.configuration import load_config
-from popdesic.distance import Distances
+from popdesic.distance.tiles import Distances
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_npy, write_table
 from popdesic.outcome import AXES, Outcome, load_outcome

@@ -18,7 +18,7 @@ from .cohort.panel import load_panel
 from .cohort.phenotype import known_numbers
 from .cohort.qc import chunks
 from .compare.kinship import king_robust
-from .distance import Distances, require_one_panel
+from .distance.tiles import Distances, require_one_panel
 from .engine import KINSHIP, Backend
 from .io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from .io.bgzf import BGZF_END

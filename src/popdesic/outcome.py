@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .distance import Distances
+from .distance.tiles import Distances
 from .io.files import read_json
 from .io.tables import read_table
 from .sheets import describe_samples, read_samples

@@ -20,7 +20,7 @@ import yaml
 
 from .cohort.sources import expand_sources, source_files
 from .configuration import read_config
-from .distance import study_matrices
+from .distance.tiles import study_matrices
 from .io.errors import UserError
 from .io.files import read_json
 from .io.places import HOME, SNAKEFILE

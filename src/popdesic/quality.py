@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
-from .distance import Distances
+from .distance.tiles import Distances
 from .io.files import read_json
 from .io.tables import read_table, write_table
 from .outcome import AXES, UNKNOWN

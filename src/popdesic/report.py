@@ -18,7 +18,7 @@ from . import __version__
 from .community_section import community_section
 from .compare.section import comparison_section, same_people
 from .configuration import load_schema
-from .distance import Distances
+from .distance.tiles import Distances
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
 from .firstmap import choose_map

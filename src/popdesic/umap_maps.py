@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
-from .distance import Distances
+from .distance.tiles import Distances
 from .embedding import require_finite, write_embedding
 from .frame import place_among, register
 from .io.errors import UserError

@@ -20,7 +20,7 @@ from browser import Browser, find_chromium
 from outcomes import configuration, make_results
 from timing import print_table
 
-from popdesic.distance import Distances
+from popdesic.distance.tiles import Distances
 from popdesic.figures import draw_figures
 from popdesic.figures.maps import draw_beside, draw_components
 from popdesic.figures.quality import draw_samples

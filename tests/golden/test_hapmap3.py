@@ -19,7 +19,7 @@ from popdesic.cohort.encode import encode_cohort, load_planes
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import build_panel, load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.distance import measure_tile, metric_distances
+from popdesic.distance.tiles import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
 from popdesic.engine import select_backend
 from popdesic.geodesic import close_weights, fermat_weights

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("cupy")
 
 from popdesic.cohort.encode import write_planes
-from popdesic.distance import measure_tile, sum_parts
+from popdesic.distance.tiles import measure_tile, sum_parts
 from popdesic.engine import select_backend
 from popdesic.io.bed import pack_bed
 from popdesic.io.files import write_json

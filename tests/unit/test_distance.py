@@ -9,7 +9,7 @@ import pytest
 import scipy.spatial.distance
 from reference import draw_genotypes, make_planes, pair_counts
 
-from popdesic.distance import (
+from popdesic.distance.tiles import (
     assemble_tiles,
     export_distances,
     load_distances,

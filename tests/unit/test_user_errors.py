@@ -17,7 +17,7 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import build_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.distance import assemble_tiles, load_distances, measure_tile
+from popdesic.distance.tiles import assemble_tiles, load_distances, measure_tile
 from popdesic.embedding import compute_pca, compute_pcoa
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import measure_geodesics

@@ -5,7 +5,7 @@
 #         results/distance/squared.npy called.npy, ...      int64 (n, n), with samples.tsv
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 
-from popdesic.distance import study_matrices, tile_outputs
+from popdesic.distance.tiles import study_matrices, tile_outputs
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
 #: Jobs that share the sites of one tile; what each of them leaves is named by its number.
@@ -68,7 +68,7 @@ rule measure_distance_tile:
         parts=SITE_PARTS,
         missing=CONFIG["distance"]["missing"],
         device=CONFIG["device"],
-        code=code_of("distance"),
+        code=code_of("distance/tiles"),
     message:
         "Distances {wildcards.a} x {wildcards.b}"
     script:
@@ -97,7 +97,7 @@ if SITE_PARTS > 1:
                 1e-9 * SITE_PARTS * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
             ),
         params:
-            code=code_of("distance"),
+            code=code_of("distance/tiles"),
         message:
             "Parts of distances {wildcards.a} x {wildcards.b}"
         script:
@@ -127,7 +127,7 @@ rule assemble_distance:
         pairs=STUDY.pairs(),
         cohorts=COHORTS,
         on_uncomparable=CONFIG["distance"]["on_uncomparable"],
-        code=code_of("distance"),
+        code=code_of("distance/tiles"),
     message:
         "Distance matrices from all tiles"
     script:
@@ -155,7 +155,7 @@ rule export_distance:
         runtime=lambda wildcards, attempt: minutes(5e-8 * n_samples(*COHORTS) ** 2, attempt),
     params:
         **DISTANCE_RULE,
-        code=code_of("distance"),
+        code=code_of("distance/tiles"),
     message:
         "Distances as text for other tools"
     script:

@@ -63,7 +63,7 @@ rule close_paths:
         neighbors=CONFIG["geodesic"]["neighbors"],
         audit=CONFIG["geodesic"]["audit"],
         device=CONFIG["device"],
-        code=code_of("geodesic", "distance", "compare/kinship"),
+        code=code_of("geodesic", "distance/tiles", "compare/kinship"),
         closure_code=code_of("closure", "weights"),
     message:
         "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
@@ -98,7 +98,7 @@ rule explain_paths:
         pcs=CONFIG["geodesic"]["pcs"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
-        code=code_of("explain", "distance", "sheets", "compare/kinship"),
+        code=code_of("explain", "distance/tiles", "sheets", "compare/kinship"),
     message:
         "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:

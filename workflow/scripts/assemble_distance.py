@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance import assemble_tiles
+from popdesic.distance.tiles import assemble_tiles
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.compare.kinship import relatives_but_one
-from popdesic.distance import study_distances
+from popdesic.distance.tiles import study_distances
 from popdesic.engine import select_backend
 from popdesic.geodesic import measure_geodesics
 from popdesic.io.files import read_json

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.distance import Distances
+from popdesic.distance.tiles import Distances
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 from popdesic.umap_maps import compute_umap

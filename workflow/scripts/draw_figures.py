@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance import Distances
+from popdesic.distance.tiles import Distances
 from popdesic.figures import draw_figures
 from popdesic.io.log import logged
 from popdesic.outcome import load_outcome

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance import measure_tile
+from popdesic.distance.tiles import measure_tile
 from popdesic.engine import select_backend
 from popdesic.io.log import log_counts, logged
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance import Distances
+from popdesic.distance.tiles import Distances
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 from popdesic.quality import measure_maps

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance import sum_parts
+from popdesic.distance.tiles import sum_parts
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

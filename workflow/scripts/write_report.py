@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance import Distances
+from popdesic.distance.tiles import Distances
 from popdesic.io.log import log_counts, logged
 from popdesic.outcome import load_outcome
 from popdesic.report import write_report

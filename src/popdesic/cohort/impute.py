@@ -1,7 +1,7 @@
 """Imputation: what stands in for a missing genotype. The called mask is always kept beside it.
 
 Methods: ``mode`` fills with the panel's most frequent genotype (inside `encode`, at no cost),
-``beagle`` runs Beagle 5 on every window of a cohort (`popdesic.cohort.beagle`), ``none`` fills nothing.
+``beagle`` runs Beagle 5 on every window of a cohort (`beagle`), ``none`` fills nothing.
 Each cohort is imputed by itself, so that old bytes stay when one arrives.
 """
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..cohort.qc import chunks
-from ..distance import require_one_panel
+from ..distance.tiles import require_one_panel
 from ..engine import KINSHIP, Backend, Planes
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture

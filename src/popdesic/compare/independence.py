@@ -20,7 +20,7 @@ import numpy as np
 
 from ..cohort.encode import load_planes
 from ..cohort.panel import canonical_contig, load_panel
-from ..distance import require_one_panel
+from ..distance.tiles import require_one_panel
 from ..engine import KINSHIP, Backend, Planes
 from ..io.files import write_json
 from .resolution import Resolution, resolve

@@ -10,7 +10,7 @@ import pandas as pd
 from ..cohort.encode import encode_cohort, load_planes
 from ..cohort.ingest import ingest_cohort
 from ..cohort.panel import load_panel
-from ..distance import require_one_panel
+from ..distance.tiles import require_one_panel
 from ..engine import Backend, Planes
 from ..io.errors import UserError
 from ..io.files import read_fam

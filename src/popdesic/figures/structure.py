@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ..distance import Distances
+from ..distance.tiles import Distances
 from ..geodesic import AUTO_SHARE
 from ..outcome import UNKNOWN, Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten

@@ -1,0 +1,1 @@
+"""Pairwise distances: tiles of cohort pairs, assembled into matrices."""
