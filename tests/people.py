@@ -15,7 +15,7 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.configuration import load_config
 from popdesic.embedding import standardized_products
 from popdesic.engine import select_backend
-from popdesic.geodesic import close_weights
+from popdesic.geodesic.measure import close_weights
 from popdesic.io.files import read_fam
 
 

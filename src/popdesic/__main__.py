@@ -11,7 +11,7 @@ from pathlib import Path
 from . import __version__
 from .audit import audit
 from .configuration import read_config
-from .explain import read_path
+from .geodesic.explain import read_path
 from .io.errors import UserError
 from .plan import describe_plan
 from .resume import resume

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 from timing import best_of, print_table
 
-from popdesic.closure import close_paths, insert_paths
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.geodesic.closure import close_paths, insert_paths
 
 CPUS = os.cpu_count() or 1
 

@@ -18,10 +18,10 @@ import cupy
 import numpy as np
 from timing import print_table
 
-from popdesic.closure import close_paths, insert_paths, similar_order
 from popdesic.engine import SQUARED, Planes
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.kernels import Device
+from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 
 LIMITS = r"""
 extern "C" __global__ void limit_int(int* out, int a, int rounds) {

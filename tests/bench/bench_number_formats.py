@@ -18,9 +18,9 @@ from cyvcf2 import VCF
 from scipy.sparse.csgraph import floyd_warshall
 from timing import print_table
 
-from popdesic.closure import close_paths
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.weights import MEDIAN_FRACTION, choose_number, fermat_weights
+from popdesic.geodesic.closure import close_paths
+from popdesic.geodesic.weights import MEDIAN_FRACTION, choose_number, fermat_weights
 
 SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564", "mice1814")
 ALPHAS = (1, 2, 4, 8)

@@ -22,7 +22,7 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.tiles import measure_tile, metric_distances
 from popdesic.embedding import principal_components, standardized_products
 from popdesic.engine import select_backend
-from popdesic.geodesic import close_weights, fermat_weights
+from popdesic.geodesic.measure import close_weights, fermat_weights
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed
 from popdesic.io.files import read_bim, read_fam, write_fam
 

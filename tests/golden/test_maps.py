@@ -19,7 +19,7 @@ from popdesic.communities import build_graph, find_communities
 from popdesic.configuration import load_config
 from popdesic.embedding import principal_components
 from popdesic.engine import select_backend
-from popdesic.founder_paths import founder_lengths
+from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.io.tables import read_table, write_npy
 from popdesic.quality import measure_map
 from popdesic.umap_maps import draw_in_frame, umap_layout

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import reference
 
-from popdesic.closure import close_paths, insert_paths
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.geodesic.closure import close_paths, insert_paths
 
 pytestmark = pytest.mark.gpu
 

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from popdesic.closure import close_paths, insert_paths
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.qc import hwe_exact
 from popdesic.engine import SQUARED, SQUARED_IBS0, Planes, Product, Terms
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
+from popdesic.geodesic.closure import close_paths, insert_paths
 
 BACKEND = CpuBackend(2)
 DTYPES = st.sampled_from(["int32", "float32", "float64"])

@@ -14,7 +14,7 @@ from popdesic import __version__
 from popdesic.__main__ import main
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.trees import shortest_trees
-from popdesic.explain import explain_geodesics, rank_bridges, read_path
+from popdesic.geodesic.explain import explain_geodesics, rank_bridges, read_path
 from popdesic.io.errors import UserError
 
 GRAPH_TOOL_PYTHON = "/usr/bin/python3"

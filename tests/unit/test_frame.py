@@ -15,8 +15,8 @@ from popdesic.embedding import (
     standardized_products,
 )
 from popdesic.engine import select_backend
-from popdesic.founder_paths import founder_lengths
 from popdesic.frame import place_among, register
+from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.umap_maps import measure_instability, umap_layout
 
 

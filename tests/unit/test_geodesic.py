@@ -8,16 +8,16 @@ import pytest
 import reference
 from scipy.sparse.csgraph import floyd_warshall
 
-from popdesic import weights as weights_module
-from popdesic.closure import close_paths, insert_paths
 from popdesic.compare.kinship import SAME, relatives_but_one
 from popdesic.engine.base import BASE, INFINITY_INT32, infinity
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.geodesic import AUTO_ALPHAS, close_weights, find_alpha, measure_geodesics
-from popdesic.insertion import audit_rows
+from popdesic.geodesic import weights as weights_module
+from popdesic.geodesic.closure import close_paths, insert_paths
+from popdesic.geodesic.insertion import audit_rows
+from popdesic.geodesic.measure import AUTO_ALPHAS, close_weights, find_alpha, measure_geodesics
+from popdesic.geodesic.neighbors import neighbor_paths
+from popdesic.geodesic.weights import choose_number
 from popdesic.io.errors import UserError
-from popdesic.neighbors import neighbor_paths
-from popdesic.weights import choose_number
 
 DTYPES = ("int32", "int64", "float32", "float64")
 #: Around the base case and the first levels of the recursion.

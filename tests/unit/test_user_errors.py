@@ -20,7 +20,7 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.tiles import assemble_tiles, load_distances, measure_tile
 from popdesic.embedding import compute_pca, compute_pcoa
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.geodesic import measure_geodesics
+from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table

@@ -113,7 +113,7 @@ if STABLE:
             dense_limit=CONFIG["geodesic"]["dense_limit"],
             neighbors=CONFIG["geodesic"]["neighbors"],
             device=CONFIG["device"],
-            code=code_of("founder_paths", "distance/tiles", "compare/kinship"),
+            code=code_of("geodesic/founder_paths", "distance/tiles", "compare/kinship"),
         message:
             "Geodesics to the founders in the space of {wildcards.space}, alpha = {wildcards.alpha}"
         script:

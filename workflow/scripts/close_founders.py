@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance.tiles import study_distances
 from popdesic.engine import select_backend
-from popdesic.founder_paths import founder_lengths
+from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 from popdesic.io.tables import read_table

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.explain import rank_bridges
+from popdesic.geodesic.explain import rank_bridges
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):

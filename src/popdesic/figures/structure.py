@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ..distance.tiles import Distances
-from ..geodesic import AUTO_SHARE
+from ..geodesic.measure import AUTO_SHARE
 from ..outcome import UNKNOWN, Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
 

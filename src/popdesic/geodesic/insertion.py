@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..engine.base import BASE, infinity
+from ..io.files import read_json
 from .closure import MinplusBackend, insert_paths
-from .engine.base import BASE, infinity
-from .io.files import read_json
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)

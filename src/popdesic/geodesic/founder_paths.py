@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .engine import Backend
-from .engine.base import infinity
-from .geodesic import close_weights
-from .io.tables import write_npy
+from ..engine import Backend
+from ..engine.base import infinity
+from ..io.tables import write_npy
+from .measure import close_weights
 from .weights import fermat_weights, fits_float32
 
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .engine.base import BASE, PANEL, Bounds, infinity
+from ..engine.base import BASE, PANEL, Bounds, infinity
 
 #: A numpy array, or what the backend holds on its device.
 Array = Any

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .engine.base import infinity
-from .io.errors import UserError
+from ..engine.base import infinity
+from ..io.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..engine import Backend
+from ..engine.base import BASE, infinity
+from ..io.errors import UserError
+from ..io.files import write_json
+from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_paths, similar_order
-from .engine import Backend
-from .engine.base import BASE, infinity
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier
-from .io.errors import UserError
-from .io.files import write_json
-from .io.tables import write_npy
 from .neighbors import neighbor_paths
 from .weights import Number, choose_number, fermat_weights, fits_float32
 

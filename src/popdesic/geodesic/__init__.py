@@ -1,0 +1,1 @@
+"""Fermat geodesics: weights, closures, insertion of newcomers, paths."""
