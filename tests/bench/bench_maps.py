@@ -19,15 +19,21 @@ from pathlib import Path
 import commandline
 import numpy as np
 from people import load_people
-from popdesic import eigen
-from popdesic.embedding import principal_components, principal_coordinates
-from popdesic.further_maps import PERPLEXITY, tsne_layout
-from popdesic.knn import nearest_neighbors
-from popdesic.quality import choose_anchors, measure_map, measure_silhouette
-from popdesic.umap_maps import draw_ensemble, measure_instability, rows_of_points, umap_layout
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 from timing import best_of, print_table
+
+from popdesic.embedding import eigen
+from popdesic.embedding.further_maps import PERPLEXITY, tsne_layout
+from popdesic.embedding.knn import nearest_neighbors
+from popdesic.embedding.pca import principal_components, principal_coordinates
+from popdesic.embedding.quality import choose_anchors, measure_map, measure_silhouette
+from popdesic.embedding.umap_maps import (
+    draw_ensemble,
+    measure_instability,
+    rows_of_points,
+    umap_layout,
+)
 
 UMAP = {"neighbors": 15, "min_dist": 0.3}
 COMPONENTS = 10

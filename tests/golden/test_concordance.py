@@ -24,7 +24,7 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import build_panel, load_panel
 from popdesic.cohort.qc import hwe_exact, summarize_cohort
 from popdesic.distance.tiles import measure_tile, metric_distances
-from popdesic.embedding import principal_components, standardized_products
+from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.engine import select_backend
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.files import open_bed, read_bim, read_fam

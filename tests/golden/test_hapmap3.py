@@ -20,7 +20,7 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import build_panel, load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.tiles import measure_tile, metric_distances
-from popdesic.embedding import principal_components, standardized_products
+from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.engine import select_backend
 from popdesic.geodesic.measure import close_weights, fermat_weights
 from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed

@@ -17,12 +17,12 @@ from scipy.spatial.distance import pdist, squareform
 from popdesic.block_model import fit_blocks
 from popdesic.communities import build_graph, find_communities
 from popdesic.configuration import load_config
-from popdesic.embedding import principal_components
+from popdesic.embedding.pca import principal_components
+from popdesic.embedding.quality import measure_map
+from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
 from popdesic.engine import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.io.tables import read_table, write_npy
-from popdesic.quality import measure_map
-from popdesic.umap_maps import draw_in_frame, umap_layout
 
 pytestmark = pytest.mark.shared
 

@@ -28,10 +28,10 @@ from popdesic.communities import (
     sum_to_groups,
 )
 from popdesic.community_section import community_section
+from popdesic.embedding.knn import nearest_neighbors
 from popdesic.export import neighbor_joining
 from popdesic.figures.communities import draw_communities, lay_out, read_newick
 from popdesic.io.tables import read_table, write_npy
-from popdesic.knn import nearest_neighbors
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -64,7 +64,7 @@ def fit_model(graph, out, *, python=SYSTEM_PYTHON):
 
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (2, 1), (17, 5), (40, 60)])
 def test_neighbors_equal_a_slow_sort(rng, n, k, monkeypatch):
-    monkeypatch.setattr("popdesic.knn.BLOCK_NUMBERS", 3 * n)
+    monkeypatch.setattr("popdesic.embedding.knn.BLOCK_NUMBERS", 3 * n)
     far = rng.integers(0, 6, (n, n)).astype(np.float32)  # many ties
     far = far + far.T
     near, distances = nearest_neighbors(far.__getitem__, n, k)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from popdesic import eigen, embedding
-from popdesic.eigen import leading_eigenpairs, sum_of_positive
-from popdesic.embedding import principal_components, principal_coordinates
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
+
+from popdesic.embedding import eigen
+from popdesic.embedding import pca as embedding
+from popdesic.embedding.eigen import leading_eigenpairs, sum_of_positive
+from popdesic.embedding.pca import principal_components, principal_coordinates
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import reference
 from study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 
-from popdesic import embedding
-from popdesic.embedding import (
+from popdesic.embedding import pca as embedding
+from popdesic.embedding.pca import (
     compute_pca,
     compute_pcoa,
     principal_components,
@@ -18,8 +18,8 @@ from popdesic.embedding import (
     standardized_products,
     write_embedding,
 )
+from popdesic.embedding.umap_maps import umap_layout
 from popdesic.io.errors import UserError
-from popdesic.umap_maps import umap_layout
 
 
 @pytest.fixture

@@ -7,17 +7,17 @@ import pytest
 from scipy.spatial.distance import cdist, pdist, squareform
 from study import make_cohorts, write_raw
 
-from popdesic.embedding import (
+from popdesic.embedding.frame import place_among, register
+from popdesic.embedding.pca import (
     principal_components,
     principal_coordinates,
     project_coordinates,
     sample_blocks,
     standardized_products,
 )
+from popdesic.embedding.umap_maps import measure_instability, umap_layout
 from popdesic.engine import select_backend
-from popdesic.frame import place_among, register
 from popdesic.geodesic.founder_paths import founder_lengths
-from popdesic.umap_maps import measure_instability, umap_layout
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_layout_needs_no_whole_matrix(rng, monkeypatch):
     distances = squareform(pdist(points))
     maps = []
     for numbers in (50, 8_000_000):
-        monkeypatch.setattr("popdesic.knn.BLOCK_NUMBERS", numbers)
+        monkeypatch.setattr("popdesic.embedding.knn.BLOCK_NUMBERS", numbers)
         options = {"neighbors": 8, "min_dist": 0.3, "seed": 1}
         maps.append(umap_layout(distances.__getitem__, 50, points, **options))
     assert maps[0].tobytes() == maps[1].tobytes()

@@ -8,11 +8,11 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 
-from popdesic.further_maps import compute_further_map, tsne_layout
+from popdesic.embedding.further_maps import compute_further_map, tsne_layout
+from popdesic.embedding.quality import measure_map
+from popdesic.embedding.umap_maps import umap_layout
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
-from popdesic.quality import measure_map
-from popdesic.umap_maps import umap_layout
 
 OPTIONS = {"neighbors": 15, "min_dist": 0.3, "seed": 1}
 

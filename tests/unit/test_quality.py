@@ -10,8 +10,7 @@ from scipy.stats import spearmanr
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 
-from popdesic.io.tables import read_table, write_npy
-from popdesic.quality import (
+from popdesic.embedding.quality import (
     RECALL_AT,
     TRUST_AT,
     choose_anchors,
@@ -19,6 +18,7 @@ from popdesic.quality import (
     measure_maps,
     measure_silhouette,
 )
+from popdesic.io.tables import read_table, write_npy
 
 
 @pytest.fixture

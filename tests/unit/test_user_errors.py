@@ -18,14 +18,14 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import build_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.tiles import assemble_tiles, load_distances, measure_tile
-from popdesic.embedding import compute_pca, compute_pcoa
+from popdesic.embedding.pca import compute_pca, compute_pcoa
+from popdesic.embedding.umap_maps import umap_layout
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
 from popdesic.sheets import load_study, populations
-from popdesic.umap_maps import umap_layout
 
 RESULTS = Path("results")
 

@@ -68,7 +68,7 @@ rule compute_pca:
         components=max(CONFIG["embedding"]["components"], CONFIG["geodesic"]["pcs"]),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding"),
+        code=code_of("embedding/pca"),
     message:
         "PCA of the genotypes, axes from the founders"
     script:
@@ -159,7 +159,7 @@ rule compute_pcoa:
         components=CONFIG["embedding"]["components"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding"),
+        code=code_of("embedding/pca"),
     message:
         "PCoA of the geodesics in the space of {wildcards.space}"
     script:
@@ -216,7 +216,7 @@ rule compute_umap:
         founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("umap_maps"),
+        code=code_of("embedding/umap_maps"),
     message:
         "UMAP of the geodesics in the space of {wildcards.space}"
     script:
@@ -257,7 +257,7 @@ rule compute_further_maps:
         founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("further_maps"),
+        code=code_of("embedding/further_maps"),
     message:
         "{wildcards.method} of the geodesics in the space of {wildcards.space}"
     script:
@@ -308,7 +308,7 @@ rule measure_maps:
         spaces=SPACES,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("quality"),
+        code=code_of("embedding/quality"),
     message:
         "Quality of the maps"
     script:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.further_maps import compute_further_map
+from popdesic.embedding.further_maps import compute_further_map
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

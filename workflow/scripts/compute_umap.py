@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from popdesic.distance.tiles import Distances
+from popdesic.embedding.umap_maps import compute_umap
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
-from popdesic.umap_maps import compute_umap
 
 with logged(snakemake.log[0]) as log:
     files, params = snakemake.input, snakemake.params

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from popdesic.distance.tiles import Distances
+from popdesic.embedding.quality import measure_maps
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
-from popdesic.quality import measure_maps
 
 with logged(snakemake.log[0]) as log:
     out = Path(snakemake.output.quality)

@@ -9,16 +9,16 @@ import pandas as pd
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
-from .cohort.panel import load_panel
-from .cohort.qc import chunks
+from ..cohort.panel import load_panel
+from ..cohort.qc import chunks
+from ..engine.threads import run_tasks
+from ..io.bed import MISSING, unpack_bed
+from ..io.errors import UserError
+from ..io.files import open_bed, read_fam, write_json
+from ..io.tables import read_table, write_npy, write_table
+from ..sheets import describe_samples
 from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
-from .engine.threads import run_tasks
 from .frame import register
-from .io.bed import MISSING, unpack_bed
-from .io.errors import UserError
-from .io.files import open_bed, read_fam, write_json
-from .io.tables import read_table, write_npy, write_table
-from .sheets import describe_samples
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048

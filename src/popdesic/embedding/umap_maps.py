@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
-from .distance.tiles import Distances
-from .embedding import require_finite, write_embedding
+from ..distance.tiles import Distances
+from ..io.errors import UserError
+from ..io.files import write_json
+from ..io.tables import write_table
+from ..sheets import describe_samples
 from .frame import place_among, register
-from .io.errors import UserError
-from .io.files import write_json
-from .io.tables import write_table
 from .knn import Rows, nearest_neighbors
-from .sheets import describe_samples
+from .pca import require_finite, write_embedding
 
 #: Neighbours on the map that tell whether a sample keeps its place, and neighbours of the members
 #: of the ensemble as shares of the map's own.

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from .embedding import write_embedding
-from .io.errors import UserError
+from ..io.errors import UserError
+from ..outcome import AXES
+from ..sheets import describe_samples
 from .knn import Rows
-from .outcome import AXES
-from .sheets import describe_samples
+from .pca import write_embedding
 from .umap_maps import draw_in_frame, scaled_neighbors, umap_layout
 
 #: Neighbours that t-SNE balances each sample against, more or less; fewer in a small study.

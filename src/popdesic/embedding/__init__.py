@@ -1,0 +1,1 @@
+"""Maps of the samples: PCA, PCoA, UMAP, their frame and their quality."""
