@@ -14,8 +14,8 @@ import pytest
 from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
-from popdesic.block_model import fit_blocks
-from popdesic.communities import build_graph, find_communities
+from popdesic.communities.block_model import fit_blocks
+from popdesic.communities.partition import build_graph, find_communities
 from popdesic.configuration import load_config
 from popdesic.embedding.pca import principal_components
 from popdesic.embedding.quality import measure_map

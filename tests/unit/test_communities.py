@@ -12,8 +12,8 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import silhouette_score
 
-from popdesic.block_model import fit_blocks
-from popdesic.communities import (
+from popdesic.communities.block_model import fit_blocks
+from popdesic.communities.partition import (
     agreement,
     build_graph,
     density_clusters,
@@ -98,7 +98,7 @@ def test_numbers_go_by_size_and_noise_is_zero():
 
 
 def test_silhouette_equals_scikit_learn(rng, monkeypatch):
-    monkeypatch.setattr("popdesic.communities.BLOCK_NUMBERS", 100)
+    monkeypatch.setattr("popdesic.communities.partition.BLOCK_NUMBERS", 100)
     far, _ = clouds(rng, [9, 14, 1], 2.0)
     groups = np.r_[rng.permutation(np.repeat([0, 1, 2], [9, 14, 1]))]
     expected = silhouette_score(far, groups, metric="precomputed")
@@ -287,7 +287,7 @@ def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng, hidden, bare
 
 
 def test_too_many_samples_for_hdbscan_and_no_graph_tool(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr("popdesic.communities.HDBSCAN_SAMPLES", 10)
+    monkeypatch.setattr("popdesic.communities.partition.HDBSCAN_SAMPLES", 10)
     assert density_clusters(clouds(rng, [6, 5])[0], 3) is None
     make_study(tmp_path, rng)
     fit_model(tmp_path / "g.npz", tmp_path / "b.npz", python=sys.executable)

@@ -57,7 +57,7 @@ if COMMUNITY_METHODS:
             runtime=lambda wildcards, attempt: minutes(1 + 1e-9 * n_samples(*COHORTS) ** 2, attempt),
         params:
             neighbors=CONFIG["communities"]["neighbors"],
-            code=code_of("communities"),
+            code=code_of("communities/partition"),
         message:
             "Nearest neighbours by geodesic"
         script:
@@ -92,7 +92,7 @@ if COMMUNITY_METHODS:
             found=lambda wildcards: has_module(
                 CONFIG["communities"]["graph_tool_python"], "graph_tool"
             ),
-            code=code_of("block_model"),
+            code=code_of("communities/block_model"),
         message:
             "Nested stochastic block model"
         script:
@@ -126,7 +126,7 @@ if COMMUNITY_METHODS:
             min_cluster_size=CONFIG["communities"]["min_cluster_size"],
             sheet=CONFIG["samples"],
             rows=STUDY.digest_of(),
-            code=code_of("communities"),
+            code=code_of("communities/partition"),
         message:
             "Communities and their agreement with labels"
         script:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.communities import find_communities
+from popdesic.communities.partition import find_communities
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

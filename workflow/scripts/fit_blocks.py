@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.block_model import fit_blocks
+from popdesic.communities.block_model import fit_blocks
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from ..cohort.qc import chunks
-from ..communities import load_partition
+from ..communities.partition import load_partition
 from ..outcome import UNKNOWN
 from ..sheets import describe_samples
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs

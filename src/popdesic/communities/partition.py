@@ -22,13 +22,13 @@ import pandas as pd
 from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
-from .cohort.qc import chunks
-from .embedding.knn import BLOCK_NUMBERS, nearest_neighbors
-from .export import neighbor_joining
-from .io.files import atomic_path, write_json
-from .io.tables import read_table, write_npz, write_table
-from .outcome import UNKNOWN
-from .sheets import describe_samples
+from ..cohort.qc import chunks
+from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
+from ..export import neighbor_joining
+from ..io.files import atomic_path, write_json
+from ..io.tables import read_table, write_npz, write_table
+from ..outcome import UNKNOWN
+from ..sheets import describe_samples
 
 log = logging.getLogger(__name__)
 

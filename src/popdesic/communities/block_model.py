@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..io.files import atomic_path
+from ..io.tables import write_npz
 from .block_model_fit import MISSING
-from .io.files import atomic_path
-from .io.tables import write_npz
 
 FIT = Path(__file__).with_name("block_model_fit.py")
 

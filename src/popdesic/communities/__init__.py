@@ -1,0 +1,1 @@
+"""Communities of samples: neighbour graphs, block models, HDBSCAN."""
