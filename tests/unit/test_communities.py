@@ -29,7 +29,7 @@ from popdesic.communities.partition import (
 )
 from popdesic.community_section import community_section
 from popdesic.embedding.knn import nearest_neighbors
-from popdesic.export import neighbor_joining
+from popdesic.export.files import neighbor_joining
 from popdesic.figures.communities import draw_communities, lay_out, read_newick
 from popdesic.io.tables import read_table, write_npy
 

@@ -15,7 +15,7 @@ from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort.encode import write_planes
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.export import (
+from popdesic.export.files import (
     export_eigenvec,
     export_king,
     export_mibs,

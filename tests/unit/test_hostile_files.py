@@ -43,7 +43,7 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import build_panel, load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.export import export_vcf
+from popdesic.export.files import export_vcf
 from popdesic.io import bcf_records, vcf_header, vcf_text
 from popdesic.io.bcf import read_dictionaries
 from popdesic.io.bed import BED_MAGIC, pack_bed, unpack_bed

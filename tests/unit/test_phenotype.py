@@ -10,7 +10,7 @@ import pytest
 from study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.phenotype import known_numbers, recode_phenotype
-from popdesic.export import export_plink
+from popdesic.export.files import export_plink
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_fam
 from popdesic.io.tables import read_table

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.engine import select_backend
-from popdesic.export import export_king
+from popdesic.export.files import export_king
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

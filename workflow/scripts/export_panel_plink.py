@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.export import export_plink
+from popdesic.export.files import export_plink
 from popdesic.io.log import logged
 from popdesic.sheets import samples_in_order
 

@@ -24,7 +24,7 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from ..cohort.qc import chunks
 from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
-from ..export import neighbor_joining
+from ..export.files import neighbor_joining
 from ..io.files import atomic_path, write_json
 from ..io.tables import read_table, write_npz, write_table
 from ..outcome import UNKNOWN

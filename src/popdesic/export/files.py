@@ -13,18 +13,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .cohort.encode import load_planes
-from .cohort.panel import load_panel
-from .cohort.phenotype import known_numbers
-from .cohort.qc import chunks
-from .compare.kinship import king_robust
-from .distance.tiles import Distances, require_one_panel
-from .engine import KINSHIP, Backend
-from .io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
-from .io.bgzf import BGZF_END
-from .io.errors import UserError
-from .io.files import atomic_path, checksum_kept, open_bed, read_fam, write_fam
-from .io.tables import read_table
+from ..cohort.encode import load_planes
+from ..cohort.panel import load_panel
+from ..cohort.phenotype import known_numbers
+from ..cohort.qc import chunks
+from ..compare.kinship import king_robust
+from ..distance.tiles import Distances, require_one_panel
+from ..engine import KINSHIP, Backend
+from ..io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
+from ..io.bgzf import BGZF_END
+from ..io.errors import UserError
+from ..io.files import atomic_path, checksum_kept, open_bed, read_fam, write_fam
+from ..io.tables import read_table
 
 #: Sites taken at a time, and those of one chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
 CHUNK_SITES = 1_000
