@@ -21,10 +21,10 @@ import yaml
 from .cohort.sources import expand_sources, source_files
 from .configuration import read_config
 from .distance.tiles import study_matrices
+from .epistasis.site_list import read_site_list
 from .io.errors import UserError
 from .io.files import read_json
 from .io.places import HOME, SNAKEFILE
-from .site_list import read_site_list
 from .validation import validate_study
 
 #: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.

@@ -12,7 +12,7 @@ from .cohort.genetic_maps import parse_ld_map, parse_plink_map
 from .cohort.impute import check_files
 from .cohort.sources import source_files
 from .configuration import CONFIG_PATH, load_config
-from .epistasis_options import check_epistasis
+from .epistasis.options import check_epistasis
 from .io.bgzf import find_compression
 from .io.errors import UserError, shorten
 from .io.files import is_file

@@ -17,7 +17,7 @@ from reference_epistasis import random_scan
 
 from popdesic.engine import select_backend
 from popdesic.engine.cpu import epistasis as epistasis_cpu
-from popdesic.scores import score_tables
+from popdesic.epistasis.scores import score_tables
 
 BITEPI, TOP = 0.81e6, 1000
 FREQUENCIES = {

@@ -17,10 +17,10 @@ from cyvcf2 import VCF
 
 from popdesic.engine import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.epistasis import split_classes
-from popdesic.reorder import _rank_genotypes, pack_states
-from popdesic.scores import score_tables
-from popdesic.significance import bitepi_alpha, bitepi_beta, hit_tables
+from popdesic.epistasis.reorder import _rank_genotypes, pack_states
+from popdesic.epistasis.scan import split_classes
+from popdesic.epistasis.scores import score_tables
+from popdesic.epistasis.significance import bitepi_alpha, bitepi_beta, hit_tables
 
 
 class Real:

@@ -8,7 +8,7 @@ from reference_epistasis import pack_allowed, random_scan, scan
 
 from popdesic.engine import Hits, ScanData
 from popdesic.engine.base import OneHot
-from popdesic.scores import score_tables
+from popdesic.epistasis.scores import score_tables
 
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")

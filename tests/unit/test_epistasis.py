@@ -13,10 +13,20 @@ from outcomes import ALPHAS, SPACES, make_results
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
-from popdesic import reorder
 from popdesic.configuration import load_config
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.epistasis import (
+from popdesic.epistasis import reorder
+from popdesic.epistasis.options import (
+    NAMES,
+    check_epistasis,
+    covariate_columns,
+    figure_names,
+    scan_hours,
+)
+from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
+from popdesic.epistasis.refit import refit, refit_hits
+from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
+from popdesic.epistasis.scan import (
     count_tests,
     load_scan,
     measure_rate,
@@ -28,25 +38,9 @@ from popdesic.epistasis import (
     sites_of_hits,
     wtccc_shaped,
 )
-from popdesic.epistasis_options import (
-    NAMES,
-    check_epistasis,
-    covariate_columns,
-    figure_names,
-    scan_hours,
-)
-from popdesic.epistasis_power import cell_probabilities, chi2_power, score_power
-from popdesic.epistasis_refit import refit, refit_hits
-from popdesic.epistasis_screen import screen_pairs
-from popdesic.epistasis_section import epistasis_findings, epistasis_section
-from popdesic.figures.epistasis import draw_epistasis
-from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
-from popdesic.reorder import build_onehot, phenotype_classes, read_reordered
-from popdesic.report import write_report
-from popdesic.scores import score_tables, table_cost
-from popdesic.significance import (
+from popdesic.epistasis.scores import score_tables, table_cost
+from popdesic.epistasis.screen import screen_pairs
+from popdesic.epistasis.significance import (
     hit_tables,
     interaction_test,
     permutation_p,
@@ -54,6 +48,12 @@ from popdesic.significance import (
     rank_hits,
     strata_warnings,
 )
+from popdesic.epistasis_section import epistasis_findings, epistasis_section
+from popdesic.figures.epistasis import draw_epistasis
+from popdesic.io.errors import UserError
+from popdesic.io.files import read_json
+from popdesic.io.tables import read_table
+from popdesic.report import write_report
 
 BACKEND = CpuBackend(1)
 SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}
@@ -117,7 +117,7 @@ def squared_correlation(a, b) -> float:
 def test_permitted_partners_are_those_of_the_definition(
     tmp_path, missing, min_distance_bp, monkeypatch
 ):
-    monkeypatch.setattr("popdesic.epistasis.BLOCK_SITES", 15)
+    monkeypatch.setattr("popdesic.epistasis.scan.BLOCK_SITES", 15)
     rng = np.random.default_rng(2)
     genotypes = random_genotypes(rng, 34, 70, missing)
     genotypes[1::2] = np.where(rng.random((17, 70)) < 0.3, genotypes[1::2], genotypes[::2])
@@ -146,8 +146,8 @@ def test_permitted_partners_are_those_of_the_definition(
 @pytest.mark.parametrize("max_r2", [1.0, 0.02])
 def test_a_screen_of_all_pairs_is_the_exhaustive_scan(tmp_path, missing, max_r2, monkeypatch):
     """Cost, sites and order of the triples, through several blocks of pairs and sites."""
-    monkeypatch.setattr("popdesic.epistasis_screen.SITES", 5)
-    monkeypatch.setattr("popdesic.epistasis_screen.PAIRS", 7)
+    monkeypatch.setattr("popdesic.epistasis.screen.SITES", 5)
+    monkeypatch.setattr("popdesic.epistasis.screen.PAIRS", 7)
     rng = np.random.default_rng(3)
     folder, _ = build(tmp_path, random_genotypes(rng, 13, 90, missing), np.arange(90) % 2)
     options = SCAN | {"max_r2": max_r2, "top": 40}
@@ -390,12 +390,12 @@ def test_the_rate_is_measured_on_ever_larger_scans(monkeypatch):
         asked.append(n)
         return wtccc_shaped(n, "k2")
 
-    monkeypatch.setattr("popdesic.epistasis.PROBE_SITES", {2: 4})
-    monkeypatch.setattr("popdesic.epistasis.MOST_PROBE_SITES", {2: 64})
-    monkeypatch.setattr("popdesic.epistasis.PROBE_SECONDS", 1e9)
+    monkeypatch.setattr("popdesic.epistasis.scan.PROBE_SITES", {2: 4})
+    monkeypatch.setattr("popdesic.epistasis.scan.MOST_PROBE_SITES", {2: 64})
+    monkeypatch.setattr("popdesic.epistasis.scan.PROBE_SECONDS", 1e9)
     assert measure_rate(probe_of, 40, 2, BACKEND) > 0
     assert asked == [4, 4, 8, 16, 32, 40]
-    monkeypatch.setattr("popdesic.epistasis.PROBE_SECONDS", 0)
+    monkeypatch.setattr("popdesic.epistasis.scan.PROBE_SECONDS", 0)
     asked.clear()
     measure_rate(probe_of, 40, 2, BACKEND)
     assert asked == [4, 4]
@@ -418,7 +418,7 @@ PLAN = {
 
 
 def test_forecast(tmp_path, monkeypatch):
-    monkeypatch.setattr("popdesic.epistasis.MOST_PROBE_SITES", {2: 64, 3: 32})
+    monkeypatch.setattr("popdesic.epistasis.scan.MOST_PROBE_SITES", {2: 64, 3: 32})
     rng = np.random.default_rng(10)
     folder, _ = build(tmp_path, random_genotypes(rng, 12, 60), np.arange(60) % 2)
     out = tmp_path / "plan.json"
@@ -442,7 +442,7 @@ def test_forecast(tmp_path, monkeypatch):
 
 
 def test_a_scan_that_would_take_too_long_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("popdesic.epistasis.MOST_PROBE_SITES", {2: 64, 3: 32})
+    monkeypatch.setattr("popdesic.epistasis.scan.MOST_PROBE_SITES", {2: 64, 3: 32})
     rng = np.random.default_rng(10)
     folder, _ = build(tmp_path, random_genotypes(rng, 12, 60), np.arange(60) % 2)
     with pytest.raises(UserError) as error:

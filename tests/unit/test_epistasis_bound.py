@@ -17,7 +17,7 @@ from popdesic.engine.gpu.epistasis_bound import (
     need_of,
     score_scale,
 )
-from popdesic.scores import score_tables
+from popdesic.epistasis.scores import score_tables
 
 
 def device_divergences(bound: Bound, n: np.ndarray, k: np.ndarray) -> tuple[float, float]:

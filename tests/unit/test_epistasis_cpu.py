@@ -9,7 +9,7 @@ from popdesic.engine import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.cpu.epistasis import _pext_loop
 from popdesic.engine.cpu.epistasis_cells import WIDE, cost_bound, sum_logs
-from popdesic.scores import scale_bits, score_tables, table_cost
+from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
 
 
 def scan(backend, order):

@@ -15,9 +15,9 @@ from popdesic.cohort.beagle import _cut_map, _cut_reference
 from popdesic.cohort.impute import check_files
 from popdesic.cohort.reference_check import read_fasta
 from popdesic.compare.scan import read_map
+from popdesic.epistasis.reorder import read_restriction
 from popdesic.io.errors import UserError
 from popdesic.io.text import FIRST_BYTES, read_text
-from popdesic.reorder import read_restriction
 
 PANEL = pd.DataFrame(
     [

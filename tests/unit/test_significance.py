@@ -1,7 +1,8 @@
 """p-values of the best scores."""
 
 import numpy as np
-from popdesic.significance import LEAST_FOR_FIT, extreme_value_p, permutation_p
+
+from popdesic.epistasis.significance import LEAST_FOR_FIT, extreme_value_p, permutation_p
 
 
 def test_fitted_p_follows_the_permutations_and_never_claims_more_than_they_can():

@@ -9,7 +9,7 @@
 #         results/epistasis/refit.tsv power.tsv          with covariates; power, where asked for
 #         results/figures/hits.*, network.*, penetrance.*
 
-from popdesic.epistasis_options import NAMES, figure_names, scan_hours
+from popdesic.epistasis.options import NAMES, figure_names, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
@@ -67,7 +67,7 @@ rule plan_epistasis:
         top=EPISTASIS["top"],
         max_device_hours=EPISTASIS["max_device_hours"],
         device=CONFIG["device"],
-        code=code_of("epistasis"),
+        code=code_of("epistasis/scan"),
     message:
         "Forecast of the epistasis scans"
     script:
@@ -100,7 +100,7 @@ rule scan_epistasis:
         top=EPISTASIS["top"],
         n_units=len(UNITS),
         device=CONFIG["device"],
-        code=code_of("epistasis"),
+        code=code_of("epistasis/scan"),
     message:
         "Scan of order {wildcards.order}, unit {wildcards.unit}"
     script:
@@ -135,7 +135,7 @@ rule permute_epistasis:
         permutations=lambda wildcards: PERMUTATIONS[int(wildcards.order)],
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
-        code=code_of("significance"),
+        code=code_of("epistasis/significance"),
     message:
         "{params.permutations} permutations of order {wildcards.order}"
     script:
@@ -172,7 +172,7 @@ for scanned in ORDERS:
             order=scanned,
             score=EPISTASIS["score"],
             top=EPISTASIS["top"],
-            code=code_of("significance"),
+            code=code_of("epistasis/significance"),
         message:
             "Ranked hits of the epistasis scan"
         script:
@@ -206,7 +206,7 @@ rule screen_pairs:
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         device=CONFIG["device"],
-        code=code_of("epistasis_screen", "significance"),
+        code=code_of("epistasis/screen", "epistasis/significance"),
     message:
         "Screen of the best {params.pairs} pairs with every third site"
     script:
@@ -234,7 +234,7 @@ rule refit_hits:
         covariates=EPISTASIS["covariates"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("epistasis_refit"),
+        code=code_of("epistasis/refit"),
     message:
         "Logistic regressions of the best hits"
     script:
@@ -263,7 +263,7 @@ rule estimate_power:
         models=EPISTASIS["power"],
         score=EPISTASIS["score"],
         seed=EPISTASIS["seed"],
-        code=code_of("epistasis_power"),
+        code=code_of("epistasis/power"),
     message:
         "Power of the epistasis scans"
     script:

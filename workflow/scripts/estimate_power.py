@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.epistasis_power import estimate_power
+from popdesic.epistasis.power import estimate_power
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

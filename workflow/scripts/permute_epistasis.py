@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from popdesic.engine import select_backend
+from popdesic.epistasis.significance import permute_scan
 from popdesic.io.log import logged
-from popdesic.significance import permute_scan
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.engine import select_backend
-from popdesic.epistasis import plan_scan
+from popdesic.epistasis.scan import plan_scan
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from popdesic.epistasis import NAMES
+from popdesic.epistasis.scan import NAMES
+from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
-from popdesic.significance import rank_hits
 
 with logged(snakemake.log[0]) as log:
     order = snakemake.params.order

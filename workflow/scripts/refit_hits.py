@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.epistasis_refit import refit_hits
+from popdesic.epistasis.refit import refit_hits
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from popdesic.engine import select_backend
-from popdesic.epistasis_screen import screen_pairs
+from popdesic.epistasis.screen import screen_pairs
+from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
-from popdesic.significance import rank_hits
 
 with logged(snakemake.log[0]) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

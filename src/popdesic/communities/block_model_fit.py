@@ -1,7 +1,7 @@
 """Fit a nested stochastic block model with graph-tool (Peixoto 2014, 2017).
 
-Run as a file by `popdesic.communities.block_model`, under the interpreter that has graph-tool, which need not
-be the workflow's own: plain files in, plain files out, nothing of the package.
+Run as a file by `block_model`, under the interpreter that has graph-tool, which need not be the
+workflow's own: plain files in, plain files out, nothing of the package.
 ``block_model_fit.py GRAPH OUT SEED RESTARTS DRAWS``; where numpy or graph-tool cannot be imported,
 the reason goes to standard output and the exit status is 3.
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .cohort.qc import chunks
-from .compare.ld import site_planes
-from .engine import Backend, Hits, Planes, Product, Terms
-from .epistasis import genotypes_of, load_scan, merge_hits
-from .io.tables import write_npz
+from ..cohort.qc import chunks
+from ..compare.ld import site_planes
+from ..engine import Backend, Hits, Planes, Product, Terms
+from ..io.tables import write_npz
 from .reorder import read_reordered
+from .scan import genotypes_of, load_scan, merge_hits
 from .scores import table_cost
 
 #: Pairs and third sites whose tables are made at once.

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .engine import Backend, Hits
-from .epistasis import genotypes_of, load_scan, merge_hits, permuted, scanner
-from .io.tables import read_table, write_table
+from ..engine import Backend, Hits
+from ..io.tables import read_table, write_table
 from .reorder import read_reordered
+from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 
 #: Fewest permutations that an extreme-value distribution is fitted to.

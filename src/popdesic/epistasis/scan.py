@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .cohort.qc import chunks
-from .compare.ld import BLOCK_SITES, r2_block, site_planes
-from .engine import Backend, Hits, OneHot, Planes, ScanData
-from .epistasis_options import NAMES
-from .io.errors import UserError
-from .io.files import write_json
-from .io.tables import write_npz
+from ..cohort.qc import chunks
+from ..compare.ld import BLOCK_SITES, r2_block, site_planes
+from ..engine import Backend, Hits, OneHot, Planes, ScanData
+from ..io.errors import UserError
+from ..io.files import write_json
+from ..io.tables import write_npz
+from .options import NAMES
 from .reorder import pack_states, read_reordered, unpack_states
 from .scores import score_tables
 

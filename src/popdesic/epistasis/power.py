@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .epistasis_options import NAMES
-from .io.files import read_json
-from .io.tables import read_table, write_table
+from ..io.files import read_json
+from ..io.tables import read_table, write_table
+from .options import NAMES
 from .scores import score_tables, table_cost
 from .significance import permutation_p
 

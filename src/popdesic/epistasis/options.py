@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from .cohort.phenotype import UNKNOWN
-from .io.errors import UserError, shorten
-from .io.files import is_file, read_json
+from ..cohort.phenotype import UNKNOWN
+from ..io.errors import UserError, shorten
+from ..io.files import is_file, read_json
 
 NAMES = {2: "pairs", 3: "triples"}
 #: A covariate of words becomes one column a word: more are an identifier, not a covariate.

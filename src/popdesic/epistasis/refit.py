@@ -19,11 +19,11 @@ from scipy import stats
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
-from .epistasis import genotypes_of, sites_of_hits
-from .epistasis_options import NAMES, covariate_columns
-from .io.tables import read_table, write_table
+from ..io.tables import read_table, write_table
+from ..sheets import read_samples
+from .options import NAMES, covariate_columns
 from .reorder import read_reordered
-from .sheets import read_samples
+from .scan import genotypes_of, sites_of_hits
 
 #: Best hits of each scan that are refitted.
 REFIT_HITS = 100

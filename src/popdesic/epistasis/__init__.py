@@ -1,0 +1,1 @@
+"""Exhaustive scans of pairs and triples: planes, units of work, scores, significance."""
