@@ -11,7 +11,7 @@ from popdesic.configuration import load_config
 from popdesic.distance.tiles import Distances
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_npy, write_table
-from popdesic.outcome import AXES, Outcome, load_outcome
+from popdesic.report.outcome import AXES, Outcome, load_outcome
 
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]

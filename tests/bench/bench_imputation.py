@@ -93,7 +93,7 @@ def main() -> None:
                     f"a second run, with one thread, gives {'the same' if same else 'OTHER'} bytes"
                 )
             if options.out:
-                from popdesic.figures.imputation import save_accuracy
+                from popdesic.report.figures.imputation import save_accuracy
 
                 options.out.mkdir(parents=True, exist_ok=True)
                 save_accuracy(table, options.out / f"imputation.{share}")

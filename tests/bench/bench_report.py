@@ -21,12 +21,12 @@ from outcomes import configuration, make_results
 from timing import print_table
 
 from popdesic.distance.tiles import Distances
-from popdesic.figures import draw_figures
-from popdesic.figures.maps import draw_beside, draw_components
-from popdesic.figures.quality import draw_samples
-from popdesic.figures.style import Colouring, save_figure, styled
 from popdesic.io.tables import read_table, write_table
-from popdesic.report import default_maps, write_report
+from popdesic.report.figures import draw_figures
+from popdesic.report.figures.maps import draw_beside, draw_components
+from popdesic.report.figures.quality import draw_samples
+from popdesic.report.figures.style import Colouring, save_figure, styled
+from popdesic.report.page import default_maps, write_report
 
 LIMIT_MB, LIMIT_S = 15, 1.0
 READY = "document.documentElement?.dataset.ready === 'yes'"

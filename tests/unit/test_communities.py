@@ -27,11 +27,11 @@ from popdesic.communities.partition import (
     number_by_size,
     sum_to_groups,
 )
-from popdesic.community_section import community_section
 from popdesic.embedding.knn import nearest_neighbors
 from popdesic.export.files import neighbor_joining
-from popdesic.figures.communities import draw_communities, lay_out, read_newick
 from popdesic.io.tables import read_table, write_npy
+from popdesic.report.community_section import community_section
+from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM_PYTHON = "/usr/bin/python3"

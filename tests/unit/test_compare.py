@@ -18,11 +18,11 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
 from popdesic.compare.resolution import resolve
-from popdesic.compare.section import comparison_section
 from popdesic.engine import KINSHIP, Planes, select_backend
-from popdesic.figures.compare import draw_comparisons
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
+from popdesic.report.compare_section import comparison_section
+from popdesic.report.figures.compare import draw_comparisons
 
 BACKEND = select_backend("cpu", 2)
 #: A panel that tells all relatives apart, so that the tables hold what was planted.

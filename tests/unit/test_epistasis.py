@@ -48,12 +48,12 @@ from popdesic.epistasis.significance import (
     rank_hits,
     strata_warnings,
 )
-from popdesic.epistasis_section import epistasis_findings, epistasis_section
-from popdesic.figures.epistasis import draw_epistasis
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table
-from popdesic.report import write_report
+from popdesic.report.epistasis_section import epistasis_findings, epistasis_section
+from popdesic.report.figures.epistasis import draw_epistasis
+from popdesic.report.page import write_report
 
 BACKEND = CpuBackend(1)
 SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}

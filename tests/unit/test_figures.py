@@ -16,9 +16,9 @@ from matplotlib.text import Text
 from outcomes import ALPHAS, N_SITES, SPACES, make_results
 
 from popdesic.distance.tiles import Distances
-from popdesic.figures import draw_figures, iterate_figures
-from popdesic.figures.maps import draw_components, name_groups
-from popdesic.figures.style import (
+from popdesic.report.figures import draw_figures, iterate_figures
+from popdesic.report.figures.maps import draw_components, name_groups
+from popdesic.report.figures.style import (
     MISSING_COLOUR,
     OTHER_COLOUR,
     PALETTE,
@@ -30,7 +30,7 @@ from popdesic.figures.style import (
     shorten,
     styled,
 )
-from popdesic.outcome import closest_pairs
+from popdesic.report.outcome import closest_pairs
 
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
 NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"] + [

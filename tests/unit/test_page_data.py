@@ -13,12 +13,12 @@ from outcomes import make_results
 
 from popdesic.compare.kinship import SAME
 from popdesic.compare.resolution import resolve
-from popdesic.findings import find_problems
-from popdesic.firstmap import choose_map
 from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.outcome import closest_pairs, load_outcome
-from popdesic.pagedata import (
+from popdesic.report.findings import find_problems
+from popdesic.report.firstmap import choose_map
+from popdesic.report.outcome import closest_pairs, load_outcome
+from popdesic.report.pagedata import (
     ABSENT,
     STEPS,
     axes_of,
@@ -28,7 +28,7 @@ from popdesic.pagedata import (
     quantise,
     to_json,
 )
-from popdesic.sections import check_section, imputation_section, relatives_findings
+from popdesic.report.sections import check_section, imputation_section, relatives_findings
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:

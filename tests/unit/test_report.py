@@ -13,16 +13,16 @@ import pandas as pd
 import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
 
-from popdesic import inline
 from popdesic.cohort.drift import expected_difference, measure_drift
-from popdesic.compare.section import same_people
-from popdesic.figures import draw_figures
-from popdesic.findings import find_problems
-from popdesic.inline import inline_svg, read_caption
 from popdesic.io.tables import write_table
-from popdesic.outcome import closest_pairs
-from popdesic.report import filter_rows, parameter_rows, write_report
-from popdesic.words import describe_filter, join, number, percent, plural
+from popdesic.report import inline
+from popdesic.report.compare_section import same_people
+from popdesic.report.figures import draw_figures
+from popdesic.report.findings import find_problems
+from popdesic.report.inline import inline_svg, read_caption
+from popdesic.report.outcome import closest_pairs
+from popdesic.report.page import filter_rows, parameter_rows, write_report
+from popdesic.report.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 HOSTILE = "<script>alert('&')</script>\"Ωé"

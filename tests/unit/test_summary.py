@@ -7,7 +7,7 @@ import pandas as pd
 from popdesic.cohort.summary import summarize_filters
 from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.words import COUNTS
+from popdesic.report.words import COUNTS
 
 
 def write_samples(path, left_out, told, stated, errors) -> None:

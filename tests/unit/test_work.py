@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from popdesic.report import _environment
+from popdesic.report.page import _environment
 from popdesic.work import work_section
 
 PACKAGE = Path(__file__).parents[2] / "src"

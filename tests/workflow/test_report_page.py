@@ -12,10 +12,10 @@ import pytest
 from browser import Browser, find_chromium
 from outcomes import ALPHAS, SPACES, configuration, make_results
 
-from popdesic.figures.maps import draw_components
-from popdesic.figures.style import Colouring, save_figure, styled
 from popdesic.io.tables import write_table
-from popdesic.report import default_maps, write_report
+from popdesic.report.figures.maps import draw_components
+from popdesic.report.figures.style import Colouring, save_figure, styled
+from popdesic.report.page import default_maps, write_report
 
 pytestmark = pytest.mark.skipif(
     find_chromium() is None, reason="no Chromium on PATH; install chromium or set CHROMIUM"

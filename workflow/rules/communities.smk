@@ -164,7 +164,7 @@ if COMMUNITY_METHODS:
             title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",
             sheet=CONFIG["samples"],
             rows=STUDY.digest_of(),
-            code=code_of("figures/communities"),
+            code=code_of("report/figures/communities"),
         message:
             "Figures of the communities"
         script:

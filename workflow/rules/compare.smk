@@ -340,7 +340,7 @@ if COMPARE_FIGURES:
             mem_mb=lambda wildcards, input, attempt: memory(500 + 20 * input_mb(input), attempt),
             runtime=lambda wildcards, attempt: minutes(1, attempt),
         params:
-            code=code_of("figures/compare"),
+            code=code_of("report/figures/compare"),
         message:
             "Figures of kinship and LD"
         script:

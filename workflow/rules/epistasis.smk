@@ -302,7 +302,7 @@ if ORDERS:
             runtime=lambda wildcards, attempt: minutes(1, attempt),
         params:
             orders=ORDERS,
-            code=code_of("figures/epistasis"),
+            code=code_of("report/figures/epistasis"),
         message:
             "Figures of the epistasis scans"
         script:

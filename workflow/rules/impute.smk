@@ -143,7 +143,7 @@ rule summarize_imputation:
         cohorts=COHORTS,
         parts=lambda wildcards: {cohort: evaluated_windows(cohort) for cohort in COHORTS},
         methods=IMPUTE["evaluate_methods"],
-        code=code_of("cohort/accuracy", "figures/imputation"),
+        code=code_of("cohort/accuracy", "report/figures/imputation"),
     message:
         "Table and figure of the accuracy of imputation"
     script:

@@ -6,7 +6,7 @@
 #         results/report/report.html   one self-contained page
 #         results/report/work.tsv      jobs that ran for it, and those whose results were there
 
-from popdesic.words import METHODS
+from popdesic.report.words import METHODS
 
 #: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
 FIGURES = [
@@ -146,7 +146,7 @@ rule draw_figures:
         ),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("figures/__init__", "outcome"),
+        code=code_of("report/figures/__init__", "report/outcome"),
     message:
         "Figures"
     script:
@@ -184,7 +184,7 @@ rule write_report:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         page=PAGE,
-        code=code_of("report", "outcome"),
+        code=code_of("report/page", "report/outcome"),
     message:
         "Report"
     script:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.figures.communities import draw_communities
 from popdesic.io.log import logged
+from popdesic.report.figures.communities import draw_communities
 
 with logged(snakemake.log[0]) as log:
     names = draw_communities(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.figures.compare import draw_comparisons
 from popdesic.io.log import logged
+from popdesic.report.figures.compare import draw_comparisons
 
 with logged(snakemake.log[0]) as log:
     names = draw_comparisons(

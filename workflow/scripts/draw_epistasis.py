@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.figures.epistasis import draw_epistasis
 from popdesic.io.log import logged
+from popdesic.report.figures.epistasis import draw_epistasis
 
 with logged(snakemake.log[0]) as log:
     names = draw_epistasis(

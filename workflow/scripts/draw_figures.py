@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from popdesic.distance.tiles import Distances
-from popdesic.figures import draw_figures
 from popdesic.io.log import logged
-from popdesic.outcome import load_outcome
+from popdesic.report.figures import draw_figures
+from popdesic.report.outcome import load_outcome
 
 with logged(snakemake.log[0]) as log:
     results = Path(snakemake.output[0]).parents[1]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from popdesic.cohort.accuracy import summarize_evaluation
-from popdesic.figures.imputation import save_accuracy
 from popdesic.io.log import logged
+from popdesic.report.figures.imputation import save_accuracy
 
 with logged(snakemake.log[0]):
     params = snakemake.params

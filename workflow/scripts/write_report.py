@@ -4,8 +4,8 @@ from pathlib import Path
 
 from popdesic.distance.tiles import Distances
 from popdesic.io.log import log_counts, logged
-from popdesic.outcome import load_outcome
-from popdesic.report import write_report
+from popdesic.report.outcome import load_outcome
+from popdesic.report.page import write_report
 
 with logged(snakemake.log[0]) as log:
     out = Path(snakemake.output[0])

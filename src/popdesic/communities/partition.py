@@ -27,7 +27,7 @@ from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
 from ..export.files import neighbor_joining
 from ..io.files import atomic_path, write_json
 from ..io.tables import read_table, write_npz, write_table
-from ..outcome import UNKNOWN
+from ..report.outcome import UNKNOWN
 from ..sheets import describe_samples
 
 log = logging.getLogger(__name__)

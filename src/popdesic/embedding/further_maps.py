@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from ..io.errors import UserError
-from ..outcome import AXES
+from ..report.outcome import AXES
 from ..sheets import describe_samples
 from .knn import Rows
 from .pca import write_embedding

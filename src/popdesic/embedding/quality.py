@@ -13,7 +13,7 @@ from sklearn.metrics import silhouette_score
 from ..distance.tiles import Distances
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
-from ..outcome import AXES, UNKNOWN
+from ..report.outcome import AXES, UNKNOWN
 from ..sheets import describe_samples
 
 #: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from ..inline import FigureText, describe_figure
+from ..compare.resolution import load_resolution
 from ..io.tables import read_table
-from ..words import number
-from .resolution import load_resolution
+from .inline import FigureText, describe_figure
+from .words import number
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 20

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
 
-from ..io.files import atomic_path
+from ...io.files import atomic_path
 from ..outcome import UNKNOWN
 from ..words import number
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ..cohort.sample_checks import FILTERS as SAMPLE_FILTERS
+from ...cohort.sample_checks import FILTERS as SAMPLE_FILTERS
 from ..outcome import Outcome
 from ..words import describe_filter, number
 from .style import (

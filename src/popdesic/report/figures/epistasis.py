@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ..epistasis.options import NAMES, figure_names
-from ..epistasis.reorder import read_reordered
-from ..epistasis.scan import sites_of_hits
-from ..epistasis.scores import scale_bits
-from ..io.tables import read_table
+from ...epistasis.options import NAMES, figure_names
+from ...epistasis.reorder import read_reordered
+from ...epistasis.scan import sites_of_hits
+from ...epistasis.scores import scale_bits
+from ...io.tables import read_table
 from ..words import number
 from .style import (
     ACCENT,

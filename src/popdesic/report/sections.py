@@ -7,15 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from .cohort.impute import NO_BEAGLE
-from .compare.kinship import SAME
-from .compare.resolution import Resolution, load_resolution
+from ..cohort.impute import NO_BEAGLE
+from ..compare.kinship import SAME
+from ..compare.resolution import Resolution, load_resolution
+from ..io.files import read_json
+from ..io.tables import read_table
+from ..sheets import SEX_CODES
 from .findings import Finding
 from .inline import describe_figure
-from .io.files import read_json
-from .io.tables import read_table
 from .outcome import UNKNOWN, Outcome
-from .sheets import SEX_CODES
 from .words import join, number, percent, plural
 
 #: Rows of each table of the page; the files have all.

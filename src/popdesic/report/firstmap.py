@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from .io.tables import read_table
+from ..io.tables import read_table
 from .outcome import Outcome
 from .pagedata import is_repeated, map_title
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from .io.places import TEMPLATES
+from ..io.places import TEMPLATES
 from .outcome import Outcome
 from .words import METHODS, SPACES, number
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .geodesic.measure import AUTO_SHARE
+from ..geodesic.measure import AUTO_SHARE
 from .outcome import UNKNOWN, Outcome
 from .words import SPACES, join, number, percent, plural
 

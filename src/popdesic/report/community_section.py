@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..io.files import read_json
+from ..io.tables import read_table
 from .inline import describe_figure
-from .io.files import read_json
-from .io.tables import read_table
 from .words import number
 
 _FIGURES = (

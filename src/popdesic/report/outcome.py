@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .distance.tiles import Distances
-from .io.files import read_json
-from .io.tables import read_table
-from .sheets import describe_samples, read_samples
+from ..distance.tiles import Distances
+from ..io.files import read_json
+from ..io.tables import read_table
+from ..sheets import describe_samples, read_samples
 
 #: Values that mean "not known" in a sheet.
 UNKNOWN = ("", "NA")

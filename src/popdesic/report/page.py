@@ -14,17 +14,18 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from . import __version__
+from .. import __version__
+from ..configuration import load_schema
+from ..distance.tiles import Distances
+from ..io.files import atomic_path
+from ..io.places import TEMPLATES
+from ..work import work_section
 from .community_section import community_section
-from .compare.section import comparison_section, same_people
-from .configuration import load_schema
-from .distance.tiles import Distances
+from .compare_section import comparison_section, same_people
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
 from .firstmap import choose_map
 from .inline import describe_figures
-from .io.files import atomic_path
-from .io.places import TEMPLATES
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
 from .sections import (
@@ -46,7 +47,6 @@ from .words import (
     percent,
     plural,
 )
-from .work import work_section
 
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10

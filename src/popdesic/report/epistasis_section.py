@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from .epistasis.options import NAMES, figure_names
-from .epistasis.significance import strata_warnings
+from ..epistasis.options import NAMES, figure_names
+from ..epistasis.significance import strata_warnings
+from ..io.files import read_json
+from ..io.tables import read_table
 from .figures.epistasis import SIGNIFICANT, read_hits
 from .findings import Finding
 from .inline import FigureText, describe_figure
-from .io.files import read_json
-from .io.tables import read_table
 from .words import number
 
 #: Rows of each table of the page; the files have all.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..cohort.panel import load_panel
-from ..distance.tiles import Distances
+from ...cohort.panel import load_panel
+from ...distance.tiles import Distances
 from ..outcome import AXES, Outcome
 from ..words import METHODS
 from .maps import draw_beside, draw_components, draw_instability, draw_scree

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from ..compare.kinship import SAME
-from ..compare.resolution import DUPLICATE, FIRST, SECOND, THIRD
-from ..io.tables import read_table
+from ...compare.kinship import SAME
+from ...compare.resolution import DUPLICATE, FIRST, SECOND, THIRD
+from ...io.tables import read_table
 from ..words import number
 from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, save_figure, styled
 

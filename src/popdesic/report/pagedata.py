@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from ..io.tables import read_table
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
-from .io.tables import read_table
 from .outcome import UNKNOWN, Outcome
 from .words import METHODS, percent
 

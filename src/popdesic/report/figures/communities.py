@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from ..cohort.qc import chunks
-from ..communities.partition import load_partition
+from ...cohort.qc import chunks
+from ...communities.partition import load_partition
+from ...sheets import describe_samples
 from ..outcome import UNKNOWN
-from ..sheets import describe_samples
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
 

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ..distance.tiles import Distances
-from ..geodesic.measure import AUTO_SHARE
+from ...distance.tiles import Distances
+from ...geodesic.measure import AUTO_SHARE
 from ..outcome import UNKNOWN, Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
 

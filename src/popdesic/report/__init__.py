@@ -1,0 +1,1 @@
+"""The page that biologists read, and its figures."""
