@@ -16,7 +16,7 @@ min_version("9.0")
 WORKFLOW = Path(workflow.basedir)
 sys.path.insert(0, str(WORKFLOW / "src"))
 
-from popdesic.configuration import read_config
+from popdesic.study.configuration import read_config
 from popdesic.io.errors import UserError
 
 try:

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from popdesic.configuration import load_config
 from popdesic.distance.tiles import Distances
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_npy, write_table
 from popdesic.report.outcome import AXES, Outcome, load_outcome
+from popdesic.study.configuration import load_config
 
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from popdesic.configuration import load_config
 from reference import bed_bytes
+
+from popdesic.study.configuration import load_config
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 CALLS = ("0/0", "0/1", "1/1", "./.")

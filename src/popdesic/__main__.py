@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from . import __version__
-from .audit import audit
-from .configuration import read_config
 from .geodesic.explain import read_path
 from .io.errors import UserError
-from .plan import describe_plan
-from .resume import resume
-from .validation import validate_study
+from .study.audit import audit
+from .study.configuration import read_config
+from .study.forecast import describe_plan
+from .study.resume import resume
+from .study.validation import validate_study
 
 
 def check(folder: Path) -> None:

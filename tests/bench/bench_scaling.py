@@ -26,7 +26,7 @@ import commandline
 import numpy as np
 from timing import print_table
 
-from popdesic.plan import (
+from popdesic.study.forecast import (
     READ_RATE,
     START_SECONDS,
     Job,

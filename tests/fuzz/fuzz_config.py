@@ -16,8 +16,8 @@ import jsonschema
 import yaml
 from fuzz.damage import ODD, damaged
 
-from popdesic.configuration import load_config, load_schema, read_config
 from popdesic.io.errors import UserError
+from popdesic.study.configuration import load_config, load_schema, read_config
 
 SCHEMA = load_schema("config")
 DEFAULTS = load_config({})

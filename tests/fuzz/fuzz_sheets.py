@@ -12,11 +12,11 @@ import pandas as pd
 from fuzz.damage import ODD, damaged
 
 from popdesic.cohort.parents import check_parents
-from popdesic.configuration import load_config
 from popdesic.io.errors import UserError
 from popdesic.io.tables import write_table
-from popdesic.sheet_text import unrecognised_columns
-from popdesic.sheets import (
+from popdesic.study.configuration import load_config
+from popdesic.study.sheet_text import unrecognised_columns
+from popdesic.study.sheets import (
     describe_samples,
     load_study,
     pedigree,

@@ -16,10 +16,10 @@ from fuzz.damage import ODD, damaged
 from popdesic.cohort.beagle import _cut_map, _cut_reference
 from popdesic.cohort.reference_check import read_fasta
 from popdesic.compare.scan import read_map
-from popdesic.configuration import load_config
 from popdesic.epistasis.reorder import read_restriction
 from popdesic.io.errors import UserError
-from popdesic.validation import check_side_files
+from popdesic.study.configuration import load_config
+from popdesic.study.validation import check_side_files
 
 CONTIGS = ["1", "chr1", "2", "chr2", "X", "CHRX", "7", "scaffold_1", "chr"]
 PANEL = pd.DataFrame(

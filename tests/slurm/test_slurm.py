@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from popdesic.plan import planned_jobs
 from running import ROOT, contents, environment, finished, snakemake
 from slurm.sandbox import Sandbox
 from study import FAST, make_cohorts, write_study
+
+from popdesic.study.forecast import planned_jobs
 
 pytestmark = pytest.mark.slurm
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from popdesic.configuration import load_config, load_schema
+
+from popdesic.study.configuration import load_config, load_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 

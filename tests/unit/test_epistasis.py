@@ -13,7 +13,6 @@ from outcomes import ALPHAS, SPACES, make_results
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
-from popdesic.configuration import load_config
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
 from popdesic.epistasis.options import (
@@ -54,6 +53,7 @@ from popdesic.io.tables import read_table
 from popdesic.report.epistasis_section import epistasis_findings, epistasis_section
 from popdesic.report.figures.epistasis import draw_epistasis
 from popdesic.report.page import write_report
+from popdesic.study.configuration import load_config
 
 BACKEND = CpuBackend(1)
 SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}

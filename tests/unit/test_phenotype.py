@@ -15,7 +15,7 @@ from popdesic.export.files import export_plink
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_fam
 from popdesic.io.tables import read_table
-from popdesic.sheets import describe_samples, read_samples, samples_in_order
+from popdesic.study.sheets import describe_samples, read_samples, samples_in_order
 
 
 def table(*phenotypes: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from study import make_cohorts, write_study
 
 from popdesic.__main__ import main
 from popdesic.io.errors import UserError
-from popdesic.plan import (
+from popdesic.study.forecast import (
     Job,
     Sizes,
     bytes_written,

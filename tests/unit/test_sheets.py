@@ -8,9 +8,15 @@ import pytest
 import yaml
 from study import make_cohorts, read_config, write_raw, write_study
 
-from popdesic.configuration import load_config, load_schema
 from popdesic.io.errors import UserError
-from popdesic.sheets import cohort_files, describe_samples, load_study, populations, read_sheet
+from popdesic.study.configuration import load_config, load_schema
+from popdesic.study.sheets import (
+    cohort_files,
+    describe_samples,
+    load_study,
+    populations,
+    read_sheet,
+)
 
 COHORTS = "cohort\tgenotypes\tfounder\n"
 

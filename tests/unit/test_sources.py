@@ -13,8 +13,8 @@ from study import Cohort, make_cohorts, read_config, write_raw, write_sheets, wr
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, natural_order, nearby, source_key
 from popdesic.io.errors import UserError
-from popdesic.plan import read_sizes
-from popdesic.sheets import cohort_files, cohort_sources, load_study
+from popdesic.study.forecast import read_sizes
+from popdesic.study.sheets import cohort_files, cohort_sources, load_study
 
 CHROMOSOMES = [*map(str, range(1, 23)), "X", "Y", "XY", "MT"]
 ENDS = (".bed", ".bim", ".fam", ".json")

@@ -25,7 +25,7 @@ from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
-from popdesic.sheets import load_study, populations
+from popdesic.study.sheets import load_study, populations
 
 RESULTS = Path("results")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from popdesic.report.page import _environment
-from popdesic.work import work_section
+from popdesic.study.work import work_section
 
 PACKAGE = Path(__file__).parents[2] / "src"
 SNAKEFILE = """
@@ -53,7 +53,7 @@ rule count_work:
 COUNT = """
 import sys
 from pathlib import Path
-from popdesic.work import count_work
+from popdesic.study.work import count_work
 count_work(Path(), sys.argv[1:2], Path(sys.argv[2]))
 """
 

@@ -12,8 +12,8 @@ from running import ROOT, contents, environment, snakemake
 from study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main
-from popdesic.audit import damaged_files
 from popdesic.io.files import FOLDER_STAMP, RESULT_FOLDERS, record_path, result_files
+from popdesic.study.audit import damaged_files
 
 #: All analyses and formats, as small as they can be.
 CONFIG = FAST | {

@@ -15,7 +15,7 @@ from unit.test_user_errors import CASES
 
 from popdesic.__main__ import main
 from popdesic.io.errors import UserError
-from popdesic.plan import planned_jobs
+from popdesic.study.forecast import planned_jobs
 
 SHEET, SAMPLES, CONFIG = "config/cohorts.tsv", "config/samples.tsv", "config/config.yaml"
 

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from popdesic.work import count_work
 from reference import fermat_geodesics, pair_counts
 from running import (
     ROOT,
@@ -32,6 +31,8 @@ from running import (
     snapshot,
 )
 from study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_study
+
+from popdesic.study.work import count_work
 
 #: Jobs that one cohort needs by itself.
 OWN = ("ingest_cohort", "summarize_cohort", "encode_cohort")

@@ -13,11 +13,11 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
-from popdesic.records import exchange_records
-from popdesic.sheets import cohort_files, cohort_sources
+from popdesic.study.records import exchange_records
+from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, names_key, source_key
 from popdesic.io.files import digest
-from popdesic.validation import uses_beagle, validate_study
+from popdesic.study.validation import uses_beagle, validate_study
 
 try:
     # Jobs parse this file again: only the process that plans opens the files that are named.

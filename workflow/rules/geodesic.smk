@@ -98,7 +98,7 @@ rule explain_paths:
         pcs=CONFIG["geodesic"]["pcs"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
-        code=code_of("geodesic/explain", "distance/tiles", "sheets", "compare/kinship"),
+        code=code_of("geodesic/explain", "distance/tiles", "study/sheets", "compare/kinship"),
     message:
         "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:

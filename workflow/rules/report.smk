@@ -218,7 +218,7 @@ rule count_work:
         mem_mb=lambda wildcards, attempt: memory(100 + 0.02 * len(COHORTS) ** 2, attempt),
         runtime=lambda wildcards, attempt: minutes(1e-4 * len(COHORTS) ** 2, attempt),
     params:
-        code=code_of("work"),
+        code=code_of("study/work"),
     message:
         "Jobs that ran, and results that were there"
     script:

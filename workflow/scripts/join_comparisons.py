@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.compare.cohorts import join_identity, join_mixture
 from popdesic.compare.kinship import join_pairs
 from popdesic.io.log import log_counts, logged
-from popdesic.sheets import samples_in_order
+from popdesic.study.sheets import samples_in_order
 
 with logged(snakemake.log[0]) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)

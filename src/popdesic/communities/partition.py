@@ -28,7 +28,7 @@ from ..export.files import neighbor_joining
 from ..io.files import atomic_path, write_json
 from ..io.tables import read_table, write_npz, write_table
 from ..report.outcome import UNKNOWN
-from ..sheets import describe_samples
+from ..study.sheets import describe_samples
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ..io.errors import UserError
 from ..report.outcome import AXES
-from ..sheets import describe_samples
+from ..study.sheets import describe_samples
 from .knn import Rows
 from .pca import write_embedding
 from .umap_maps import draw_in_frame, scaled_neighbors, umap_layout

@@ -16,7 +16,7 @@ from ..io.bed import MISSING, unpack_bed
 from ..io.errors import UserError
 from ..io.files import open_bed, read_fam, write_json
 from ..io.tables import read_table, write_npy, write_table
-from ..sheets import describe_samples
+from ..study.sheets import describe_samples
 from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
 from .frame import register
 

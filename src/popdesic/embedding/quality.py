@@ -14,7 +14,7 @@ from ..distance.tiles import Distances
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
 from ..report.outcome import AXES, UNKNOWN
-from ..sheets import describe_samples
+from ..study.sheets import describe_samples
 
 #: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15

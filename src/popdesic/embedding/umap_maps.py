@@ -19,7 +19,7 @@ from ..distance.tiles import Distances
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_table
-from ..sheets import describe_samples
+from ..study.sheets import describe_samples
 from .frame import place_among, register
 from .knn import Rows, nearest_neighbors
 from .pca import require_finite, write_embedding

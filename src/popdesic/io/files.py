@@ -90,7 +90,7 @@ def checksum_path(path: Path) -> Path:
 
 
 def record_path(path: Path) -> Path:
-    """Where the record of what a result was made of lies (`popdesic.records`)."""
+    """Where the record of what a result was made of lies (`popdesic.study.records`)."""
     return path.with_name(f".{path.name}.record")
 
 

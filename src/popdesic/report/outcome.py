@@ -11,7 +11,7 @@ import pandas as pd
 from ..distance.tiles import Distances
 from ..io.files import read_json
 from ..io.tables import read_table
-from ..sheets import describe_samples, read_samples
+from ..study.sheets import describe_samples, read_samples
 
 #: Values that mean "not known" in a sheet.
 UNKNOWN = ("", "NA")

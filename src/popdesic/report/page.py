@@ -15,11 +15,11 @@ import yaml
 from markupsafe import Markup
 
 from .. import __version__
-from ..configuration import load_schema
 from ..distance.tiles import Distances
 from ..io.files import atomic_path
 from ..io.places import TEMPLATES
-from ..work import work_section
+from ..study.configuration import load_schema
+from ..study.work import work_section
 from .community_section import community_section
 from .compare_section import comparison_section, same_people
 from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section

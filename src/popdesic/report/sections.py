@@ -12,7 +12,7 @@ from ..compare.kinship import SAME
 from ..compare.resolution import Resolution, load_resolution
 from ..io.files import read_json
 from ..io.tables import read_table
-from ..sheets import SEX_CODES
+from ..study.sheets import SEX_CODES
 from .findings import Finding
 from .inline import describe_figure
 from .outcome import UNKNOWN, Outcome

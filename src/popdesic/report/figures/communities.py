@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ...cohort.qc import chunks
 from ...communities.partition import load_partition
-from ...sheets import describe_samples
+from ...study.sheets import describe_samples
 from ..outcome import UNKNOWN
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..io.errors import UserError, shorten
+from ..io.files import is_file, path_exists
 from .configuration import load_schema
-from .io.errors import UserError, shorten
-from .io.files import is_file, path_exists
 
 #: Columns that the results have beside those of the sheet: one name would be two columns.
 RESERVED = ("row", "call_rate", "heterozygosity", "keep", "left_out")

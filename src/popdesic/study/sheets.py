@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .cohort.parents import NOBODY, check_parents
-from .cohort.phenotype import known_numbers, recode_phenotype
-from .cohort.sources import expand_sources, read_names, source_files
+from ..cohort.parents import NOBODY, check_parents
+from ..cohort.phenotype import known_numbers, recode_phenotype
+from ..cohort.sources import expand_sources, read_names, source_files
+from ..io.errors import UserError, shorten, suggestion
+from ..io.files import digest
+from ..io.tables import read_table
 from .configuration import load_schema
-from .io.errors import UserError, shorten, suggestion
-from .io.files import digest
-from .io.tables import read_table
 from .sheet_text import read_sheet
 
 #: What the schema of a sheet's column may say; `_breaks` knows these alone.

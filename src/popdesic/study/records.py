@@ -21,8 +21,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 
-from .io.errors import UserError
-from .io.files import record_path, walk_results
+from ..io.errors import UserError
+from ..io.files import record_path, walk_results
 
 #: Snakemake splits names of records at the longest name that a file may have.
 NAME_MAX = 255

@@ -18,13 +18,13 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from .cohort.sources import expand_sources, source_files
+from ..cohort.sources import expand_sources, source_files
+from ..distance.tiles import study_matrices
+from ..epistasis.site_list import read_site_list
+from ..io.errors import UserError
+from ..io.files import read_json
+from ..io.places import HOME, SNAKEFILE
 from .configuration import read_config
-from .distance.tiles import study_matrices
-from .epistasis.site_list import read_site_list
-from .io.errors import UserError
-from .io.files import read_json
-from .io.places import HOME, SNAKEFILE
 from .validation import validate_study
 
 #: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .io.errors import UserError
-from .io.files import checksum_of, checksum_path, record_path, result_files
-from .io.places import HOME, SNAKEFILE
+from ..io.errors import UserError
+from ..io.files import checksum_of, checksum_path, record_path, result_files
+from ..io.places import HOME, SNAKEFILE
 from .records import read_kept
 from .work import read_record
 

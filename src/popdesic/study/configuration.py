@@ -15,10 +15,10 @@ from typing import Any
 import jsonschema
 import yaml
 
-from .compare.options import check_options
-from .io.errors import CONTROL, UserError, shorten, suggestion
-from .io.files import is_file, path_exists
-from .io.places import SCHEMAS
+from ..compare.options import check_options
+from ..io.errors import CONTROL, UserError, shorten, suggestion
+from ..io.files import is_file, path_exists
+from ..io.places import SCHEMAS
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .io.tables import read_table, write_table
+from ..io.tables import read_table, write_table
 from .records import snakemake_path
 
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from .io.errors import UserError
-from .io.places import HOME, SNAKEFILE
+from ..io.errors import UserError
+from ..io.places import HOME, SNAKEFILE
 
 #: What the executor plugin logs; it is the name of all jobs of the run.
 RUN_ID = re.compile(r"SLURM run ID: (\S+)")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .cohort.genetic_maps import parse_ld_map, parse_plink_map
-from .cohort.impute import check_files
-from .cohort.sources import source_files
+from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
+from ..cohort.impute import check_files
+from ..cohort.sources import source_files
+from ..epistasis.options import check_epistasis
+from ..io.bgzf import find_compression
+from ..io.errors import UserError, shorten
+from ..io.files import is_file
+from ..io.text import FIRST_BYTES, opened, read_text
 from .configuration import CONFIG_PATH, load_config
-from .epistasis.options import check_epistasis
-from .io.bgzf import find_compression
-from .io.errors import UserError, shorten
-from .io.files import is_file
-from .io.text import FIRST_BYTES, opened, read_text
 from .sheet_text import unrecognised_columns
 from .sheets import Study, load_study
 
@@ -106,7 +106,7 @@ def _check_fasta(folder: Path, path: str) -> None:
 
 
 def _check_profiles(folder: Path, path: str, key: str) -> None:
-    from .io.vcf_header import read_sample_names  # as in load_study
+    from ..io.vcf_header import read_sample_names  # as in load_study
 
     try:
         there = all(map(is_file, source_files(folder / path)))
@@ -121,7 +121,7 @@ def _check_profiles(folder: Path, path: str, key: str) -> None:
 
 
 def _check_reference(path: Path) -> None:
-    from .io.vcf_header import read_header  # as in load_study
+    from ..io.vcf_header import read_header  # as in load_study
 
     header = read_header(path)
     if header.kind != "vcf":

@@ -1,0 +1,1 @@
+"""A study: configuration, sheets, checks, forecast, audit, resume."""
