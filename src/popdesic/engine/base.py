@@ -188,7 +188,7 @@ class ScanData:
     classes : tuple of two OneHot
         Controls, then cases; the same sites, the same number of states.
     total, part : int64 arrays, (n_samples + 1,)
-        Natural logarithms scaled by a power of two (`popdesic.epistasis.scores.score_tables`); n_samples
+        Natural logarithms scaled by a power of two (`epistasis.scores.score_tables`); n_samples
         counts both classes.
     rank : int32 array, (n_sites,)
         Index of each site in panel order. Sites are ordered by the number of samples in their
