@@ -10,8 +10,8 @@ import numpy as np
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.compare import independence, kinship
 from popdesic.compare.resolution import Resolution, resolve
-from popdesic.engine import KINSHIP, Backend
-from popdesic.io.bed import pack_bed
+from popdesic.engine.base import KINSHIP, Backend
+from popdesic.io.genotypes import pack_bed
 
 #: Crossovers a base pair and generation.
 CROSSOVERS = 1e-8

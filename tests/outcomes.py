@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from popdesic.distance.tiles import Distances
+from popdesic.embedding.axes import AXES
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_npy, write_table
-from popdesic.report.outcome import AXES, Outcome, load_outcome
+from popdesic.report.outcome import Outcome, load_outcome
 from popdesic.study.configuration import load_config
 
 SPACES = ["genotypes", "pcs"]

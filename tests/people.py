@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.embedding.pca import standardized_products
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
-from popdesic.io.files import read_fam
+from popdesic.io.bed import read_fam
 from popdesic.study.configuration import load_config
 
 

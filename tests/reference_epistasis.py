@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from popdesic.engine import Hits, OneHot, ScanData
+from popdesic.engine.base import Hits, OneHot, ScanData
 
 
 def random_scan(

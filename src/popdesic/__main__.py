@@ -66,7 +66,7 @@ def tune() -> None:
     UserError
         No GPU can be used here.
     """
-    from .engine import select_backend  # the other commands start without it
+    from .engine.select import select_backend  # the other commands start without it
 
     backend = select_backend("gpu")
     from .engine.gpu.tune import tune_usual

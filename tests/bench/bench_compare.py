@@ -18,12 +18,13 @@ import numpy as np
 from timing import best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
+from popdesic.cohort.site_planes import r2_block, site_planes
 from popdesic.compare.kinship import close_pairs
-from popdesic.compare.ld import correlated_pairs, founder_genotypes, r2_block, site_planes
-from popdesic.engine import KINSHIP
+from popdesic.compare.ld import correlated_pairs, founder_genotypes
+from popdesic.engine.base import KINSHIP
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.io.bed import BED_MAGIC, pack_bed
-from popdesic.io.files import open_bed, read_fam
+from popdesic.io.bed import open_bed, read_fam
+from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 CPUS = os.cpu_count() or 1
 #: Pairs below are not written, by PLINK as by us.

@@ -23,7 +23,8 @@ def work(options, n_devices: int, rank: int, start, done) -> None:
     import cupy
     import numpy as np
 
-    from popdesic.engine import SQUARED, Planes, select_backend
+    from popdesic.engine.base import SQUARED, Planes
+    from popdesic.engine.select import select_backend
 
     backend = select_backend("gpu")
     cupy.random.seed(1)

@@ -20,9 +20,9 @@ from scipy.linalg.blas import ssyrk
 from timing import best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.engine import SQUARED, SQUARED_IBS0, Planes
+from popdesic.engine.base import SQUARED, SQUARED_IBS0, Planes
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.io.files import open_bed, read_fam
+from popdesic.io.bed import open_bed, read_fam
 
 CPUS = os.cpu_count() or 1
 

@@ -28,7 +28,7 @@ from popdesic.engine.gpu import epistasis as epistasis_gpu
 from popdesic.engine.gpu import epistasis_work
 from popdesic.engine.gpu.epistasis import Scanner
 from popdesic.engine.gpu.epistasis_work import STEP_BITS, order_items
-from popdesic.engine.gpu.kernels import Device
+from popdesic.engine.gpu.launch import current_device
 from popdesic.epistasis.scores import score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
@@ -146,7 +146,7 @@ def first_sites(case: Case, share: float) -> int:
 
 def scan(case: Case, data: ScanData, kernel: str | None, stop: int) -> Scanner:
     """A scan that is done."""
-    scanner = Scanner(data, case.order, 1000, None, Device.current(), kernel or case.kernel)
+    scanner = Scanner(data, case.order, 1000, None, current_device(), kernel or case.kernel)
     (scanner.pairs if case.order == 2 else scanner.triples)(range(stop))
     return scanner
 
@@ -249,7 +249,7 @@ def cut(n_sites: int) -> list[range]:
 
 def work(case: Case, units: list[range], ready, times) -> None:
     """One process with one device: waits for the others, then scans its jobs."""
-    data, device = make_pinned(case), Device.current()
+    data, device = make_pinned(case), current_device()
     Scanner(data, 3, 1000, None, device).triples(range(2))  # compiles
     ready.wait()
     started = time.perf_counter()
@@ -321,7 +321,7 @@ def main() -> None:
         least = math.inf if arguments.joint == 1 else -math.inf
         epistasis_gpu.JOINT_STEPS = dict.fromkeys((2, 3), least)
     print(
-        f"{Device.current().name}: K2, best 1000, planes in pinned host memory, all phases counted"
+        f"{current_device().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)

@@ -15,8 +15,8 @@ import commandline
 import numpy as np
 from reference_epistasis import random_scan
 
-from popdesic.engine import select_backend
 from popdesic.engine.cpu import epistasis as epistasis_cpu
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.scores import score_tables
 
 BITEPI, TOP = 0.81e6, 1000

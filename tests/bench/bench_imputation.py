@@ -19,8 +19,9 @@ import pandas as pd
 
 from popdesic.cohort.accuracy import evaluate_window, summarize_evaluation
 from popdesic.cohort.beagle import Beagle
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 
 #: The set, below the folder that is named.

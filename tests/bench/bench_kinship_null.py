@@ -18,7 +18,7 @@ from kinship_scenes import add_families, draw_people, judge, resolution_of
 from timing import print_table
 
 from popdesic.compare.kinship import DUPLICATE, THIRD
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 
 #: Regions, their length in base pairs, most sites on each, three populations.
 SCENES = [

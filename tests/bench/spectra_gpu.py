@@ -15,8 +15,9 @@ import numpy as np
 from bench_bitgemm_gpu import print_row
 
 from popdesic.engine.base import SQUARED, Planes
-from popdesic.engine.gpu import kernels
-from popdesic.engine.gpu.backend import BitgemmStream, GpuBackend
+from popdesic.engine.gpu import launch, plans
+from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.gpu.stream import BitgemmStream
 
 DRAW_BITS = """
 extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64 n_sites,
@@ -42,10 +43,10 @@ extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64
 
 def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.ndarray:
     """Planes without missing genotypes, sites of given ALT frequencies in random mating."""
-    n_words = kernels.divide_up(len(frequencies), 64)
+    n_words = plans.divide_up(len(frequencies), 64)
     planes = cupy.empty((n_samples, 2, n_words), np.uint64)
     limits = cupy.asarray(np.minimum(frequencies * 2.0**32, 2.0**32 - 1).astype(np.uint32))
-    source = kernels.read_source("bitgemm") + DRAW_BITS
+    source = launch.read_source("bitgemm") + DRAW_BITS
     function = cupy.RawModule(code=source, options=("-std=c++17",)).get_function("draw")
     arguments = (planes, limits, np.int64(n_words), np.int64(len(frequencies)), np.uint64(seed))
     function((n_samples * n_words // 256,), (256,), arguments)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.io.bed import BED_MAGIC, bed_row_bytes
+from popdesic.io.genotypes import BED_MAGIC, bed_row_bytes
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:

@@ -17,7 +17,8 @@ import yaml
 from fuzz.damage import ODD, damaged
 
 from popdesic.io.errors import UserError
-from popdesic.study.configuration import load_config, load_schema, read_config
+from popdesic.io.schemas import load_schema
+from popdesic.study.configuration import load_config, read_config
 
 SCHEMA = load_schema("config")
 DEFAULTS = load_config({})

@@ -15,9 +15,10 @@ from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
 from reference import ParsedVcf, parse_vcf_text
 
+from popdesic.io.batches import DecodeCounts
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
-from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf import stream_sites
 from popdesic.io.vcf_header import read_header
 
 META = [

@@ -14,11 +14,12 @@ import pytest
 
 from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
+from popdesic.cohort.prune_options import parse_pruning
 from popdesic.compare import independence, kinship, ld, mixture
-from popdesic.compare.options import parse_pruning
 from popdesic.compare.resolution import resolve
-from popdesic.engine import KINSHIP, select_backend
-from popdesic.io.files import open_bed, read_bim
+from popdesic.engine.base import KINSHIP
+from popdesic.engine.select import select_backend
+from popdesic.io.bed import open_bed, read_bim
 
 pytestmark = pytest.mark.shared
 BACKEND = select_backend("cpu", 2)

@@ -19,15 +19,16 @@ import pytest
 from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import hwe_exact, summarize_cohort
 from popdesic.distance.tiles import measure_tile, metric_distances
 from popdesic.embedding.pca import principal_components, standardized_products
-from popdesic.engine import select_backend
-from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
-from popdesic.io.files import open_bed, read_bim, read_fam
+from popdesic.engine.select import select_backend
+from popdesic.io.bed import open_bed, read_bim, read_fam
+from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.tables import read_table
 from popdesic.io.vcf import stream_sites
 

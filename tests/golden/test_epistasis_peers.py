@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from cyvcf2 import VCF
 
-from popdesic.engine import ScanData
+from popdesic.engine.base import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis.reorder import _rank_genotypes, pack_states
 from popdesic.epistasis.scan import split_classes

@@ -11,7 +11,7 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.par import pseudoautosomal
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.sample_checks import Checks
-from popdesic.io.files import read_fam, write_fam
+from popdesic.io.bed import read_fam, write_fam
 from popdesic.io.tables import read_table
 
 

@@ -15,16 +15,17 @@ import pytest
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort, load_planes
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.tiles import measure_tile, metric_distances
 from popdesic.embedding.pca import principal_components, standardized_products
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights, fermat_weights
-from popdesic.io.bed import BED_MAGIC, MISSING, pack_bed
-from popdesic.io.files import read_bim, read_fam, write_fam
+from popdesic.io.bed import read_bim, read_fam, write_fam
+from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed
 
 pytestmark = pytest.mark.shared
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from popdesic.io.batches import DecodeCounts
 from popdesic.io.errors import UserError
-from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf import stream_sites
 
 pytestmark = pytest.mark.shared
 

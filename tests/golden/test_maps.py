@@ -19,7 +19,7 @@ from popdesic.communities.partition import build_graph, find_communities
 from popdesic.embedding.pca import principal_components
 from popdesic.embedding.quality import measure_map
 from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.io.tables import read_table, write_npy
 from popdesic.study.configuration import load_config

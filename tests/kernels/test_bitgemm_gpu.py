@@ -16,8 +16,9 @@ import pytest
 pytest.importorskip("cupy")
 
 from popdesic.engine.base import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
-from popdesic.engine.gpu import kernels, tune
-from popdesic.engine.gpu.backend import BitgemmStream, GpuBackend
+from popdesic.engine.gpu import launch, plans, tune
+from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.gpu.stream import BitgemmStream
 from popdesic.io.errors import UserError
 
 MISSING = 3
@@ -135,14 +136,14 @@ def test_oracle_is_the_definition():
 @pytest.mark.parametrize("name", TERMS)
 def test_plans_prove_themselves(name, complete):
     """`check` compares plan and terms on every pair of genotypes."""
-    kernels.plan_products(TERMS[name], complete).check()
-    xor = kernels.plan_xor(TERMS[name], complete)
+    plans.plan_products(TERMS[name], complete).check()
+    xor = plans.plan_xor(TERMS[name], complete)
     assert (xor is None) == (name == "ld")
 
 
 def test_fewest_products():
     products = {
-        (name, complete): kernels.plan_products(TERMS[name], complete).n_products
+        (name, complete): plans.plan_products(TERMS[name], complete).n_products
         for name in TERMS
         for complete in (True, False)
     }
@@ -150,20 +151,20 @@ def test_fewest_products():
     assert products["squared", False] == 5
     assert products["squared_ibs0", True] == 4
     assert products["squared_ibs0", False] == 5
-    assert kernels.plan_products(SQUARED, True).site_limit == 2**29 - 1
+    assert plans.plan_products(SQUARED, True).site_limit == 2**29 - 1
 
 
 def test_blocks_cover_the_triangle_once():
     for rows in (1, 3, 8, 9, 20):
-        blocks = list(map(tuple, kernels.block_order(rows, rows, True).tolist()))
+        blocks = list(map(tuple, plans.block_order(rows, rows, True).tolist()))
         assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(i, rows)]
-        blocks = list(map(tuple, kernels.block_order(rows, 5, False).tolist()))
+        blocks = list(map(tuple, plans.block_order(rows, 5, False).tolist()))
         assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(5)]
 
 
-@pytest.fixture(scope="module", params=kernels.KERNELS)
+@pytest.fixture(scope="module", params=plans.KERNELS)
 def backend(request, gpu_device):
-    if request.param not in kernels.supported_kernels(gpu_device):
+    if request.param not in plans.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {request.param}")
     return GpuBackend(kernel=request.param)
 
@@ -265,7 +266,7 @@ def test_planes_on_the_device_and_in_pinned_memory(gpu_device):
 @pytest.mark.gpu
 def test_totals_beyond_int32(gpu_device, monkeypatch):
     """Accumulators are folded into int64 totals before their limit, here set very low."""
-    monkeypatch.setattr(kernels.Plan, "site_limit", property(lambda self: 2048))
+    monkeypatch.setattr(plans.Plan, "site_limit", property(lambda self: 2048))
     rng = np.random.default_rng(6)
     a = draw_genotypes(rng, 150, 9000, 0.1)
     planes = make_planes(a, True, rng)
@@ -301,10 +302,10 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
         for masked in (True, False):
             words = cupy.asarray(planes.words if masked else planes.without_mask().words)
             plan = tune.plan_for(variant, SQUARED_IBS0, not masked)
-            n_stages = kernels.divide_up(words.shape[2], kernels.STAGE_WORDS)
-            packed = cupy.empty(kernels.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
+            n_stages = plans.divide_up(words.shape[2], plans.STAGE_WORDS)
+            packed = cupy.empty(plans.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
-            kernels.pack_planes(
+            launch.pack_planes(
                 words,
                 0,
                 words.shape[2],
@@ -314,12 +315,12 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
                 counts,
                 gpu_device.capability,
             )
-            blocks = cupy.asarray(kernels.block_order(3, 3, True))
+            blocks = cupy.asarray(plans.block_order(3, 3, True))
             sums = []
             for splits in (None, 1, 2, 7, n_stages):
                 acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)
-                work = kernels.Launch(packed, packed, acc, blocks, n_stages, True)
-                kernels.launch(variant, gpu_device, plan, work, splits)
+                work = launch.Launch(packed, packed, acc, blocks, n_stages, True)
+                launch.launch(variant, gpu_device, plan, work, splits)
                 sums.append(np.stack([np.triu(x) for x in acc.get()]))
             assert all(np.array_equal(sums[0], other) for other in sums[1:]), variant
             if masked:
@@ -338,7 +339,7 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
         for given in (planes, planes.without_mask()):
             found = [
                 GpuBackend(kernel=kernel).bitgemm(given, None, terms)
-                for kernel in kernels.supported_kernels(gpu_device)
+                for kernel in plans.supported_kernels(gpu_device)
             ]
             assert all(np.array_equal(found[0], other) for other in found[1:])
             assert (found[0][0].diagonal() == 0).all()
@@ -395,7 +396,7 @@ def test_real_genotypes(gpu_device, shared_data, name):
     squared = squared + squared.T - 2 * dosage @ dosage.T
     expected = np.stack([squared, called @ called.T]).astype(np.int64)
     planes = make_planes(genotypes, True, rng)
-    kernel_names = kernels.supported_kernels(gpu_device)
+    kernel_names = plans.supported_kernels(gpu_device)
     for backend in (CpuBackend(2), *(GpuBackend(kernel=kernel) for kernel in kernel_names)):
         assert np.array_equal(backend.bitgemm(planes, None, SQUARED), expected)
     filled = planes.without_mask()
@@ -441,13 +442,13 @@ def test_usual_classes_are_measured(gpu_device, measured):
 def test_a_lost_device_is_one_sentence(gpu_device, monkeypatch):
     import cupy
 
-    from popdesic.engine.gpu import backend as gpu
+    from popdesic.engine.gpu import stream
 
     def fail(*_):
         raise cupy.cuda.runtime.CUDARuntimeError(719)
 
     rng = np.random.default_rng(13)
     planes = make_planes(draw_genotypes(rng, 3, 70, 0), False, rng)
-    monkeypatch.setattr(gpu, "launch", fail)
+    monkeypatch.setattr(stream, "launch", fail)
     with pytest.raises(UserError, match="the GPU failed during the products of 3 and 3 samples"):
         GpuBackend(kernel="popc").bitgemm(planes, None, SQUARED)

@@ -11,7 +11,7 @@ import cupy
 from reference import draw_genotypes, evaluate_terms, make_planes
 
 from popdesic.compare import identity, ld
-from popdesic.engine import KINSHIP, LD, PRODUCT, Planes
+from popdesic.engine.base import KINSHIP, LD, PRODUCT, Planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.gpu import compare as compare_gpu
 from popdesic.engine.gpu.backend import GpuBackend

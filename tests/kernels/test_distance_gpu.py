@@ -16,9 +16,9 @@ pytest.importorskip("cupy")
 
 from popdesic.cohort.encode import write_planes
 from popdesic.distance.tiles import measure_tile, sum_parts
-from popdesic.engine import select_backend
-from popdesic.io.bed import pack_bed
+from popdesic.engine.select import select_backend
 from popdesic.io.files import write_json
+from popdesic.io.genotypes import pack_bed
 
 pytestmark = pytest.mark.gpu
 

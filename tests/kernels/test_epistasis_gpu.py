@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from reference_epistasis import pack_allowed, random_scan, scan
 
-from popdesic.engine import Hits, ScanData
-from popdesic.engine.base import OneHot
+from popdesic.engine.base import Hits, OneHot, ScanData
 from popdesic.epistasis.scores import score_tables
 
 pytestmark = pytest.mark.gpu
@@ -27,7 +26,7 @@ def gpu(request, gpu_device, monkeypatch):
     from popdesic.engine.gpu import epistasis as epistasis_gpu
     from popdesic.engine.gpu import epistasis_work
     from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.kernels import supported_kernels
+    from popdesic.engine.gpu.plans import supported_kernels
 
     kernel = request.param
     if kernel in ("deep", "single"):

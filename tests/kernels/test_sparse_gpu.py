@@ -12,7 +12,7 @@ pytest.importorskip("cupy")
 from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
 
 from popdesic.engine.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
-from popdesic.engine.gpu import kernels, tune
+from popdesic.engine.gpu import plans, tune
 from popdesic.engine.gpu import sparse as sparse_gpu
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.sparse import SiteCosts, SiteTable
@@ -48,7 +48,7 @@ def first_candidate(monkeypatch):
 def test_tables_equal_the_terms(name, complete):
     """Carriers, margins and the half form give every output at every two genotypes."""
     terms = PRODUCT if name == "product" else TERMS[name]
-    for plan in (kernels.plan_products(terms, complete), kernels.plan_xor(terms, complete)):
+    for plan in (plans.plan_products(terms, complete), plans.plan_xor(terms, complete)):
         if plan is None:
             continue
         table = SiteTable.of(plan)
@@ -63,7 +63,7 @@ def test_tables_equal_the_terms(name, complete):
                 product = one * (x == 1) * (y == 1)
                 product += carried * ((x == 2) * (y >= 1) + (x >= 1) * (y == 2))
                 assert [product] == plan.slot_values(x, y)
-    assert SiteTable.of(kernels.plan_products(SQUARED, True)).half == (-1, -2)
+    assert SiteTable.of(plans.plan_products(SQUARED, True)).half == (-1, -2)
 
 
 @pytest.mark.gpu
@@ -87,10 +87,10 @@ def test_equals_oracle(gpu_device, way, missing):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", kernels.KERNELS)
+@pytest.mark.parametrize("kernel", plans.KERNELS)
 def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
     """Ranges and folds; every way is taken; blocks with and without a mask."""
-    if kernel not in kernels.supported_kernels(gpu_device):
+    if kernel not in plans.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
     monkeypatch.setattr(sparse_gpu.SparsePath, "site_limit", property(lambda self: 4096))
     rng = np.random.default_rng(3)

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
 
-from popdesic.engine import (
+from popdesic.engine.base import (
     KINSHIP,
     LD,
+    PLANE_BITS,
     PRODUCT,
     SQUARED,
     SQUARED_IBS0,
     Planes,
     Product,
     Terms,
-    select_backend,
 )
-from popdesic.engine.base import PLANE_BITS
 from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
+from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
 
 #: Around words (64), vectors (512), and bytes of a .bed row.
@@ -265,7 +265,7 @@ binding.get_host_cpu_features = lambda: features
 
 import numpy as np
 import reference
-from popdesic.engine import SQUARED_IBS0, Planes, Product, Terms, bitgemm_cpu
+from popdesic.engine.base import SQUARED_IBS0, Planes, Product, Terms, bitgemm_cpu
 from popdesic.engine.cpu.backend import CpuBackend
 
 assert bitgemm_cpu.LEVELS > 0 and bitgemm_cpu.LANES < 8
@@ -320,7 +320,7 @@ def test_gpu_is_never_replaced_silently():
 def test_without_cupy_auto_computes_on_the_cpu_and_says_why(tmp_path, monkeypatch, caplog, driver):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.delitem(sys.modules, "popdesic.engine.gpu.backend", raising=False)
-    monkeypatch.setattr("popdesic.engine.DRIVER", tmp_path if driver else tmp_path / "none")
+    monkeypatch.setattr("popdesic.engine.select.DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         assert select_backend("auto").name == "cpu"
     (said,) = (record.getMessage() for record in caplog.records)

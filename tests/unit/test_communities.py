@@ -27,8 +27,8 @@ from popdesic.communities.partition import (
     number_by_size,
     sum_to_groups,
 )
+from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.embedding.knn import nearest_neighbors
-from popdesic.export.files import neighbor_joining
 from popdesic.io.tables import read_table, write_npy
 from popdesic.report.community_section import community_section
 from popdesic.report.figures.communities import draw_communities, lay_out, read_newick

@@ -12,13 +12,14 @@ from reference import draw_genotypes, make_planes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, make_cohorts, make_sites, write_raw
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
-from popdesic.cohort.panel import build_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
 from popdesic.compare.resolution import resolve
-from popdesic.engine import KINSHIP, Planes, select_backend
+from popdesic.engine.base import KINSHIP, Planes
+from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
 from popdesic.report.compare_section import comparison_section

@@ -15,9 +15,9 @@ import pytest
 from unit.test_vcf import HEADER, bgzf, vcf_text_of
 
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.io.bed import unpack_bed
+from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.errors import UserError
-from popdesic.io.files import open_bed, read_bim
+from popdesic.io.genotypes import unpack_bed
 
 PLAIN = "1 10 rs1 A G GT 0/0 0/1"
 #: What PLAIN gives alone.

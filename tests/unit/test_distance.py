@@ -21,7 +21,7 @@ from popdesic.distance.tiles import (
     sum_parts,
     tile_outputs,
 )
-from popdesic.engine import Planes
+from popdesic.engine.base import Planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.errors import UserError
 from popdesic.io.files import write_json

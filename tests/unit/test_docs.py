@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from popdesic.study.configuration import load_config, load_schema
+from popdesic.io.schemas import load_schema
+from popdesic.study.configuration import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,10 +11,11 @@ from reference import bed_bytes, draw_genotypes, make_planes, plane_words
 from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort import encode
-from popdesic.cohort.encode import encode_cohort, load_planes, match_sites, write_planes
+from popdesic.cohort.encode import encode_cohort, load_planes, write_planes
 from popdesic.cohort.impute import fill_words
+from popdesic.cohort.match import match_sites
+from popdesic.io.bed import read_bim, read_fam
 from popdesic.io.errors import UserError
-from popdesic.io.files import read_bim, read_fam
 
 COMPLEMENT = {"A": "T", "T": "A", "C": "G", "G": "C"}
 

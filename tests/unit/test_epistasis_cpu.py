@@ -5,7 +5,7 @@ import pytest
 import reference_epistasis as oracle
 from scipy.special import gammaln, xlogy
 
-from popdesic.engine import ScanData
+from popdesic.engine.base import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.cpu.epistasis import _pext_loop
 from popdesic.engine.cpu.epistasis_cells import WIDE, cost_bound, sum_logs

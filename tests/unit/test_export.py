@@ -14,6 +14,7 @@ import pytest
 from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort.encode import write_planes
+from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.export.files import (
     export_eigenvec,
@@ -25,13 +26,14 @@ from popdesic.export.files import (
     export_trees_and_matrices,
     export_vcf,
     export_zarr,
-    neighbor_joining,
 )
-from popdesic.io.bed import pack_bed
+from popdesic.io.batches import DecodeCounts
+from popdesic.io.bed import read_fam
 from popdesic.io.errors import UserError
-from popdesic.io.files import read_fam, write_json
+from popdesic.io.files import write_json
+from popdesic.io.genotypes import pack_bed
 from popdesic.io.plink import stream_plink
-from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf import stream_sites
 
 
 def needs(command: str):

@@ -16,7 +16,7 @@ from popdesic.embedding.pca import (
     standardized_products,
 )
 from popdesic.embedding.umap_maps import measure_instability, umap_layout
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 
 

@@ -39,18 +39,20 @@ from running import snakemake
 from study import make_cohorts, write_study
 from unit.test_vcf import bgzf, vcf_text_of
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.export.files import export_vcf
 from popdesic.io import bcf_records, vcf_header, vcf_text
+from popdesic.io.batches import DecodeCounts
 from popdesic.io.bcf import read_dictionaries
-from popdesic.io.bed import BED_MAGIC, pack_bed, unpack_bed
+from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.errors import UserError
-from popdesic.io.files import open_bed, read_bim, read_fam
+from popdesic.io.genotypes import BED_MAGIC, pack_bed, unpack_bed
 from popdesic.io.tables import read_table, write_table
-from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf import stream_sites
 from popdesic.io.vcf_header import read_header, read_sample_names
 
 SAMPLES = ["a", "b"]

@@ -12,13 +12,14 @@ from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort.accuracy import evaluate_window, hidden, measures, summarize_evaluation
 from popdesic.cohort.beagle import Beagle, fill_window, impute_window
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort, load_planes
 from popdesic.cohort.impute import check_files, find_contig_file, plan_windows, write_windows
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.io.bed import MISSING, unpack_bed
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
+from popdesic.io.genotypes import MISSING, unpack_bed
 
 needs_beagle = pytest.mark.skipif(
     shutil.which("beagle") is None, reason="beagle is not installed; apt-get install beagle"

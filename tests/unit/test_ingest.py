@@ -13,21 +13,12 @@ from hypothesis.extra import numpy as hnp
 from reference import parse_vcf_text
 
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.io.bed import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
+from popdesic.io.batches import DecodeCounts
+from popdesic.io.bed import beside, iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.errors import UserError
-from popdesic.io.files import (
-    atomic_path,
-    beside,
-    iterate_bim,
-    open_bed,
-    read_bim,
-    read_fam,
-    read_json,
-    write_fam,
-    write_json,
-)
+from popdesic.io.files import atomic_path, read_json, write_json
+from popdesic.io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
 from popdesic.io.plink import plink_prefix, stream_plink
-from popdesic.io.vcf import DecodeCounts
 from popdesic.io.vcf_header import read_sample_names
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"

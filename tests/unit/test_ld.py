@@ -14,12 +14,13 @@ from reference_compare import prune as slow_prune
 from study import Cohort, make_sites, write_raw
 
 from popdesic.cohort import prune
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
-from popdesic.cohort.panel import build_panel, load_panel
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import disequilibrium as dis
 from popdesic.compare import ld, options, scan
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
 
 BACKEND = select_backend("cpu", 2)

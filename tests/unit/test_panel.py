@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from study import make_cohorts, write_raw
 
-from popdesic.cohort.encode import match_sites
-from popdesic.cohort.panel import build_panel, contig_order, is_ambiguous, load_panel
+from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.match import match_sites
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.io.bed import read_bim
 from popdesic.io.errors import UserError
-from popdesic.io.files import read_bim
+from popdesic.io.sites import contig_order, is_ambiguous
 
 #: Filters that take nothing.
 OPEN = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}

@@ -10,9 +10,10 @@ import scipy.stats
 from study import make_cohorts, write_raw
 
 from popdesic.cohort import qc
-from popdesic.cohort.qc import chunks, hwe_exact, summarize_cohort
+from popdesic.cohort.qc import hwe_exact, summarize_cohort
 from popdesic.engine.cpu.genotypes import add_by_sample, count_by_group
 from popdesic.io.errors import UserError
+from popdesic.io.sites import chunks
 
 
 def run(tmp_path: Path, cohort, min_call_rate: float = 0.9, populations: dict | None = None):

@@ -19,14 +19,14 @@ from kinship_scenes import (
 )
 from study import Cohort, write_raw
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
-from popdesic.cohort.panel import build_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import independence, kinship
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity
 from popdesic.compare.independence import cut_genome, measure_resolution, siblings_alike
 from popdesic.compare.resolution import ERROR_RATE, FIRST, load_resolution, resolve
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.io.tables import read_table
 
 BACKEND = select_backend("cpu", 2)

@@ -8,15 +8,11 @@ import pytest
 import yaml
 from study import make_cohorts, read_config, write_raw, write_study
 
+from popdesic.cohort.samples import describe_samples, populations
 from popdesic.io.errors import UserError
-from popdesic.study.configuration import load_config, load_schema
-from popdesic.study.sheets import (
-    cohort_files,
-    describe_samples,
-    load_study,
-    populations,
-    read_sheet,
-)
+from popdesic.io.schemas import load_schema
+from popdesic.study.configuration import load_config
+from popdesic.study.sheets import cohort_files, load_study, read_sheet
 
 COHORTS = "cohort\tgenotypes\tfounder\n"
 

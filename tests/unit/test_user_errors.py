@@ -13,10 +13,11 @@ import pytest
 import yaml
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
+from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import build_panel
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.cohort.samples import populations
 from popdesic.distance.tiles import assemble_tiles, load_distances, measure_tile
 from popdesic.embedding.pca import compute_pca, compute_pcoa
 from popdesic.embedding.umap_maps import umap_layout
@@ -25,7 +26,7 @@ from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
-from popdesic.study.sheets import load_study, populations
+from popdesic.study.sheets import load_study
 
 RESULTS = Path("results")
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from reference import parse_vcf_text
 
 from popdesic.io import vcf_text
+from popdesic.io.batches import DecodeCounts
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
-from popdesic.io.vcf import DecodeCounts, stream_sites
+from popdesic.io.vcf import stream_sites
 from popdesic.io.vcf_header import read_header, read_sample_names
 
 HEADER = (

@@ -9,7 +9,7 @@ from running import snakemake
 from study import COLUMNS, FAST, make_cohorts, write_study
 
 from popdesic.cohort.panel import load_panel
-from popdesic.cohort.qc import chunks
+from popdesic.io.sites import chunks
 from popdesic.io.tables import read_table
 
 NAMES = [*(f"LG{k:02d}" for k in range(1, 38)), "NC_012345.1", "scaffold|7;a", "X"]

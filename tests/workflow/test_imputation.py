@@ -16,8 +16,8 @@ from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
 from popdesic.cohort.beagle import Beagle, impute_window
 from popdesic.cohort.encode import load_planes
 from popdesic.cohort.impute import read_windows
-from popdesic.io.bed import unpack_bed
-from popdesic.io.files import open_bed, read_bim, read_fam
+from popdesic.io.bed import open_bed, read_bim, read_fam
+from popdesic.io.genotypes import unpack_bed
 from popdesic.report.sections import beagle_findings
 
 SETTINGS = {

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes
 from popdesic.io.log import log_counts, logged
-from popdesic.study.sheets import read_samples
 
 with logged(snakemake.log[0]) as log:
     sheet = snakemake.params.sheet

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.cohort.panel import build_panel
+from popdesic.cohort.define_panel import build_panel
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.compare.cohorts import Limits, compare_cohorts
 from popdesic.compare.resolution import load_resolution
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from popdesic.cohort.samples import describe_samples
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance.tiles import study_distances
 from popdesic.geodesic.explain import explain_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
-from popdesic.study.sheets import describe_samples
 
 with logged(snakemake.log[0]) as log:
     counts = explain_geodesics(

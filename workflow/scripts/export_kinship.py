@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.export.files import export_king
 from popdesic.io.log import logged
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.cohort.samples import samples_in_order
 from popdesic.export.files import export_plink
 from popdesic.io.log import logged
-from popdesic.study.sheets import samples_in_order
 
 with logged(snakemake.log[0]):
     export_plink(

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.cohort.samples import samples_in_order
 from popdesic.compare.cohorts import join_identity, join_mixture
 from popdesic.compare.kinship import join_pairs
 from popdesic.io.log import log_counts, logged
-from popdesic.study.sheets import samples_in_order
 
 with logged(snakemake.log[0]) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.compare.scan import LdOptions, measure_ld
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.significance import permute_scan
 from popdesic.io.log import logged
 

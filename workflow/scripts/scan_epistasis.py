@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import scan_unit
 from popdesic.io.log import log_counts, logged
 

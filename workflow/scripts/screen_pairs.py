@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json

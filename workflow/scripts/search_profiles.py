@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.compare.queries import search_mixtures, search_queries
 from popdesic.compare.resolution import load_resolution
-from popdesic.engine import select_backend
+from popdesic.engine.select import select_backend
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.sample_checks import Checks
+from popdesic.cohort.samples import pedigree, populations, sexes
 from popdesic.io.log import log_counts, logged
-from popdesic.study.sheets import pedigree, populations, sexes
 
 with logged(snakemake.log[0]) as log:
     sheet, limits = Path(snakemake.params.sheet), dict(snakemake.params.limits)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.bed import MISSING
+from ..io.genotypes import MISSING
 from ..io.tables import read_table, write_npz, write_table
 from .beagle import Beagle, fill_window, window_genotypes
 from .encode import require_called

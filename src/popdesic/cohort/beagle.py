@@ -21,16 +21,19 @@ import numpy as np
 import pandas as pd
 from isal import igzip
 
-from ..io.bed import MISSING, pack_bed, unpack_bed
+from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
-from ..io.files import open_bed, read_bim, read_fam, write_json
+from ..io.files import write_json
+from ..io.genotypes import MISSING, pack_bed, unpack_bed
+from ..io.sites import is_ambiguous
 from ..io.tables import read_table, write_npy
 from ..io.text import opened, read_text
 from ..io.vcf_errors import show
-from .encode import match_sites, place_rows, require_called
+from .encode import place_rows, require_called
 from .genetic_maps import parse_plink_map, require_rising
 from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
-from .panel import is_ambiguous, load_panel
+from .match import match_sites
+from .panel import load_panel
 
 logger = logging.getLogger("popdesic")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..io.tables import write_table
-from .encode import match_sites
+from .match import match_sites
 from .panel import load_panel
 
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.bed import BED_MAGIC, bed_row_bytes, pack_bed
+from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
+from ..io.bed import TABLE_ROWS, beside
 from ..io.errors import UserError
-from ..io.files import TABLE_ROWS, atomic_path, beside, write_json
+from ..io.files import atomic_path, write_json
+from ..io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed
 from ..io.plink import plink_prefix, read_plink_samples, stream_plink
-from ..io.vcf import CHUNK_BYTES, DecodeCounts, SiteBatch, stream_sites
+from ..io.sites import canonical_contig
+from ..io.vcf import stream_sites
 from ..io.vcf_header import read_header
-from .panel import canonical_contig
 from .sources import names_key, require_same_samples, source_files
 
 SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}

@@ -8,14 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..compare.ld import BLOCK_SITES, r2_block, site_planes
-from ..compare.options import parse_pruning
-from ..engine import Backend, Planes, select_backend
+from ..engine.base import Backend, Planes
 from ..engine.cpu.compare import prune
-from ..io.bed import MISSING, unpack_bed
-from ..io.files import atomic_path, open_bed, read_bim
-from ..io.tables import read_table
-from .qc import chunks
+from ..io.files import atomic_path
+from ..io.sites import chunks
+from .site_planes import BLOCK_SITES, r2_block, site_planes
 
 
 def prune_windows(
@@ -105,46 +102,6 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
             correlated[row0 + i, : len(part)] = part
     removed = np.ascontiguousarray(removed)
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
-    return removed
-
-
-def prune_founders(
-    sites: pd.DataFrame, genotypes: dict[str, tuple[Path, Path]], values: list, threads: int = 1
-) -> np.ndarray:
-    """Which sites of a panel in the making LD pruning removes: bool (n_sites,).
-
-    Parameters
-    ----------
-    sites : DataFrame
-        `chrom`, `pos`, `ref`, `alt` in genome order.
-    genotypes : dict
-        By founder cohort the stem of its raw genotypes, and the sample table that says whom to
-        keep.
-    values : list
-        `panel.ld_prune`.
-    """
-    from .encode import match_sites
-
-    pruning = parse_pruning(values, "panel.ld_prune")
-    removed = np.zeros(len(sites), bool)
-    found = []
-    for cohort in sorted(genotypes):
-        raw, samples = genotypes[cohort]
-        table = read_table(samples)
-        row, swapped, _ = match_sites(read_bim(raw), sites)
-        keep = np.flatnonzero(table.keep.to_numpy() == "yes")
-        found.append((open_bed(raw), len(table), keep, row, swapped))
-    backend = select_backend("cpu", threads)
-    for first, last in contig_runs(sites.chrom.to_numpy()):
-        parts = []
-        for bed, n, keep, row, swapped in found:
-            rows, turned = row[first:last], swapped[first:last]
-            part = unpack_bed(np.ascontiguousarray(bed[np.maximum(rows, 0)]), n)[:, keep]
-            part[rows < 0] = MISSING
-            part[turned] = np.where(part[turned] == MISSING, MISSING, 2 - part[turned])
-            parts.append(part)
-        here = sites.iloc[first:last].reset_index(drop=True)
-        removed[first:last] = pruned(np.concatenate(parts, axis=1), here, pruning, backend)
     return removed
 
 

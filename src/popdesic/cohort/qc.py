@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +10,12 @@ import pandas as pd
 from scipy.special import gammaln
 
 from ..engine.cpu.genotypes import add_by_sample, count_by_group
+from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
-from ..io.files import atomic_path, open_bed, read_bim, read_fam
+from ..io.files import atomic_path
+from ..io.sites import chunks
 from ..io.tables import write_table
 from .sample_checks import Checks, check_samples
-
-#: Sites of one pass, bounding memory: the counts of a chunk, not of the file, are in memory.
-CHUNK_SITES = 16_384
-
-
-def chunks(n: int, size: int = CHUNK_SITES) -> Iterator[tuple[int, int]]:
-    """Bounds of consecutive runs of `size` of `n` items."""
-    for first in range(0, n, size):
-        yield first, min(n, first + size)
 
 
 def summarize_cohort(

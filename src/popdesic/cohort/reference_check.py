@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..io.bed import read_bim
 from ..io.errors import UserError
-from ..io.files import read_bim, write_json
+from ..io.files import write_json
+from ..io.sites import canonical_contig
 from ..io.text import opened
 from ..io.vcf_errors import show
-from .panel import canonical_contig
 
 logger = logging.getLogger("popdesic")
 

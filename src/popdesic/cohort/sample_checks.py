@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..engine.cpu.genotypes import add_by_sample
-from ..io.bed import MISSING, unpack_bed
-from ..io.files import open_bed, read_bim
-from .panel import canonical_contig
+from ..io.bed import open_bed, read_bim
+from ..io.genotypes import MISSING, unpack_bed
+from ..io.sites import canonical_contig
 
 #: Sites of one pass.
 CHUNK_SITES = 4_096

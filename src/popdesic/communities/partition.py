@@ -22,13 +22,12 @@ import pandas as pd
 from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
-from ..cohort.qc import chunks
+from ..cohort.samples import UNKNOWN, describe_samples
+from ..distance.neighbor_joining import neighbor_joining
 from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
-from ..export.files import neighbor_joining
 from ..io.files import atomic_path, write_json
+from ..io.sites import chunks
 from ..io.tables import read_table, write_npz, write_table
-from ..report.outcome import UNKNOWN
-from ..study.sheets import describe_samples
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
-from ..cohort.qc import chunks
 from ..distance.tiles import require_one_panel
-from ..engine import KINSHIP, Backend, Planes
+from ..engine.base import KINSHIP, Backend, Planes
+from ..io.sites import chunks
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
 from .resolution import Resolution

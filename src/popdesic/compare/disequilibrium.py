@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine import Planes
+from ..engine.base import Planes
 from ..engine.cpu.compare import pair_tables
 from ..io.errors import UserError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine import Backend, Planes, Product, Terms
+from ..engine.base import Backend, Planes, Product, Terms
 
 #: Genotype mismatches and jointly called sites, from the genotype classes (DESIGN section 5).
 MATCHES = Terms(

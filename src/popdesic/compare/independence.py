@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.encode import load_planes
-from ..cohort.panel import canonical_contig, load_panel
+from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
-from ..engine import KINSHIP, Backend, Planes
+from ..engine.base import KINSHIP, Backend, Planes
 from ..io.files import write_json
+from ..io.sites import canonical_contig
 from .resolution import Resolution, resolve
 
 #: Founders whose pairs are measured, evenly spread over all, and blocks of the genome, about.

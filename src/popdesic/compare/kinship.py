@@ -146,7 +146,7 @@ def choose_unrelated(
     UserError
         Fewer than two samples are left.
     """
-    from ..io.files import read_fam
+    from ..io.bed import read_fam
 
     rows = [(name, c) for c, fam in fams.items() for name in read_fam(fam)["sample"]]
     samples = pd.DataFrame(rows, columns=["sample", "cohort"])

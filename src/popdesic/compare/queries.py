@@ -11,9 +11,9 @@ from ..cohort.encode import encode_cohort, load_planes
 from ..cohort.ingest import ingest_cohort
 from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
-from ..engine import Backend, Planes
+from ..engine.base import Backend, Planes
+from ..io.bed import read_fam
 from ..io.errors import UserError
-from ..io.files import read_fam
 from ..io.tables import write_table
 from . import identity, mixture
 from .resolution import Resolution

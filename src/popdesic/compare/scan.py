@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.genetic_maps import parse_ld_map, require_rising
-from ..cohort.panel import canonical_contig, load_panel
+from ..cohort.panel import load_panel
 from ..cohort.prune import contig_runs, pruned, write_lists
-from ..engine import Backend, Planes
+from ..cohort.prune_options import parse_pruning
+from ..cohort.site_planes import r2_block, site_planes
+from ..engine.base import Backend, Planes
+from ..io.bed import read_fam
 from ..io.errors import UserError
-from ..io.files import read_fam
+from ..io.sites import canonical_contig
 from ..io.tables import open_text, read_table, write_npz, write_table
 from ..io.text import read_text
 from .disequilibrium import (
@@ -23,8 +26,8 @@ from .disequilibrium import (
     read_haplotypes,
     tables_of,
 )
-from .ld import Decay, correlated_pairs, founder_genotypes, r2_block, site_planes, window_ends
-from .options import parse_pruning, parse_region
+from .ld import Decay, correlated_pairs, founder_genotypes, window_ends
+from .options import parse_region
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
 #: Sites of the region that is drawn where none is named, and most sites of one that is.

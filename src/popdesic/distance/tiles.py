@@ -11,10 +11,10 @@ import pandas as pd
 from scipy.spatial.distance import pdist, squareform
 
 from ..cohort.encode import load_planes
-from ..cohort.qc import chunks
-from ..engine import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
+from ..engine.base import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
 from ..io.errors import UserError
 from ..io.files import atomic_path
+from ..io.sites import chunks
 from ..io.tables import open_text, read_table, write_npy, write_npz, write_table
 
 #: What the tiles of a metric hold: `ibs0` is the number of opposite homozygotes; `sums_a`,

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
+from ..cohort.samples import describe_samples
 from ..io.errors import UserError
-from ..report.outcome import AXES
-from ..study.sheets import describe_samples
+from .axes import AXES
 from .knn import Rows
 from .pca import write_embedding
 from .umap_maps import draw_in_frame, scaled_neighbors, umap_layout

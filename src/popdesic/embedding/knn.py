@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..cohort.qc import chunks
+from ..io.sites import chunks
 
 #: Numbers of one block of rows.
 BLOCK_NUMBERS = 8_000_000

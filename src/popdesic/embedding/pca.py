@@ -10,13 +10,14 @@ from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from ..cohort.panel import load_panel
-from ..cohort.qc import chunks
+from ..cohort.samples import describe_samples
 from ..engine.threads import run_tasks
-from ..io.bed import MISSING, unpack_bed
+from ..io.bed import open_bed, read_fam
 from ..io.errors import UserError
-from ..io.files import open_bed, read_fam, write_json
+from ..io.files import write_json
+from ..io.genotypes import MISSING, unpack_bed
+from ..io.sites import chunks
 from ..io.tables import read_table, write_npy, write_table
-from ..study.sheets import describe_samples
 from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
 from .frame import register
 

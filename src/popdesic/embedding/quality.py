@@ -10,11 +10,11 @@ import pandas as pd
 from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
+from ..cohort.samples import UNKNOWN, describe_samples
 from ..distance.tiles import Distances
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
-from ..report.outcome import AXES, UNKNOWN
-from ..study.sheets import describe_samples
+from .axes import AXES
 
 #: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15

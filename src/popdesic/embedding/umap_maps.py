@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
+from ..cohort.samples import describe_samples
 from ..distance.tiles import Distances
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_table
-from ..study.sheets import describe_samples
 from .frame import place_among, register
 from .knn import Rows, nearest_neighbors
 from .pca import require_finite, write_embedding

@@ -19,8 +19,8 @@ from scipy import stats
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
+from ..cohort.samples import read_samples
 from ..io.tables import read_table, write_table
-from ..study.sheets import read_samples
 from .options import NAMES, covariate_columns
 from .reorder import read_reordered
 from .scan import genotypes_of, sites_of_hits

@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.panel import canonical_contig
 from ..cohort.phenotype import known_numbers, recode_phenotype
-from ..cohort.qc import chunks
-from ..io.bed import unpack_bed
+from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
-from ..io.files import open_bed, read_bim, read_fam
+from ..io.genotypes import unpack_bed
+from ..io.sites import canonical_contig, chunks
 from ..io.tables import read_table, write_npy, write_table
 from .site_list import SiteList, read_site_list
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.qc import chunks
-from ..compare.ld import BLOCK_SITES, r2_block, site_planes
-from ..engine import Backend, Hits, OneHot, Planes, ScanData
+from ..cohort.site_planes import BLOCK_SITES, r2_block, site_planes
+from ..engine.base import Backend, Hits, OneHot, Planes, ScanData
 from ..io.errors import UserError
 from ..io.files import write_json
+from ..io.sites import chunks
 from ..io.tables import write_npz
 from .options import NAMES
 from .reorder import pack_states, read_reordered, unpack_states

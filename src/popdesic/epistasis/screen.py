@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..cohort.qc import chunks
-from ..compare.ld import site_planes
-from ..engine import Backend, Hits, Planes, Product, Terms
+from ..cohort.site_planes import site_planes
+from ..engine.base import Backend, Hits, Planes, Product, Terms
+from ..io.sites import chunks
 from ..io.tables import write_npz
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..engine import Backend, Hits
+from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner

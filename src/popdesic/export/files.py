@@ -16,14 +16,16 @@ import pandas as pd
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..cohort.phenotype import known_numbers
-from ..cohort.qc import chunks
 from ..compare.kinship import king_robust
+from ..distance.neighbor_joining import neighbor_joining
 from ..distance.tiles import Distances, require_one_panel
-from ..engine import KINSHIP, Backend
-from ..io.bed import BED_MAGIC, MISSING, pack_bed, unpack_bed
+from ..engine.base import KINSHIP, Backend
+from ..io.bed import open_bed, read_fam, write_fam
 from ..io.bgzf import BGZF_END
 from ..io.errors import UserError
-from ..io.files import atomic_path, checksum_kept, open_bed, read_fam, write_fam
+from ..io.files import atomic_path, checksum_kept
+from ..io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
+from ..io.sites import chunks
 from ..io.tables import read_table
 
 #: Sites taken at a time, and those of one chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
@@ -318,56 +320,6 @@ def export_newick(distances: np.ndarray, names: list[str], out: Path) -> None:
     """The neighbour-joining tree in Newick's format, unrooted."""
     with atomic_path(out) as temporary:
         temporary.write_text(neighbor_joining(distances, names) + "\n", "utf-8")
-
-
-def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
-    """Neighbour joining (Saitou and Nei 1987, in the form of Studier and Keppler 1988).
-
-    Parameters
-    ----------
-    distances : float64 array, (n, n)
-        Symmetric, finite.
-    names : list of str
-
-    Returns
-    -------
-    str
-        Newick; three branches at the root from three samples on. Branches can be slightly negative
-        where the distances fit no tree. Ties are broken by sample order.
-    """
-    labels = [_quoted(name) for name in names]
-    d = np.array(distances, np.float64)
-    while len(labels) > 3:
-        n = len(labels)
-        total = d.sum(axis=1)
-        q = (n - 2) * d - total[:, None] - total[None, :]
-        np.fill_diagonal(q, np.inf)
-        i, j = sorted(divmod(int(q.argmin()), n))
-        a = d[i, j] / 2 + (total[i] - total[j]) / (2 * (n - 2))
-        new = (d[i] + d[j] - d[i, j]) / 2
-        labels[i] = f"({labels[i]}:{a:.9g},{labels[j]}:{d[i, j] - a:.9g})"
-        d[i], d[:, i] = new, new
-        d[i, i] = 0.0
-        # The last one moves into the gap: no matrix is copied.
-        last = n - 1
-        labels[j] = labels[last]
-        d[j], d[:, j] = d[last].copy(), d[:, last].copy()
-        d[j, j] = 0.0
-        labels.pop()
-        d = d[:last, :last]
-    if len(labels) == 3:
-        x, y, z = d[0, 1], d[0, 2], d[1, 2]
-        lengths = (x + y - z) / 2, (x + z - y) / 2, (y + z - x) / 2
-    else:
-        lengths = tuple(d[0, 1] / 2 for _ in labels) if len(labels) == 2 else ()
-    if not lengths:
-        return f"{labels[0]};"
-    return f"({','.join(f'{k}:{v:.9g}' for k, v in zip(labels, lengths, strict=True))});"
-
-
-def _quoted(name: str) -> str:
-    plain = all(letter.isalnum() or letter in "-.+/|" for letter in name)
-    return name if plain else "'" + name.replace("'", "''") + "'"
 
 
 def export_trees_and_matrices(

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine import Backend
-from ..engine.base import infinity
+from ..engine.base import Backend, infinity
 from ..io.tables import write_npy
 from .measure import close_weights
 from .weights import fermat_weights, fits_float32

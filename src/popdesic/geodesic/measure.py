@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine import Backend
-from ..engine.base import BASE, infinity
+from ..engine.base import BASE, Backend, infinity
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npy

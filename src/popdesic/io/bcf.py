@@ -15,9 +15,9 @@ import numpy as np
 
 from . import bcf_records as kernel
 from . import vcf_text as codes
+from .batches import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .errors import UserError
-from .vcf import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .bed import MISSING, site_kind, unpack_bed
+from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
+from .bed import beside, iterate_bim, open_bed, read_fam
 from .errors import UserError
-from .files import beside, is_file, iterate_bim, open_bed, read_fam
-from .vcf import CHUNK_BYTES, DecodeCounts, SiteBatch
+from .files import is_file
+from .genotypes import MISSING, site_kind, unpack_bed
 
 
 def plink_prefix(source: Path | str) -> Path | None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..cohort.samples import UNKNOWN
 from ..geodesic.measure import AUTO_SHARE
-from .outcome import UNKNOWN, Outcome
+from .outcome import Outcome
 from .words import SPACES, join, number, percent, plural
 
 #: A newcomer with a smaller share of the panel's sites is reported.

@@ -8,15 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.samples import describe_samples, read_samples
 from ..distance.tiles import Distances
+from ..embedding.axes import AXES
 from ..io.files import read_json
 from ..io.tables import read_table
-from ..study.sheets import describe_samples, read_samples
-
-#: Values that mean "not known" in a sheet.
-UNKNOWN = ("", "NA")
-#: Names of the axes of each kind of map, a number after them.
-AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne": "tSNE"}
 
 
 @dataclass(frozen=True)

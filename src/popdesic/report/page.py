@@ -18,7 +18,7 @@ from .. import __version__
 from ..distance.tiles import Distances
 from ..io.files import atomic_path
 from ..io.places import TEMPLATES
-from ..study.configuration import load_schema
+from ..io.schemas import load_schema
 from ..study.work import work_section
 from .community_section import community_section
 from .compare_section import comparison_section, same_people

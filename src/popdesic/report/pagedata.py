@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from ..cohort.samples import UNKNOWN
 from ..io.tables import read_table
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
-from .outcome import UNKNOWN, Outcome
+from .outcome import Outcome
 from .words import METHODS, percent
 
 #: Steps of an axis; the next number says that the map has no place for the sample.

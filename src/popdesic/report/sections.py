@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 
 from ..cohort.impute import NO_BEAGLE
+from ..cohort.samples import SEX_CODES, UNKNOWN
 from ..compare.kinship import SAME
 from ..compare.resolution import Resolution, load_resolution
 from ..io.files import read_json
 from ..io.tables import read_table
-from ..study.sheets import SEX_CODES
 from .findings import Finding
 from .inline import describe_figure
-from .outcome import UNKNOWN, Outcome
+from .outcome import Outcome
 from .words import join, number, percent, plural
 
 #: Rows of each table of the page; the files have all.

@@ -5,7 +5,6 @@ Every problem is one sentence that names the key and the value (`UserError`).
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Hashable
@@ -18,7 +17,7 @@ import yaml
 from ..compare.options import check_options
 from ..io.errors import CONTROL, UserError, shorten, suggestion
 from ..io.files import is_file, path_exists
-from ..io.places import SCHEMAS
+from ..io.schemas import load_schema
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
@@ -185,14 +184,6 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
                     "one."
                 )
             known[key] = row
-
-
-@functools.cache
-def load_schema(name: str) -> dict:
-    """The JSON schema `workflow/schemas/{name}.schema.yaml`; nobody changes it."""
-    path = SCHEMAS / f"{name}.schema.yaml"
-    # Ten times as fast where it is there, and every job reads the schemas.
-    return yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def load_config(config: dict, source: str = "config/config.yaml") -> dict:

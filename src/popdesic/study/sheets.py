@@ -14,18 +14,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.parents import NOBODY, check_parents
+from ..cohort.parents import check_parents
 from ..cohort.phenotype import known_numbers, recode_phenotype
+from ..cohort.samples import SEX_CODES
+from ..cohort.sheet_text import read_sheet
 from ..cohort.sources import expand_sources, read_names, source_files
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
-from ..io.tables import read_table
-from .configuration import load_schema
-from .sheet_text import read_sheet
+from ..io.schemas import load_schema
 
 #: What the schema of a sheet's column may say; `_breaks` knows these alone.
 RULE_WORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
-SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
 #: Export formats whose readers take a space in a name for its end.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
@@ -130,17 +129,6 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             f"founder = yes for more cohorts in {config['cohorts']}."
         )
     return study
-
-
-def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
-    """The sample sheet, with `row`, its codes as ours: sex M, F or NA, phenotype 0 and 1."""
-    shown = str(path) if shown is None else shown
-    table = read_sheet(path, shown)
-    if "sex" in table:
-        table["sex"] = table.sex.replace(SEX_CODES)
-    if "phenotype" in table:
-        table["phenotype"] = recode_phenotype(table, shown)
-    return table
 
 
 def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
@@ -309,52 +297,3 @@ def cohort_sources(study: Study, cohort: str) -> list[str]:
 def cohort_files(study: Study, cohort: str) -> list[str]:
     """Files that a cohort's genotypes are in."""
     return [path for source in cohort_sources(study, cohort) for path in source_files(source)]
-
-
-def populations(sheet: Path) -> dict[str, str]:
-    """Population of each sample in the sheet; NA where it has none."""
-    table = read_samples(sheet)
-    column = table.population if "population" in table else ["NA"] * len(table)
-    return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
-
-
-def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
-    """The sheet's rows by cohort in sample order, then by name; all strings."""
-    table = read_samples(sheet).drop(columns="row")
-    rank = {cohort: i for i, cohort in enumerate(cohorts)}
-    keys = list(zip(map(rank.get, table.cohort.tolist()), table["sample"].tolist(), strict=True))
-    return table.iloc[sorted(range(len(table)), key=keys.__getitem__)].reset_index(drop=True)
-
-
-def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
-    """(father, mother) of each sample that has one in the sheet; "" where not known."""
-    table = read_samples(sheet)
-    parents = [
-        [("" if name in NOBODY else name) for name in table[column]]
-        if column in table
-        else [""] * len(table)
-        for column in ("father", "mother")
-    ]
-    rows = zip(table["sample"], *parents, strict=True)
-    return {name: (father, mother) for name, father, mother in rows if father or mother}
-
-
-def sexes(sheet: Path) -> dict[str, str]:
-    """M or F of each sample whose sex the sheet knows."""
-    table = read_samples(sheet)
-    if "sex" not in table:
-        return {}
-    pairs = zip(table["sample"], table.sex, strict=True)
-    return {name: sex for name, sex in pairs if sex in ("M", "F")}
-
-
-def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
-    """What the sheet says of the samples of a matrix, in the matrix's order.
-
-    Returns
-    -------
-    DataFrame
-        `sample`, `cohort`, then the sheet's further columns, all strings.
-    """
-    described = read_samples(sheet).drop(columns=["row", "cohort"])
-    return read_table(order).merge(described, on="sample", how="left", validate="one_to_one")

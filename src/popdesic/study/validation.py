@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
 from ..cohort.impute import check_files
+from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import source_files
 from ..epistasis.options import check_epistasis
 from ..io.bgzf import find_compression
@@ -17,7 +18,6 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.text import FIRST_BYTES, opened, read_text
 from .configuration import CONFIG_PATH, load_config
-from .sheet_text import unrecognised_columns
 from .sheets import Study, load_study
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from .kernels import divide_up, load_function
+from .launch import load_function
+from .plans import divide_up
 
 #: Where the genotype of an entry of a list stands; as in kernels/sparse.cu.
 STATE_SHIFT = 30

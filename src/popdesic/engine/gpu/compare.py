@@ -13,7 +13,8 @@ import cupyx
 import numpy as np
 
 from ..base import PRODUCT, Planes
-from .kernels import (
+from .launch import load_function, pack_planes
+from .plans import (
     BLOCK_ROWS,
     SLOT_BYTES,
     SLOT_OVERHEAD,
@@ -22,8 +23,6 @@ from .kernels import (
     block_order,
     divide_up,
     layout_tiles,
-    load_function,
-    pack_planes,
     packed_bytes,
     plan_products,
     step_table,

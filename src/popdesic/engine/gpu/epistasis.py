@@ -33,7 +33,8 @@ from .epistasis_work import (
     largest_sum,
     order_items,
 )
-from .kernels import STAGE_BITS, Device, divide_up, load_function, supported_kernels
+from .launch import load_function
+from .plans import STAGE_BITS, Device, divide_up, supported_kernels
 
 INT64_MAX = np.iinfo(np.int64).max
 #: Largest number of samples of a class in one stored state: counts share a word.

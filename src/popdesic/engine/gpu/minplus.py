@@ -10,7 +10,8 @@ import cupy
 import numpy as np
 
 from ..base import Bounds, infinity
-from .kernels import Device, divide_up, load_function
+from .launch import load_function
+from .plans import Device, divide_up
 
 #: Tiles and runs of the kernel (TILE and RUN in minplus.cu), and its blocks' threads.
 TILE, RUN, THREADS = 128, 32, 256

@@ -18,7 +18,6 @@ import functools
 import itertools
 import logging
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import cupy
 import numpy as np
@@ -36,21 +35,9 @@ from .carriers import (
     sparse_function,
     turn,
 )
-from .kernels import (
-    INT32_MAX,
-    STAGE_BITS,
-    Device,
-    Launch,
-    Pass,
-    Plan,
-    Step,
-    Variant,
-    launch,
-    pack_planes,
-)
-
-if TYPE_CHECKING:
-    from .backend import BitgemmStream
+from .launch import Launch, launch, pack_planes
+from .plans import INT32_MAX, STAGE_BITS, Device, Pass, Plan, Step, Variant
+from .stream import BitgemmStream
 
 log = logging.getLogger(__name__)
 

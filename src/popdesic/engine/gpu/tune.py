@@ -31,23 +31,21 @@ import cupy
 import numpy as np
 
 from ..base import SQUARED, Terms
-from .kernels import (
+from .launch import Launch, launch, source_digest
+from .plans import (
     BLOCK_ROWS,
     SLOT_BYTES,
     SLOT_OVERHEAD,
     STAGE_BITS,
     TILE_BYTES,
     Device,
-    Launch,
     Plan,
     Variant,
     block_order,
     divide_up,
-    launch,
     packed_bytes,
     plan_products,
     plan_xor,
-    source_digest,
     supported_kernels,
 )
 

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from ...cohort.panel import load_panel
 from ...distance.tiles import Distances
-from ..outcome import AXES, Outcome
+from ...embedding.axes import AXES
+from ..outcome import Outcome
 from ..words import METHODS
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites

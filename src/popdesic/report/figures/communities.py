@@ -11,10 +11,9 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from ...cohort.qc import chunks
+from ...cohort.samples import UNKNOWN, describe_samples
 from ...communities.partition import load_partition
-from ...study.sheets import describe_samples
-from ..outcome import UNKNOWN
+from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
 

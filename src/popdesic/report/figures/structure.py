@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ...cohort.samples import UNKNOWN
 from ...distance.tiles import Distances
 from ...geodesic.measure import AUTO_SHARE
-from ..outcome import UNKNOWN, Outcome
+from ..outcome import Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
 
 #: Rows of the heatmap at most; larger matrices are averaged over runs of samples.

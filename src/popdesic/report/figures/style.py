@@ -17,8 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
 
+from ...cohort.samples import UNKNOWN
 from ...io.files import atomic_path
-from ..outcome import UNKNOWN
 from ..words import number
 
 #: Six colours of Okabe and Ito (2008), then six that lie farthest from all before them (CIELAB)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, path_exists
-from .configuration import load_schema
+from ..io.schemas import load_schema
 
 #: Columns that the results have beside those of the sheet: one name would be two columns.
 RESERVED = ("row", "call_rate", "heterozygosity", "keep", "left_out")

@@ -1,0 +1,212 @@
+"""Define the panel: filter the sites that all founder cohorts have, and freeze them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..io.bed import open_bed, read_bim
+from ..io.errors import UserError
+from ..io.files import atomic_path, digest, write_json
+from ..io.genotypes import MISSING, unpack_bed
+from ..io.sites import contig_order, is_ambiguous, site_keys
+from ..io.tables import read_table
+from .match import match_sites
+from .panel import COLUMNS
+from .prune_options import parse_pruning
+
+_REPEATED = "sites that come again with REF and ALT swapped dropped"
+_COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
+
+
+def build_panel(
+    site_tables: dict[str, Path],
+    out: Path,
+    counts_out: Path,
+    *,
+    exclude_contigs: list[str],
+    min_call_rate: float,
+    min_maf: float,
+    min_hwe_p: float,
+    ld_prune: list | None = None,
+    genotypes: dict[str, tuple[Path, Path]] | None = None,
+) -> dict[str, int]:
+    """Filter the founders' common sites and freeze them.
+
+    Parameters
+    ----------
+    site_tables : dict
+        ``qc/{cohort}.sites.tsv`` of each founder. The first in name order sets REF and ALT.
+    out, counts_out : Path
+        `panel/sites.tsv` with the content digest in its first line, and the filters' counts.
+    ld_prune : list, optional
+        Window, step and r2 of LD pruning, the last filter (`prune`).
+    genotypes : dict, optional
+        What pruning reads: stem of the raw genotypes and sample table of each founder.
+
+    Returns
+    -------
+    dict
+        Sites left after each step, in order.
+
+    Raises
+    ------
+    UserError
+        No site is left; the sentence says which filter took the last ones.
+    """
+    steps = {}
+    merged = None
+    for cohort in sorted(site_tables):
+        table = pd.read_csv(
+            site_tables[cohort],
+            sep="\t",
+            dtype={"chrom": str, "id": str, "ref": str, "alt": str},
+            keep_default_na=False,
+            na_values={"hwe_p_min": ["NA"]},
+            quoting=csv.QUOTE_NONE,
+            usecols=["chrom", "pos", "id", "ref", "alt", "hwe_p_min", *_COUNTS],
+        )
+        merged = (
+            _first(table, cohort, steps) if merged is None else _join(merged, table, cohort, steps)
+        )
+    merged = merged[~merged.chrom.isin(exclude_contigs)]
+    steps["after panel.exclude_contigs"] = len(merged)
+    called = merged.n_ref + merged.n_het + merged.n_alt
+    merged = merged[(called > 0) & (called / (called + merged.n_missing) >= min_call_rate)]
+    steps[f"after panel.min_call_rate = {min_call_rate}"] = len(merged)
+    called = merged.n_ref + merged.n_het + merged.n_alt
+    merged = merged.assign(
+        n_called=called,
+        af=(merged.n_het + 2 * merged.n_alt) / (2 * called),
+        # From counts: 1 - af is rounded, so that a limit would treat REF and ALT differently.
+        maf=(merged.n_het + 2 * np.minimum(merged.n_ref, merged.n_alt)) / (2 * called),
+        mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
+    )
+    merged = merged[merged.maf >= min_maf]
+    steps[f"after panel.min_maf = {min_maf}"] = len(merged)
+    merged = merged[merged.hwe_p_min >= min_hwe_p]
+    steps[f"after panel.min_hwe_p = {min_hwe_p}"] = len(merged)
+    if ld_prune and not merged.empty:
+        pass  # only who prunes pays for compiled kernels
+
+        merged = _in_genome_order(merged)
+        merged = merged[~prune_founders(merged, genotypes, ld_prune)]
+        steps[f"after panel.ld_prune = {', '.join(map(str, ld_prune))}"] = len(merged)
+    if merged.empty:
+        raise UserError(_nothing_left(steps, site_tables))
+    panel = _in_genome_order(merged)[COLUMNS]
+    text = panel.to_csv(sep="\t", index=False, float_format="%.17g", quoting=csv.QUOTE_NONE)
+    with atomic_path(out) as temporary:
+        temporary.write_text(f"# panel {digest(text)}, {len(panel)} sites\n{text}")
+    write_json(counts_out, {"digest": digest(text), "n_sites": len(panel), "steps": steps})
+    return steps
+
+
+def _first(table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
+    steps[f"sites of founder {cohort}"] = len(table)
+    keys = site_keys(table)
+    repeated = keys.duplicated().to_numpy()
+    _count_repeated(repeated, cohort, steps)
+    return pd.concat([keys[["contig", "low", "high"]], table], axis=1)[~repeated]
+
+
+def _count_repeated(repeated: np.ndarray, cohort: str, steps: dict) -> None:
+    """Ingest drops chrom:pos:ref:alt that come again; here REF and ALT may be swapped, too."""
+    if repeated.any():
+        steps[f"{_REPEATED}, founder {cohort}"] = int(repeated.sum())
+
+
+def _join(merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
+    """Keep the sites that `table` also has, adding its counts; swapped alleles are turned."""
+    steps[f"sites of founder {cohort}"] = len(table)
+    other = pd.concat([site_keys(table)[["contig", "low", "high"]], table], axis=1)
+    key = ["contig", "pos", "low", "high"]
+    repeated = other.duplicated(key).to_numpy()
+    _count_repeated(repeated, cohort, steps)
+    other = other[~repeated]
+    both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
+    steps[f"sites shared with founder {cohort}"] = len(both)
+    swapped = both.ref.str.upper() != both.ref_other.str.upper()
+    lost = swapped & is_ambiguous(both.low, both.high)
+    steps[f"swapped REF/ALT turned in founder {cohort}"] = int((swapped & ~lost).sum())
+    steps[f"swapped and strand-ambiguous (A/T, C/G) dropped, founder {cohort}"] = int(lost.sum())
+    both, swapped = both[~lost], swapped[~lost]
+    both["n_ref"] += np.where(swapped, both.n_alt_other, both.n_ref_other)
+    both["n_alt"] += np.where(swapped, both.n_ref_other, both.n_alt_other)
+    both["n_het"] += both.n_het_other
+    both["n_missing"] += both.n_missing_other
+    both["hwe_p_min"] = np.minimum(both.hwe_p_min, both.hwe_p_min_other)
+    return both[merged.columns]
+
+
+def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
+    rank = {name: i for i, name in enumerate(sorted(table.chrom.unique(), key=contig_order))}
+    return (
+        table.assign(_rank=table.chrom.map(rank))
+        .sort_values(["_rank", "pos", "ref", "alt"], kind="stable")
+        .drop(columns="_rank")
+    )
+
+
+def _nothing_left(steps: dict[str, int], founders: dict[str, Path]) -> str:
+    left, before, took = 0, 0, ""
+    for step, count in steps.items():
+        if step.startswith(("swapped REF/ALT", _REPEATED)) or (
+            left and step.startswith("sites of founder")
+        ):
+            continue
+        now = left - count if step.startswith("swapped and") else count
+        if now == 0:
+            before, took = left, step.removeprefix("after ")
+            break
+        left = now
+    return (
+        f"results/panel/sites.tsv: no site of the founders {', '.join(sorted(founders))} is left "
+        f"({before} before the step '{took}', 0 after it); loosen that filter or check that the "
+        "founders' contigs, positions and alleles agree."
+    )
+
+
+def prune_founders(
+    sites: pd.DataFrame, genotypes: dict[str, tuple[Path, Path]], values: list, threads: int = 1
+) -> np.ndarray:
+    """Which sites of a panel in the making LD pruning removes: bool (n_sites,).
+
+    Parameters
+    ----------
+    sites : DataFrame
+        `chrom`, `pos`, `ref`, `alt` in genome order.
+    genotypes : dict
+        By founder cohort the stem of its raw genotypes, and the sample table that says whom to
+        keep.
+    values : list
+        `panel.ld_prune`.
+    """
+    # Only who prunes pays for compiled kernels.
+    from ..engine.select import select_backend
+    from .prune import contig_runs, pruned
+
+    pruning = parse_pruning(values, "panel.ld_prune")
+    removed = np.zeros(len(sites), bool)
+    found = []
+    for cohort in sorted(genotypes):
+        raw, samples = genotypes[cohort]
+        table = read_table(samples)
+        row, swapped, _ = match_sites(read_bim(raw), sites)
+        keep = np.flatnonzero(table.keep.to_numpy() == "yes")
+        found.append((open_bed(raw), len(table), keep, row, swapped))
+    backend = select_backend("cpu", threads)
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        parts = []
+        for bed, n, keep, row, swapped in found:
+            rows, turned = row[first:last], swapped[first:last]
+            part = unpack_bed(np.ascontiguousarray(bed[np.maximum(rows, 0)]), n)[:, keep]
+            part[rows < 0] = MISSING
+            part[turned] = np.where(part[turned] == MISSING, MISSING, 2 - part[turned])
+            parts.append(part)
+        here = sites.iloc[first:last].reset_index(drop=True)
+        removed[first:last] = pruned(np.concatenate(parts, axis=1), here, pruning, backend)
+    return removed

@@ -1,0 +1,55 @@
+"""Neighbour-joining trees (Saitou and Nei 1987) of a matrix of distances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
+    """Neighbour joining (Saitou and Nei 1987, in the form of Studier and Keppler 1988).
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Symmetric, finite.
+    names : list of str
+
+    Returns
+    -------
+    str
+        Newick; three branches at the root from three samples on. Branches can be slightly negative
+        where the distances fit no tree. Ties are broken by sample order.
+    """
+    labels = [_quoted(name) for name in names]
+    d = np.array(distances, np.float64)
+    while len(labels) > 3:
+        n = len(labels)
+        total = d.sum(axis=1)
+        q = (n - 2) * d - total[:, None] - total[None, :]
+        np.fill_diagonal(q, np.inf)
+        i, j = sorted(divmod(int(q.argmin()), n))
+        a = d[i, j] / 2 + (total[i] - total[j]) / (2 * (n - 2))
+        new = (d[i] + d[j] - d[i, j]) / 2
+        labels[i] = f"({labels[i]}:{a:.9g},{labels[j]}:{d[i, j] - a:.9g})"
+        d[i], d[:, i] = new, new
+        d[i, i] = 0.0
+        # The last one moves into the gap: no matrix is copied.
+        last = n - 1
+        labels[j] = labels[last]
+        d[j], d[:, j] = d[last].copy(), d[:, last].copy()
+        d[j, j] = 0.0
+        labels.pop()
+        d = d[:last, :last]
+    if len(labels) == 3:
+        x, y, z = d[0, 1], d[0, 2], d[1, 2]
+        lengths = (x + y - z) / 2, (x + z - y) / 2, (y + z - x) / 2
+    else:
+        lengths = tuple(d[0, 1] / 2 for _ in labels) if len(labels) == 2 else ()
+    if not lengths:
+        return f"{labels[0]};"
+    return f"({','.join(f'{k}:{v:.9g}' for k, v in zip(labels, lengths, strict=True))});"
+
+
+def _quoted(name: str) -> str:
+    plain = all(letter.isalnum() or letter in "-.+/|" for letter in name)
+    return name if plain else "'" + name.replace("'", "''") + "'"

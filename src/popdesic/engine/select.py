@@ -1,0 +1,49 @@
+"""Which backend a job computes on: `select_backend` is the way in."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from ..io.errors import UserError
+from .base import Backend
+
+log = logging.getLogger(__name__)
+#: One folder a GPU, where NVIDIA's driver is loaded.
+DRIVER = Path("/proc/driver/nvidia/gpus")
+
+
+def select_backend(device: str, threads: int = 1, host_bytes: int | None = None) -> Backend:
+    """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
+
+    `host_bytes` bounds the host memory that a GPU is fed through; a CPU maps its files.
+    Nothing falls back silently: ``gpu`` without a usable GPU is an error, what ``auto`` chose is
+    in the backend's `describe()`, which every caller logs, and so is why it took no GPU.
+
+    Raises
+    ------
+    UserError
+        `device` is ``gpu`` and no GPU, driver or CuPy is usable here.
+    """
+    if device in ("gpu", "auto"):
+        try:
+            from .gpu.backend import GpuBackend
+
+            return GpuBackend.leased(host_bytes)
+        except (ImportError, UserError) as reason:
+            if device == "gpu":
+                raise UserError(
+                    f"config.yaml: device is 'gpu', but no GPU can be used on this machine "
+                    f"({reason}); set device to 'cpu' or 'auto', or run on a GPU node."
+                ) from None
+            if isinstance(reason, ImportError) and DRIVER.is_dir():
+                log.warning(
+                    "There is an NVIDIA GPU here, but CuPy is missing (%s), so the CPU computes; "
+                    "to use the GPU: pip install --require-hashes -r requirements-gpu.txt",
+                    reason,
+                )
+            else:
+                log.info("No GPU can be used here (%s), so the CPU computes.", reason)
+    from .cpu.backend import CpuBackend
+
+    return CpuBackend(threads)

@@ -1,0 +1,115 @@
+"""What every reader of genotype files gives: batches of biallelic SNPs, and counts of the rest."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+HAPLOID_POLICIES = ("error", "diploidize", "missing")
+#: Key of the policy of all contigs that a mapping does not name.
+OTHER_CONTIGS = "default"
+# Bytes of text decoded at a time: large against the cost of a call, small against memory.
+# `tests/bench/bench_ingest.py` measures it.
+CHUNK_BYTES = 2 << 20
+
+
+@dataclass(frozen=True)
+class HaploidPolicies:
+    """What haploid calls become: index into HAPLOID_POLICIES, by contig or for all others."""
+
+    default: int
+    by_contig: dict[str, int]
+
+    @classmethod
+    def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
+        """From the configuration's `encode.haploid`; ValueError for an unknown policy."""
+        given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
+        for policy in given.values():
+            if policy not in HAPLOID_POLICIES:
+                raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {policy!r}")
+        codes = {contig: HAPLOID_POLICIES.index(policy) for contig, policy in given.items()}
+        return cls(codes.pop(OTHER_CONTIGS, 0), codes)
+
+    def of(self, contig: str) -> int:
+        """The policy of one contig."""
+        return self.by_contig.get(contig, self.default)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Names joined, where each ends, and policies, as the compiled decoder takes them."""
+        names = [contig.encode() for contig in self.by_contig]
+        return (
+            np.array(list(b"".join(names)), np.uint8),
+            np.cumsum([len(name) for name in names], dtype=np.int64),
+            np.array(list(self.by_contig.values()), np.int64),
+        )
+
+
+@dataclass
+class DecodeCounts:
+    """What was read, dropped and kept; the last six speak of the kept sites (`snps`) alone.
+
+    Each record is counted once: records = multiallelic + indel + symbolic + star + no_alt +
+    non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` also
+    an ALT equal to REF, `unplaced` any record without a position, whatever its alleles: POS 0 (a
+    telomere), in PLINK files also chromosome 0 or a position below 0. Each genotype of a kept site
+    is missing, phased or unphased, or else a haploid call that was counted twice; half calls are
+    among the missing.
+    """
+
+    records: int = 0
+    multiallelic: int = 0
+    indel: int = 0
+    symbolic: int = 0
+    star: int = 0
+    no_alt: int = 0
+    non_acgt: int = 0
+    unplaced: int = 0
+    snps: int = 0
+    missing: int = 0
+    half_calls: int = 0
+    haploid_calls: int = 0
+    phased: int = 0
+    unphased: int = 0
+
+    def add(self, values) -> None:
+        """Add `values`, one number a field in the order of the fields."""
+        for field, value in zip(fields(self), values, strict=True):
+            setattr(self, field.name, getattr(self, field.name) + int(value))
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return asdict(self)
+
+    def dropped(self) -> dict[str, int]:
+        """Return how many records each filter took, without the filters that took none."""
+        names = [field.name for field in fields(self)][1:8]
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+@dataclass
+class SiteBatch:
+    """Consecutive biallelic SNPs of a file, in file order.
+
+    Attributes
+    ----------
+    chrom, id, ref, alt : list of str
+        (n_sites) each, exactly as in the file.
+    pos : (n_sites) int64
+    genotypes : (n_sites, n_samples) int8
+        ALT counts 0, 1, 2, or -1 for missing.
+    line : (n_sites) int64
+        Line of the file, from 1; for BCF and PLINK files the record, from 1.
+    """
+
+    chrom: list[str]
+    pos: np.ndarray
+    id: list[str]
+    ref: list[str]
+    alt: list[str]
+    genotypes: np.ndarray
+    line: np.ndarray
+
+
+def unusable_name(name: str) -> bool:
+    """Whether a name holds what ends a field or a line of a table: it could not come out again."""
+    return any(letter in name for letter in "\0\t\n\r")

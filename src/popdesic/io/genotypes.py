@@ -1,0 +1,65 @@
+"""Genotype codes shared by all: int8 in memory, PLINK 1 two-bit codes on disk.
+
+In memory a genotype is the count of ALT alleles, 0, 1 or 2, or MISSING. In a .bed file, with
+A1 = ALT, it takes two bits: 2 -> 00, missing -> 01, 1 -> 10, 0 -> 11 (PLINK 1 binary format).
+"""
+
+import numpy as np
+
+MISSING = -1
+
+# The first three bytes of a variant-major .bed file.
+BED_MAGIC = b"\x6c\x1b\x01"
+
+
+def bed_row_bytes(n_samples: int) -> int:
+    """Return the bytes that one site takes in a .bed file: four samples a byte."""
+    return (n_samples + 3) // 4
+
+
+def pack_bed(genotypes: np.ndarray) -> np.ndarray:
+    """Pack genotypes into PLINK 1 .bed rows.
+
+    Parameters
+    ----------
+    genotypes : (n_sites, n_samples) int8
+        0, 1, 2 or MISSING; no other value is allowed.
+
+    Returns
+    -------
+    (n_sites, ceil(n_samples / 4)) uint8
+        The first sample in the lowest bits; the padding of the last byte is zero.
+    """
+    from . import codecs  # numba starts slowly, and checking sheets needs none of it
+
+    return codecs.pack_bed(genotypes)
+
+
+def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
+    """Unpack PLINK 1 .bed rows, (n_sites, ceil(n_samples / 4)) uint8; inverse of `pack_bed`."""
+    from . import codecs
+
+    return codecs.unpack_bed(packed, n_samples)
+
+
+def site_kind(ref: str, alts: list[str]) -> str:
+    """Return the field of `popdesic.io.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
+
+    The twin, for PLINK files, of what `backend.vcf_text` does on VCF text. PLINK writes an unknown
+    allele as 0 and, at times, an indel as I and D.
+    """
+    if not alts or alts in (["."], ["0"]) or ref == "0":
+        return "no_alt"
+    if len(alts) > 1 or "," in alts[0]:
+        return "multiallelic"
+    alt = alts[0]
+    breakend = len(alt) > 1 and (alt.startswith(".") or alt.endswith("."))
+    if breakend or set(alt) & set("<[]"):
+        return "symbolic"
+    if alt == "*":
+        return "star"
+    if len(ref) != 1 or len(alt) != 1 or {ref, alt} <= {"I", "D"}:
+        return "indel"
+    if not {ref.upper(), alt.upper()} <= set("ACGT"):
+        return "non_acgt"
+    return "no_alt" if ref.upper() == alt.upper() else "snps"
