@@ -128,7 +128,7 @@ def measure_limits(device: plans.Device) -> dict[str, float]:
     for name, (text, blocks, rounds, work, options) in cases.items():
         if name not in plans.supported_kernels(device):
             continue
-        source = text if name == "popc" else launch.read_source(f"bitgemm_{name}") + text
+        source = text if name == "popc" else launch.read_source(launch.MICRO_KERNELS[name]) + text
         if device.capability == 90:
             options = (*options, "-arch=sm_90a")
         function = cupy.RawModule(code=source, options=("-std=c++17", *options)).get_function(

@@ -22,19 +22,23 @@ ON_HOPPER = (*SCAN, "-DCLUSTER=2", "-DLOCKSTEP=0", "-DY_GROUPS=1", "-DUNROLL=2")
 ON_OTHERS = (*SCAN, "-DSCRATCH_SHARED=1", "-DY_GROUPS=2", "-DUNROLL=2")
 #: Files of kernels/, the architecture that each is compiled for here, and one set of definitions.
 KERNELS = [
-    ("bitgemm", "75", ()),
-    ("bitgemm_wgmma", "90a", WGMMA),
-    ("bitgemm_wgmma", "90a", (*WGMMA, "-DR2=1")),
-    ("bitgemm_mma", "80", MMA),
-    ("bitgemm_popc", "75", ("-DBLOCKS_PER_SM=2", "-DKC=4", *XOR)),
-    ("compare", "80", ("-DN_PLANES=2",)),
-    ("epistasis", "75", SCAN[:4]),
-    ("epistasis_deep", "90a", ON_HOPPER),
-    ("epistasis_wgmma", "90a", ON_HOPPER),
-    ("epistasis_warps", "80", (*ON_OTHERS, "-DPOPC=0")),
-    ("epistasis_warps", "75", (*ON_OTHERS, "-DPOPC=1")),
-    ("minplus", "75", ("-DNUMBER=0", "-DTM=8", "-DTN=8", "-DSLOTS=3", "-DDEPTH=8", "-DRESIDENT=1")),
-    ("sparse", "75", ()),
+    ("bitgemm/pack_finish", "75", ()),
+    ("bitgemm/sm90_wgmma", "90a", WGMMA),
+    ("bitgemm/sm90_wgmma", "90a", (*WGMMA, "-DR2=1")),
+    ("bitgemm/sm80_mma", "80", MMA),
+    ("bitgemm/simt_popc", "75", ("-DBLOCKS_PER_SM=2", "-DKC=4", *XOR)),
+    ("compare/compare", "80", ("-DN_PLANES=2",)),
+    ("epistasis/compact_score", "75", SCAN[:4]),
+    ("epistasis/sm90_deep", "90a", ON_HOPPER),
+    ("epistasis/sm90_fused", "90a", ON_HOPPER),
+    ("epistasis/multistage", "80", (*ON_OTHERS, "-DPOPC=0")),
+    ("epistasis/multistage", "75", (*ON_OTHERS, "-DPOPC=1")),
+    (
+        "minplus/minplus",
+        "75",
+        ("-DNUMBER=0", "-DTM=8", "-DTN=8", "-DSLOTS=3", "-DDEPTH=8", "-DRESIDENT=1"),
+    ),
+    ("bitgemm/rare_sites", "75", ()),
 ]
 
 
@@ -56,7 +60,8 @@ def test_kernel_compiles(name, capability, options):
 
 
 def test_every_kernel_file_is_compiled():
-    files = {path.stem for path in KERNEL_FOLDER.glob("*.cu")}
+    files = KERNEL_FOLDER.rglob("*.cu")
+    files = {str(path.relative_to(KERNEL_FOLDER).with_suffix("")) for path in files}
     assert {name for name, *_ in KERNELS} == files
 
 
@@ -70,9 +75,9 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     import spectra_gpu
 
     read = launch.read_source
-    compile_source(read("bitgemm_wgmma") + bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
-    compile_source(read("bitgemm_mma") + bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
+    compile_source(read("bitgemm/sm90_wgmma") + bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
+    compile_source(read("bitgemm/sm80_mma") + bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
     compile_source(bench_bitgemm_gpu.LIMIT_POPC, "75")
     compile_source(bench_epistasis.DRAW, "75")
     compile_source(bench_minplus_gpu.LIMITS, "90")
-    compile_source(read("bitgemm") + spectra_gpu.DRAW_BITS, "75")
+    compile_source(read("bitgemm/pack_finish") + spectra_gpu.DRAW_BITS, "75")

@@ -21,7 +21,7 @@ from popdesic.epistasis.scores import score_tables
 
 
 def device_divergences(bound: Bound, n: np.ndarray, k: np.ndarray) -> tuple[float, float]:
-    """As kernels/epistasis_cells.cuh computes them from sizes and cases of cells, in float64.
+    """As kernels/epistasis/cells.cuh computes them from sizes and cases of cells, in float64.
 
     By the polynomial for each cell (`Bound`) and at the ends of the range of u (`RangeBound`).
     """

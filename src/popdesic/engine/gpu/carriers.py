@@ -1,4 +1,4 @@
-"""Launches of the kernels of rare sites (kernels/sparse.cu): planes by site, carriers, pairs."""
+"""Launches of the kernels of rare sites (kernels/bitgemm/rare_sites.cu): planes by site, carriers, pairs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from .launch import load_function
 from .plans import divide_up
 
-#: Where the genotype of an entry of a list stands; as in kernels/sparse.cu.
+#: Where the genotype of an entry of a list stands; as in kernels/bitgemm/rare_sites.cu.
 STATE_SHIFT = 30
-#: Square of bits that a thread block of `transpose_bits` turns; as in kernels/sparse.cu.
+#: Square of bits that a thread block of `transpose_bits` turns; as in kernels/bitgemm/rare_sites.cu.
 SIDE = 512
 #: Accumulators that `add_pairs` works on together, so that they stay in L2 (H200, pairs of 60 to
 #: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list
@@ -34,7 +34,7 @@ class Turned:
 
 
 def sparse_function(name: str, capability: int) -> cupy.RawKernel:
-    return load_function("sparse", name, (), capability)
+    return load_function("bitgemm/rare_sites", name, (), capability)
 
 
 def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:

@@ -28,7 +28,7 @@ from .plans import (
     step_table,
 )
 
-#: Queries of one launch and candidates that are kept of each, as in kernels/compare.cu.
+#: Queries of one launch and candidates that are kept of each, as in kernels/compare/compare.cu.
 QUERIES, CAPACITY = 32, 4096
 #: Most matches of a query that the fused search returns.
 MOST_MATCHES = 256
@@ -85,8 +85,10 @@ class _Search:
         self.n_queries = queries.n_samples
         self.words = cupy.asarray(_query_words(queries))
         defines = (("N_PLANES", queries.words.shape[1]),)
-        self.scan_kernel = load_function("compare", "scan_profiles", defines, device.capability)
-        self.keep_kernel = load_function("compare", "keep_best", defines, device.capability)
+        self.scan_kernel = load_function(
+            "compare/compare", "scan_profiles", defines, device.capability
+        )
+        self.keep_kernel = load_function("compare/compare", "keep_best", defines, device.capability)
         self.blocks = device.multiprocessors * 4
         self.candidates = cupy.empty((QUERIES, CAPACITY), np.uint64)
         self.counts = cupy.empty(QUERIES, np.uint32)
@@ -323,7 +325,9 @@ class R2Squares:
         shared = SLOT_BYTES
         self.stages = (device.shared_bytes - SLOT_OVERHEAD) // shared
         defines = (("CLUSTER", 2), ("LOCKSTEP", 4), ("R2", 1), ("STAGES", self.stages))
-        self.kernel = load_function("bitgemm_wgmma", "bitgemm_wgmma", defines, device.capability)
+        self.kernel = load_function(
+            "bitgemm/sm90_wgmma", "bitgemm_wgmma", defines, device.capability
+        )
         self.kernel.max_dynamic_shared_size_bytes = self.stages * SLOT_BYTES + SLOT_OVERHEAD
         self.steps = cupy.asarray(step_table(self.plan.passes[0].steps))
 
@@ -372,7 +376,7 @@ class R2Squares:
         every = block_order(padded // BLOCK_ROWS, padded // BLOCK_ROWS, True)
         out = cupy.empty((min(padded, SQUARE_SITES), padded), np.float32)
         defines = (("N_PLANES", 3),)
-        select = load_function("compare", "select_pairs", defines, self.device.capability)
+        select = load_function("compare/compare", "select_pairs", defines, self.device.capability)
         capacity = 1 << 24
         found, count = cupy.empty((capacity, 2), np.int32), cupy.zeros(1, np.uint64)
         parts = []

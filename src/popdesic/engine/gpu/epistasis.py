@@ -1,4 +1,4 @@
-"""Scans of all pairs and triples on a CUDA device (kernels/epistasis*.cu).
+"""Scans of all pairs and triples on a CUDA device (kernels/epistasis/).
 
 The device computes tables and a bound of each combination's cost, and keeps those that the bound
 does not rule out against the K-th best cost so far; their exact integer costs decide. Work goes
@@ -170,7 +170,7 @@ class Scanner:
     def _receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
         """Waits for the planes of some sites, and counts their states."""
         cupy.cuda.get_current_stream().wait_event(arrival)
-        count = self._load("epistasis", "count_states")
+        count = self._load("epistasis/compact_score", "count_states")
         for c, words in enumerate(self.planes.words):
             count(
                 (divide_up(max(1, len(sites)) * self.states * 32, 256),),
@@ -215,7 +215,7 @@ class Scanner:
             return
         both = cupy.empty((n, 2, 2, 2), np.int32)
         for c, words in enumerate(self.planes.words):
-            self._load("epistasis", "count_neighbours")(
+            self._load("epistasis/compact_score", "count_neighbours")(
                 (divide_up(n * 4 * 32, 256),),
                 (256,),
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
@@ -263,7 +263,7 @@ class Scanner:
         return function, shared
 
     def _describe(self, first: range) -> np.ndarray:
-        """`Scan` of kernels/epistasis_scan.cuh."""
+        """`Scan` of kernels/epistasis/scan.cuh."""
         one = np.zeros(1, _SCAN)
         one["records"], one["number"] = self.records.data.ptr, self.number.data.ptr
         one["capacity"], one["n_sites"] = CAPACITY, self.data.n_sites
@@ -343,7 +343,7 @@ class Scanner:
 
     def _pack(self, operands: _Operands, sites: range) -> None:
         """Pack the planes of some sites, whole blocks of rows, into operands of all samples."""
-        self._load("epistasis", "pack_rows")(
+        self._load("epistasis/compact_score", "pack_rows")(
             (8 * self.device.multiprocessors,),
             (256,),
             (
@@ -369,7 +369,7 @@ class Scanner:
             return operands
         visits = cupy.asarray(batch.visits())
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
-        self._load("epistasis", "list_carriers", JOINT=self.joint)(
+        self._load("epistasis/compact_score", "list_carriers", JOINT=self.joint)(
             (n, batch.segments.shape[1] - 1),
             (256,),
             (
@@ -383,7 +383,7 @@ class Scanner:
         )
         row_blocks = (self.padded - batch.first_site) * self.states // COMPACT_ROWS
         width = min(row_blocks, COMPACT_WIDTH)
-        self._load("epistasis", "compact_rows", JOINT=self.joint)(
+        self._load("epistasis/compact_score", "compact_rows", JOINT=self.joint)(
             (2 * width, total, divide_up(row_blocks, width)),
             (256,),
             (
@@ -403,7 +403,7 @@ class Scanner:
 
     def _transposed(self) -> list[cupy.ndarray]:
         """Sample-major planes of both classes."""
-        kernel, out = self._load("epistasis", "transpose_planes"), []
+        kernel, out = self._load("epistasis/compact_score", "transpose_planes"), []
         planes = self.planes
         for words, n_words, n in zip(planes.words, planes.n_words, self.n_classes, strict=True):
             samples = cupy.zeros((max(1, n), self.row_words), np.uint32)
@@ -480,13 +480,13 @@ class Scanner:
     def _merge(self, n: int) -> None:
         if self.bare:
             planes = self.planes
-            self._load("epistasis", "count_records")(
+            self._load("epistasis/compact_score", "count_records")(
                 (n,),
                 (256,),
                 (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),
             )
         costs = cupy.empty(n, np.int64)
-        self._load("epistasis", "score_records")(
+        self._load("epistasis/compact_score", "score_records")(
             (divide_up(n, 128),),
             (128,),
             (self.records, np.int64(n), self.total, self.part, np.int32(self.n_cells), costs),

@@ -1,6 +1,6 @@
 """The bound that GPU scans rule combinations out by, and what the device needs to know of it.
 
-kernels/epistasis_cells.cuh computes it and has the proof.
+kernels/epistasis/cells.cuh computes it and has the proof.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Bound:
 
     @classmethod
     def of(cls, share: float, weights: tuple[int, int] | None = None) -> Bound:
-        """For a share of cases (kernels/epistasis_cells.cuh has the proof)."""
+        """For a share of cases (kernels/epistasis/cells.cuh has the proof)."""
         r = float(np.float32(min(max(share, 1e-4), 1 - 1e-4)))
         if weights is not None:
             r = weights[0] / sum(weights)

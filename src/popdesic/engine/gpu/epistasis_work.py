@@ -19,7 +19,7 @@ ROW_GROUP = 8
 #: core `deep` is the faster, by stored states.
 LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 75, 3: 165}
 #: Two first sites may share an operand (core `deep`): their states (2: neither) in the parts
-#: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis_parts.cuh).
+#: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis/parts.cuh).
 PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
 #: Steps of depth (mean) that two first sites must save by it, by stored states: twice as many
 #: counts pass through memory, and those of three states have few threads to score them.
@@ -67,10 +67,10 @@ class Core:
 
 #: The cores: of the kernels, and `deep`, wgmma for more samples.
 CORES = {
-    "deep": Core("epistasis_deep", (), 512, 2, relay=True),
-    "wgmma": Core("epistasis_wgmma", (("Y_GROUPS", 1), ("UNROLL", 2)), 384, 2),
-    "mma": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
-    "popc": Core("epistasis_warps", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
+    "deep": Core("epistasis/sm90_deep", (), 512, 2, relay=True),
+    "wgmma": Core("epistasis/sm90_fused", (("Y_GROUPS", 1), ("UNROLL", 2)), 384, 2),
+    "mma": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
+    "popc": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
 }
 
 

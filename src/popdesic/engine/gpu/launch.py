@@ -14,7 +14,6 @@ from ...io.places import KERNEL_FOLDER
 from ..base import PLANE_LETTERS
 from .plans import (
     BLOCK_ROWS,
-    KERNELS,
     PACK_ROWS,
     PACK_STAGES,
     SLOT_BYTES,
@@ -30,15 +29,21 @@ from .plans import (
     step_table,
 )
 
-_SCAN_HEADERS = ("epistasis_cells.cuh", "epistasis_parts.cuh", "epistasis_scan.cuh")
-_WGMMA_HEADERS = ("hopper.cuh", *_SCAN_HEADERS, "epistasis_hopper.cuh")
+_SCAN_HEADERS = ("epistasis/cells.cuh", "epistasis/parts.cuh", "epistasis/scan.cuh")
+_WGMMA_HEADERS = ("sm90.cuh", *_SCAN_HEADERS, "epistasis/sm90_mainloop.cuh")
+#: The file of each micro-kernel of `plans.KERNELS`.
+MICRO_KERNELS = {
+    "wgmma": "bitgemm/sm90_wgmma",
+    "mma": "bitgemm/sm80_mma",
+    "popc": "bitgemm/simt_popc",
+}
 #: What stands between common.cuh and a kernel file that needs it.
 HEADERS = {
-    "bitgemm_wgmma": ("hopper.cuh",),
-    "epistasis": ("epistasis_cells.cuh", "epistasis_parts.cuh"),
-    "epistasis_deep": _WGMMA_HEADERS,
-    "epistasis_wgmma": (*_WGMMA_HEADERS, "epistasis_tile.cuh"),
-    "epistasis_warps": (*_SCAN_HEADERS, "epistasis_tile.cuh"),
+    "bitgemm/sm90_wgmma": ("sm90.cuh",),
+    "epistasis/compact_score": ("epistasis/cells.cuh", "epistasis/parts.cuh"),
+    "epistasis/sm90_deep": _WGMMA_HEADERS,
+    "epistasis/sm90_fused": (*_WGMMA_HEADERS, "epistasis/epilogue.cuh"),
+    "epistasis/multistage": (*_SCAN_HEADERS, "epistasis/epilogue.cuh"),
 }
 
 
@@ -65,7 +70,7 @@ def read_source(name: str) -> str:
 @functools.cache
 def source_digest() -> str:
     """Changes whenever a kernel changes: choices measured before are then measured again."""
-    names = ("bitgemm", "sparse", *(f"bitgemm_{kernel}" for kernel in KERNELS))
+    names = ("bitgemm/pack_finish", "bitgemm/rare_sites", *MICRO_KERNELS.values())
     return hashlib.sha256("".join(map(read_source, names)).encode()).hexdigest()[:16]
 
 
@@ -136,7 +141,7 @@ def launch(
             shared = defines["STAGES"] * SLOT_BYTES + SLOT_OVERHEAD
             threads, parts, resident = 384, 2, 1
         function = load_function(
-            f"bitgemm_{variant.kernel}",
+            MICRO_KERNELS[variant.kernel],
             f"bitgemm_{variant.kernel}",
             tuple(sorted(defines.items())),
             device.capability,
@@ -203,7 +208,7 @@ def pack_planes(
     n_stages = divide_up(n_words, STAGE_WORDS)
     padded = divide_up(n_samples, BLOCK_ROWS) * BLOCK_ROWS
     codes = cupy.asarray(np.array([PLANE_LETTERS.index(letter) for letter in letters], np.int32))
-    function = load_function("bitgemm", "pack_planes", (), capability)
+    function = load_function("bitgemm/pack_finish", "pack_planes", (), capability)
     function(
         (padded // PACK_ROWS, divide_up(n_stages, PACK_STAGES)),
         (256,),
@@ -241,7 +246,7 @@ def finish_rows(
     """Rows ``first_row ...`` of one output, ``(n_rows, n)`` int64, from its accumulators."""
     n_rows, n_columns = out.shape
     null = np.uint64(0)
-    function = load_function("bitgemm", "finish_rows", (), capability)
+    function = load_function("bitgemm/pack_finish", "finish_rows", (), capability)
     function(
         (divide_up(n_columns, 32), divide_up(n_rows, 32)),
         (256,),

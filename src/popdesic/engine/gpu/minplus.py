@@ -1,4 +1,4 @@
-"""min-plus products on a CUDA device: operands made ready for kernels/minplus.cu, and launched.
+"""min-plus products on a CUDA device: operands made ready for kernels/minplus/minplus.cu, and launched.
 
 Device arrays in the kernel's own layout (rows on 16-byte boundaries, whole tiles) are used where
 they lie; anything else, host arrays above all, goes through a padded copy.
@@ -13,7 +13,7 @@ from ..base import Bounds, infinity
 from .launch import load_function
 from .plans import Device, divide_up
 
-#: Tiles and runs of the kernel (TILE and RUN in minplus.cu), and its blocks' threads.
+#: Tiles and runs of the kernel (TILE and RUN in minplus/minplus.cu), and its blocks' threads.
 TILE, RUN, THREADS = 128, 32, 256
 #: Register tile (TM = TN), rows of k in a slot and blocks a multiprocessor, by number type: the
 #: fastest of 32 variants on an H200 (14.9, 14.4 and 4.7 T op/s; tests/bench/bench_minplus_gpu.py).
@@ -33,7 +33,7 @@ def _function(name: str, dtype: np.dtype, device: Device) -> cupy.RawKernel:
         "SLOTS": SLOTS,
         "RESIDENT": resident,
     }
-    return load_function("minplus", name, tuple(sorted(defines.items())), device.capability)
+    return load_function("minplus/minplus", name, tuple(sorted(defines.items())), device.capability)
 
 
 def _row_length(x: cupy.ndarray) -> np.int64:

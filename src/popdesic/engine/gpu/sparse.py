@@ -9,7 +9,7 @@ costs least by a model whose costs are measured on the device (`site_costs`):
   and for each homozygote the carriers of its site, as vectors of bits (symmetric terms alone);
 - dense: the products of the plan, over these sites alone, brought together.
 
-The integers are those of the dense products (kernels/sparse.cu has the formulas).
+The integers are those of the dense products (kernels/bitgemm/rare_sites.cu has the formulas).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SiteCosts:
 
 @dataclass(frozen=True)
 class SiteTable:
-    """A plan's slots as sums over carriers and margins (see `kernels/sparse.cu`).
+    """A plan's slots as sums over carriers and margins (see `kernels/bitgemm/rare_sites.cu`).
 
     Attributes
     ----------

@@ -1,12 +1,12 @@
 // bitgemm: packing the stored planes before the product, and finishing its sums afterwards.
 //
 // Formula   out[i][j] = sum_k weight_k * popcount(A[i][plane_a(k)] & B[j][plane_b(k)])
-//           The product itself is in bitgemm_wgmma.cu, bitgemm_mma.cu and bitgemm_popc.cu.
+//           The product itself is in bitgemm/sm90_wgmma.cu, bitgemm/sm80_mma.cu and bitgemm/simt_popc.cu.
 // Source    DESIGN section 5; the planes are those of planes.npy (u = genotype >= 1,
 //           v = genotype = 2, c = called).
 // Portable  nothing here exists on NVIDIA alone (no inline assembly, no warp shuffles).
 
-// Letters, in the order of PLANE_LETTERS in backend/base.py.
+// Letters, in the order of PLANE_LETTERS in engine/base.py.
 enum Letter { LETTER_U, LETTER_V, LETTER_C, LETTER_Z, LETTER_E, LETTER_H };
 
 constexpr int PACK_ROWS = 32;     // samples of one thread block of pack_planes

@@ -1,17 +1,17 @@
 // epistasis_wgmma: tables and bounds of triples on Hopper's tensor cores, where the score is the
-// work: thousands of samples. epistasis_deep.cu is for more of them, and for pairs.
+// work: thousands of samples. epistasis/sm90_deep.cu is for more of them, and for pairs.
 //
 // Formula   counts of (g of x, s of y, t of z), g, s, t in {0, 1}, in both classes: popcounts of
 //           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2); then
-//           the epilogue of epistasis_tile.cuh. Instruction wgmma.mma_async m64n128k256 .b1
+//           the epilogue of epistasis/epilogue.cuh. Instruction wgmma.mma_async m64n128k256 .b1
 //           .and.popc, sm_90a. Two stored states alone.
-// Shapes    as in epistasis_deep.cu, without scratch.
+// Shapes    as in epistasis/sm90_deep.cu, without scratch.
 // Threads   3 warpgroups. One copies; two multiply and score, 32 sites of y each. Persistent.
-// Shared    slots of operands (epistasis_hopper.cuh); counts of a chunk of combinations; triples:
+// Shared    slots of operands (epistasis/sm90_mainloop.cuh); counts of a chunk of combinations; triples:
 //           two sets of margins.
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
-// Compile with -DY_GROUPS=1 and the parameters of epistasis_tile.cuh and epistasis_hopper.cuh.
+// Compile with -DY_GROUPS=1 and the parameters of epistasis/epilogue.cuh and epistasis/sm90_mainloop.cuh.
 
 constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;

@@ -3,11 +3,11 @@
 //
 // Formula   counts of (g of x, s of y, t of z), stored states, in both classes: popcounts of ANDed
 //           planes, compacted to the samples with x in g (EPIClear, section 3.2), then a bound of
-//           each table (epistasis_cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
+//           each table (epistasis/cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
 //           m64n192k256) .b1 .and.popc, sm_90a.
 // Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site` on, the
 //           stages of one operand after those of another (`stages`: int (operands + 1)); an operand
-//           is one x, or two (epistasis_parts.cuh); segments int (operands, SEGMENTS + 1); items
+//           is one x, or two (epistasis/parts.cuh); segments int (operands, SEGMENTS + 1); items
 //           int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the batch's operands; xy (n_x,
 //           padded sites, CELLS) packed counts of x with every site; yz pair tables (table_at;
 //           written if TABLE); scratch (thread blocks, BUFFERS, PARTS, TILE_WORDS).
@@ -18,10 +18,10 @@
 //           Persistent.
 // Counts    One tile, of one part of an operand: [block of 8 rows][8 sites of z][lane][state of
 //           z][2], as the accumulators lie in the lanes; a pair table likewise.
-// Shared    slots of operands (epistasis_hopper.cuh); triples: two sets of margins.
+// Shared    slots of operands (epistasis/sm90_mainloop.cuh); triples: two sets of margins.
 // Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
 //
-// Compile with the parameters of epistasis_hopper.cuh.
+// Compile with the parameters of epistasis/sm90_mainloop.cuh.
 
 constexpr int BUFFERS = 2;
 constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
@@ -88,7 +88,7 @@ template <int N>
 struct Number {
     static constexpr int VALUE = N;
 };
-// Counts of one site x of an operand in the `index`-th state, from the sums of epistasis_parts.cuh.
+// Counts of one site x of an operand in the `index`-th state, from the sums of epistasis/parts.cuh.
 template <int WHICH>
 __device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
                                            int lane, Counts (&c)[2]) {

@@ -6,8 +6,8 @@
 //           two POPC a word of 32 sites for a squared distance (W1 = 1, W2 = 4).
 //           FORM_AND, for everything else: the program of common.cuh, one POPC a product.
 // Source    DESIGN section 5; tile parameters after Binder, Low, Popovici, "A Portable GPU
-//           Framework for SNP Comparisons", section V (see backend/tune.py).
-// Shapes    as in bitgemm_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there
+//           Framework for SNP Comparisons", section V (see engine/gpu/tune.py).
+// Shapes    as in bitgemm/sm90_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there
 //           is one output and no program.
 // Threads   16 x 16, each 8 x 8 results (two runs of four rows and of four columns). A thread
 //           block makes 128 x 128 results, a quarter of a block of the result.

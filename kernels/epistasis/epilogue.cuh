@@ -10,7 +10,7 @@
 //           rolled loop: unrolled over all of them the code would not fit the instruction cache.
 //
 // Compile with -DY_GROUPS=1|2 (groups of 8 sites of y of one warp) -DUNROLL=.. and the parameters of
-// epistasis_scan.cuh.
+// epistasis/scan.cuh.
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 constexpr int N_ACC = STATES == 2 ? 128 : 72;

@@ -4,7 +4,7 @@
 //           (Program in common.cuh), for the 256 x 256 blocks of the result that are listed.
 // Source    DESIGN section 5. Instruction mma.sync m16n8k256 .b1 .and.popc (never .xor.popc:
 //           that one is emulated on Hopper, at a sixth of the rate).
-// Shapes    as in bitgemm_wgmma.cu.
+// Shapes    as in bitgemm/sm90_wgmma.cu.
 // Threads   2 x 2 B_TILES warps, 64 x 64 results each: 128 accumulators a thread. A thread block
 //           makes 128 x 128 B_TILES results: a half or a quarter of a block of the result.
 //           Persistent.

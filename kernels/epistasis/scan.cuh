@@ -6,12 +6,12 @@
 //           rows or columns on, that of the next state of the same sites.
 // Items     (tiles of 64 sites of y, Z_SITES of z, run of operands of the batch). A triple core walks
 //           over the operands of the run with one item.
-// Depth     An operand is one x, or JOINT of them (epistasis_parts.cuh): samples by the states of x,
+// Depth     An operand is one x, or JOINT of them (epistasis/parts.cuh): samples by the states of x,
 //           controls, then cases of each part, each padded to 256 bits: `segments` holds their ends
 //           in steps of 256. Between controls and cases the accumulators are shifted by 16 bits.
 //
 // Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores) and the parameters
-// of epistasis_parts.cuh.
+// of epistasis/parts.cuh.
 
 constexpr int TILE_SITES = 64;
 constexpr int CELLS = STATES * STATES;

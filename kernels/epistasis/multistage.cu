@@ -1,10 +1,10 @@
 // epistasis_warps: tables and bounds of all pairs or triples, by mma.sync (sm_80 and later) or by
 // AND + POPC on CUDA cores (any GPU).
 //
-// Formula   as in epistasis_deep.cu, with the same arguments; epilogue of epistasis_tile.cuh.
+// Formula   as in epistasis/sm90_deep.cu, with the same arguments; epilogue of epistasis/epilogue.cuh.
 //           POPC = 0: mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC a word of 32 samples and
 //           count.
-// Shapes    as in epistasis_deep.cu.
+// Shapes    as in epistasis/sm90_deep.cu.
 // Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16).
 //           Persistent.
 // Shared    STAGES slots of the rows of y and z, filled by cp.async (POPC: one slot, filled between
@@ -14,7 +14,7 @@
 //
 // Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
 // of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2
-// and the parameters of epistasis_tile.cuh.
+// and the parameters of epistasis/epilogue.cuh.
 
 constexpr int THREADS = WARPS * 32;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;

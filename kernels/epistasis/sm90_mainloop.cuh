@@ -5,7 +5,7 @@
 //           an empty mbarrier a slot. A cluster of CLUSTER thread blocks takes that many tiles of
 //           y and shares the copies of z.
 //
-// Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of epistasis_scan.cuh.
+// Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of epistasis/scan.cuh.
 
 constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES;

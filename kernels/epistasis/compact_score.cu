@@ -2,9 +2,9 @@
 // exact costs of what the bounds let through.
 //
 // words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit a sample (OneHot of
-//           backend/base.py, seen as 32-bit words).
+//           engine/base.py, seen as 32-bit words).
 // Rows      Packed planes are [stage][row][chunk], 8 STATES rows for 8 sites (site_of, state_of;
-//           epistasis_scan.cuh). Segments of the depth as in epistasis_parts.cuh.
+//           epistasis/scan.cuh). Segments of the depth as in epistasis/parts.cuh.
 // Compaction without atomics: planes are kept sample-major as well, (n_samples, row_words) u32, so
 //           compacting to the samples that carry a genotype of x is a gather of whole rows and a
 //           transposition of 32 x 32 bits in registers. Its cost follows what is kept, not what
@@ -328,7 +328,7 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     }
 }
 
-// costs[i]: the exact cost of record i (epistasis_cells.cuh): sum over its cells of total[n] -
+// costs[i]: the exact cost of record i (epistasis/cells.cuh): sum over its cells of total[n] -
 // part[n0] - part[n1], less that of the one cell of all its samples (scores.py).
 extern "C" __global__ void score_records(const u32* records, i64 n_records, const i64* total,
                                          const i64* part, int n_cells, i64* costs) {
