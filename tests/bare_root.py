@@ -37,8 +37,8 @@ KEPT_DAYS = 14
 USER, HOME, CLONE = 1000, "home/user", "home/user/popdesic"
 #: What `make test` runs here in CI; the whole takes as long as it does on any machine.
 SUBSET = (
-    "tests/unit/test_docs.py tests/unit/test_communities.py tests/unit/test_impute.py "
-    "tests/unit/test_export.py tests/workflow/test_workflow_errors.py "
+    "tests/docs/test_docs.py tests/unit/communities tests/unit/cohort/test_impute.py "
+    "tests/unit/export tests/workflow/test_workflow_errors.py "
     "tests/workflow/test_report_page.py tests/slurm/test_sandbox.py --require-slurm"
 )
 #: How the report and the log say that there is no graph-tool.

@@ -2,7 +2,7 @@
 
 `manifest.tsv` beside the files has features counted by another program: records, samples and
 multiallelic records must be the same here. What the other counts are is written down below; that
-the genotypes are htslib's is in tests/unit/test_vcf.py.
+the genotypes are htslib's is in tests/unit/io/test_vcf.py.
 """
 
 from __future__ import annotations

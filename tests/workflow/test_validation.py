@@ -11,7 +11,7 @@ import pytest
 import yaml
 from running import snakemake
 from study import FAST, make_cohorts, write_study
-from unit.test_user_errors import CASES
+from unit.study.test_user_errors import CASES
 
 from popdesic.__main__ import main
 from popdesic.io.errors import UserError

@@ -1,4 +1,4 @@
-"""Launches of the kernels of rare sites (kernels/bitgemm/rare_sites.cu): planes by site, carriers, pairs."""
+"""Launch the kernels of rare sites (bitgemm/rare_sites.cu): turned planes, carriers, pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plans import divide_up
 
 #: Where the genotype of an entry of a list stands; as in kernels/bitgemm/rare_sites.cu.
 STATE_SHIFT = 30
-#: Square of bits that a thread block of `transpose_bits` turns; as in kernels/bitgemm/rare_sites.cu.
+#: Square of bits that a thread block of `transpose_bits` turns; as in rare_sites.cu.
 SIDE = 512
 #: Accumulators that `add_pairs` works on together, so that they stay in L2 (H200, pairs of 60 to
 #: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list

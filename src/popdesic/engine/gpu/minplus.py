@@ -1,4 +1,4 @@
-"""min-plus products on a CUDA device: operands made ready for kernels/minplus/minplus.cu, and launched.
+"""min-plus products on a CUDA device: operands made ready for minplus.cu, and launched.
 
 Device arrays in the kernel's own layout (rows on 16-byte boundaries, whole tiles) are used where
 they lie; anything else, host arrays above all, goes through a padded copy.

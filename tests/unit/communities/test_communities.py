@@ -33,7 +33,7 @@ from popdesic.io.tables import read_table, write_npy
 from popdesic.report.community_section import community_section
 from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 

@@ -37,7 +37,7 @@ from bcf_files import (
 )
 from running import snakemake
 from study import make_cohorts, write_study
-from unit.test_vcf import bgzf, vcf_text_of
+from unit.io.test_vcf import bgzf, vcf_text_of
 
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort

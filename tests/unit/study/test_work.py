@@ -11,7 +11,7 @@ import pandas as pd
 from popdesic.report.page import _environment
 from popdesic.study.work import work_section
 
-PACKAGE = Path(__file__).parents[2] / "src"
+PACKAGE = Path(__file__).parents[3] / "src"
 SNAKEFILE = """
 rule all:
     input:

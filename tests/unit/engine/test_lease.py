@@ -23,7 +23,7 @@ from popdesic.engine.gpu.lease import lease_device
 print(lease_device(int(sys.argv[2]), folder=Path(sys.argv[1]), environment={}), flush=True)
 time.sleep(60)
 """
-PACKAGE = Path(__file__).parents[2] / "src"
+PACKAGE = Path(__file__).parents[3] / "src"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unit.test_vcf import HEADER, bgzf, vcf_text_of
+from unit.io.test_vcf import HEADER, bgzf, vcf_text_of
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.bed import open_bed, read_bim
