@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.embedding.axes import AXES
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_npy, write_table

@@ -26,7 +26,8 @@ from timing import best_of, print_table
 from popdesic.embedding import eigen
 from popdesic.embedding.further_maps import PERPLEXITY, tsne_layout
 from popdesic.embedding.knn import nearest_neighbors
-from popdesic.embedding.pca import principal_components, principal_coordinates
+from popdesic.embedding.pca import principal_components
+from popdesic.embedding.pcoa import principal_coordinates
 from popdesic.embedding.quality import choose_anchors, measure_map, measure_silhouette
 from popdesic.embedding.umap_maps import (
     draw_ensemble,

@@ -20,7 +20,7 @@ from browser import Browser, find_chromium
 from outcomes import configuration, make_results
 from timing import print_table
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.io.tables import read_table, write_table
 from popdesic.report.figures import draw_figures
 from popdesic.report.figures.maps import draw_beside, draw_components

@@ -24,7 +24,8 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import hwe_exact, summarize_cohort
-from popdesic.distance.tiles import measure_tile, metric_distances
+from popdesic.distance.matrix import metric_distances
+from popdesic.distance.tiles import measure_tile
 from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.engine.select import select_backend
 from popdesic.io.bed import open_bed, read_bim, read_fam

@@ -20,7 +20,8 @@ from popdesic.cohort.encode import encode_cohort, load_planes
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.distance.tiles import measure_tile, metric_distances
+from popdesic.distance.matrix import metric_distances
+from popdesic.distance.tiles import measure_tile
 from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights, fermat_weights

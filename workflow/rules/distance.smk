@@ -5,7 +5,8 @@
 #         results/distance/squared.npy called.npy, ...      int64 (n, n), with samples.tsv
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 
-from popdesic.distance.tiles import study_matrices, tile_outputs
+from popdesic.distance.tiles import study_matrices
+from popdesic.distance.tiles import tile_outputs
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
 #: Jobs that share the sites of one tile; what each of them leaves is named by its number.

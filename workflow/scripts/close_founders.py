@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.compare.kinship import relatives_but_one
-from popdesic.distance.tiles import study_distances
+from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.io.files import read_json

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.embedding.pca import compute_pcoa
+from popdesic.embedding.pcoa import compute_pcoa
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0]) as log:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.embedding.umap_maps import compute_umap
 from popdesic.io.files import read_json
 from popdesic.io.log import logged

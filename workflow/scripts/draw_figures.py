@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.io.log import logged
 from popdesic.report.figures import draw_figures
 from popdesic.report.outcome import load_outcome

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.samples import describe_samples
 from popdesic.compare.kinship import relatives_but_one
-from popdesic.distance.tiles import study_distances
+from popdesic.distance.matrix import study_distances
 from popdesic.geodesic.explain import explain_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged

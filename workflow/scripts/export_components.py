@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.export.files import export_eigenvec
+from popdesic.export.matrices import export_eigenvec
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):

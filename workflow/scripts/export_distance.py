@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.tiles import export_distances
+from popdesic.distance.matrix import export_distances
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 

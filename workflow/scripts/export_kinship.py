@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.engine.select import select_backend
-from popdesic.export.files import export_king
+from popdesic.export.matrices import export_king
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]) as log:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.export.files import export_trees_and_matrices
+from popdesic.export.matrices import export_trees_and_matrices
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 

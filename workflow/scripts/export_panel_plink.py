@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.samples import samples_in_order
-from popdesic.export.files import export_plink
+from popdesic.export.panel import export_plink
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):

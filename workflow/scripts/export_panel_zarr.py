@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.export.files import export_zarr
+from popdesic.export.zarr import export_zarr
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0]):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.embedding.quality import measure_maps
 from popdesic.io.files import read_json
 from popdesic.io.log import logged

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.io.log import log_counts, logged
 from popdesic.report.outcome import load_outcome
 from popdesic.report.page import write_report

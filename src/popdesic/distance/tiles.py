@@ -1,21 +1,16 @@
-"""Pairwise distances between samples: tiles of cohort x cohort, assembled, scaled, exported."""
+"""Tiles of pairwise counts, cohort x cohort, and their assembly into the study's matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.spatial.distance import pdist, squareform
 
 from ..cohort.encode import load_planes
 from ..engine.base import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
 from ..io.errors import UserError
-from ..io.files import atomic_path
-from ..io.sites import chunks
-from ..io.tables import open_text, read_table, write_npy, write_npz, write_table
+from ..io.tables import write_npy, write_npz, write_table
 
 #: What the tiles of a metric hold: `ibs0` is the number of opposite homozygotes; `sums_a`,
 #: `squares_a` are the sums of a's genotypes and of their squares over the sites called in b too.
@@ -27,19 +22,6 @@ _TERMS = {
 }
 #: Parts of a tile's site axis begin at whole runs of so many words: every device's vectors.
 PART_WORDS = 16
-#: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
-DISTANCE_BLOCK = 1 << 22
-#: Rows that stand for all of them where a typical distance is looked for.
-PROBE_ROWS = 500
-
-
-def study_matrices(metric: str) -> tuple[str, ...]:
-    """Names of the integer matrices that the assembled study holds for `metric`.
-
-    Row i of `sums` and `squares` belongs to sample i, over the sites called in sample j as well.
-    """
-    named = (name.removesuffix("_a") for name in _TERMS[metric].outputs if name[-2:] != "_b")
-    return tuple(named)
 
 
 def tile_outputs(metric: str) -> tuple[str, ...]:
@@ -270,180 +252,10 @@ def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -
     return kept
 
 
-def metric_distances(
-    squared: np.ndarray,
-    called: np.ndarray,
-    ibs0: np.ndarray | None,
-    *,
-    metric: str,
-    n_sites: int,
-    min_called: int,
-    sums: tuple[np.ndarray, np.ndarray] | None = None,
-    squares: tuple[np.ndarray, np.ndarray] | None = None,
-) -> np.ndarray:
-    """Distances of the chosen metric, scaled to all sites.
+def study_matrices(metric: str) -> tuple[str, ...]:
+    """Names of the integer matrices that the assembled study holds for `metric`.
 
-    ``euclidean``: sqrt(squared * n_sites / called); ``manhattan``: (squared - 2 ibs0) * n_sites /
-    called, in allele counts (PLINK 1.9's ``--distance flat-missing``); ``ibs``: (squared - 2 ibs0)
-    / (2 called), one minus the share of alleles identical by state; ``normalized``: the Euclidean
-    distance of the two individuals, each divided by the sum of its own genotypes, over jointly
-    called sites alone. Both then sum to one whatever is missing, so nothing is scaled.
-
-    Parameters
-    ----------
-    squared, called, ibs0 : int64 arrays, (m, n)
-        Over jointly called sites. With missing genotypes the scaled distance is no metric any
-        more: the triangle inequality can fail.
-    sums, squares : two int64 arrays, (m, n), each
-        ``normalized``: sums of the genotypes, and of their squares, of the sample of the row and of
-        that of the column, over jointly called sites.
-
-    Returns
-    -------
-    float64 array, (m, n)
-        Infinite where fewer than `min_called` sites are jointly called, and, ``normalized``, where
-        one of the two has no ALT allele at any of them.
+    Row i of `sums` and `squares` belongs to sample i, over the sites called in sample j as well.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if metric == "euclidean":
-            # Multiplied before it is divided: exact while the product stays below 2**53.
-            distances = np.sqrt(squared * np.float64(n_sites) / called)
-        elif metric == "manhattan":
-            distances = (squared - 2 * ibs0) * np.float64(n_sites) / called
-        elif metric == "ibs":
-            distances = (squared - 2 * ibs0) / (2.0 * called)
-        else:
-            distances = _normalized(squared, *sums, *squares)
-    distances[called < min_called] = np.inf
-    return distances
-
-
-def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
-    """Distances between a / sum_a and b / sum_b; infinite where a sum is 0.
-
-    square_a / sum_a^2 + square_b / sum_b^2 - 2 a.b / (sum_a sum_b), brought to one denominator and
-    to terms that are 0 for equal samples: (sum_a sum_b squared + (sum_b - sum_a)(square_a sum_b -
-    square_b sum_a)) / (sum_a sum_b)^2. The inner products fit int64 up to 2^30 sites.
-    """
-    scale = sum_a * np.float64(1) * sum_b
-    uneven = (sum_b - sum_a) * (square_a * sum_b - square_b * sum_a).astype(np.float64)
-    # rounding may leave a little less than nothing
-    distances = np.sqrt(np.maximum(scale * squared + uneven, 0)) / scale
-    distances[scale == 0] = np.inf
-    return distances
-
-
-@dataclass(frozen=True)
-class Distances:
-    """The distance matrix of a study, computed by blocks of rows so that it need not be whole.
-
-    Attributes
-    ----------
-    folder : Path
-        `results/distance`.
-    metric : {'euclidean', 'manhattan', 'ibs', 'normalized'}
-    n_sites : int
-        Sites of the panel.
-    min_called : int
-        Pairs with fewer jointly called sites are infinitely far.
-    """
-
-    folder: Path
-    metric: str
-    n_sites: int
-    min_called: int
-
-    def _matrices(self) -> dict[str, np.ndarray]:
-        names = study_matrices(self.metric)
-        return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
-
-    def __len__(self) -> int:
-        return len(self._matrices()["called"])
-
-    def rows(self, which: np.ndarray) -> np.ndarray:
-        """float64 (len(which), n) distances of these samples to all, zero to themselves."""
-        stored = self._matrices()
-        matrices = {name: matrix[which] for name, matrix in stored.items()}
-        both = {
-            name: (matrices[name], stored[name][:, which].T)
-            for name in ("sums", "squares")
-            if name in stored
-        }
-        block = metric_distances(
-            matrices["squared"],
-            matrices["called"],
-            matrices.get("ibs0"),
-            metric=self.metric,
-            n_sites=self.n_sites,
-            min_called=self.min_called,
-            **both,
-        )
-        block[np.arange(len(which)), which] = 0.0
-        return block
-
-    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Row numbers and distances of consecutive runs of rows."""
-        n = len(self)
-        for first, last in chunks(n, max(1, DISTANCE_BLOCK // max(n, 1))):
-            which = np.arange(first, last)
-            yield which, self.rows(which)
-
-    def probe(self) -> np.ndarray:
-        """Finite distances of different samples, from at most PROBE_ROWS rows spread evenly."""
-        n = len(self)
-        which = np.unique(np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64))
-        block = self.rows(which)
-        other = np.arange(n)[None, :] != which[:, None]
-        return block[other & np.isfinite(block)]
-
-
-def load_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) -> np.ndarray:
-    """float64 (n, n) distances of an assembled study, with a zero diagonal."""
-    source = Distances(folder, metric, n_sites, min_called)
-    distances = np.empty((len(source), len(source)))
-    for which, block in source.blocks():
-        distances[which] = block
-    return distances
-
-
-def export_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) -> None:
-    """Write `distance.mdist` with `.mdist.id` (PLINK's square matrix) and `distance.tsv.gz`.
-
-    The long table has one row a pair: both samples, distance, jointly called sites.
-    """
-    distances = load_distances(folder, metric=metric, n_sites=n_sites, min_called=min_called)
-    called = np.load(folder / "called.npy", mmap_mode="r")
-    names = read_table(folder / "samples.tsv")["sample"]
-    with atomic_path(folder / "distance.mdist") as temporary:
-        np.savetxt(temporary, distances, fmt="%.9g", delimiter="\t")
-    with atomic_path(folder / "distance.mdist.id") as temporary:
-        temporary.write_text("".join(f"0\t{name}\n" for name in names))
-    with open_text(folder / "distance.tsv.gz") as file:
-        file.write("sample_a\tsample_b\tdistance\tcalled\n")
-        for i, name in enumerate(names):
-            file.writelines(
-                f"{name}\t{other}\t{distances[i, j]:.9g}\t{called[i, j]}\n"
-                for j, other in enumerate(names[i + 1 :], i + 1)
-            )
-
-
-def point_distances(scores: Path, n_components: int) -> np.ndarray:
-    """Euclidean distances between the rows of a saved array, by their first components.
-
-    Returns
-    -------
-    float64 array, (n, n)
-    """
-    return squareform(pdist(np.load(scores)[:, :n_components]))
-
-
-def study_distances(
-    source: Path, space: str, *, pcs: int, metric: str, n_sites: int, min_called: int
-) -> np.ndarray:
-    """float64 (n, n) distances of a study in one space: ``genotypes`` or ``pcs``.
-
-    `source` is `embedding/pca.npy` for the components, else any matrix of `distance/`.
-    """
-    if space == "pcs":
-        return point_distances(source, pcs)
-    return load_distances(source.parent, metric=metric, n_sites=n_sites, min_called=min_called)
+    named = (name.removesuffix("_a") for name in _TERMS[metric].outputs if name[-2:] != "_b")
+    return tuple(named)

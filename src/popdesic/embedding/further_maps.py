@@ -13,7 +13,7 @@ from ..cohort.samples import describe_samples
 from ..io.errors import UserError
 from .axes import AXES
 from .knn import Rows
-from .pca import write_embedding
+from .tables import write_embedding
 from .umap_maps import draw_in_frame, scaled_neighbors, umap_layout
 
 #: Neighbours that t-SNE balances each sample against, more or less; fewer in a small study.

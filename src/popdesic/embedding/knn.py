@@ -10,7 +10,6 @@ from ..io.sites import chunks
 
 #: Numbers of one block of rows.
 BLOCK_NUMBERS = 8_000_000
-
 #: Rows `which` of a matrix of distances: float array (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
 

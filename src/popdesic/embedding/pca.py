@@ -1,12 +1,10 @@
-"""Maps of the samples: PCA of genotypes, PCoA of geodesics."""
+"""PCA of genotypes, with axes that the founders define."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from ..cohort.panel import load_panel
@@ -14,12 +12,11 @@ from ..cohort.samples import describe_samples
 from ..engine.threads import run_tasks
 from ..io.bed import open_bed, read_fam
 from ..io.errors import UserError
-from ..io.files import write_json
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import chunks
-from ..io.tables import read_table, write_npy, write_table
-from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
-from .frame import register
+from ..io.tables import read_table, write_npy
+from .eigen import leading_eigenpairs
+from .tables import write_statistics, write_embedding
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048
@@ -158,72 +155,6 @@ def principal_components(
     return scores, values / np.trace(among)
 
 
-def require_finite(distances: np.ndarray) -> None:
-    if not np.isfinite(distances).all():
-        raise UserError(
-            "results/geodesic: some pairs have no finite geodesic, so they have no common map; "
-            "set distance.on_uncomparable to drop."
-        )
-
-
-@threadpool_limits.wrap(limits=1, user_api="blas")  # as in _add_products
-def principal_coordinates(distances: np.ndarray, n_components: int):
-    """Classical scaling (PCoA) of a distance matrix.
-
-    Returns
-    -------
-    coordinates : float64 array, (n, n_components)
-    explained : float64 array, (n_components,)
-        Share of the sum of positive eigenvalues (above DENSE_ROWS samples an estimate).
-
-    Raises
-    ------
-    UserError
-        A distance is infinite.
-    """
-    require_finite(distances)
-    centred = distances**2
-    centred -= centred.mean(axis=0)
-    centred -= centred.mean(axis=1)[:, None]
-    centred *= -0.5
-    n = len(centred)
-    k = min(n_components, n - 1)
-    if n > DENSE_ROWS:
-        values, vectors = leading_eigenpairs(centred, k)
-        total = sum_of_positive(centred, values, vectors)
-    else:
-        values, vectors = eigh(centred)
-        total = values[values > 0].sum()
-        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-    values = np.maximum(values, 0.0)
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
-    return vectors * np.sign(largest) * np.sqrt(values), values / (total or 1.0)
-
-
-def project_coordinates(
-    lengths: np.ndarray, distances: np.ndarray, coordinates: np.ndarray
-) -> np.ndarray:
-    """Principal coordinates of newcomers (Gower 1968), each from its own row alone.
-
-    Parameters
-    ----------
-    lengths : float64 array, (m, n)
-        Of the newcomers to those whose `distances` (n, n) gave `coordinates` (n, k).
-
-    Returns
-    -------
-    float64 array, (m, k)
-    """
-    require_finite(lengths)
-    mean = (distances**2).mean(axis=1)
-    values = (coordinates**2).sum(axis=0)
-    axes = np.ascontiguousarray((coordinates / np.where(values > 0, values, np.inf)).T)
-    found = np.empty((len(lengths), coordinates.shape[1]))
-    for row, far in enumerate(lengths):
-        found[row] = (axes * (0.5 * (mean - far**2))).sum(axis=1)
-    return found
-
-
 def compute_pca(
     prefixes: list[Path],
     panel: Path,
@@ -268,59 +199,4 @@ def compute_pca(
     )
     write_npy(scores_out, scores)
     write_embedding(table_out, samples, scores, "PC")
-    return _write_statistics(statistics_out, explained, len(samples))
-
-
-def compute_pcoa(
-    lengths: Path,
-    order: Path,
-    sheet: Path,
-    *,
-    components: int,
-    table_out: Path,
-    statistics_out: Path,
-    frame: Path | None = None,
-    founders: set[str] | None = None,
-    refit_out: Path | None = None,
-) -> dict:
-    """PCoA of one geodesic distance: table and variance explained.
-
-    With `frame`, lengths to the founders (n, n_founders), the founders define the axes and all
-    others are projected; the PCoA of everyone goes to `refit_out`, registered to that, with a JSON
-    of how far samples moved.
-    """
-    samples = describe_samples(order, sheet)
-    matrix = np.load(lengths).astype(np.float64)
-    coordinates, explained = principal_coordinates(matrix, components)
-    if frame:
-        among = samples.cohort.isin(founders).to_numpy()
-        near = np.load(frame).astype(np.float64)
-        own, explained = principal_coordinates(near[among], components)
-        fixed = np.empty((len(samples), own.shape[1]))
-        fixed[among] = own
-        fixed[~among] = project_coordinates(near[~among], near[among], own)
-        moved, about = register(coordinates[:, : own.shape[1]], fixed, among)
-        write_embedding(refit_out, samples, moved, "PCo")
-        write_json(refit_out.with_suffix(".json"), about)
-        coordinates = fixed
-    write_embedding(table_out, samples, coordinates, "PCo")
-    return _write_statistics(statistics_out, explained, len(coordinates))
-
-
-def _write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:
-    about = {"samples": n_samples, "variance_explained": [round(float(x), 8) for x in explained]}
-    write_json(path, about)
-    return about
-
-
-def write_embedding(
-    path: Path, samples: pd.DataFrame, coordinates: np.ndarray, prefix: str
-) -> None:
-    """One row a sample: name, coordinates `{prefix}1`, …, then the sheet's columns."""
-    table = pd.DataFrame(
-        coordinates, columns=[f"{prefix}{i + 1}" for i in range(coordinates.shape[1])]
-    )
-    described = samples.reset_index(drop=True)
-    write_table(
-        path, pd.concat([described[["sample"]], table, described.drop(columns="sample")], axis=1)
-    )
+    return write_statistics(statistics_out, explained, len(samples))

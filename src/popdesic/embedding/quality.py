@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from ..cohort.samples import UNKNOWN, describe_samples
-from ..distance.tiles import Distances
+from ..distance.matrix import Distances
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
 from .axes import AXES
@@ -20,7 +20,6 @@ from .axes import AXES
 RECALL_AT, TRUST_AT = (5, 15, 50), 15
 #: Samples whose neighbourhoods are looked at; of larger studies evenly spaced ones.
 MAX_ANCHORS = 2_000
-
 Rows = Callable[[np.ndarray], np.ndarray]
 
 

@@ -16,19 +16,19 @@ import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
 from ..cohort.samples import describe_samples
-from ..distance.tiles import Distances
+from ..distance.matrix import Distances
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_table
 from .frame import place_among, register
 from .knn import Rows, nearest_neighbors
-from .pca import require_finite, write_embedding
+from .pcoa import require_finite
+from .tables import write_embedding
 
 #: Neighbours on the map that tell whether a sample keeps its place, and neighbours of the members
 #: of the ensemble as shares of the map's own.
 INSTABILITY_AT = 15
 NEIGHBOR_SHARES = (0.5, 2.0, 1.0)
-
 #: (seed, neighbours) to points (n, 2).
 Draw = Callable[[int, int], np.ndarray]
 

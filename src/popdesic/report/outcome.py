@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import describe_samples, read_samples
-from ..distance.tiles import Distances
+from ..distance.matrix import Distances
 from ..embedding.axes import AXES
 from ..io.files import read_json
 from ..io.tables import read_table

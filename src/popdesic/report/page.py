@@ -15,7 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from .. import __version__
-from ..distance.tiles import Distances
+from ..distance.matrix import Distances
 from ..io.files import atomic_path
 from ..io.places import TEMPLATES
 from ..io.schemas import load_schema

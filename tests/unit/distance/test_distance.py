@@ -9,13 +9,15 @@ import pytest
 import scipy.spatial.distance
 from reference import draw_genotypes, make_planes, pair_counts
 
-from popdesic.distance.tiles import (
-    assemble_tiles,
+from popdesic.distance.matrix import (
     export_distances,
     load_distances,
-    measure_tile,
     metric_distances,
     point_distances,
+)
+from popdesic.distance.tiles import (
+    assemble_tiles,
+    measure_tile,
     site_part,
     study_matrices,
     sum_parts,

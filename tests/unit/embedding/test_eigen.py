@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 from popdesic.embedding import eigen
 from popdesic.embedding import pca as embedding
 from popdesic.embedding.eigen import leading_eigenpairs, sum_of_positive
-from popdesic.embedding.pca import principal_components, principal_coordinates
+from popdesic.embedding.pca import principal_components
+from popdesic.embedding.pcoa import principal_coordinates
 
 
 @pytest.fixture

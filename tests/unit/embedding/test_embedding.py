@@ -10,14 +10,9 @@ from study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 
 from popdesic.embedding import pca as embedding
-from popdesic.embedding.pca import (
-    compute_pca,
-    compute_pcoa,
-    principal_components,
-    principal_coordinates,
-    standardized_products,
-    write_embedding,
-)
+from popdesic.embedding.pca import compute_pca, principal_components, standardized_products
+from popdesic.embedding.pcoa import compute_pcoa, principal_coordinates
+from popdesic.embedding.tables import write_embedding
 from popdesic.embedding.umap_maps import umap_layout
 from popdesic.io.errors import UserError
 

@@ -8,13 +8,8 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from study import make_cohorts, write_raw
 
 from popdesic.embedding.frame import place_among, register
-from popdesic.embedding.pca import (
-    principal_components,
-    principal_coordinates,
-    project_coordinates,
-    sample_blocks,
-    standardized_products,
-)
+from popdesic.embedding.pca import principal_components, sample_blocks, standardized_products
+from popdesic.embedding.pcoa import principal_coordinates, project_coordinates
 from popdesic.embedding.umap_maps import measure_instability, umap_layout
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths

@@ -16,17 +16,16 @@ from study import Cohort, make_cohorts, write_raw
 from popdesic.cohort.encode import write_planes
 from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.export.files import (
+from popdesic.export.matrices import (
     export_eigenvec,
     export_king,
     export_mibs,
     export_newick,
     export_phylip,
-    export_plink,
     export_trees_and_matrices,
-    export_vcf,
-    export_zarr,
 )
+from popdesic.export.panel import export_plink, export_vcf
+from popdesic.export.zarr import export_zarr
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bed import read_fam
 from popdesic.io.errors import UserError

@@ -44,7 +44,7 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.export.files import export_vcf
+from popdesic.export.panel import export_vcf
 from popdesic.io import bcf_records, vcf_header, vcf_text
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bcf import read_dictionaries

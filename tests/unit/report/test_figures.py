@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from outcomes import ALPHAS, N_SITES, SPACES, make_results
 
-from popdesic.distance.tiles import Distances
+from popdesic.distance.matrix import Distances
 from popdesic.report.figures import draw_figures, iterate_figures
 from popdesic.report.figures.maps import draw_components, name_groups
 from popdesic.report.figures.style import (

@@ -18,8 +18,10 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.samples import populations
-from popdesic.distance.tiles import assemble_tiles, load_distances, measure_tile
-from popdesic.embedding.pca import compute_pca, compute_pcoa
+from popdesic.distance.matrix import load_distances
+from popdesic.distance.tiles import assemble_tiles, measure_tile
+from popdesic.embedding.pca import compute_pca
+from popdesic.embedding.pcoa import compute_pcoa
 from popdesic.embedding.umap_maps import umap_layout
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic.measure import measure_geodesics

@@ -21,14 +21,7 @@ from . import minplus as minplus_gpu
 from . import tune
 from .launch import current_device
 from .lease import lease_device
-from .plans import (
-    BLOCK_ROWS,
-    STAGE_BITS,
-    STAGE_WORDS,
-    Variant,
-    divide_up,
-    supported_kernels,
-)
+from .plans import BLOCK_ROWS, STAGE_BITS, STAGE_WORDS, Variant, divide_up, supported_kernels
 from .sparse import SiteCosts, SparsePath, site_costs
 from .stream import (
     COPY_THREADS,

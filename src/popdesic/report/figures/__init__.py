@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...cohort.panel import load_panel
-from ...distance.tiles import Distances
+from ...distance.matrix import Distances
 from ...embedding.axes import AXES
 from ..outcome import Outcome
 from ..words import METHODS

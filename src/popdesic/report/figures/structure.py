@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ...cohort.samples import UNKNOWN
-from ...distance.tiles import Distances
+from ...distance.matrix import Distances
 from ...geodesic.measure import AUTO_SHARE
 from ..outcome import Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten

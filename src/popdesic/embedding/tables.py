@@ -1,0 +1,30 @@
+"""Tables of maps: coordinates of every sample with what the sheet says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..io.files import write_json
+from ..io.tables import write_table
+
+
+def write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:
+    about = {"samples": n_samples, "variance_explained": [round(float(x), 8) for x in explained]}
+    write_json(path, about)
+    return about
+
+
+def write_embedding(
+    path: Path, samples: pd.DataFrame, coordinates: np.ndarray, prefix: str
+) -> None:
+    """One row a sample: name, coordinates `{prefix}1`, …, then the sheet's columns."""
+    table = pd.DataFrame(
+        coordinates, columns=[f"{prefix}{i + 1}" for i in range(coordinates.shape[1])]
+    )
+    described = samples.reset_index(drop=True)
+    write_table(
+        path, pd.concat([described[["sample"]], table, described.drop(columns="sample")], axis=1)
+    )

@@ -1,0 +1,125 @@
+"""Matrices, components and trees for other tools."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from ..cohort.encode import load_planes
+from ..compare.kinship import king_robust
+from ..distance.matrix import Distances
+from ..distance.neighbor_joining import neighbor_joining
+from ..distance.tiles import require_one_panel
+from ..engine.base import KINSHIP, Backend
+from ..io.errors import UserError
+from ..io.files import atomic_path
+from ..io.tables import read_table
+from .panel import sample_names
+
+
+def export_mibs(folder: Path, out: Path) -> None:
+    """PLINK's `.mibs` with `.mibs.id`: the share of alleles identical by state, text, square.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/distance`, of a metric with `ibs0.npy`.
+    """
+    squared, called, ibs0 = (np.load(folder / f"{n}.npy") for n in ("squared", "called", "ibs0"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shared = 1 - (squared - 2 * ibs0) / (2 * called)
+    np.fill_diagonal(shared, 1.0)
+    with atomic_path(out) as temporary:
+        np.savetxt(temporary, shared, fmt="%.9g", delimiter="\t")
+    names = read_table(folder / "samples.tsv")["sample"]
+    with atomic_path(Path(f"{out}.id")) as temporary:
+        temporary.write_text("".join(f"0\t{name}\n" for name in names))
+
+
+def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
+    """PLINK 2's square `.king` with `.king.id`: KING-robust kinship of all pairs, text.
+
+    Parameters
+    ----------
+    folders : list of Path
+        `cohorts/{cohort}` in sample order, all on the same panel.
+    """
+    loaded = [load_planes(folder) for folder in folders]
+    for folder, (_, about) in zip(folders, loaded, strict=True):
+        require_one_panel(folders[0], loaded[0][1], folder, about)
+    starts = np.cumsum([0, *(planes.n_samples for planes, _ in loaded)])
+    matrix = np.empty((starts[-1], starts[-1]))
+    for i, (a, _) in enumerate(loaded):
+        for j, (b, _) in enumerate(loaded[i:], i):
+            values = backend.bitgemm(a, None if i == j else b, KINSHIP)
+            block = king_robust(dict(zip(KINSHIP.outputs, values, strict=True)))
+            matrix[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = block
+            matrix[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = block.T
+    np.fill_diagonal(matrix, 0.5)
+    with atomic_path(out) as temporary:
+        np.savetxt(temporary, matrix, fmt="%.6g", delimiter="\t")
+    names = sample_names([folder / "genotypes" for folder in folders])
+    with atomic_path(Path(f"{out}.id")) as temporary:
+        temporary.write_text("#IID\n" + "".join(f"{name}\n" for name in names))
+
+
+def export_eigenvec(pca: Path, out: Path) -> None:
+    """PLINK's `.eigenvec` (with a header) of `embedding/pca.tsv`: covariates for --covar."""
+    table = read_table(pca)
+    components = [c for c in table.columns if c.startswith("PC") and c[2:].isdigit()]
+    rows = table[["sample", *components]].assign(family="0")
+    with atomic_path(out) as temporary:
+        rows[["family", "sample", *components]].to_csv(
+            temporary,
+            sep="\t",
+            index=False,
+            header=["#FID", "IID", *components],
+            quoting=csv.QUOTE_NONE,
+        )
+
+
+def export_phylip(distances: np.ndarray, names: list[str], out: Path) -> None:
+    """A square PHYLIP matrix; names padded to ten characters, longer ones kept (relaxed)."""
+    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(f"{len(names)}\n")
+        for name, row in zip(names, distances, strict=True):
+            file.write(f"{name:<10} {' '.join(f'{d:.9g}' for d in row)}\n")
+
+
+def export_newick(distances: np.ndarray, names: list[str], out: Path) -> None:
+    """The neighbour-joining tree in Newick's format, unrooted."""
+    with atomic_path(out) as temporary:
+        temporary.write_text(neighbor_joining(distances, names) + "\n", "utf-8")
+
+
+def export_trees_and_matrices(
+    folder: Path, formats: list[str], out: Path, *, metric: str, n_sites: int, min_called: int
+) -> None:
+    """Write those of ``phylip``, ``newick`` and ``mibs`` that are asked for, into `out`.
+
+    Raises
+    ------
+    UserError
+        A pair has too few jointly called sites, so that no tree can be made.
+    """
+    names = list(read_table(folder / "samples.tsv")["sample"])
+    if "mibs" in formats:
+        export_mibs(folder, out / "distance.mibs")
+    if not {"phylip", "newick"} & set(formats):
+        return
+    source = Distances(folder, metric, n_sites, min_called)
+    distances = np.concatenate([block for _, block in source.blocks()])
+    if not np.isfinite(distances).all():
+        i, j = np.argwhere(~np.isfinite(distances))[0]
+        raise UserError(
+            f"{folder}: samples '{names[i]}' and '{names[j]}' share fewer than "
+            f"distance.min_called = {min_called} called sites, so their distance is not known and "
+            "export.formats cannot have 'phylip' or 'newick'; set distance.on_uncomparable to "
+            "'drop'."
+        )
+    if "phylip" in formats:
+        export_phylip(distances, names, out / "distance.phylip")
+    if "newick" in formats:
+        export_newick(distances, names, out / "distance.nwk")
