@@ -15,6 +15,7 @@ import pytest
 from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.prune_options import parse_pruning
+from popdesic.cohort.site_planes import r2_block, site_planes
 from popdesic.compare import independence, kinship, ld, mixture
 from popdesic.compare.resolution import resolve
 from popdesic.engine.base import KINSHIP
@@ -212,7 +213,7 @@ def test_r2_equals_plink(data, request, tmp_path):
     run("plink1.9", "--bfile", prefix, "--allow-extra-chr", "--r2", "square", "bin", "--extract",
         _ids(prefix, tmp_path, 1500), "--out", tmp_path / "r")  # fmt: skip
     theirs = np.fromfile(tmp_path / "r.ld.bin").reshape(1500, 1500)
-    ours = ld.r2_block(ld.site_planes(genotypes), None, BACKEND)
+    ours = r2_block(site_planes(genotypes), None, BACKEND)
     both = np.isfinite(ours) & np.isfinite(theirs)
     off = ~np.eye(1500, dtype=bool)
     worst = np.abs(ours - theirs)[both & off].max()

@@ -10,6 +10,7 @@ pytest.importorskip("cupy")
 import cupy
 from reference import draw_genotypes, evaluate_terms, make_planes
 
+from popdesic.cohort.site_planes import site_planes
 from popdesic.compare import identity, ld
 from popdesic.engine.base import KINSHIP, LD, PRODUCT, Planes
 from popdesic.engine.cpu.backend import CpuBackend
@@ -120,7 +121,7 @@ def test_pairs_of_sites_are_those_of_the_cpu(backend, n_sites, n_samples, monkey
         genotypes[1::3],
     )
     genotypes[n_sites // 2] = 1
-    planes = ld.site_planes(genotypes)
+    planes = site_planes(genotypes)
     ends = np.minimum(np.arange(n_sites) + 400, n_sites)
     candidates = backend.r2_pairs(planes, ends, 0.3)
     if backend.device.capability == 90:

@@ -1,8 +1,8 @@
 """Two cohorts against each other: one product, three questions.
 
-The counts of `backend.KINSHIP` say how closely two people are related, whether they are the same
-person, and whether one has hardly an allele that the other lacks, as if the other's sample held
-both people's DNA. Blocks of samples bound the memory; nothing depends on their size.
+The counts of `engine.base.KINSHIP` say how closely two people are related, whether they are the
+same person, and whether one has hardly an allele that the other lacks, as if the other's sample
+held both people's DNA. Blocks of samples bound the memory; nothing depends on their size.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
     Parameters
     ----------
     counts : dict of int64 arrays of one shape
-        Outputs of the terms `backend.KINSHIP`.
+        Outputs of the terms `engine.base.KINSHIP`.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import chunks
 from ..io.tables import read_table, write_npy
 from .eigen import leading_eigenpairs
-from .tables import write_statistics, write_embedding
+from .tables import write_embedding, write_statistics
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048

@@ -13,7 +13,7 @@ from ..io.errors import UserError
 from ..io.files import write_json
 from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
 from .frame import register
-from .tables import write_statistics, write_embedding
+from .tables import write_embedding, write_statistics
 
 
 def require_finite(distances: np.ndarray) -> None:

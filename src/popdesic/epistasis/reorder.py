@@ -156,7 +156,7 @@ def build_onehot(
         Fewest sites that the scans of this study need.
     onehot_out : Path
         uint64 (n_sites, n_states, words of the controls + words of the cases), as
-        `backend.OneHot`: rarest genotype, second rarest and, if any is missing, missing.
+        `engine.base.OneHot`: rarest genotype, second rarest and, if any is missing, missing.
     sites_out : Path
         chrom, pos, id, ref, alt, `rank` (row in the panel), `state0`, `state1`, `other` (ALT
         counts of the stored genotypes and of the third one), `n_missing`.

@@ -81,7 +81,7 @@ def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.nda
 def permitted_partners(
     words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
 ) -> np.ndarray | None:
-    """Bit matrix of `backend.ScanData.allowed`, or None where nothing is forbidden.
+    """Bit matrix of `engine.base.ScanData.allowed`, or None where nothing is forbidden.
 
     Partners are `min_distance_bp` apart if on one chromosome, and the r2 of their ALT counts over
     all samples of the scan is at most `max_r2` (a pair without variance has none).

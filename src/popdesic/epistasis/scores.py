@@ -18,7 +18,7 @@ def scale_bits(n_samples: int) -> int:
 
 
 def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tables `total` and `part` of `backend.ScanData`, int64 (n_samples + 1,).
+    """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_samples + 1,).
 
     ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n twice. Every entry is
     rounded once, so that sums are exact in any order and equal on every device.

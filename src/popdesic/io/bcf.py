@@ -1,6 +1,6 @@
 """Read biallelic SNP genotypes from BCF, by the rules of `popdesic.io.vcf`.
 
-Records are cut out of the decompressed bytes here and decoded by `backend.bcf_records`, which takes
+Records are cut out of the decompressed bytes here and decoded by `bcf_records`, which takes
 no size that a record states on trust. (htslib does: some damaged records end the whole process, and
 a header with a zero byte gives the first sample's genotypes for all.)
 """
@@ -186,7 +186,7 @@ def _error(
     keys: dict[int, str],
     any_gt: bool,
 ) -> UserError:
-    """The sentence of an error of `backend.bcf_records`."""
+    """The sentence of an error of `bcf_records`."""
     code, _, first, last, sample, kind = error
     if code == kernel.DAMAGED:
         reason = _DAMAGE.get(first, f"it has {last} samples where the header has")

@@ -10,7 +10,7 @@ read. Format: the VCF specification, section "BCF specification" (version 2.2).
 import numpy as np
 from numba import njit
 
-# Slots of the counts array, policies and error codes are those of `backend.vcf_text`; numba's cache
+# Slots of the counts array, policies and error codes are those of `vcf_text`; numba's cache
 # sees changes of a function's own file only, so they are written here again and a test compares.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
@@ -34,7 +34,7 @@ _SIZES = (0, 1, 2, 4, 0, 4, 0, 1)
 # Bytes before the records' own content: two lengths; then eight numbers of fixed size.
 LENGTHS_BYTES, FIXED_BYTES = 8, 24
 
-# Calls decoded at a time before the run is checked, as in `backend.vcf_text`.
+# Calls decoded at a time before the run is checked, as in `vcf_text`.
 RUN = 1024
 # Two calls of one byte each beyond these are no plain diploid call: (ALT + 1) << 1 | phased.
 _LAST_PLAIN = 5
@@ -156,7 +156,7 @@ def _is_base(byte):
 
 @njit(cache=True, nogil=True)
 def _classify(data, ref_start, ref_size, alt_start, alt_size):
-    """The slot of the counts array of a site with one ALT, by the rules of `backend.vcf_text`."""
+    """The slot of the counts array of a site with one ALT, by the rules of `vcf_text`."""
     first = data[alt_start]
     if alt_size == 1 and first == ord("."):
         return NO_ALT
@@ -298,7 +298,7 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
     fields : (capacity, N_FIELDS) int64
         Receives for each kept site its record (0 is the first of `data`), contig, POS, the range
         of ID, and the offsets of REF and ALT.
-    counts : (backend.vcf_text.N_COUNTS) int64
+    counts : (vcf_text.N_COUNTS) int64
         Is added to.
     error : (6) int64
         On an error: code, record, then what is wrong (DAMAGED), POS (BAD_POS), the range of the

@@ -45,7 +45,7 @@ def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
 def site_kind(ref: str, alts: list[str]) -> str:
     """Return the field of `popdesic.io.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
 
-    The twin, for PLINK files, of what `backend.vcf_text` does on VCF text. PLINK writes an unknown
+    The twin, for PLINK files, of what `vcf_text` does on VCF text. PLINK writes an unknown
     allele as 0 and, at times, an indel as I and D.
     """
     if not alts or alts in (["."], ["0"]) or ref == "0":

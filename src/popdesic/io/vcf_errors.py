@@ -23,7 +23,7 @@ def record_error(
     sample: int = 0,
     any_gt: bool = False,
 ) -> UserError:
-    """Return the error with one sentence for an error code of `backend.vcf_text`.
+    """Return the error with one sentence for an error code of `vcf_text`.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ without that folder would pass for up to date whatever the sheets say. So the re
 beside the results as well (`.NAME.record`), and given back to Snakemake where it has none. A result
 that nobody has a record of is computed again.
 
-A record is removed when its result is written (`store.atomic_path`) and comes back when the job is
+A record is removed when its result is written (`files.atomic_path`) and comes back when the job is
 recorded, so that it always belongs to the content beside it.
 """
 

@@ -110,7 +110,6 @@ def test_chunks():
 
 @pytest.mark.parametrize("chunk", [7, 16_384])
 def test_tables(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(qc, "CHUNK_SITES", chunk)
     monkeypatch.setattr(qc.chunks, "__defaults__", (chunk,))
     cohort = make_cohorts((11,), n_sites=50, missing=0.05)[0]
     cohort.genotypes[:20, 3] = -1  # N03: below 0.8

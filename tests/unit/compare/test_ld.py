@@ -13,13 +13,14 @@ from reference_compare import haplotype_likelihood, r2
 from reference_compare import prune as slow_prune
 from study import Cohort, make_sites, write_raw
 
-from popdesic.cohort import prune
+from popdesic.cohort import prune, prune_options
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.cohort.site_planes import r2_block, site_planes
 from popdesic.compare import disequilibrium as dis
-from popdesic.compare import ld, options, scan
+from popdesic.compare import ld, scan
 from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
 
@@ -49,10 +50,10 @@ def test_r2_in_exact_fractions(n_samples, missing):
     genotypes[3] = 1
     if missing:
         genotypes[5] = -1
-    planes = ld.site_planes(genotypes)
+    planes = site_planes(genotypes)
     expected = np.array([[r2(a, b) for b in genotypes] for a in genotypes])
-    np.testing.assert_allclose(ld.r2_block(planes, None, BACKEND), expected, rtol=1e-12, atol=0)
-    both = ld.r2_block(ld.site_planes(genotypes[:4]), ld.site_planes(genotypes[4:]), BACKEND)
+    np.testing.assert_allclose(r2_block(planes, None, BACKEND), expected, rtol=1e-12, atol=0)
+    both = r2_block(site_planes(genotypes[:4]), site_planes(genotypes[4:]), BACKEND)
     np.testing.assert_allclose(both, expected[:4, 4:], rtol=1e-12, atol=0)
 
 
@@ -71,7 +72,7 @@ def test_windows(window, partners):
 @pytest.mark.parametrize("window", ["", "10", "kb", "-3 kb", "ten bp", "5 miles"])
 def test_windows_that_cannot_be_read(window):
     with pytest.raises(UserError, match="is no window"):
-        options.parse_window(window)
+        prune_options.parse_window(window)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_windows_that_cannot_be_read(window):
 )
 def test_pruning_that_cannot_be_read(values):
     with pytest.raises(UserError, match=r"panel\.ld_prune is"):
-        options.parse_pruning(values, "panel.ld_prune")
+        prune_options.parse_pruning(values, "panel.ld_prune")
 
 
 @pytest.mark.parametrize("block", [7, 1024])
@@ -91,7 +92,7 @@ def test_pairs_of_windows(block, monkeypatch):
     ends = ld.window_ends(sites, "90 bp")
     seen = []
     rows, columns, values = ld.correlated_pairs(
-        ld.site_planes(genotypes), ends, BACKEND, 0.2, lambda *block: seen.append(block)
+        site_planes(genotypes), ends, BACKEND, 0.2, lambda *block: seen.append(block)
     )
     everything = {}
     for i in range(40):
@@ -132,7 +133,7 @@ def test_pair_tables_count_genotypes():
     for missing in (0.0, 0.3):
         genotypes = draw_genotypes(rng, 70, 6, missing).T
         i, j = np.triu_indices(6, 1)
-        found = dis.tables_of(ld.site_planes(genotypes), i, j, 2)
+        found = dis.tables_of(site_planes(genotypes), i, j, 2)
         for a, b, table in zip(i, j, found, strict=True):
             for x in range(3):
                 for y in range(3):
@@ -151,9 +152,9 @@ def test_pruning_follows_its_description(values, missing):
         genotypes[rng.integers(60, size=2)] = 0
         pos = np.cumsum(rng.integers(1, 30, 60))
         sites = pd.DataFrame({"chrom": ["1"] * 33 + ["2"] * 26 + ["3"], "pos": pos})
-        pruning = options.parse_pruning(values, "x")
+        pruning = prune_options.parse_pruning(values, "x")
         found = prune.pruned(genotypes, sites, pruning, BACKEND)
-        r2s = ld.r2_block(ld.site_planes(genotypes), None, BACKEND)
+        r2s = r2_block(site_planes(genotypes), None, BACKEND)
         p = np.array([row[row >= 0].mean() / 2 for row in genotypes])
         constant = np.array([len(set(row[row >= 0].tolist())) == 1 for row in genotypes])
         amount, unit, step, limit = pruning

@@ -265,7 +265,8 @@ binding.get_host_cpu_features = lambda: features
 
 import numpy as np
 import reference
-from popdesic.engine.base import SQUARED_IBS0, Planes, Product, Terms, bitgemm_cpu
+from popdesic.engine.base import SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.cpu import bitgemm as bitgemm_cpu
 from popdesic.engine.cpu.backend import CpuBackend
 
 assert bitgemm_cpu.LEVELS > 0 and bitgemm_cpu.LANES < 8

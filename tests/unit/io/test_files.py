@@ -36,7 +36,7 @@ def test_success_replaces_and_failure_keeps(tmp_path):
 
 def test_a_killed_writer_leaves_nothing_for_long(tmp_path, pytestconfig):
     target = tmp_path / "table.tsv"
-    environment = os.environ | {"PYTHONPATH": str(pytestconfig.rootpath / "workflow" / "scripts")}
+    environment = os.environ | {"PYTHONPATH": str(pytestconfig.rootpath / "src")}
     command = [sys.executable, "-c", WRITER, target]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
         assert writer.stdout.readline() == b"writing\n"

@@ -349,7 +349,7 @@ def test_a_user_s_own_style_changes_nothing(tmp_path):
 
 def test_closest_pairs_are_those_of_the_whole_matrix(tmp_path, monkeypatch):
     outcome, distances = make_results(tmp_path, {"one": names("s", 12)}, ["one"])
-    monkeypatch.setattr("popdesic.distance.tiles.DISTANCE_BLOCK", 30)  # two rows at a time
+    monkeypatch.setattr("popdesic.distance.matrix.DISTANCE_BLOCK", 30)  # two rows at a time
     whole = distances.rows(np.arange(12))
     upper = np.triu_indices(12, 1)
     found = closest_pairs(distances, list(outcome.samples["sample"]), 5)

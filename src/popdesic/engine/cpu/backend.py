@@ -25,7 +25,7 @@ from . import minplus as minplus_cpu
 
 
 class CpuBackend:
-    """Backend on `threads` CPU threads (see `backend.base.Backend` for the contracts)."""
+    """Backend on `threads` CPU threads (see `engine.base.Backend` for the contracts)."""
 
     name = "cpu"
 

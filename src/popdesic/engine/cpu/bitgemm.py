@@ -21,7 +21,7 @@ Most CPUs have no vector popcount, so a stream is first reduced by carry-save ad
 only that one is counted. The body is written as LLVM IR because neither the three-input logic
 (VPTERNLOG) nor keeping LEVELS counters a stream in registers can be left to the auto-vectoriser.
 
-Loops: pairs of sample tiles are shared among threads (`backend.threads`); within one, TILE rows of
+Loops: pairs of sample tiles are shared among threads (`engine.threads`); within one, TILE rows of
 B times BLOCK_WORDS stay in the second-level cache and ROWS_IN_L1 rows of A in the first. All counts
 are exact; a lane's counter is 64 bits wide, so no length overflows.
 """

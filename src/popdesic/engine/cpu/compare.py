@@ -96,7 +96,7 @@ def r2_complete(n, sum_a, square_a, sum_b, square_b, product, threads=1):
 
 
 def r2_masked(counts, threads=1):
-    """Squared correlations from the outputs of `backend.LD`, int64 (6, m, n): float64 (m, n)."""
+    """Squared correlations from the outputs of `base.LD`, int64 (6, m, n): float64 (m, n)."""
     out = np.empty(counts.shape[1:])
     kernel = _masked_kernel()
 

@@ -1,4 +1,4 @@
-"""Exhaustive pair and triple scans on CPUs (contract: `backend.base.ScanData`, DESIGN section 8).
+"""Exhaustive pair and triple scans on CPUs (contract: `engine.base.ScanData`, DESIGN section 8).
 
     count[c, g, s, t, z] = popcount(compacted(x, g, c)[y, s] & compacted(x, g, c)[z, t])
 
@@ -368,7 +368,7 @@ class _Scan:
 def scan_pairs(
     data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
 ) -> Hits:
-    """See `backend.base.Backend.scan_pairs`."""
+    """See `engine.base.Backend.scan_pairs`."""
     scan = _Scan(data, 2, top, cutoff, threads)
     _, count_row, pairs, _ = _kernels()
 
@@ -390,7 +390,7 @@ def scan_pairs(
 def scan_triples(
     data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
 ) -> Hits:
-    """See `backend.base.Backend.scan_triples`."""
+    """See `engine.base.Backend.scan_triples`."""
     scan = _Scan(data, 3, top, cutoff, threads)
     stop = min(first.stop, data.n_sites - 2)
     start = first.start

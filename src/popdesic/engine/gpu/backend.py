@@ -37,7 +37,7 @@ HOST_PANEL = 16384
 
 
 class GpuBackend:
-    """One CUDA device (see `backend.base.Backend` for the contracts).
+    """One CUDA device (see `engine.base.Backend` for the contracts).
 
     Parameters
     ----------

@@ -583,12 +583,12 @@ class Scanner:
 def scan_pairs(
     data: ScanData, first: range, top: int, cutoff: int | None, device: Device, kernel=None
 ) -> Hits:
-    """See `backend.base.Backend.scan_pairs`."""
+    """See `engine.base.Backend.scan_pairs`."""
     return Scanner(data, 2, top, cutoff, device, kernel).pairs(first)
 
 
 def scan_triples(
     data: ScanData, first: range, top: int, cutoff: int | None, device: Device, kernel=None
 ) -> Hits:
-    """See `backend.base.Backend.scan_triples`."""
+    """See `engine.base.Backend.scan_triples`."""
     return Scanner(data, 3, top, cutoff, device, kernel).triples(first)
