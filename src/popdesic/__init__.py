@@ -1,3 +1,3 @@
 """Popdesic: genotypes of several cohorts to distances, geodesics and maps."""
 
-__version__ = "0.2.0"
+from .io.version import __version__ as __version__

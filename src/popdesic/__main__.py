@@ -8,9 +8,9 @@ import contextlib
 import sys
 from pathlib import Path
 
-from . import __version__
 from .geodesic.explain import read_path
 from .io.errors import UserError
+from .io.version import __version__
 from .study.audit import audit
 from .study.configuration import read_config
 from .study.forecast import describe_plan

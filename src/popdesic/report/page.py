@@ -14,11 +14,11 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from .. import __version__
 from ..distance.matrix import Distances
 from ..io.files import atomic_path
 from ..io.places import TEMPLATES
 from ..io.schemas import load_schema
+from ..io.version import __version__
 from ..study.work import work_section
 from .community_section import community_section
 from .compare_section import comparison_section, same_people
