@@ -78,9 +78,7 @@ def test_lock_files_name_no_index(name):
     assert text.count("--hash=sha256:") > text.count("==") > 0
 
 
-def test_version_is_one():
-    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.M).group(1)
+def test_changelog_has_the_version():
     import popdesic
 
-    assert popdesic.__version__ == version
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {popdesic.__version__}" in (ROOT / "CHANGELOG.md").read_text()
