@@ -14,6 +14,7 @@ from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
 from popdesic.study.records import exchange_records
+from popdesic.report.registry import study_figures
 from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, names_key, source_key
 from popdesic.io.files import digest
@@ -97,6 +98,25 @@ def distance_source(wildcards):
     if wildcards.space == "pcs":
         return ["results/embedding/pca.npy"]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+
+
+FIGURES = study_figures(CONFIG, ALPHAS)
+
+
+def figures_by(rule):
+    """The figures that a rule draws, by name."""
+    return {figure.name: figure for figure in FIGURES if figure.rule == rule}
+
+
+def reported(rule):
+    """The SVG files that a rule draws, as Snakemake's own report shows them."""
+
+    def flag(figure):
+        caption = f"../report/{figure.caption}.rst"
+        about = dict(caption=caption, category=figure.part, labels=figure.labels)
+        return report(f"results/figures/{figure.name}.svg", **about)
+
+    return [flag(figure) for figure in figures_by(rule).values()]
 
 
 def has_module(python, name):

@@ -16,11 +16,7 @@ if COMMUNITY_SPACE == "auto":
 #: Geodesics whose neighbours make the graph: the first alpha of the study.
 COMMUNITY_LENGTHS = f"results/geodesic/{COMMUNITY_SPACE}/alpha{ALPHAS[0]}.npy"
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []
-COMMUNITY_FIGURES = {
-    "communities": "Communities and labels",
-    "communities_heatmap": "Geodesics by community",
-    **({"communities_tree": "Tree"} if COMMUNITY_TREE else {}),
-}
+COMMUNITY_FIGURES = figures_by("draw_communities")
 
 
 rule communities:
@@ -139,15 +135,7 @@ if COMMUNITY_METHODS:
             samples="results/distance/samples.tsv",
             tree=COMMUNITY_TREE,
         output:
-            svg=[
-                report(
-                    f"results/figures/{name}.svg",
-                    caption=f"../report/{name}.rst",
-                    category="Communities",
-                    labels={"figure": title},
-                )
-                for name, title in COMMUNITY_FIGURES.items()
-            ],
+            svg=reported("draw_communities"),
             png=expand("results/figures/{name}.png", name=COMMUNITY_FIGURES),
         log:
             "logs/draw_communities.log",

@@ -50,14 +50,12 @@ FOUNDER_TILES = [
     if {a, b} <= set(STUDY.founders)
 ]
 #: Figures that the chosen analyses allow: their tables and titles.
-COMPARE_FIGURES = {
-    name: (table, path, title)
-    for name, table, path, title in [
-        ("kinship", "kinship", "results/compare/kinship.tsv", "Kinship"),
-        ("ld_decay", "decay", LD_FILES["decay"], "Decay of LD"),
-        ("ld_region", "region", LD_FILES["region"], "LD of a region"),
-    ]
-    if ("kinship" if name == "kinship" else "ld") in COMPARE["analyses"]
+COMPARE_FIGURES = figures_by("draw_comparisons")
+#: What each of them is drawn from, by its `source`.
+COMPARE_TABLES = {
+    "kinship": "results/compare/kinship.tsv",
+    "decay": LD_FILES["decay"],
+    "region": LD_FILES["region"],
 }
 
 
@@ -317,17 +315,9 @@ if COMPARE_FIGURES:
 
     rule draw_comparisons:
         input:
-            **{table: path for table, path, _ in COMPARE_FIGURES.values()},
+            **{figure.source: COMPARE_TABLES[figure.source] for figure in COMPARE_FIGURES.values()},
         output:
-            svg=[
-                report(
-                    f"results/figures/{name}.svg",
-                    caption=f"../report/{name}.rst",
-                    category="Comparisons",
-                    labels={"figure": title},
-                )
-                for name, (_, _, title) in COMPARE_FIGURES.items()
-            ],
+            svg=reported("draw_comparisons"),
             png=expand("results/figures/{name}.png", name=COMPARE_FIGURES),
         log:
             "logs/draw_comparisons.log",

@@ -9,7 +9,7 @@
 #         results/epistasis/refit.tsv power.tsv          with covariates; power, where asked for
 #         results/figures/hits.*, network.*, penetrance.*
 
-from popdesic.epistasis.options import NAMES, figure_names, scan_hours
+from popdesic.epistasis.options import NAMES, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
@@ -22,7 +22,7 @@ EXTRAS = {
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key]
 }
-EPISTASIS_FIGURES = figure_names(ORDERS)
+EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
 
 wildcard_constraints:
@@ -278,15 +278,7 @@ if ORDERS:
             hits=HITS,
             nulls=NULLS,
         output:
-            svg=[
-                report(
-                    f"results/figures/{name}.svg",
-                    caption=f"../report/{caption}.rst",
-                    category="Epistasis",
-                    labels={"figure": caption, "scan": NAMES[order]},
-                )
-                for name, (caption, order) in EPISTASIS_FIGURES.items()
-            ],
+            svg=reported("draw_epistasis"),
             png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
         log:
             "logs/draw_epistasis.log",

@@ -122,12 +122,7 @@ rule summarize_imputation:
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
     output:
         table="results/impute/evaluation.tsv",
-        svg=report(
-            "results/figures/imputation.svg",
-            caption="../report/imputation.rst",
-            category="Quality",
-            labels={"figure": "Accuracy of imputation"},
-        ),
+        svg=reported("summarize_imputation"),
         png="results/figures/imputation.png",
     log:
         "logs/summarize_imputation.log",

@@ -6,41 +6,7 @@
 #         results/report/report.html   one self-contained page
 #         results/report/work.tsv      jobs that ran for it, and those whose results were there
 
-from popdesic.report.words import METHODS
-
-#: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
-FIGURES = [
-    ("filters", "filters", "Quality", {"figure": "Filters"}),
-    ("samples", "samples", "Quality", {"figure": "Samples"}),
-    ("sites", "sites", "Quality", {"figure": "Sites of the panel"}),
-    ("distances", "distances", "Distances", {"figure": "Distances"}),
-    ("alpha", "alpha", "Distances", {"figure": "Choice of alpha"}),
-    ("pca", "pca", "Maps", {"figure": "PCA", "space": "genotypes", "alpha": "-"}),
-    ("scree", "scree", "Maps", {"figure": "Scree", "space": "all", "alpha": "-"}),
-    *(
-        [
-            (
-                "instability",
-                "instability",
-                "Maps",
-                {"figure": "Instability", "space": "all", "alpha": "all"},
-            )
-        ]
-        if ENSEMBLE
-        else []
-    ),
-    *[
-        (
-            f"{method}.{s}.alpha{a}",
-            method,
-            "Maps",
-            {"figure": METHODS[method], "space": s, "alpha": a},
-        )
-        for method in ("pcoa", "umap", *FURTHER_MAPS)
-        for s in SPACES
-        for a in ALPHAS
-    ],
-]
+MAIN_FIGURES = figures_by("draw_figures")
 #: Tables that the figures and the page are made of.
 OUTCOME = [
     *expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
@@ -103,23 +69,15 @@ rule report:
     input:
         "results/report/report.html",
         "results/report/work.tsv",
-        expand("results/figures/{figure}.{end}", figure=[f[0] for f in FIGURES], end=["svg", "png"]),
+        expand("results/figures/{figure}.{end}", figure=MAIN_FIGURES, end=["svg", "png"]),
 
 
 rule draw_figures:
     input:
         OUTCOME,
     output:
-        svg=[
-            report(
-                f"results/figures/{name}.svg",
-                caption=f"../report/{caption}.rst",
-                category=category,
-                labels=labels,
-            )
-            for name, caption, category, labels in FIGURES
-        ],
-        png=expand("results/figures/{figure}.png", figure=[f[0] for f in FIGURES]),
+        svg=reported("draw_figures"),
+        png=expand("results/figures/{figure}.png", figure=MAIN_FIGURES),
     log:
         "logs/draw_figures.log",
     benchmark:
@@ -134,7 +92,7 @@ rule draw_figures:
             attempt,
         ),
         runtime=lambda wildcards, attempt: minutes(
-            0.05 * len(FIGURES) + 2e-8 * n_samples(*COHORTS) ** 2, attempt
+            0.05 * len(MAIN_FIGURES) + 2e-8 * n_samples(*COHORTS) ** 2, attempt
         ),
     params:
         study=OUTCOME_OF,

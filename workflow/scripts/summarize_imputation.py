@@ -14,4 +14,4 @@ with logged(snakemake.log[0]):
         params.methods,
         Path(snakemake.output.table),
     )
-    save_accuracy(table, Path(snakemake.output.svg).with_suffix(""))
+    save_accuracy(table, Path(snakemake.output.svg[0]).with_suffix(""))

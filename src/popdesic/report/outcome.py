@@ -13,6 +13,7 @@ from ..distance.matrix import Distances
 from ..embedding.axes import AXES
 from ..io.files import read_json
 from ..io.tables import read_table
+from .registry import Figure, main_figures
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,11 @@ class Outcome:
     def maps(self) -> list[tuple[str, str]]:
         """(space, alpha) of every geodesic, in the order of the configuration."""
         return [(space, alpha) for space in self.spaces for alpha in self.alphas]
+
+    def figures(self) -> list[Figure]:
+        """The figures of this study's samples, sites, distances and maps."""
+        measured = self.instability is not None
+        return main_figures(self.spaces, self.alphas, self.further, measured)
 
     def is_repeated(self, space: str, alpha: str) -> bool:
         """Whether `auto` chose an alpha that the study lists by its number as well."""

@@ -104,7 +104,7 @@ def write_report(
         *beagle_findings(outcome.folder, configuration["impute"]),
     ]
     texts = describe_figures(outcome, figures)
-    beside = tuple(f"{method}." for method in ("umap", *outcome.further))
+    parts = dict.fromkeys(text.part for text in texts)
     sections = further_sections(outcome, figures, configuration)
     for name, _, content in sections:
         if name == "epistasis":
@@ -130,9 +130,8 @@ def write_report(
         spaces=SPACES,
         close=close.to_dict("records"),
         parameters=parameter_rows(configuration),
-        figures={text.name: text for text in texts},
-        maps=[figure for figure in texts if figure.name.startswith(beside)],
-        coordinates=[figure for figure in texts if figure.name.startswith("pcoa.")],
+        titles={text.name: text.title for text in texts},
+        figures={part: [text for text in texts if text.part == part] for part in parts},
         sections=[(name, heading) for name, heading, _ in sections],
         files=file_rows(outcome),
         **{name: content for name, _, content in sections},

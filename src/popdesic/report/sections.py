@@ -14,8 +14,9 @@ from ..compare.resolution import Resolution, load_resolution
 from ..io.files import read_json
 from ..io.tables import read_table
 from .findings import Finding
-from .inline import describe_figure
+from .inline import describe_drawn
 from .outcome import Outcome
+from .registry import imputation_figures
 from .words import join, number, percent, plural
 
 #: Rows of each table of the page; the files have all.
@@ -234,7 +235,7 @@ def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
     -------
     dict
         ``rows``: one a cohort and method over all frequencies, and for common sites;
-        ``figure``: FigureText or None.
+        ``figures``: list of FigureText.
     """
     path = results / "impute/evaluation.tsv"
     if not path.exists():
@@ -252,8 +253,6 @@ def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
     rows = table[table.hidden > 0].to_dict("records")
     if not rows:
         return None
-    sizes = f"{number(int(table[table.by == 'all'].hidden.sum()))} genotypes hidden in all."
-    drawn = (figures / "imputation.svg").exists()
-    title = "Accuracy of imputation"
-    figure = describe_figure(figures, "imputation", "imputation", title, sizes) if drawn else None
-    return {"rows": rows, "figure": figure}
+    sizes = {"n_hidden": number(int(table[table.by == "all"].hidden.sum()))}
+    texts = describe_drawn(imputation_figures(), figures, sizes)
+    return {"rows": rows, "figures": texts}

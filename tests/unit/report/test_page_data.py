@@ -297,7 +297,7 @@ def test_imputation_is_told_by_cohort_and_frequency(outcome):
     write_table(outcome.folder / "impute/evaluation.tsv", table)
     section = imputation_section(outcome.folder, outcome.folder / "figures")
     assert [row["which"] for row in section["rows"]] == ["all sites", "MAF 0.1-0.2"]
-    assert section["figure"] is None
+    assert section["figures"] == []
 
 
 def test_a_column_of_the_sheet_hides_none_that_was_found(tmp_path):
