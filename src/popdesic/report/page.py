@@ -211,7 +211,7 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
     """Rows of the box at the top: what, and its value."""
     read, kept = len(outcome.qc), len(outcome.samples)
     founders, newcomers = len(outcome.founders), len(outcome.newcomers)
-    sites = sorted(n for s, n in outcome.panel["steps"].items() if s.startswith("sites of founder"))
+    sites = sorted(step.sites for step in outcome.steps if step.what == "founder")
     among = " to ".join(number(n) for n in dict.fromkeys([sites[0], sites[-1]])) if sites else "0"
     distance, geodesic = configuration["distance"], configuration["geodesic"]
     return [
@@ -298,17 +298,18 @@ def count_tables(outcome: Outcome) -> list[dict[str, Any]]:
 def filter_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """Steps of the panel: sites left, and how many the step took."""
     rows, before = [], None
-    for step, count in outcome.panel["steps"].items():
-        words, kind = describe_filter(step)
+    for step in outcome.steps:
+        kind = "left" if step.leaves else "source" if step.what == "founder" else "count"
         taken = None
         if kind == "left":
-            taken = before - count if before is not None else None
-            before = count
+            taken = before - step.sites if before is not None else None
+            before = step.sites
         elif kind == "source" and before is None:
-            before = count
-        elif kind == "count" and not count:
+            before = step.sites
+        elif kind == "count" and not step.sites:
             continue
-        rows.append({"words": words, "kind": kind, "count": count, "taken": taken})
+        words = describe_filter(step)
+        rows.append({"words": words, "kind": kind, "count": step.sites, "taken": taken})
     return rows
 
 

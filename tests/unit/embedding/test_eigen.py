@@ -7,8 +7,7 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 
-from popdesic.embedding import eigen
-from popdesic.embedding import pca as embedding
+from popdesic.embedding import eigen, pcoa
 from popdesic.embedding.eigen import leading_eigenpairs, sum_of_positive
 from popdesic.embedding.pca import principal_components
 from popdesic.embedding.pcoa import principal_coordinates
@@ -24,7 +23,7 @@ def iterate(monkeypatch):
     """Lanczos whatever the size."""
 
     def switch(on):
-        for module in (eigen, embedding):
+        for module in (eigen, pcoa):
             monkeypatch.setattr(module, "DENSE_ROWS", 0 if on else 10**9)
 
     return switch
