@@ -7,7 +7,7 @@ from popdesic.compare.independence import measure_resolution
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     found = measure_resolution(
         [Path(planes).parent for planes in snakemake.input.planes],
         Path(snakemake.input.panel),

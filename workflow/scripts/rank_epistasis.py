@@ -7,7 +7,7 @@ from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     order = snakemake.params.order
     null = snakemake.input.get("null")
     counts = rank_hits(

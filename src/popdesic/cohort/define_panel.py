@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..io.bed import open_bed, read_bim
 from ..io.errors import UserError
-from ..io.files import atomic_path, digest, write_json
+from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import contig_order, is_ambiguous, site_keys
 from ..io.tables import read_table
@@ -101,10 +101,11 @@ def build_panel(
         raise UserError(_nothing_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]
     text = panel.to_csv(sep="\t", index=False, float_format="%.17g", quoting=csv.QUOTE_NONE)
-    with atomic_path(out) as temporary:
-        temporary.write_text(f"# panel {digest(text)}, {len(panel)} sites\n{text}")
-    listed = [asdict(step) for step in steps]
-    write_json(counts_out, {"digest": digest(text), "n_sites": len(panel), "steps": listed})
+    about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
+    with carrying_panel(about["digest"]):
+        with atomic_path(out) as temporary:
+            temporary.write_text(f"# panel {about['digest']}, {len(panel)} sites\n{text}")
+        write_json(counts_out, about)
     return {step.text: step.sites for step in steps}
 
 
