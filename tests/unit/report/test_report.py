@@ -197,7 +197,7 @@ def test_page_tells_counts_digest_parameters_and_versions(page):
         "umap-learn ",
         "impute.seed 1, embedding.seed 1",
         "geodesic.alpha",
-        "Smallest minor allele frequency over all founder samples.",
+        "Lowest minor allele frequency over all founder samples.",
         "minor allele frequency at least 0.01",
         "dropped: insertion or deletion",
         "None in any cohort: spanning deletion (*).",
