@@ -77,7 +77,7 @@ def scan(
 
     Every combination of sites that vary is scored by its contingency table, and the best are
     kept. A low score alone proves nothing: permute the phenotype and scan again to see what
-    chance gives, as the workflow does (`epistasis.permutations_pairs`).
+    chance gives, as the workflow does (`epistasis.permutations`).
 
     Parameters
     ----------

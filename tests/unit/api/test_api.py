@@ -404,6 +404,16 @@ def test_inserting_gives_the_closure_of_all(k):
     assert (split.lengths == whole.lengths).all()
 
 
+def test_the_first_samples_set_the_scale():
+    distances = draw_distances(40)
+    distances[39, :39] = distances[:39, 39] = 1.2 * distances.max()  # within the headroom
+    first = popdesic.shortest_paths(distances[:39, :39], 2, device="cpu")
+    later = popdesic.insert(first, distances[39:], device="cpu")
+    whole = popdesic.shortest_paths(distances, 2, device="cpu")
+    assert later.continued and later.error_bound != whole.error_bound
+    np.testing.assert_allclose(later.lengths, whole.lengths, rtol=2e-6)
+
+
 def test_newcomers_that_need_another_scale_start_afresh():
     distances = draw_distances(40)
     far = distances.copy()
