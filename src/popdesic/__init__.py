@@ -1,3 +1,39 @@
-"""Popdesic: genotypes of several cohorts to distances, geodesics and maps."""
+"""Popdesic: genotypes of several cohorts to distances, geodesics and maps.
+
+For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `ld_r2`, `scan`,
+`fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used,
+so that ``import popdesic`` costs nothing.
+"""
+
+from importlib import import_module as _import_module
 
 from .io.version import __version__ as __version__
+
+#: Where each public name is defined, below the package.
+_PUBLIC = {
+    "pack": "api.packing",
+    "PackedGenotypes": "api.packing",
+    "pairwise_distance": "api.samples",
+    "kinship": "api.samples",
+    "pca": "api.samples",
+    "Components": "api.samples",
+    "ld_r2": "api.sites",
+    "scan": "api.sites",
+    "fermat_weights": "api.paths",
+    "shortest_paths": "api.paths",
+    "insert": "api.paths",
+    "Closure": "api.paths",
+}
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str):
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'popdesic' has no attribute {name!r}")
+    value = getattr(_import_module(f"popdesic.{_PUBLIC[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

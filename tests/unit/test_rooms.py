@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "popdesic"
 ROOMS = (
     *("io", "engine", "cohort"),
     *("distance", "geodesic", "embedding", "communities", "compare", "epistasis", "export"),
-    *("study", "report", "__init__", "__main__"),
+    *("api", "study", "report", "__init__", "__main__"),
 )
 #: Longest chain of files that import each other.
 MOST_FLOORS = 11

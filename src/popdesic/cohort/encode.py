@@ -210,10 +210,18 @@ def write_planes(
     return missing
 
 
-def planes_in_memory(bed: np.ndarray, n_samples: int, threads: int = 1) -> Planes:
-    """Planes of .bed rows (n_sites, row_bytes) without imputation, not written anywhere."""
+def planes_in_memory(
+    bed: np.ndarray, n_samples: int, threads: int = 1, mode: np.ndarray | None = None
+) -> Planes:
+    """Planes of .bed rows (n_sites, row_bytes), not written anywhere.
+
+    `mode`, int (n_sites,), is what missing genotypes are filled with; None fills nothing.
+    """
     words = aligned_zeros(_planes_shape(bed, n_samples))
-    _fill_planes(bed, *fill_words(np.zeros(len(bed), np.int64), "none"), words, threads)
+    fills = fill_words(np.zeros(len(bed), np.int64), "none")
+    if mode is not None:
+        fills = fill_words(mode, "mode")
+    _fill_planes(bed, *fills, words, threads)
     return Planes(words, len(bed))
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
-from ..engine.base import KINSHIP, Backend, Planes
+from ..engine.base import Backend, Planes
 from ..io.sites import chunks
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
@@ -105,10 +105,10 @@ def compare_cohorts(
                 continue
             diagonal = same and row0 == column0
             block_b = None if diagonal else Planes(b.words[column0:column1], b.n_sites)
-            values = backend.bitgemm(block_a, block_b, KINSHIP)
-            counts = dict(zip(KINSHIP.outputs, values, strict=True))
-            upper = np.triu(np.ones(values.shape[1:], bool), 1) if diagonal else True
-            judged += int(np.sum(np.broadcast_to(upper, values.shape[1:])))
+            counts = kinship.kinship_counts(block_a, block_b, backend)
+            shape = counts["called"].shape
+            upper = np.triu(np.ones(shape, bool), 1) if diagonal else True
+            judged += int(np.sum(np.broadcast_to(upper, shape)))
             few += int(((counts["called"] < limits.least_called) & upper).sum())
             mismatches = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
             least = limits.resolution.least_kinship(counts["called"])

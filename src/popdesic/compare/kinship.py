@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..engine.base import KINSHIP, Backend, Planes
 from ..io.errors import UserError
 from ..io.tables import read_table, write_table
 from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
@@ -22,6 +23,14 @@ EXACT_GROUP = 40
 
 COLUMNS = ["sample_a", "sample_b", "cohort_a", "cohort_b", "called", "ibs0", "het_a", "het_b"]
 COLUMNS += ["both_het", "kinship", "relation"]
+
+
+def kinship_counts(a: Planes, b: Planes | None, backend: Backend) -> dict[str, np.ndarray]:
+    """What all pairs of samples have in common: int64 (m, n) by the names of `engine.base.KINSHIP`.
+
+    ``b=None``: a against itself.
+    """
+    return dict(zip(KINSHIP.outputs, backend.bitgemm(a, b, KINSHIP), strict=True))
 
 
 def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:

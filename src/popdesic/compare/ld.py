@@ -178,6 +178,33 @@ def correlated_pairs(
     return rows[order], columns[order], r2[order]
 
 
+def r2_matrix(planes: Planes, backend: Backend) -> np.ndarray:
+    """r2 of all pairs of sites, block by block so that only the result is whole.
+
+    Parameters
+    ----------
+    planes : Planes
+        Variant-major (`site_planes`).
+
+    Returns
+    -------
+    float64 array, (n_sites, n_sites)
+        As `r2_block` has it.
+    """
+    n = planes.n_samples
+    found = np.empty((n, n))
+    blocks = [
+        (rows, Planes(planes.words[slice(*rows)], planes.n_sites))
+        for rows in chunks(n, BLOCK_SITES)
+    ]
+    for k, (rows, a) in enumerate(blocks):
+        for columns, b in blocks[k:]:
+            block = r2_block(a, None if columns == rows else b, backend)
+            found[slice(*rows), slice(*columns)] = block
+            found[slice(*columns), slice(*rows)] = block.T
+    return found
+
+
 def r2_of_tables(tables: np.ndarray) -> np.ndarray:
     """Squared correlations of pairs from their genotype tables, int (n_pairs, 3, 3)."""
     g = np.arange(3)

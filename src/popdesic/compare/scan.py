@@ -12,7 +12,7 @@ from ..cohort.genetic_maps import parse_ld_map, require_rising
 from ..cohort.panel import load_panel
 from ..cohort.prune import contig_runs, pruned, write_lists
 from ..cohort.prune_options import parse_pruning
-from ..cohort.site_planes import r2_block, site_planes
+from ..cohort.site_planes import site_planes
 from ..engine.base import Backend, Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
@@ -26,7 +26,7 @@ from .disequilibrium import (
     read_haplotypes,
     tables_of,
 )
-from .ld import Decay, correlated_pairs, founder_genotypes, window_ends
+from .ld import Decay, correlated_pairs, founder_genotypes, r2_matrix, window_ends
 from .options import parse_region
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
@@ -128,7 +128,7 @@ def measure_ld(
     i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
     region = choose_region(sites, options.region, i, j)
     genotypes = founder_genotypes(prefixes, keep, region)
-    whole = r2_block(site_planes(genotypes if phased is None else phased[region]), None, backend)
+    whole = r2_matrix(site_planes(genotypes if phased is None else phased[region]), backend)
     write_npz(
         out["region"],
         chrom=np.array(sites.chrom.iloc[region[0]]),

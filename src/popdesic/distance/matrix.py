@@ -83,6 +83,40 @@ def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
     return distances
 
 
+def distances_of_counts(
+    counts: dict[str, np.ndarray], which: np.ndarray, *, metric: str, n_sites: int, min_called: int
+) -> np.ndarray:
+    """Distances of some samples to all: `metric_distances`, and zero to themselves.
+
+    Parameters
+    ----------
+    counts : dict of int64 arrays, (m, n)
+        Of `tiles.pairwise_counts`.
+    which : int array, (m,)
+        The column of each row's own sample.
+
+    Returns
+    -------
+    float64 array, (m, n)
+    """
+    both = {
+        name: (counts[f"{name}_a"], counts[f"{name}_b"])
+        for name in ("sums", "squares")
+        if f"{name}_a" in counts
+    }
+    block = metric_distances(
+        counts["squared"],
+        counts["called"],
+        counts.get("ibs0"),
+        metric=metric,
+        n_sites=n_sites,
+        min_called=min_called,
+        **both,
+    )
+    block[np.arange(len(which)), which] = 0.0
+    return block
+
+
 @dataclass(frozen=True)
 class Distances:
     """The distance matrix of a study, computed by blocks of rows so that it need not be whole.
@@ -112,24 +146,18 @@ class Distances:
 
     def rows(self, which: np.ndarray) -> np.ndarray:
         """float64 (len(which), n) distances of these samples to all, zero to themselves."""
-        stored = self._matrices()
-        matrices = {name: matrix[which] for name, matrix in stored.items()}
-        both = {
-            name: (matrices[name], stored[name][:, which].T)
-            for name in ("sums", "squares")
-            if name in stored
-        }
-        block = metric_distances(
-            matrices["squared"],
-            matrices["called"],
-            matrices.get("ibs0"),
+        counts = {}
+        for name, matrix in self._matrices().items():
+            counts[name] = matrix[which]
+            if name in ("sums", "squares"):
+                counts[f"{name}_a"], counts[f"{name}_b"] = counts[name], matrix[:, which].T
+        return distances_of_counts(
+            counts,
+            which,
             metric=self.metric,
             n_sites=self.n_sites,
             min_called=self.min_called,
-            **both,
         )
-        block[np.arange(len(which)), which] = 0.0
-        return block
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers and distances of consecutive runs of rows."""

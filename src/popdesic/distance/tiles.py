@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.encode import load_planes
-from ..engine.base import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes, Terms
+from ..engine.base import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes
 from ..io.errors import UserError
 from ..io.tables import write_npy, write_npz, write_table
 
@@ -76,15 +76,16 @@ def measure_tile(
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
-    if missing == "imputed":
-        a, b = a.without_mask(), b.without_mask()
-    terms = _TERMS[metric]
-    counts = _count(
-        site_part(a, part, parts), None if same else site_part(b, part, parts), terms, backend
+    counts = pairwise_counts(
+        site_part(a, part, parts),
+        None if same else site_part(b, part, parts),
+        backend,
+        metric=metric,
+        missing=missing,
     )
     write_npz(
         out,
-        **dict(zip(terms.outputs, counts, strict=True)),
+        **counts,
         samples_a=np.array(about_a["samples"]),
         samples_b=np.array(about_b["samples"]),
         n_sites=np.int64(a.n_sites),
@@ -100,11 +101,31 @@ def measure_tile(
     }
 
 
-def _count(a: Planes, b: Planes | None, terms: Terms, backend: Backend) -> np.ndarray:
+def pairwise_counts(
+    a: Planes, b: Planes | None, backend: Backend, *, metric: str, missing: str
+) -> dict[str, np.ndarray]:
+    """Integers that the distances of all pairs of samples follow from, exact.
+
+    Parameters
+    ----------
+    a, b : Planes
+        Blocks of m and n samples over the same sites. ``b=None``: a against itself.
+    metric : {'euclidean', 'manhattan', 'ibs', 'normalized'}
+    missing : {'pairwise', 'imputed'}
+        ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
+
+    Returns
+    -------
+    dict of int64 arrays, (m, n)
+        Named as `tile_outputs` has them.
+    """
+    if missing == "imputed":
+        a, b = a.without_mask(), None if b is None else b.without_mask()
+    terms = _TERMS[metric]
+    n = a.n_samples if b is None else b.n_samples
     if not a.n_sites:  # more parts than runs of sites
-        n = a.n_samples if b is None else b.n_samples
-        return np.zeros((len(terms.outputs), a.n_samples, n), np.int64)
-    return backend.bitgemm(a, b, terms)
+        return {name: np.zeros((a.n_samples, n), np.int64) for name in terms.outputs}
+    return dict(zip(terms.outputs, backend.bitgemm(a, b, terms), strict=True))
 
 
 def sum_parts(parts: list[Path], out: Path) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +28,41 @@ BLOCK_SAMPLES = 512
 def standardized_products(
     prefixes: list[Path], af: np.ndarray, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of products of standardised genotypes over all cohorts' samples.
+    """`products_of` the genotypes of cohorts on the panel, read chunk by chunk.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the cohorts' .bed files on the panel, in sample order.
+    """
+    beds = [open_bed(prefix) for prefix in prefixes]
+    sizes = [len(read_fam(prefix)) for prefix in prefixes]
+
+    def read(first: int, last: int) -> np.ndarray:
+        parts = [
+            unpack_bed(np.ascontiguousarray(bed[first:last]), size)
+            for bed, size in zip(beds, sizes, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    return products_of(read, sizes, af, threads)
+
+
+def products_of(
+    read: Callable[[int, int], np.ndarray], sizes: list[int], af: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of products of standardised genotypes over all samples.
 
     A genotype g at a site of ALT frequency p counts (g - 2p) / sqrt(2p (1 - p)) (Patterson, Price
     and Reich 2006), a missing one nothing. Monomorphic sites are left out.
 
     Parameters
     ----------
-    prefixes : list of Path
-        Stems of the cohorts' .bed files on the panel, in sample order.
+    read : callable
+        ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 where
+        missing.
+    sizes : list of int
+        Samples of each cohort, n in all.
     af : float64 array, (n_sites,)
         ALT frequency in the founders.
     threads : int
@@ -48,8 +75,6 @@ def standardized_products(
     called : float64 array, (n, n)
         Number of those sites.
     """
-    beds = [open_bed(prefix) for prefix in prefixes]
-    sizes = [len(read_fam(prefix)) for prefix in prefixes]
     n = sum(sizes)
     blocks = sample_blocks(sizes)
     products, called = np.zeros((n, n)), np.zeros((n, n))
@@ -58,13 +83,7 @@ def standardized_products(
     polymorphic = scale > 0
     for first, last in chunks(len(af), CHUNK_SITES):
         use = polymorphic[first:last]
-        genotypes = np.concatenate(
-            [
-                unpack_bed(np.ascontiguousarray(bed[first:last]), size)
-                for bed, size in zip(beds, sizes, strict=True)
-            ],
-            axis=1,
-        )[use].astype(np.float64)
+        genotypes = read(first, last)[use].astype(np.float64)
         there = genotypes != MISSING
         genotypes -= 2 * af[first:last][use, None]
         genotypes /= scale[first:last][use, None]

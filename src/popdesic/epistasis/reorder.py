@@ -8,6 +8,7 @@ a scan compacts (DESIGN section 8). Labels and panel order are kept beside the p
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -199,44 +200,19 @@ def build_onehot(
     chosen = np.ones(len(bim), bool) if restrict is None else read_restriction(restrict, bim)
     rows = np.flatnonzero(chosen)
     beds = [(open_bed(prefix), len(group)) for prefix, group in zip(prefixes, names, strict=True)]
-    states, tables, counts = [], [], {"no_called_genotype": 0, "monomorphic": 0}
-    for first, last in chunks(len(rows), 4096):
-        part = rows[first:last]
-        genotypes = np.concatenate([unpack_bed(bed[part], n) for bed, n in beds], axis=1)[:, order]
-        found, table = _rank_genotypes(genotypes)
-        called = table[:, :3].sum(axis=1)
-        empty, flat = called == 0, (called > 0) & (table[:, :3].max(axis=1) == called)
-        counts["no_called_genotype"] += int(empty.sum())
-        counts["monomorphic"] += int(flat.sum())
-        good = ~(empty | flat)
-        states.append(found[good])
-        tables.append(np.column_stack([part[good], table[good]]))
-    states, table = np.concatenate(states), np.concatenate(tables)
-    if len(states) < least:
+
+    def read(part: np.ndarray) -> np.ndarray:
+        return np.concatenate([unpack_bed(bed[part], n) for bed, n in beds], axis=1)[:, order]
+
+    words, sites, counts = reorder_sites(read, rows, n_controls)
+    if len(sites) < least:
         raise UserError(
-            f"epistasis: {len(states)} usable sites are fewer than the {least} that a scan of "
+            f"epistasis: {len(sites)} usable sites are fewer than the {least} that a scan of "
             f"order {least} combines; widen epistasis.restrict or the panel's filters."
         )
-    stored = (states != 3).sum(axis=1)
-    sites = np.lexsort((table[:, 0], stored))
-    states, table = states[sites], table[sites]
-    write_npy(onehot_out, pack_states(states, n_controls))
-    panel = bim.iloc[table[:, 0]]
-    ranked = np.argsort(table[:, 1:4], axis=1, kind="stable")
-    write_table(
-        sites_out,
-        pd.DataFrame(
-            {
-                **{column: panel[column].to_numpy() for column in ("chrom", "pos", "id")},
-                **{column: panel[column].to_numpy() for column in ("ref", "alt")},
-                "rank": table[:, 0],
-                "state0": ranked[:, 0],
-                "state1": ranked[:, 1],
-                "other": ranked[:, 2],
-                "n_missing": table[:, 4],
-            }
-        ),
-    )
+    write_npy(onehot_out, words)
+    panel = bim[["chrom", "pos", "id", "ref", "alt"]].iloc[sites["rank"]].reset_index(drop=True)
+    write_table(sites_out, pd.concat([panel, sites], axis=1))
     listed = kept.iloc[order]
     write_table(
         samples_out,
@@ -252,10 +228,63 @@ def build_onehot(
     return {
         "controls": n_controls,
         "cases": len(order) - n_controls,
-        "sites": len(states),
+        "sites": len(sites),
         "outside_restriction": int((~chosen).sum()),
         **counts,
     }
+
+
+def reorder_sites(
+    read: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, n_controls: int
+) -> tuple[np.ndarray, pd.DataFrame, dict[str, int]]:
+    """One-hot planes of the sites that vary, in the order of a scan.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(part)`` gives the genotypes of some of `rows`: int8 (len(part), n_samples), -1
+        missing, controls first.
+    rows : int array
+        Rows of the panel to take.
+    n_controls : int
+
+    Returns
+    -------
+    words : uint64 array, (n_sites, n_states, words of the controls + words of the cases)
+        As `build_onehot` writes them.
+    sites : DataFrame
+        `rank`, `state0`, `state1`, `other`, `n_missing` of its rows.
+    counts : dict
+        Sites that were dropped, by reason.
+    """
+    counts = {"no_called_genotype": 0, "monomorphic": 0}
+    states, tables = [], [np.empty((0, 5), np.int64)]
+    for first, last in chunks(len(rows), 4096):
+        part = rows[first:last]
+        found, table = _rank_genotypes(read(part))
+        called = table[:, :3].sum(axis=1)
+        empty, flat = called == 0, (called > 0) & (table[:, :3].max(axis=1) == called)
+        counts["no_called_genotype"] += int(empty.sum())
+        counts["monomorphic"] += int(flat.sum())
+        good = ~(empty | flat)
+        states.append(found[good])
+        tables.append(np.column_stack([part[good], table[good]]))
+    states = np.concatenate(states) if states else np.empty((0, 0), np.int8)
+    table = np.concatenate(tables)
+    stored = (states != 3).sum(axis=1)
+    order = np.lexsort((table[:, 0], stored))
+    states, table = states[order], table[order]
+    ranked = np.argsort(table[:, 1:4], axis=1, kind="stable")
+    sites = pd.DataFrame(
+        {
+            "rank": table[:, 0],
+            "state0": ranked[:, 0],
+            "state1": ranked[:, 1],
+            "other": ranked[:, 2],
+            "n_missing": table[:, 4],
+        }
+    )
+    return pack_states(states, n_controls), sites, counts
 
 
 def _rank_genotypes(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -45,16 +45,29 @@ def load_scan(
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
-    total, part = score_tables(score, len(samples))
+    data = make_scan_data(
+        words, sites, n_controls, n_cases, score, min_distance_bp, max_r2, backend
+    )
+    return data, sites, samples
+
+
+def make_scan_data(
+    words: np.ndarray,
+    sites: pd.DataFrame,
+    n_controls: int,
+    n_cases: int,
+    score: str,
+    min_distance_bp: int,
+    max_r2: float,
+    backend: Backend,
+) -> ScanData:
+    """What a scan reads, from the planes and sites of `reorder.reorder_sites`."""
+    total, part = score_tables(score, n_controls + n_cases)
     allowed = permitted_partners(
         words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
     )
     classes = split_classes(words, n_controls, n_cases)
-    return (
-        ScanData(classes, total, part, sites["rank"].to_numpy(np.int32), allowed),
-        sites,
-        samples,
-    )
+    return ScanData(classes, total, part, sites["rank"].to_numpy(np.int32), allowed)
 
 
 def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
@@ -89,7 +102,6 @@ def permitted_partners(
     if min_distance_bp <= 0 and max_r2 >= 1:
         return None
     n = len(sites)
-    chrom, pos = pd.factorize(sites.chrom)[0], sites.pos.to_numpy()
     blocks = [slice(first, last) for first, last in chunks(n, BLOCK_SITES)]
     planes: list[Planes] = []
     if max_r2 < 1:
@@ -101,6 +113,7 @@ def permitted_partners(
     for i, rows in enumerate(blocks):
         permitted = np.ones((rows.stop - rows.start, n), bool)
         if min_distance_bp > 0:
+            chrom, pos = pd.factorize(sites.chrom)[0], sites.pos.to_numpy()
             near = np.abs(pos[rows, None] - pos[None]) < min_distance_bp
             permitted &= ~((chrom[rows, None] == chrom[None]) & near)
         for j, columns in enumerate(blocks if planes else []):

@@ -6,6 +6,7 @@ the null of the maximum, which corrects for all tests at once (Westfall & Young 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -152,20 +153,58 @@ def rank_hits(
     """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
-    n_controls = len(samples) - n_cases
     parts = []
     for path in units:
         with np.load(path) as file:
             parts.append(Hits(file["cost"], file["sites"]))
     hits = merge_hits(parts, sites["rank"].to_numpy(), top)
-    total, part = score_tables(score, len(samples))
-    unit = 2.0 ** scale_bits(len(samples))
-    used, local = np.unique(hits.sites, return_inverse=True)
-    genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)
-    local = local.reshape(hits.sites.shape)
     drawn = np.zeros(0, np.int64)
     if null is not None:
         drawn = read_table(null)["cost"].to_numpy(np.int64)
+    table = describe_hits(
+        hits, words, sites, len(samples) - n_cases, n_cases, order=order, score=score, drawn=drawn
+    )
+    if len(table):
+        table = table.assign(**labels or {})
+    write_table(out, table)
+    return {"tests": tests, "hits": len(table), "permutations": len(drawn)}
+
+
+def describe_hits(
+    hits: Hits,
+    words: np.ndarray,
+    sites: pd.DataFrame,
+    n_controls: int,
+    n_cases: int,
+    *,
+    order: int,
+    score: str,
+    drawn: np.ndarray,
+    named: Sequence[str] = ("id", "chrom", "pos", "ref", "alt"),
+) -> pd.DataFrame:
+    """The ranked table of a scan (columns: config/README.md).
+
+    Parameters
+    ----------
+    hits : Hits
+    words, sites
+        Of `reorder.reorder_sites`; `sites` has the columns of `named` besides.
+    drawn : int64 array
+        Best cost of each permuted scan.
+    named : sequence of str
+        Columns of `sites` that are shown of each site of a hit.
+
+    Returns
+    -------
+    DataFrame
+        One row a hit, without columns where there are no hits.
+    """
+    n_samples = n_controls + n_cases
+    total, part = score_tables(score, n_samples)
+    unit = 2.0 ** scale_bits(n_samples)
+    used, local = np.unique(hits.sites, return_inverse=True)
+    genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)
+    local = local.reshape(hits.sites.shape)
     p, p_fit = permutation_p(hits.cost, drawn), extreme_value_p(hits.cost, drawn)
 
     def cost(table: np.ndarray) -> float:
@@ -179,7 +218,7 @@ def rank_hits(
         row |= {"p_permutation": p[k], "p_extreme_value": p_fit[k]}
         for number, member in enumerate(members[by_rank], 1):
             site = sites.iloc[member]
-            row |= {f"{name}{number}": site[name] for name in ("id", "chrom", "pos", "ref", "alt")}
+            row |= {f"{name}{number}": site[name] for name in named}
         axes = range(1, order + 1)
         main = [cost(table.sum(axis=tuple(a for a in axes if a != site))) for site in axes]
         row |= {f"main{number}": value for number, value in enumerate(main, 1)}
@@ -195,6 +234,5 @@ def rank_hits(
             row |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction_test(table), strict=True))
         for name, counts in zip(("controls", "cases"), table, strict=True):
             row[name] = ",".join(map(str, counts.ravel()))
-        rows.append(row | (labels or {}))
-    write_table(out, pd.DataFrame(rows))
-    return {"tests": tests, "hits": len(rows), "permutations": len(drawn)}
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.encode import load_planes
-from ..compare.kinship import king_robust
+from ..compare.kinship import king_robust, kinship_counts
 from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining
 from ..distance.tiles import require_one_panel
-from ..engine.base import KINSHIP, Backend
+from ..engine.base import Backend
 from ..io.errors import UserError
 from ..io.files import atomic_path
 from ..io.tables import read_table
@@ -53,8 +53,7 @@ def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
     matrix = np.empty((starts[-1], starts[-1]))
     for i, (a, _) in enumerate(loaded):
         for j, (b, _) in enumerate(loaded[i:], i):
-            values = backend.bitgemm(a, None if i == j else b, KINSHIP)
-            block = king_robust(dict(zip(KINSHIP.outputs, values, strict=True)))
+            block = king_robust(kinship_counts(a, None if i == j else b, backend))
             matrix[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = block
             matrix[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = block.T
     np.fill_diagonal(matrix, 0.5)

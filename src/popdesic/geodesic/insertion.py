@@ -101,6 +101,25 @@ def find_earlier(
     return None
 
 
+def leading_closure(
+    closure: np.ndarray, weights: np.ndarray, held: Number, direct: np.ndarray, number: Number
+) -> Earlier | None:
+    """A closure in memory as one that `direct` continues, by the rules of `find_earlier`.
+
+    Parameters
+    ----------
+    closure, weights : arrays, (k, k)
+        Of the leading samples, in the number type `held`.
+    direct : array, (n, n)
+        Weights of all samples, in the number type `number`.
+    """
+    k = len(closure)
+    same = (held.dtype, held.scale) == (number.dtype, number.scale) and number.dtype in FIXED
+    if not same or not np.array_equal(direct[:k, :k], weights):
+        return None
+    return Earlier(Path("memory"), np.arange(k), closure)
+
+
 def continue_closure(
     earlier: Earlier, direct: np.ndarray, backend: MinplusBackend
 ) -> tuple[np.ndarray, dict]:

@@ -19,7 +19,13 @@ from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_paths, similar_order
-from .insertion import audit_rows, continue_closure, describe_closure, find_earlier
+from .insertion import (
+    audit_rows,
+    continue_closure,
+    describe_closure,
+    find_earlier,
+    leading_closure,
+)
 from .neighbors import neighbor_paths
 from .weights import Number, choose_number, fermat_weights, fits_float32
 
@@ -72,6 +78,7 @@ def close_weights(
     neighbors: int = 0,
     store: Path | None = None,
     code: str = "",
+    known: Closure | None = None,
 ) -> Closure:
     """Fermat closure of a study at one alpha.
 
@@ -89,6 +96,8 @@ def close_weights(
         Where the closure will be written: earlier ones are looked for beside it.
     code : str
         Digest of the code; closures that other code made are not continued.
+    known : Closure, optional
+        Of the leading samples: continued where it holds the same weights in the same fixed point.
 
     Raises
     ------
@@ -107,6 +116,8 @@ def close_weights(
     del weights
     among = ends is not None and ends.any()
     earlier = store and not among and find_earlier(store, direct, names, chosen, code)
+    if known is not None and not among:
+        earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
     if approximate:
         closure, error = neighbor_paths(direct, neighbors)

@@ -1,0 +1,166 @@
+"""What comes in and what goes out: arrays checked in one place, and the device that computes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..engine.base import Backend
+from ..engine.select import select_backend
+from ..engine.threads import usable_cpus
+from ..io.errors import UserError
+from ..io.genotypes import MISSING
+
+#: A numpy or CuPy array, or what numpy makes an array of.
+ArrayLike = Any
+#: What is said to somebody whose genotypes are none.
+GENOTYPES = "a genotype is the number of ALT alleles, 0, 1 or 2, and -1 or NaN where it is missing"
+#: Entries of an array that are checked at a time.
+CHECKED_ENTRIES = 1 << 24
+
+_leased: list[Backend] = []
+
+
+def backend_for(device: str, threads: int | None = None) -> Backend:
+    """What computes: ``cpu``, ``gpu`` or ``auto`` (a GPU where one can be used).
+
+    A GPU is leased at its first use and kept until the process ends (`engine.gpu.lease`).
+
+    Raises
+    ------
+    ValueError
+        No such device, or not one thread.
+    RuntimeError
+        `device` is ``gpu`` and none can be used.
+    """
+    if device not in ("auto", "cpu", "gpu"):
+        raise ValueError(f"device is {device!r}; give 'auto', 'cpu' or 'gpu'.")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; give at least 1, or None for all CPUs.")
+    if device != "cpu" and _leased:
+        return _leased[0]
+    try:
+        backend = select_backend(device, threads or usable_cpus())
+    except UserError as reason:
+        raise RuntimeError(
+            "device is 'gpu', but no GPU can be used here; give 'cpu' or 'auto'."
+        ) from reason
+    if backend.name == "gpu":
+        _leased.append(backend)
+    return backend
+
+
+def on_gpu(array: ArrayLike) -> bool:
+    """Whether this is a CuPy array."""
+    return type(array).__module__.partition(".")[0] == "cupy"
+
+
+def given_back(result: np.ndarray, given: ArrayLike, backend: Backend) -> ArrayLike:
+    """The result where the input was: a CuPy array, if a GPU computed it from one."""
+    if on_gpu(given) and backend.name == "gpu":
+        return sys.modules["cupy"].asarray(result)  # there, since an array of it is
+    return result
+
+
+def host_array(array: ArrayLike) -> np.ndarray:
+    """A numpy array of numbers in host memory; masked entries become -1, or NaN in floats."""
+    if on_gpu(array):
+        return array.get()
+    if isinstance(array, np.ma.MaskedArray):
+        fill = np.nan if array.dtype.kind == "f" else np.int16(MISSING)
+        return np.where(np.ma.getmaskarray(array), fill, array.data)
+    return np.asarray(array)
+
+
+def genotype_array(given: ArrayLike) -> np.ndarray:
+    """Genotypes as int8 (n_samples, n_sites), -1 where missing.
+
+    Parameters
+    ----------
+    given : array-like, (n_samples, n_sites)
+        Whole numbers or floats: 0, 1, 2; -1, NaN or a masked entry where missing.
+
+    Raises
+    ------
+    ValueError
+        Another shape, type or value, or nothing in it.
+    """
+    array = host_array(given)
+    if array.ndim != 2:
+        raise ValueError(
+            f"genotypes have the shape {array.shape}; give two dimensions, samples x sites, with "
+            "the number of ALT alleles in each entry."
+        )
+    if not array.size:
+        raise ValueError(
+            f"genotypes have the shape {array.shape}; give at least one sample and one site."
+        )
+    if array.dtype.kind not in "iubf":
+        raise ValueError(f"genotypes are of type {array.dtype}; {GENOTYPES}.")
+    if array.dtype == np.int8 and array.min() >= MISSING and array.max() <= 2:
+        return array
+    found = np.empty(array.shape, np.int8)
+    rows = max(1, CHECKED_ENTRIES // array.shape[1])
+    for first in range(0, len(array), rows):
+        part = array[first : first + rows]
+        missing = np.isnan(part) if part.dtype.kind == "f" else np.zeros(1, bool)
+        wrong = ~(np.isin(part, (MISSING, 0, 1, 2)) | missing)
+        if wrong.any():
+            row, site = np.argwhere(wrong)[0]
+            raise ValueError(f"genotypes[{first + row}, {site}] is {part[row, site]}; {GENOTYPES}.")
+        found[first : first + rows] = np.where(missing, np.int8(MISSING), part)
+    return found
+
+
+def distance_array(given: ArrayLike, name: str = "distances") -> np.ndarray:
+    """Distances as float64 (m, n).
+
+    Raises
+    ------
+    ValueError
+        Not two dimensions, no numbers, NaN or a negative one.
+    """
+    array = host_array(given)
+    if array.ndim != 2 or not array.size:
+        raise ValueError(f"{name} have the shape {array.shape}; give a matrix, a row a sample.")
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} are of type {array.dtype}; give numbers.")
+    array = array.astype(np.float64)
+    wrong = ~(array >= 0)  # so that NaN is wrong
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"{name}[{i}, {j}] is {array[i, j]}; give 0 or more, infinity where two samples "
+            "cannot be compared."
+        )
+    return array
+
+
+def require_square(distances: np.ndarray, name: str = "distances") -> None:
+    """Raise a ValueError where a matrix is not square and symmetric with a zero diagonal."""
+    if distances.shape[0] != distances.shape[1]:
+        raise ValueError(
+            f"{name} have the shape {distances.shape}; give as many columns as rows, a distance "
+            "for each two samples."
+        )
+    if np.diagonal(distances).any():
+        i = int(np.flatnonzero(np.diagonal(distances))[0])
+        raise ValueError(
+            f"{name}[{i}, {i}] is {distances[i, i]}; a sample's distance to itself is 0."
+        )
+    unequal = distances != distances.T
+    if unequal.any():
+        i, j = np.argwhere(unequal)[0]
+        raise ValueError(
+            f"{name} are not symmetric: [{i}, {j}] is {distances[i, j]} and [{j}, {i}] is "
+            f"{distances[j, i]}; give (d + d.T) / 2 where this is rounding."
+        )
+
+
+def require_choice(value: Any, choices: tuple, name: str) -> None:
+    """Raise a ValueError where an argument is none of its choices."""
+    if value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} is {value!r}; give one of {listed}.")

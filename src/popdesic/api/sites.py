@@ -1,0 +1,192 @@
+"""Sites against sites: linkage disequilibrium, and scans for interactions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.site_planes import site_planes
+from ..compare.ld import r2_matrix
+from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
+from ..epistasis.scan import make_scan_data, merge_hits, scanner
+from ..epistasis.significance import describe_hits
+from .arrays import (
+    ArrayLike,
+    backend_for,
+    genotype_array,
+    given_back,
+    host_array,
+    require_choice,
+)
+
+
+def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = None) -> ArrayLike:
+    """Squared correlation of the ALT counts of all pairs of sites, as `plink1.9 --r2` has it.
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites)
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing: a sample counts
+        for two sites where both are called. Haplotypes (0 and 1) will do as well.
+    device : {'auto', 'cpu', 'gpu'}
+        ``auto`` takes a GPU where one can be used; the numbers are the same.
+    threads : int, optional
+        Of the CPU; all by default.
+
+    Returns
+    -------
+    float64 array, (n_sites, n_sites)
+        Symmetric; NaN where one of the two sites does not vary among the samples that count. A
+        CuPy array where a GPU computed it from a CuPy array (which is packed in host memory
+        first), else a numpy array.
+
+    Raises
+    ------
+    ValueError
+        An argument that cannot be used.
+    RuntimeError
+        `device` is ``gpu`` and none can be used.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[0, 0, 2], [1, 1, 0], [2, 2, 1], [0, 1, 2]]
+    >>> popdesic.ld_r2(genotypes, device="cpu").round(3)
+    array([[1.   , 0.727, 0.405],
+           [0.727, 1.   , 0.182],
+           [0.405, 0.182, 1.   ]])
+    """
+    array = genotype_array(genotypes)
+    backend = backend_for(device, threads)
+    planes = site_planes(np.ascontiguousarray(array.T))
+    return given_back(r2_matrix(planes, backend), genotypes, backend)
+
+
+def scan(
+    genotypes: ArrayLike,
+    phenotype: ArrayLike,
+    *,
+    order: int = 2,
+    score: str = "k2",
+    top: int = 100,
+    max_r2: float = 1.0,
+    device: str = "auto",
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """Search all pairs or triples of sites for interactions, cases against controls.
+
+    Every combination of sites that vary is scored by its contingency table, and the best are
+    kept. A low score alone proves nothing: permute the phenotype and scan again to see what
+    chance gives, as the workflow does (`epistasis.permutations`).
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites)
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing: a sample counts
+        for a combination where all of its sites are called.
+    phenotype : array-like, (n_samples,)
+        1 case, 0 control; -1, NaN or a masked entry: not known, and the sample is left out.
+    order : {2, 3}
+        Pairs or triples.
+    score : {'k2', 'mutual_information'}
+        The lower the better: K2 in the form of Schaffer et al., or minus the samples times the
+        information about the phenotype, in nats.
+    top : int
+        How many combinations to return, at most.
+    max_r2 : float
+        Sites whose r² is above this are no partners: pairs in strong LD look like interactions.
+    device : {'auto', 'cpu', 'gpu'}
+        ``auto`` takes a GPU where one can be used; the hits are the same.
+    threads : int, optional
+        Of the CPU; all by default.
+
+    Returns
+    -------
+    DataFrame
+        Best first, ties by the sites' columns: ``rank``, ``score``; ``site1``, ``site2`` (and
+        ``site3``), columns of `genotypes`; ``main1``, … the scores of the sites alone, and of
+        triples ``best_pair``, ``best_pair_score``; ``interaction_gain``, how much better than the
+        best part; ``alpha``, ``beta`` of BitEpi (Bayat et al. 2021); of pairs ``lr_chi2``,
+        ``lr_df``, ``lr_p``, the likelihood-ratio test of the interaction (BOOST, Wan et al. 2010);
+        ``controls``, ``cases``: counts of the genotypes' combinations as text, the last site
+        changing fastest.
+
+    Raises
+    ------
+    ValueError
+        An argument that cannot be used, only one class, or too few sites that vary.
+    RuntimeError
+        `device` is ``gpu`` and none can be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> rng = np.random.default_rng(1)
+    >>> genotypes = rng.binomial(2, 0.4, (400, 30))
+    >>> risk = np.where((genotypes[:, 4] == 1) ^ (genotypes[:, 17] == 1), 0.8, 0.2)
+    >>> hits = popdesic.scan(genotypes, rng.random(400) < risk, top=3, device="cpu")
+    >>> hits[["rank", "site1", "site2"]].iloc[0].tolist()
+    [1, 4, 17]
+    """
+    require_choice(order, (2, 3), "order")
+    require_choice(score, ("k2", "mutual_information"), "score")
+    if top < 1:
+        raise ValueError(f"top is {top}; give at least 1.")
+    if not max_r2 >= 0:
+        raise ValueError(f"max_r2 is {max_r2}; give a number from 0 to 1.")
+    array = genotype_array(genotypes)
+    case = _classes(phenotype, len(array))
+    samples = np.concatenate([np.flatnonzero(case == 0), np.flatnonzero(case == 1)])
+    n_controls, n_cases = int((case == 0).sum()), int((case == 1).sum())
+    if len(samples) > MAX_SAMPLES:
+        raise ValueError(f"{len(samples)} samples are more than the {MAX_SAMPLES} of a scan.")
+
+    def read(part: np.ndarray) -> np.ndarray:
+        return array[np.ix_(samples, part)].T
+
+    words, sites, _ = reorder_sites(read, np.arange(array.shape[1]), n_controls)
+    if len(sites) < order:
+        raise ValueError(
+            f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
+            f"phenotype; a scan of order {order} needs at least {order}."
+        )
+    backend = backend_for(device, threads)
+    data = make_scan_data(words, sites, n_controls, n_cases, score, 0, max_r2, backend)
+    hits = scanner(backend, order)(data, range(data.n_sites), top)
+    table = describe_hits(
+        merge_hits([hits], data.rank, top),
+        words,
+        sites.assign(site=sites["rank"]),
+        n_controls,
+        n_cases,
+        order=order,
+        score=score,
+        drawn=np.zeros(0, np.int64),
+        named=("site",),
+    )
+    return table.drop(columns=["p_permutation", "p_extreme_value"], errors="ignore")
+
+
+def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:
+    """Class of each sample: int8 (n_samples,), 0 control, 1 case, -1 not known."""
+    array = host_array(phenotype)
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"phenotype has the shape {array.shape}; give one value for each of the {n_samples} "
+            "samples."
+        )
+    if array.dtype.kind not in "iubf":
+        raise ValueError(f"phenotype is of type {array.dtype}; give 1 (case), 0 (control) or -1.")
+    array = np.where(np.isnan(array), -1, array) if array.dtype.kind == "f" else array
+    known = np.isin(array, (-1, 0, 1))
+    if not known.all():
+        k = int(np.argmin(known))
+        raise ValueError(
+            f"phenotype[{k}] is {array[k]}; give 1 (case), 0 (control), or -1 or NaN where it is "
+            "not known."
+        )
+    for value, name in ((0, "control"), (1, "case")):
+        if not (array == value).any():
+            raise ValueError(f"phenotype has no {name}; a scan compares cases with controls.")
+    return array.astype(np.int8)

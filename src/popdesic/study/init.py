@@ -1,0 +1,323 @@
+"""The sheets of a new study, from what genotype files say themselves (`popdesic init`)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
+from ..io.errors import UserError, shorten
+from ..io.files import path_exists
+from .init_people import People, fam_people, read_people
+from .validation import validate_study
+
+#: Ends of names of genotype files; what is left names the cohort.
+ENDS = re.compile(r"\.(vcf\.b?gz|vcf|bcf|bed|bim|fam)$", re.IGNORECASE)
+#: `NAME=FILE`: the file's cohort has this name.
+NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
+#: A chromosome's name at an end of a file's name.
+CHROMOSOME = re.compile(r"(^|[._-])(chr)?([0-9]{1,2}|X|Y|XY|MT?)$", re.IGNORECASE)
+CONFIG = """\
+# Every key has a default; what differs from it is written here. All keys: config/README.md of
+# Popdesic, and workflow/schemas/config.schema.yaml.
+
+device: auto        # cpu, gpu, or auto: a GPU where the job finds one
+"""
+
+
+@dataclass
+class NewCohort:
+    """One row of the sheet of cohorts: its files, relative to the study, and its samples."""
+
+    name: str
+    genotypes: str
+    sources: list[str]
+    samples: list[str]
+    founder: bool = True
+
+
+def init_study(
+    arguments: Sequence[str], founders: Sequence[str] = (), samples: Path | None = None
+) -> str:
+    """Make the sheets and the configuration of a study; nothing is ever overwritten.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The study's folder, if it is not the current one, then genotype files: VCF, VCF.gz, BCF,
+        a PLINK prefix, .bed or .fam, or a pattern; each a cohort, except that files with the same
+        samples are one. `NAME=FILE` names the cohort.
+    founders : sequence of str
+        Cohorts that define the panel; by default all.
+    samples : Path, optional
+        A table of samples (TSV or CSV) whose columns go into the sheet.
+
+    Returns
+    -------
+    str
+        What was written, what to fill in and which command comes next.
+
+    Raises
+    ------
+    UserError
+        A file cannot be used, or the study would not pass `popdesic check`.
+    """
+    folder, files = split_arguments(arguments)
+    written = [folder / "config" / name for name in ("config.yaml", "cohorts.tsv", "samples.tsv")]
+    for path in written:
+        if path_exists(path):
+            raise UserError(
+                f"{path} exists already, and nothing is overwritten; add rows to the sheets by "
+                "hand, or name another folder."
+            )
+    cohorts = find_cohorts(folder, files)
+    choose_founders(cohorts, founders)
+    people = gather_people(folder, cohorts, samples)
+    texts = (CONFIG, cohort_sheet(cohorts), people.sheet())
+    made = [path for path in (folder, folder / "config") if not path.exists()]
+    try:
+        (folder / "config").mkdir(parents=True, exist_ok=True)
+        for path, text in zip(written, texts, strict=True):
+            path.write_text(text, "utf-8")
+        validate_study({}, folder)
+    except OSError as error:
+        _remove(written, made)
+        raise UserError(
+            f"{folder}/config cannot be written ({error.strerror}); name another folder."
+        ) from None
+    except UserError:
+        _remove(written, made)
+        raise
+    return "\n".join(describe(folder, cohorts, people))
+
+
+def _remove(written: list[Path], made: list[Path]) -> None:
+    for path in written:
+        path.unlink(missing_ok=True)
+    for folder in reversed(made):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[Path, list[tuple[str, str]]]:
+    """The study's folder, and the files with the names of their cohorts ("" where not given).
+
+    The first argument is the study where it is a folder, or nothing that genotypes can be in.
+    """
+    folder, files = Path(), list(arguments)
+    if files and _is_study(files[0]):
+        folder = Path(files.pop(0))
+    if not files:
+        raise UserError(
+            "no genotype file is named; give VCF, BCF or PLINK files, for example `popdesic init "
+            "my-study data/eur.vcf.gz data/afr.vcf.gz`."
+        )
+    return folder, [_named(file) for file in files]
+
+
+def _is_study(argument: str) -> bool:
+    path = Path(argument)
+    if path.is_dir():
+        return True
+    named = path_exists(path) or path_exists(Path(f"{path}.bed")) or NAMED.fullmatch(argument)
+    return not (named or ENDS.search(argument) or _is_pattern(argument) or "," in argument)
+
+
+def _is_pattern(text: str) -> bool:
+    return CONTIG in text or GLOB.search(text) is not None
+
+
+def _named(file: str) -> tuple[str, str]:
+    found = NAMED.fullmatch(file)
+    return (found[1], found[2]) if found and not path_exists(Path(file)) else ("", file)
+
+
+def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
+    """The cohorts that files hold; files with the same samples in the same order are one."""
+    groups: dict[tuple, list[tuple[str, list[str]]]] = {}
+    names_of: dict[tuple, list[str]] = {}
+    for name, file in files:
+        sources = _sources(file)
+        try:
+            names = read_names(sources)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"{shorten(file)} cannot be read ({reason}).") from None
+        key = (name, *names)
+        groups.setdefault(key, []).append((file, sources))
+        names_of[key] = names
+    cohorts = []
+    for key, parts in groups.items():
+        genotypes = _written(folder, parts)
+        sources = [source for _, some in parts for source in some]
+        name = key[0] or _cohort_name([file for file, _ in parts])
+        cohorts.append(NewCohort(name, genotypes, sources, names_of[key]))
+    _require_own_names(cohorts)
+    _require_own_samples(cohorts)
+    return cohorts
+
+
+def _sources(file: str) -> list[str]:
+    """The files or PLINK prefixes that an argument names."""
+    for end in (".fam", ".bim"):
+        if file.endswith(end):
+            prefix = file.removesuffix(end)
+            if path_exists(Path(f"{prefix}.bed")):
+                return [prefix]
+            raise UserError(f"{file}: there is no {prefix}.bed beside it, which holds genotypes.")
+    if path_exists(Path(file)) and Path(file).is_dir():
+        raise UserError(
+            f"{file} is a folder; name its files, for example '{file.rstrip('/')}/*.vcf.gz'."
+        )
+    try:
+        sources = expand_sources(file)
+    except UserError:  # which speaks of the study's folder
+        raise UserError(f"{shorten(file)} names no file; correct the path or pattern.") from None
+    for path in (path for source in sources for path in source_files(source)):
+        if not path_exists(Path(path)):
+            raise UserError(f"{shorten(path)} does not exist; correct the path.")
+    return sources
+
+
+def _written(folder: Path, parts: list[tuple[str, list[str]]]) -> str:
+    """`genotypes` of the sheet of cohorts: a path, a pattern or a list, relative to the study."""
+    if len(parts) == 1:
+        file, sources = parts[0]
+        return _relative(folder, file if _is_pattern(file) or "," in file else sources[0])
+    paths = [_relative(folder, source) for _, sources in parts for source in sources]
+    start = re.sub(r"[A-Za-z0-9]*$", "", common_start(paths))
+    end = common_start([path[len(start) :][::-1] for path in paths])[::-1]
+    end = re.sub(r"^[A-Za-z0-9_-]*", "", end)
+    middle = [path[len(start) : len(path) - len(end)] for path in paths]
+    chr_too = all(name.startswith("chr") for name in middle)
+    for pattern in (f"{start}chr{CONTIG}{end}",) * chr_too + (f"{start}{CONTIG}{end}",):
+        try:
+            # the study's folder may not be there yet, so that `..` leads nowhere from it
+            found = expand_sources(os.path.normpath(folder.resolve() / pattern))
+            if end and {_relative(folder, path) for path in found} == set(paths):
+                return pattern
+        except UserError:
+            continue
+    return ",".join(paths)
+
+
+def common_start(texts: list[str]) -> str:
+    """What all of these begin with, letter by letter."""
+    first, last = min(texts), max(texts)
+    same = (k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(same, min(len(first), len(last)))]
+
+
+def _relative(folder: Path, text: str) -> str:
+    """A path, or several with commas, as seen from the study's folder."""
+    if "," in text and not path_exists(Path(text)):
+        return ",".join(_relative(folder, part.strip()) for part in text.split(","))
+    path = Path(text)
+    where = path.parent.resolve() / path.name  # a link stays what it is
+    return os.path.relpath(where, folder.resolve())
+
+
+def _cohort_name(files: list[str]) -> str:
+    """A name for a cohort, from the names of its files."""
+    stems = [ENDS.sub("", Path(file.split(",")[0]).name) for file in files]
+    stem = common_start(stems) if len(stems) > 1 else stems[0]
+    stem = re.sub(r"(chr)?(\{contig\}|[*?]|\[[^\]]*\])", "", stem)
+    if len(stems) > 1:
+        stem = re.sub(r"(^|[._-])chr$", "", CHROMOSOME.sub("", stem), flags=re.IGNORECASE)
+    parent = Path(files[0]).resolve().parent.name
+    return next(name for name in map(_plain_name, (stem, parent, "cohort")) if name)
+
+
+def _plain_name(text: str) -> str:
+    """What is left of a text as the name of a cohort: letters, digits, '.', '-', single '_'."""
+    text = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    return re.sub(r"[._-]{2,}", "-", text).strip("._-")[:64].rstrip("._-")
+
+
+def _require_own_names(cohorts: list[NewCohort]) -> None:
+    seen: dict[str, NewCohort] = {}
+    for cohort in cohorts:
+        other = seen.setdefault(cohort.name.casefold(), cohort)
+        if other is not cohort:
+            raise UserError(
+                f"{other.sources[0]} and {cohort.sources[0]} hold different samples, but the "
+                f"cohorts of both would be called '{cohort.name}'; name one: "
+                f"{cohort.name}-2={cohort.sources[0]}."
+            )
+
+
+def _require_own_samples(cohorts: list[NewCohort]) -> None:
+    """No sample is in two cohorts."""
+    first: dict[str, NewCohort] = {}
+    for cohort in cohorts:
+        for sample in cohort.samples:
+            other = first.setdefault(sample, cohort)
+            if other is not cohort:
+                shared = len(set(other.samples) & set(cohort.samples))
+                raise UserError(
+                    f"sample '{sample}' is in {other.sources[0]} and in {cohort.sources[0]} "
+                    f"({shared} samples are in both); names must be unique across cohorts: rename "
+                    "one (bcftools reheader), or, where both are parts of one cohort, give them "
+                    "the same samples in the same order."
+                )
+
+
+def choose_founders(cohorts: list[NewCohort], founders: Sequence[str]) -> None:
+    """Mark the cohorts that define the panel: those named, or all."""
+    known = {cohort.name: cohort for cohort in cohorts}
+    for name in founders:
+        if name not in known:
+            raise UserError(
+                f"--founder {name}: there is no such cohort; there are {', '.join(known)}."
+            )
+    for cohort in cohorts:
+        cohort.founder = not founders or cohort.name in founders
+    cohorts.sort(key=lambda cohort: (not cohort.founder, cohort.name))
+
+
+def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) -> People:
+    """All samples with what .fam files and a table say of them."""
+    people = People({s: cohort.name for cohort in cohorts for s in cohort.samples})
+    for cohort in cohorts:
+        # of several .fam files the first: all have the same samples
+        people.add(fam_people(cohort.sources[0], cohort.samples), f"{cohort.name}'s .fam")
+    if table is not None:
+        people.add(read_people(table, people), str(table))
+    people.settle()
+    return people
+
+
+def cohort_sheet(cohorts: list[NewCohort]) -> str:
+    """Text of cohorts.tsv."""
+    lines = ["cohort\tgenotypes\tfounder"]
+    lines += [f"{c.name}\t{c.genotypes}\t{'yes' if c.founder else 'no'}" for c in cohorts]
+    return "\n".join(lines) + "\n"
+
+
+def describe(folder: Path, cohorts: list[NewCohort], people: People) -> list[str]:
+    """What was written, what to fill in, and which command comes next."""
+    config = folder / "config"
+    lines = [f"{config / 'cohorts.tsv'}:"]
+    for cohort in cohorts:
+        role = "founder" if cohort.founder else "newcomer"
+        lines.append(f"  {cohort.name}\t{role}\t{len(cohort.samples)} samples\t{cohort.genotypes}")
+    lines.append(f"{config / 'samples.tsv'}: {len(people)} samples")
+    lines += [f"  {remark}" for remark in people.remarks]
+    lines.append(f"{config / 'config.yaml'}: every key is at its default")
+    empty = people.unknown()
+    if empty:
+        lines += [
+            "",
+            f"Fill in what you know in {config / 'samples.tsv'}; NA means not known, and may stay:",
+        ]
+        lines += [f"  {column}: {meaning}" for column, meaning in empty]
+    study = str(folder) if folder != Path() else ""
+    lines += [
+        "A cohort that comes later is a new row in cohorts.tsv with founder = no.",
+        "",
+        f"Next: {f'popdesic check {study}'.strip()}, then {f'popdesic run {study}'.strip()}",
+    ]
+    return lines

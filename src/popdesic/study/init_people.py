@@ -1,0 +1,261 @@
+"""What is known of the samples of a new study: from .fam files, and from a table of samples."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+from ..cohort.parents import NOBODY
+from ..cohort.sheet_text import OTHER_NAMES, RESERVED, _read_text
+from ..io.bed import read_fam
+from ..io.errors import UserError, shorten
+from ..io.files import is_file
+from ..io.plink import plink_prefix
+
+#: Columns that every new sheet has, and what they mean to somebody who fills them in.
+MEANINGS = {
+    "population": "labels by which figures are coloured and groups compared",
+    "sex": "M or F; the X chromosome is compared with it",
+    "phenotype": "1 case, 0 control, or a number; only epistasis scans need it",
+}
+#: Names that the column of samples goes by.
+SAMPLE_NAMES = ("sample", "sample_id", "sampleid", "sample_name", "iid", "individual", "id", "name")
+SEXES = {"1": "M", "2": "F", "0": "NA", "male": "M", "female": "F", "m": "M", "f": "F", "u": "NA"}
+CLASSES = {"case": "1", "control": "0", "affected": "1", "unaffected": "0"}
+UNKNOWN = ("", "NA", "na", "N/A", "n/a", "nan", "NaN", ".", "-", "unknown")
+#: PLINK's codes of a phenotype that is cases and controls; -9 and 0 are missing.
+PLINK_CODES = {"-9": "NA", "0": "NA", "1": "0", "2": "1"}
+#: Values by sample and column.
+Facts = dict[str, dict[str, str]]
+
+
+class People:
+    """Samples of a new study in the order of their files, with what is known of them."""
+
+    def __init__(self, cohorts: dict[str, str]) -> None:
+        self.cohorts = cohorts
+        self.facts: Facts = {name: {} for name in cohorts}
+        self.columns = list(MEANINGS)
+        self.remarks: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.cohorts)
+
+    def add(self, facts: Facts, source: str) -> None:
+        """Take over what a file says; what an earlier one said is replaced where it says more."""
+        counts: dict[str, int] = {}
+        for name, values in facts.items():
+            for column, value in values.items():
+                if value in UNKNOWN or name not in self.facts:
+                    continue
+                self.facts[name][column] = value
+                counts[column] = counts.get(column, 0) + 1
+        self.columns += [column for column in counts if column not in self.columns]
+        if counts:
+            told = ", ".join(f"{column} of {count}" for column, count in counts.items())
+            self.remarks.append(f"from {source}: {told}")
+
+    def settle(self) -> None:
+        """Leave out what a check would refuse: parents who are no samples, a constant phenotype."""
+        absent = 0
+        for column in ("father", "mother"):
+            for values in self.facts.values():
+                if values.get(column, "NA") not in self.facts:
+                    absent += values.pop(column, "NA") not in NOBODY
+            if column in self.columns and not any(column in v for v in self.facts.values()):
+                self.columns.remove(column)
+        if absent:
+            self.remarks.append(f"parents who are no samples of the study: {absent}, left out")
+        known = {values["phenotype"] for values in self.facts.values() if "phenotype" in values}
+        if len(known) == 1:
+            for values in self.facts.values():
+                values.pop("phenotype", None)
+            self.remarks.append(
+                f"the phenotype is {known.pop()} wherever it is known, which tells nobody apart: "
+                "left out"
+            )
+
+    def unknown(self) -> list[tuple[str, str]]:
+        """Columns in which a value is missing, and what they mean."""
+        return [
+            (column, meaning)
+            for column, meaning in MEANINGS.items()
+            if any(column not in values for values in self.facts.values())
+        ]
+
+    def sheet(self) -> str:
+        """Text of samples.tsv."""
+        lines = ["\t".join(["sample", "cohort", *self.columns])]
+        for name, cohort in self.cohorts.items():
+            values = [self.facts[name].get(column, "NA") for column in self.columns]
+            lines.append("\t".join([name, cohort, *values]))
+        return "\n".join(lines) + "\n"
+
+
+def fam_people(source: str, samples: list[str]) -> Facts:
+    """Sex, parents and phenotype of a cohort, where its source is PLINK files."""
+    prefix = plink_prefix(source)
+    if prefix is None:
+        return {}
+    fam = read_fam(prefix)
+    values = {
+        "sex": [SEXES.get(code, "NA") for code in fam.sex],
+        "father": ["NA" if name in NOBODY else name for name in fam.father],
+        "mother": ["NA" if name in NOBODY else name for name in fam.mother],
+        "phenotype": phenotypes(fam.phenotype.tolist()),
+    }
+    rows = zip(samples, zip(*values.values(), strict=True), strict=True)
+    return {name: dict(zip(values, row, strict=True)) for name, row in rows}
+
+
+def phenotypes(codes: list[str]) -> list[str]:
+    """Phenotypes as a sheet has them: 1 case, 0 control, a number, or NA.
+
+    By PLINK's rule, -9, 0, 1 and 2 are codes where there is nothing else (and one is a 2 or there
+    is a -9); -9 is missing in any column, and so is what is no number.
+    """
+    numbers = [_number(code) for code in codes]
+    known = set(numbers) - {None}
+    if known <= {-9.0, 0.0, 1.0, 2.0} and known & {-9.0, 2.0}:
+        coded = PLINK_CODES if 2.0 in known or 0.0 not in known else {"0": "0", "1": "1"}
+        return ["NA" if n is None else coded.get(f"{n:g}", "NA") for n in numbers]
+    pairs = zip(codes, numbers, strict=True)
+    return ["NA" if number in (None, -9.0) else code for code, number in pairs]
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if abs(number) < float("inf") else None  # NaN is not
+
+
+def read_people(path: Path, people: People) -> Facts:
+    """What a table of samples says of those in the study.
+
+    The table is text with a header, separated by tabs, commas or semicolons. Columns keep their
+    names; other names of those that have a meaning (`pop`, `gender`) are replaced.
+
+    Raises
+    ------
+    UserError
+        No such file, no table, no column of sample names, or not one of them in the study.
+    """
+    header, rows = _read_table(path)
+    at = next((header.index(name) for name in SAMPLE_NAMES if name in header), None)
+    if at is None:
+        raise UserError(
+            f"{path}, row 1: no column of sample names; call it 'sample' (found: "
+            f"{', '.join(map(shorten, header))})."
+        )
+    facts: Facts = {}
+    for number, row in rows:
+        name = row[at]
+        if name in facts:
+            raise UserError(f"{path}, row {number}: sample '{shorten(name)}' appears twice.")
+        values = dict(zip(header, row, strict=True))
+        del values[header[at]]
+        _check_cohort(path, number, name, values.pop("cohort", ""), people)
+        facts[name] = values
+    there = facts.keys() & people.facts.keys()
+    if not there:
+        raise UserError(
+            f"{path}: not one of its {len(facts)} samples is in the genotype files; the first is "
+            f"'{shorten(rows[0][1][at])}' there and '{shorten(next(iter(people.facts)))}' here."
+        )
+    if beyond := len(facts) - len(there):
+        people.remarks.append(f"samples of {path} that are in no genotype file: {beyond}, left out")
+    if without := len(people) - len(there):
+        people.remarks.append(f"samples that are not in {path}: {without}")
+    return _recoded({name: facts[name] for name in facts if name in there}, path)
+
+
+def _check_cohort(path: Path, number: int, name: str, given: str, people: People) -> None:
+    own = people.cohorts.get(name)
+    if own is not None and given not in (own, *UNKNOWN):
+        raise UserError(
+            f"{path}, row {number}: cohort of '{shorten(name)}' is '{shorten(given)}', whose "
+            f"genotypes are those of cohort '{own}'; rename the column, or name the cohort: "
+            f"{re.sub(r'[^A-Za-z0-9.-]+', '-', given)}=FILE."
+        )
+
+
+def _recoded(facts: Facts, path: Path) -> Facts:
+    """Sexes and phenotypes as a sheet has them.
+
+    Raises
+    ------
+    UserError
+        A value that cannot be one.
+    """
+    with_phenotype = {name: values for name, values in facts.items() if "phenotype" in values}
+    words = []
+    for name, values in with_phenotype.items():
+        word = CLASSES.get(values["phenotype"].casefold(), values["phenotype"])
+        if word not in UNKNOWN and _number(word) is None:
+            raise UserError(
+                f"{path}: phenotype of sample '{shorten(name)}' is '{shorten(word)}'; give 1 "
+                "(case), 0 (control), a number or NA."
+            )
+        words.append(word)
+    for values, word in zip(with_phenotype.values(), phenotypes(words), strict=True):
+        values["phenotype"] = word
+    for name, values in facts.items():
+        sex = SEXES.get(values.get("sex", "").casefold(), values.get("sex", ""))
+        if sex not in ("M", "F", *UNKNOWN):
+            raise UserError(
+                f"{path}: sex of sample '{shorten(name)}' is '{shorten(sex)}'; give M, F or NA."
+            )
+        if "sex" in values:
+            values["sex"] = sex
+    return facts
+
+
+def _read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Header, and each row with its line number."""
+    if not is_file(path):
+        raise UserError(f"{path} is no file; give a table of samples.")
+    text = _read_text(path, str(path))
+    first = text.split("\n", 1)[0]
+    mark = max("\t,;", key=first.count)
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark))
+    numbered = [
+        (n, [" ".join(re.split(r"[\t\r\n]+", cell)).strip() for cell in row])
+        for n, row in enumerate(rows, 1)
+        if any(row)
+    ]
+    if len(numbered) < 2:
+        raise UserError(f"{path} has no rows below a header; give a row for each sample.")
+    header = [_column(name, numbered[0][1]) for name in numbered[0][1]]
+    for number, row in numbered[1:]:
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}, row {number}: {len(row)} columns where the header has {len(header)}."
+            )
+    for name in header:
+        if header.count(name) > 1 or not name or name in RESERVED:
+            raise UserError(
+                f"{path}, row 1: the column name '{name}' is empty, reserved or there twice; "
+                "rename the column."
+            )
+    return header, numbered[1:]
+
+
+def _column(name: str, header: list[str]) -> str:
+    """The name of a column as the sheet has it."""
+    word = re.sub(r"[\s.-]+", "_", name.lstrip("#").casefold())
+    if word in SAMPLE_NAMES and "sample" not in header:
+        return "sample" if word == next(_samples(header)) else name
+    for meant, others in OTHER_NAMES.items():
+        if word == meant or (word in others and meant not in header):
+            return meant
+    return word if word == "cohort" else name
+
+
+def _samples(header: list[str]):
+    """Names that the column of samples could have, the likeliest first."""
+    words = [re.sub(r"[\s.-]+", "_", name.lstrip("#").casefold()) for name in header]
+    return (name for name in SAMPLE_NAMES if name in words)

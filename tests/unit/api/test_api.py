@@ -1,0 +1,480 @@
+"""The functions for people with arrays: beside slow oracles, and what they refuse."""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+import math
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+from reference import (
+    draw_genotypes,
+    fermat_geodesics,
+    make_planes,
+    pair_counts,
+    pca_scores,
+    relationship,
+)
+from reference_compare import king_robust, r2
+
+import popdesic
+
+SIZES = (1, 15, 16, 17, 33, 63, 64, 65)
+MODULES = sorted(set(popdesic._PUBLIC.values()))
+
+
+def draw(n_samples: int, n_sites: int, missing: float = 0.1, seed: int = 1) -> np.ndarray:
+    return draw_genotypes(np.random.default_rng([seed, n_sites]), n_samples, n_sites, missing)
+
+
+# --- what comes in -------------------------------------------------------------------------------
+
+GENOTYPES = draw(5, 40)
+AS_FLOATS = np.where(GENOTYPES < 0, np.nan, GENOTYPES)
+FORMS = {
+    "int64": GENOTYPES.astype(np.int64),
+    "float32 with NaN": AS_FLOATS.astype(np.float32),
+    "column-major": np.asfortranarray(GENOTYPES),
+    "every other row of a larger one": np.repeat(GENOTYPES, 2, axis=0)[::2],
+    "masked uint8": np.ma.masked_array(np.maximum(GENOTYPES, 0).astype(np.uint8), GENOTYPES < 0),
+    "masked floats": np.ma.masked_array(np.maximum(GENOTYPES, 0).astype(float), GENOTYPES < 0),
+    "lists": GENOTYPES.tolist(),
+    "DataFrame": pd.DataFrame(AS_FLOATS),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_the_same_genotypes_is_packed_alike(form):
+    expected = popdesic.pack(GENOTYPES)
+    found = popdesic.pack(FORMS[form])
+    assert (found.words == expected.words).all()
+    assert (found.n_samples, found.n_sites, found.complete) == (5, 40, False)
+
+
+@pytest.mark.parametrize("n_sites", SIZES)
+@pytest.mark.parametrize("missing", [0.0, 0.2, 1.0])
+def test_pack_has_the_bits_of_the_oracle(n_sites, missing):
+    genotypes = draw(3, n_sites, missing)
+    found = popdesic.pack(genotypes, threads=2)
+    words = make_planes(genotypes)
+    assert (found.words[:, :, : words.shape[2]] == words).all()
+    assert not found.words[:, :, words.shape[2] :].any()
+
+
+def test_pack_fills_with_the_mode_or_what_is_given():
+    genotypes = np.array([[0, 2, -1, 1], [0, -1, -1, 2], [-1, 2, -1, -1]], np.int8)
+    for fill, values in (("mode", [0, 2, 0, 1]), ([2, 1, 0, 2], [2, 1, 0, 2])):
+        found = popdesic.pack(genotypes, fill=fill)
+        assert (found.words[:, :, :1] == make_planes(genotypes, np.array(values))).all()
+        assert found.filled
+
+
+BAD_GENOTYPES = [
+    ([0, 1, 2], "genotypes have the shape (3,); give two dimensions, samples x sites"),
+    (np.zeros((2, 3, 2)), "genotypes have the shape (2, 3, 2); give two dimensions"),
+    (np.zeros((0, 4)), "give at least one sample and one site"),
+    ([["A", "C"]], "genotypes are of type <U1; a genotype is the number of ALT alleles"),
+    (np.array([[0, None]]), "genotypes are of type object"),
+    ([[0, 1], [2, 3]], "genotypes[1, 1] is 3; a genotype is"),
+    (np.array([[0, -9]], np.int8), "genotypes[0, 1] is -9; a genotype is"),
+    (np.array([[0, 255]], np.uint8), "genotypes[0, 1] is 255; a genotype is"),
+    ([[0.0, 1.5]], "genotypes[0, 1] is 1.5; a genotype is"),
+    ([[np.inf, 0]], "genotypes[0, 0] is inf; a genotype is"),
+]
+
+
+@pytest.mark.parametrize("given, sentence", BAD_GENOTYPES)
+@pytest.mark.parametrize("call", ["pack", "pairwise_distance", "kinship", "ld_r2", "pca", "scan"])
+def test_what_is_no_genotype_is_refused(call, given, sentence):
+    arguments = ([0, 1],) if call == "scan" else ()
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        getattr(popdesic, call)(given, *arguments)
+
+
+def one_sentence(error) -> str:
+    text = str(error.value)
+    assert text.endswith(".") and "\n" not in text and "config" not in text
+    return text
+
+
+D = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
+BAD_CALLS = {
+    "metric is 'cosine'": lambda: popdesic.pairwise_distance(GENOTYPES, metric="cosine"),
+    "missing is 'drop'": lambda: popdesic.pairwise_distance(GENOTYPES, missing="drop"),
+    "nothing filled in; pack them with fill='mode'": lambda: popdesic.pairwise_distance(
+        popdesic.pack(GENOTYPES), missing="imputed"
+    ),
+    "device is 'cuda'": lambda: popdesic.kinship(GENOTYPES, device="cuda"),
+    "threads is 0": lambda: popdesic.ld_r2(GENOTYPES, threads=0),
+    "fill is 'mean'": lambda: popdesic.pack(GENOTYPES, fill="mean"),
+    "fill has the shape (3,)": lambda: popdesic.pack(GENOTYPES, fill=[0, 1, 2]),
+    "fill[1] is 5": lambda: popdesic.pack([[0, -1]], fill=[0, 5]),
+    "n_components is 0": lambda: popdesic.pca(GENOTYPES, n_components=0),
+    "founders are int64 of the shape (2,)": lambda: popdesic.pca(GENOTYPES, founders=[0, 1]),
+    "1 founders define no axes": lambda: popdesic.pca(GENOTYPES, founders=np.arange(5) == 1),
+    "af is float64 of the shape (1,)": lambda: popdesic.pca(GENOTYPES, af=[0.5]),
+    "af[1] is 1.5": lambda: popdesic.pca([[0, 1], [1, 2]], af=[0.5, 1.5]),
+    "founders do not differ": lambda: popdesic.pca(np.ones((4, 6), int)),
+    "order is 4": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], order=4),
+    "score is 'chi2'": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], score="chi2"),
+    "top is 0": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], top=0),
+    "max_r2 is nan": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], max_r2=np.nan),
+    "phenotype has the shape (2,)": lambda: popdesic.scan(GENOTYPES, [0, 1]),
+    "phenotype[4] is 2": lambda: popdesic.scan(GENOTYPES, [1, 1, 1, 1, 2]),
+    "phenotype has no control": lambda: popdesic.scan(GENOTYPES, [1, 1, 1, 1, -1]),
+    "phenotype is of type <U1": lambda: popdesic.scan(GENOTYPES, list("abcde")),
+    "have 0 sites that vary among the 2": lambda: popdesic.scan([[1, 1], [1, 1]], [0, 1]),
+    "distances have the shape (3,)": lambda: popdesic.fermat_weights([1, 2, 3], 2),
+    "distances[0, 1] is nan": lambda: popdesic.fermat_weights([[0, np.nan]], 2),
+    "distances[0, 1] is -1.0": lambda: popdesic.shortest_paths([[0, -1], [-1, 0]]),
+    "distances have the shape (2, 3)": lambda: popdesic.shortest_paths(D[:2]),
+    "distances[0, 0] is 1.0": lambda: popdesic.shortest_paths(np.ones((2, 2))),
+    "distances are not symmetric": lambda: popdesic.shortest_paths([[0, 1], [2, 0]]),
+    "distances are of type <U1": lambda: popdesic.shortest_paths([["a"]]),
+    "alpha is 0.5": lambda: popdesic.shortest_paths(D, 0.5),
+    "alpha = 300 makes a weight too large": lambda: popdesic.fermat_weights(D * 100, 300),
+    "number is 'int8'": lambda: popdesic.shortest_paths(D, number="int8"),
+    "number is 'float32', which cannot hold": lambda: popdesic.shortest_paths(
+        D * 1e6, 8, number="float32"
+    ),
+    "sample 2 can be compared with no other": lambda: popdesic.shortest_paths(
+        [[0, 1, np.inf], [1, 0, np.inf], [np.inf, np.inf, 0]]
+    ),
+    "closure is no result of shortest_paths": lambda: popdesic.insert(D, D),
+    "2 newcomers to a closure of 3 samples need (2, 5)": lambda: popdesic.insert(
+        popdesic.shortest_paths(D, device="cpu"), D[:2]
+    ),
+    "distances among newcomers[0, 0] is 1.0": lambda: popdesic.insert(
+        popdesic.shortest_paths(D, device="cpu"), [[1, 1, 1, 1]]
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", BAD_CALLS)
+def test_what_cannot_be_used_is_one_sentence(sentence):
+    with pytest.raises(ValueError) as error:
+        BAD_CALLS[sentence]()
+    assert sentence in one_sentence(error)
+
+
+def test_without_a_gpu_that_is_asked_for_nothing_falls_back():
+    try:
+        import cupy
+
+        if cupy.cuda.is_available():
+            pytest.skip("there is a GPU here")
+    except ImportError:
+        pass
+    with pytest.raises(
+        RuntimeError, match="no GPU can be used here; give 'cpu' or 'auto'"
+    ) as error:
+        popdesic.kinship(GENOTYPES, device="gpu")
+    assert str(error.value.__cause__)  # says what is missing
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+def oracle_distance(genotypes: np.ndarray, metric: str, n_sites: int) -> np.ndarray:
+    """Distances from the counts of `reference.pair_counts`, pair by pair."""
+    counts = pair_counts(genotypes, genotypes)
+    found = np.full(counts["called"].shape, np.inf)
+    for i, j in itertools.product(range(len(genotypes)), repeat=2):
+        squared, called, ibs0 = (int(counts[k][i, j]) for k in ("squared", "called", "ibs0"))
+        manhattan = squared - 2 * ibs0
+        sums = int(counts["sums"][i, j]), int(counts["sums"][j, i])
+        if i == j:
+            found[i, j] = 0
+        elif called == 0 or (metric == "normalized" and 0 in sums):
+            continue
+        elif metric == "euclidean":
+            found[i, j] = math.sqrt(squared * n_sites / called)
+        elif metric == "manhattan":
+            found[i, j] = manhattan * n_sites / called
+        elif metric == "ibs":
+            found[i, j] = manhattan / (2 * called)
+        else:
+            both = (genotypes[i] >= 0) & (genotypes[j] >= 0)
+            a, b = genotypes[i, both] / sums[0], genotypes[j, both] / sums[1]
+            found[i, j] = math.sqrt(((a - b) ** 2).sum())
+    return found
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "ibs", "normalized"])
+@pytest.mark.parametrize("n_sites", SIZES)
+@pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
+def test_distances_are_the_oracle_s(metric, n_sites, missing):
+    genotypes = draw(7, n_sites, missing)
+    found = popdesic.pairwise_distance(genotypes, metric=metric, device="cpu", threads=2)
+    # one division or root of exact integers; normalised ones are sums of rounded squares
+    expected = oracle_distance(genotypes, metric, n_sites)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-8)
+    assert (popdesic.pairwise_distance(popdesic.pack(genotypes), metric=metric) == found).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "normalized"])
+def test_imputed_distances_are_those_of_filled_genotypes(metric):
+    genotypes = draw(9, 65, 0.3)
+    counts = np.stack([(genotypes == g).sum(axis=0) for g in range(3)])
+    filled = np.where(genotypes < 0, counts.argmax(axis=0), genotypes)
+    expected = popdesic.pairwise_distance(filled, metric=metric, device="cpu")
+    for given in (genotypes, popdesic.pack(genotypes, fill="mode")):
+        found = popdesic.pairwise_distance(given, metric=metric, missing="imputed", device="cpu")
+        assert (found == expected).all()
+    assert (popdesic.pairwise_distance(genotypes, metric=metric) != expected).any()
+
+
+def test_pairs_with_few_called_sites_are_far_or_unknown():
+    genotypes = np.array([[0, 1, 1, -1], [1, 1, -1, -1], [1, 1, 2, 0]], np.int8)
+    found = popdesic.pairwise_distance(genotypes, min_called=3, device="cpu")
+    assert np.isinf(found).tolist() == [
+        [False, True, False],
+        [True, False, True],
+        [False, True, False],
+    ]
+    found = popdesic.kinship(genotypes, min_called=3, device="cpu")
+    assert np.isnan(found).tolist() == [
+        [False, True, False],
+        [True, True, True],
+        [False, True, False],
+    ]
+
+
+@pytest.mark.parametrize("n_sites", SIZES)
+@pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
+def test_kinship_is_the_oracle_s(n_sites, missing):
+    genotypes = draw(7, n_sites, missing)
+    expected = [[king_robust(a, b) for b in genotypes] for a in genotypes]
+    found = popdesic.kinship(genotypes, device="cpu")
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    filled = popdesic.kinship(popdesic.pack(genotypes, fill="mode"), device="cpu")
+    np.testing.assert_array_equal(filled, found)  # what was filled in does not count
+
+
+@pytest.mark.parametrize("n_samples", (2, *SIZES[1:]))
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_ld_is_the_oracle_s(n_samples, missing):
+    genotypes = draw(n_samples, 9, missing)
+    genotypes[:, 3] = 1  # monomorphic
+    expected = [[r2(a, b) for b in genotypes.T] for a in genotypes.T]
+    np.testing.assert_allclose(popdesic.ld_r2(genotypes, device="cpu"), expected, rtol=1e-9)
+
+
+def test_ld_of_several_blocks_is_that_of_one(monkeypatch):
+    genotypes = draw(40, 50)
+    expected = popdesic.ld_r2(genotypes, device="cpu")
+    monkeypatch.setattr("popdesic.compare.ld.BLOCK_SITES", 16)
+    np.testing.assert_array_equal(popdesic.ld_r2(genotypes, device="cpu"), expected)
+
+
+def test_pca_is_the_oracle_s():
+    rng = np.random.default_rng(3)
+    af = rng.uniform(0.1, 0.9, 300)
+    genotypes = rng.binomial(2, af, (20, 300)).astype(np.int8)
+    founders = np.arange(20) < 14
+    scores, explained = pca_scores(genotypes, af, founders, 4)
+    found = popdesic.pca(genotypes, n_components=4, founders=founders, af=af, threads=2)
+    signs = np.sign((found.scores * scores).sum(axis=0))
+    np.testing.assert_allclose(found.scores, scores * signs, atol=1e-9)
+    np.testing.assert_allclose(found.explained, explained, atol=1e-12)
+    largest = np.abs(found.scores[founders]).argmax(axis=0)
+    assert (found.scores[founders][largest, range(4)] > 0).all()
+
+
+def test_pca_takes_frequencies_of_founders_and_counts_called_sites_alone():
+    genotypes = draw(18, 200, 0.2)
+    founders = np.arange(18) % 3 > 0
+    among = genotypes[founders].astype(float)
+    among[among < 0] = np.nan
+    af = np.nanmean(among, axis=0) / 2
+    found = popdesic.pca(genotypes, n_components=17, founders=founders)
+    g = relationship(genotypes, af)
+    u = found.scores[founders]
+    np.testing.assert_allclose(u.T @ u, np.diag(np.diagonal(u.T @ u)), atol=1e-9)
+    values = np.linalg.eigvalsh(g[np.ix_(founders, founders)])[::-1]
+    np.testing.assert_allclose(np.diagonal(u.T @ u), values[: u.shape[1]], rtol=1e-9, atol=1e-12)
+
+
+def k2(genotypes: np.ndarray, case: np.ndarray, sites: tuple[int, ...]) -> float:
+    """K2 less that of one cell for all called samples: cell by cell from the definition."""
+    called = (genotypes[:, sites] >= 0).all(axis=1)
+
+    def cell(n0: int, n1: int) -> float:
+        return math.lgamma(n0 + n1 + 2) - math.lgamma(n0 + 1) - math.lgamma(n1 + 1)
+
+    total = 0.0
+    for states in itertools.product(range(3), repeat=len(sites)):
+        here = called & (genotypes[:, sites] == states).all(axis=1)
+        total += cell(int((here & ~case).sum()), int((here & case).sum()))
+    return total - cell(int((called & ~case).sum()), int((called & case).sum()))
+
+
+@pytest.mark.parametrize("order, n_sites", [(2, 17), (3, 9)])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
+    rng = np.random.default_rng([order, n_sites])
+    genotypes = rng.binomial(2, 0.4, (130, n_sites)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    genotypes[:, 2] = 1  # does not vary: not scanned
+    phenotype = rng.integers(0, 2, 130).astype(float)
+    phenotype[::10] = np.nan
+    known = ~np.isnan(phenotype)
+    case = phenotype[known] == 1
+    ranked = sorted(
+        (k2(genotypes[known], case, sites), sites)
+        for sites in itertools.combinations(range(n_sites), order)
+        if 2 not in sites
+    )[:12]
+    found = popdesic.scan(genotypes, phenotype, order=order, top=12, device="cpu")
+    names = [f"site{k}" for k in range(1, order + 1)]
+    assert found[names].to_numpy().tolist() == [list(sites) for _, sites in ranked]
+    assert found["rank"].tolist() == list(range(1, 13))
+    # scores are sums of table entries rounded to 2**-40
+    np.testing.assert_allclose(found["score"], [cost for cost, _ in ranked], atol=1e-9)
+    counts = found[["controls", "cases"]].map(lambda text: sum(map(int, text.split(","))))
+    used = [(genotypes[known][:, list(sites)] >= 0).all(axis=1) for _, sites in ranked]
+    assert counts["cases"].tolist() == [int((u & case).sum()) for u in used]
+    assert counts["controls"].tolist() == [int((u & ~case).sum()) for u in used]
+    main = [
+        k2(genotypes[known][u], case[u], (s[1],)) for u, (_, s) in zip(used, ranked, strict=True)
+    ]
+    np.testing.assert_allclose(found["main2"], main, atol=1e-9)
+
+
+def test_scan_leaves_out_partners_in_ld():
+    rng = np.random.default_rng(2)
+    genotypes = rng.binomial(2, 0.4, (200, 12)).astype(np.int8)
+    genotypes[:, 5] = genotypes[:, 4]  # the same site twice
+    case = rng.random(200) < np.where(genotypes[:, 4] > 0, 0.9, 0.1)
+    pairs = [tuple(row) for row in popdesic.scan(genotypes, case)[["site1", "site2"]].to_numpy()]
+    apart = popdesic.scan(genotypes, case, max_r2=0.8)[["site1", "site2"]].to_numpy()
+    assert (4, 5) in pairs
+    assert (4, 5) not in {tuple(row) for row in apart}
+    assert len(apart) == 12 * 11 // 2 - 1
+
+
+# --- geodesics -----------------------------------------------------------------------------------
+
+
+def draw_distances(n: int, seed: int = 1) -> np.ndarray:
+    points = np.random.default_rng(seed).normal(size=(n, 3))
+    return np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("n", [1, 2, 17, 65])
+@pytest.mark.parametrize("alpha", [1, 2, 4.5])
+@pytest.mark.parametrize("number", ["auto", "float64"])
+def test_shortest_paths_are_the_oracle_s(n, alpha, number):
+    distances = draw_distances(n)
+    found = popdesic.shortest_paths(distances, alpha, number=number, device="cpu")
+    # fixed point: to a millionth of the weights that matter
+    np.testing.assert_allclose(found.lengths, fermat_geodesics(distances, alpha), rtol=2e-6)
+    assert np.asarray(found) is found.lengths or (np.asarray(found) == found.lengths).all()
+    assert len(found) == n and not found.continued
+    assert n < 3 or (found.number == "float64") == (number == "float64")
+
+
+def test_what_cannot_be_compared_is_reached_through_others():
+    distances = draw_distances(30)
+    distances[:4, 4:8] = distances[4:8, :4] = np.inf
+    found = popdesic.shortest_paths(distances, 2, device="cpu")
+    np.testing.assert_allclose(found.lengths, fermat_geodesics(distances, 2), rtol=2e-6)
+    assert np.isfinite(found.lengths).all() and 0 < found.indirect_share <= 1
+    assert repr(found).startswith("<Closure: 30 samples, alpha 2, int")
+
+
+@pytest.mark.parametrize("k", [2, 17, 64, 69])
+def test_inserting_gives_the_closure_of_all(k):
+    distances = np.rint(1000 * draw_distances(70))  # the same scale whoever is there
+    first = popdesic.shortest_paths(distances[:k, :k], 2, device="cpu")
+    later = popdesic.insert(first, distances[k:], device="cpu")
+    whole = popdesic.shortest_paths(distances, 2, device="cpu")
+    assert later.continued and later.number == whole.number == "int32"
+    assert (later.lengths == whole.lengths).all()
+    assert later.indirect_share == whole.indirect_share
+    split = popdesic.insert(first, distances[k : k + 1, : k + 1], device="cpu")
+    if k < 69:
+        split = popdesic.insert(split, distances[k + 1 :], device="cpu")
+    assert (split.lengths == whole.lengths).all()
+
+
+def test_the_first_samples_set_the_scale():
+    distances = draw_distances(40)
+    distances[39, :39] = distances[:39, 39] = 1.2 * distances.max()  # within the headroom
+    first = popdesic.shortest_paths(distances[:39, :39], 2, device="cpu")
+    later = popdesic.insert(first, distances[39:], device="cpu")
+    whole = popdesic.shortest_paths(distances, 2, device="cpu")
+    assert later.continued and later.error_bound != whole.error_bound
+    np.testing.assert_allclose(later.lengths, whole.lengths, rtol=2e-6)
+
+
+def test_newcomers_that_need_another_scale_start_afresh():
+    distances = draw_distances(40)
+    far = distances.copy()
+    far[39, :39] = far[:39, 39] = 1e4
+    first = popdesic.shortest_paths(far[:39, :39], 2, device="cpu")
+    later = popdesic.insert(first, far[39:], device="cpu")
+    assert not later.continued
+    np.testing.assert_allclose(later.lengths, fermat_geodesics(far, 2), rtol=2e-6)
+    for number in ("float32", "float64"):  # floats depend on the order of arrival
+        first = popdesic.shortest_paths(distances[:30, :30], 2, number=number, device="cpu")
+        later = popdesic.insert(first, distances[30:], device="cpu")
+        assert not later.continued
+        np.testing.assert_allclose(later.lengths, fermat_geodesics(distances, 2), rtol=1e-5)
+
+
+def test_a_closure_of_other_weights_is_not_continued():
+    from popdesic.geodesic.insertion import leading_closure
+    from popdesic.geodesic.weights import Number
+
+    w = np.array([[0, 4], [4, 0]], np.int32)
+    number, other = Number("int32", 1.0, 0.0), Number("int32", 2.0, 0.0)
+    assert leading_closure(w, w, number, w, number) is not None
+    assert leading_closure(w, w, number, w + 1, number) is None
+    assert leading_closure(w, w, number, w, other) is None
+
+
+def test_weights_are_powers():
+    distances = draw_distances(5)
+    distances[0, 1] = distances[1, 0] = np.inf
+    found = popdesic.fermat_weights(distances, 3)
+    np.testing.assert_array_equal(found, distances**3)
+
+
+# --- the package ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings_print_what_they_show(module):
+    found = doctest.testmod(import_module(f"popdesic.{module}"))
+    assert found.attempted and not found.failed
+
+
+@pytest.mark.parametrize("name", [name for name in popdesic._PUBLIC if name[0].islower()])
+def test_docstrings_say_what_one_needs(name):
+    text = getattr(popdesic, name).__doc__
+    headings = re.findall(r"^    (\w+)\n    -+$", text, re.MULTILINE)
+    assert headings == ["Parameters", "Returns", "Raises", "Examples"]
+    assert re.search(r"\(n_samples|\(n, n\)|\(m, k \+ m\)", text), "no shape"
+
+
+def test_names_are_public_and_imported_when_used():
+    assert set(popdesic._PUBLIC) <= set(dir(popdesic)) and set(popdesic._PUBLIC) < set(
+        popdesic.__all__
+    )
+    with pytest.raises(AttributeError, match="no attribute 'distance_of'"):
+        _ = popdesic.distance_of
+    code = (
+        "import sys, popdesic; print(popdesic.__version__); "
+        "heavy = {'numpy', 'pandas', 'numba', 'scipy', 'snakemake'}; "
+        "print(sorted(heavy & set(sys.modules))); popdesic.pairwise_distance; "
+        "print('snakemake' in sys.modules, 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [popdesic.__version__, "[]", "False True"]

@@ -1,0 +1,157 @@
+"""How `popdesic run` calls Snakemake, and what the command line takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from popdesic.__main__ import main, make_parser, parse, snakemake_arguments
+from popdesic.io.errors import UserError
+from popdesic.io.places import HOME, SNAKEFILE
+from popdesic.study.run import find_profile, snakemake_command
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "config").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "given, cores",
+    [
+        ([], True),
+        (["--keep-going"], True),
+        (["--config", "device=cpu"], True),
+        (["--cores", "4"], False),
+        (["--cores=4"], False),
+        (["-c4"], False),
+        (["-c", "4"], False),
+        (["-j", "2"], False),
+        (["--jobs=2"], False),
+        (["--executor", "slurm"], False),
+        (["--workflow-profile", "x"], False),
+        (["--unlock"], False),
+    ],
+)
+def test_all_cores_unless_told_otherwise(study, given, cores):
+    words = snakemake_command(study, ["distance"], given)
+    assert words[:6] == [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "distance",
+        "--snakefile",
+        str(SNAKEFILE),
+    ]
+    assert words[6:8] == ["--directory", str(study)]
+    assert words[8:] == (["--cores", "all"] if cores else []) + given
+
+
+def test_our_profile_is_found_wherever_one_is(study):
+    ours = str(HOME / "slurm")
+    assert (HOME / "slurm/config.yaml").is_file()
+    assert find_profile("slurm") == ours
+    assert snakemake_command(study, [], ["--profile", "slurm"])[7:] == ["--profile", ours]
+    assert snakemake_command(study, [], ["--profile=slurm"])[7:] == [f"--profile={ours}"]
+    assert find_profile("sge") == "sge"  # Snakemake says that there is none
+    assert find_profile("workflow") == "workflow"  # a folder of ours, no profile
+    (study / "xdg/snakemake/slurm").mkdir(parents=True)
+    assert find_profile("slurm") == "slurm"
+
+
+def test_a_profile_in_the_current_folder_comes_first(study):
+    (study / "slurm").mkdir()
+    assert find_profile("slurm") == "slurm"
+
+
+@pytest.mark.parametrize(
+    "words, arguments",
+    [
+        (["run"], []),
+        (["run", "--", "--keep-going", "--", "x"], ["--keep-going", "--", "x"]),
+        (["run", ".", "distance", "-n", "--cores", "2"], ["--dry-run", "--cores", "2"]),
+        (["run", "--profile", "slurm", "--", "-k"], ["-k", "--profile", "slurm"]),
+    ],
+)
+def test_options_of_run_are_those_of_snakemake(words, arguments):
+    options = parse(words)
+    assert snakemake_arguments(options) == arguments
+    assert options.study == Path() and options.targets == (["distance"] if "." in words else [])
+
+
+def test_the_exit_status_is_snakemake_s(study, capfd):
+    assert main(["run", "--", "--version"]) == 0
+    assert capfd.readouterr().out.startswith("9.")
+    assert main(["run", ".", "--", "--no-such-option"]) == 2
+    assert "no-such-option" in capfd.readouterr().err
+
+
+def test_what_is_no_study_is_one_sentence(study, capsys):
+    for name, sentence in (("nowhere", "is no folder"), ("empty", "has no folder config")):
+        (study / "empty").mkdir(exist_ok=True)
+        for command in ("run", "report"):
+            assert main([command, name]) == 1
+            said = capsys.readouterr().err
+            assert said.startswith(f"Error: {name} {sentence}") and said.count("\n") == 1
+    with pytest.raises(UserError):
+        snakemake_command(study / "empty")
+
+
+@pytest.mark.parametrize(
+    "words, hint",
+    [
+        (["run", "--keep-going"], "unrecognized arguments: --keep-going; arguments for Snakemake"),
+        (["check", "--", "x"], "unrecognized arguments: -- x"),
+        (["check", "a", "b"], "unrecognized arguments: b"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_arguments_that_nobody_takes_are_refused(words, hint, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(words)
+    assert error.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_every_command_has_help_with_an_example(capsys):
+    names = make_parser()._subparsers._group_actions[0].choices
+    assert {"init", "check", "plan", "run", "report", "audit", "resume", "path", "tune"} == set(
+        names
+    )
+    for name in names:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        assert f"Example: popdesic {name}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_signal_ends_snakemake_and_is_reported(study, tmp_path):
+    """Ended by SIGTERM, popdesic ends what it started."""
+    code = (
+        "import subprocess, sys; from popdesic.study import run; from pathlib import Path; "
+        "run.snakemake_command = lambda *_: [sys.executable, '-c', "
+        "'import time; print(1, flush=True); time.sleep(60)']; "
+        "sys.exit(run.run_study(Path()))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "1\n"
+    started = time.monotonic()
+    process.terminate()
+    assert process.wait(30) == 128 + 15
+    assert time.monotonic() - started < 20
+
+
+def test_the_command_line_starts_fast():
+    """It imports neither numpy nor Snakemake to say its version."""
+    code = (
+        "import sys; from popdesic.__main__ import make_parser; make_parser(); "
+        "print(sorted({'numpy', 'pandas', 'numba', 'yaml', 'snakemake'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,108 @@
+"""The functions for people with arrays give the numbers of the workflow's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import snakemake
+from study import make_cohorts, write_study
+
+import popdesic
+from popdesic.cohort.panel import load_panel
+from popdesic.io.bed import open_bed, read_fam
+from popdesic.io.genotypes import unpack_bed
+from popdesic.io.tables import read_table
+
+CONFIG = {
+    "device": "cpu",
+    "distance": {"metric": "normalized", "export": False},
+    "geodesic": {"alpha": [2], "space": ["genotypes"]},
+    "embedding": {"components": 5, "max_kinship": 0},
+    "compare": {"kinship": {"min_kinship": 0}},
+    "epistasis": {"order": [2], "permutations": 0, "top": 40, "max_r2": 0.5},
+}
+TARGETS = ("distance", "geodesic", "results/embedding/pca.tsv", "results/compare/kinship.tsv")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    cohorts = make_cohorts((16, 14, 12), n_sites=300, missing=0.03)
+    cohorts[1].genotypes[:, 3] = cohorts[0].genotypes[:, 2]  # one person in two cohorts
+    folder = write_study(tmp_path_factory.mktemp("study"), cohorts, CONFIG)
+    snakemake(folder, *TARGETS, "results/epistasis/pairs.tsv")
+    return folder / "results"
+
+
+@pytest.fixture(scope="module")
+def samples(results) -> pd.DataFrame:
+    return read_table(results / "distance/samples.tsv")
+
+
+@pytest.fixture(scope="module")
+def genotypes(results, samples) -> np.ndarray:
+    """All cohorts on the panel, (n_samples, n_sites), in the order of the results."""
+    parts = []
+    for cohort in samples.cohort.unique():
+        prefix = results / f"cohorts/{cohort}/genotypes"
+        parts.append(unpack_bed(np.ascontiguousarray(open_bed(prefix)), len(read_fam(prefix))))
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).T)
+
+
+@pytest.fixture(scope="module")
+def distances(genotypes) -> np.ndarray:
+    return popdesic.pairwise_distance(genotypes, metric="normalized", device="cpu")
+
+
+def test_distances_and_closure(results, samples, genotypes, distances):
+    called = np.load(results / "distance/called.npy")
+    assert (called == (genotypes >= 0).astype(int) @ (genotypes >= 0).T).all()
+    founders = len(samples) - 12
+    first = popdesic.shortest_paths(distances[:founders, :founders], 2, device="cpu")
+    closure = popdesic.insert(first, distances[founders:], device="cpu")
+    assert closure.continued
+    written = np.load(results / "geodesic/genotypes/alpha2.npy")
+    assert written.dtype == np.float32
+    assert (closure.lengths.astype(np.float32) == written).all()
+    about = json.loads((results / "geodesic/genotypes/alpha2.json").read_text())
+    assert closure.number == about["number"]["dtype"]
+    assert closure.indirect_share == about["indirect_share"]
+
+
+def test_components(results, samples, genotypes):
+    af = load_panel(results / "panel/sites.tsv")[0].af.to_numpy()
+    found = popdesic.pca(
+        genotypes, n_components=8, founders=samples.cohort.ne("west").to_numpy(), af=af
+    )
+    written = np.load(results / "embedding/pca.npy")
+    # the workflow sums cohort by cohort, in another order
+    np.testing.assert_allclose(found.scores, written, atol=1e-12)
+
+
+def test_kinship(results, samples, genotypes):
+    found = popdesic.kinship(genotypes, device="cpu")
+    row = {name: k for k, name in enumerate(samples["sample"])}
+    table = read_table(results / "compare/kinship.tsv")
+    assert len(table)
+    for a, b, written in zip(table.sample_a, table.sample_b, table.kinship, strict=True):
+        assert found[row[a], row[b]] == pytest.approx(float(written), rel=1e-5, abs=1e-9)
+
+
+def test_scan(results, samples, genotypes):
+    sheet = read_table(results.parent / "config/samples.tsv").set_index("sample")
+    phenotype = sheet.phenotype.loc[samples["sample"]].astype(int).to_numpy()
+    found = popdesic.scan(genotypes, phenotype, top=40, max_r2=0.5, device="cpu")
+    written = pd.read_csv(results / "epistasis/pairs.tsv", sep="\t")
+    sites = load_panel(results / "panel/sites.tsv")[0].id.to_numpy()
+    for k in (1, 2):
+        assert (sites[found[f"site{k}"]] == written[f"id{k}"]).all()
+    shared = [name for name in found.columns if not name.startswith("site")]
+    assert set(shared) <= set(written.columns) and len(shared) == 12
+    for name in shared:
+        if found[name].dtype.kind == "f":
+            np.testing.assert_allclose(found[name], written[name].astype(float), rtol=1e-5)
+        else:
+            assert (found[name].astype(str) == written[name].astype(str)).all()
