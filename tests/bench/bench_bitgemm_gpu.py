@@ -24,7 +24,7 @@ import cupyx
 import numpy as np
 
 from popdesic.engine.base import SQUARED, Planes, Terms
-from popdesic.engine.gpu import launch, plans, tune
+from popdesic.engine.gpu import bitgemm, plans, sources, tune
 from popdesic.engine.gpu.backend import GpuBackend
 
 TERA = 1e12
@@ -128,7 +128,7 @@ def measure_limits(device: plans.Device) -> dict[str, float]:
     for name, (text, blocks, rounds, work, options) in cases.items():
         if name not in plans.supported_kernels(device):
             continue
-        source = text if name == "popc" else launch.read_source(launch.MICRO_KERNELS[name]) + text
+        source = text if name == "popc" else sources.read_source(bitgemm.MICRO_KERNELS[name]) + text
         if device.capability == 90:
             options = (*options, "-arch=sm_90a")
         function = cupy.RawModule(code=source, options=("-std=c++17", *options)).get_function(
@@ -177,11 +177,11 @@ class Problem:
         self.acc = cupy.zeros((self.plan.n_slots, self.padded, self.padded), np.int32)
         blocks = self.padded // plans.BLOCK_ROWS
         self.blocks = cupy.asarray(plans.block_order(blocks, blocks, True))
-        self.work = launch.Launch(self.packed, self.packed, self.acc, self.blocks, n_stages, True)
+        self.work = bitgemm.Launch(self.packed, self.packed, self.acc, self.blocks, n_stages, True)
         self.pack()
 
     def pack(self) -> None:
-        launch.pack_planes(
+        bitgemm.pack_planes(
             self.words,
             0,
             self.words.shape[2],
@@ -193,7 +193,7 @@ class Problem:
         )
 
     def multiply(self, splits: int | None = None) -> None:
-        launch.launch(self.variant, self.device, self.plan, self.work, splits)
+        bitgemm.launch(self.variant, self.device, self.plan, self.work, splits)
 
     def pack_and_multiply(self) -> None:
         self.acc.fill(0)

@@ -19,7 +19,7 @@ import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 
 from popdesic.engine.base import Planes
-from popdesic.engine.gpu import launch, plans
+from popdesic.engine.gpu import compile, plans
 from popdesic.engine.gpu.compare import R2Squares, resident_matches, stream_parts
 from popdesic.engine.gpu.compare import _matches as matches
 
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     small = {"sites": 2048, "samples": 2048, "profiles": 1 << 17, "repeats": 3}
     options = commandline.parse(parser, gpu=True, **small)
-    device = launch.current_device()
+    device = compile.current_device()
     print(device.name)
     bench_ld(device, options.sites, options.samples, options.repeats)
     cupy.get_default_memory_pool().free_all_blocks()

@@ -26,9 +26,9 @@ import numpy as np
 from popdesic.engine.base import OneHot, ScanData
 from popdesic.engine.gpu import epistasis as epistasis_gpu
 from popdesic.engine.gpu import epistasis_work
+from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.epistasis import Scanner
 from popdesic.engine.gpu.epistasis_work import STEP_BITS, order_items
-from popdesic.engine.gpu.launch import current_device
 from popdesic.epistasis.scores import score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("cupy")
 
 from popdesic.engine.base import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
-from popdesic.engine.gpu import launch, plans, tune
+from popdesic.engine.gpu import bitgemm, plans, tune
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
 from popdesic.io.errors import UserError
@@ -305,7 +305,7 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
             n_stages = plans.divide_up(words.shape[2], plans.STAGE_WORDS)
             packed = cupy.empty(plans.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
-            launch.pack_planes(
+            bitgemm.pack_planes(
                 words,
                 0,
                 words.shape[2],
@@ -319,8 +319,8 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
             sums = []
             for splits in (None, 1, 2, 7, n_stages):
                 acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)
-                work = launch.Launch(packed, packed, acc, blocks, n_stages, True)
-                launch.launch(variant, gpu_device, plan, work, splits)
+                work = bitgemm.Launch(packed, packed, acc, blocks, n_stages, True)
+                bitgemm.launch(variant, gpu_device, plan, work, splits)
                 sums.append(np.stack([np.triu(x) for x in acc.get()]))
             assert all(np.array_equal(sums[0], other) for other in sums[1:]), variant
             if masked:

@@ -22,7 +22,12 @@ MOST_FLOORS = 11
 #: Compiled decoders of genotype files; elsewhere only the engine imports numba.
 DECODERS = {"io.codecs", "io.vcf_text", "io.bcf_records"}
 #: What the GPU is asked to do, decided and tested without one.
-PURE_PLANS = {"engine.gpu.plans", "engine.gpu.epistasis_work", "engine.gpu.epistasis_bound"}
+PURE_PLANS = {
+    "engine.gpu.plans",
+    "engine.gpu.epistasis_work",
+    "engine.gpu.epistasis_bound",
+    "engine.gpu.sources",
+}
 
 
 @cache

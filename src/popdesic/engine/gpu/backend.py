@@ -19,7 +19,7 @@ from ...io.errors import UserError
 from ..base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
 from . import minplus as minplus_gpu
 from . import tune
-from .launch import current_device
+from .compile import current_device
 from .lease import lease_device
 from .plans import BLOCK_ROWS, STAGE_BITS, STAGE_WORDS, Variant, divide_up, supported_kernels
 from .sparse import SiteCosts, SparsePath, site_costs

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from .launch import load_function
+from .bitgemm import RARE_SITES
+from .compile import load_function
 from .plans import divide_up
 
 #: Where the genotype of an entry of a list stands; as in kernels/bitgemm/rare_sites.cu.
@@ -34,7 +35,7 @@ class Turned:
 
 
 def sparse_function(name: str, capability: int) -> cupy.RawKernel:
-    return load_function("bitgemm/rare_sites", name, (), capability)
+    return load_function(RARE_SITES, name, (), capability)
 
 
 def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:

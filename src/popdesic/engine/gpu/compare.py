@@ -13,7 +13,8 @@ import cupyx
 import numpy as np
 
 from ..base import PRODUCT, Planes
-from .launch import load_function, pack_planes
+from .bitgemm import pack_planes
+from .compile import load_function
 from .plans import (
     BLOCK_ROWS,
     SLOT_BYTES,

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...io.errors import UserError
 from ..base import Hits, ScanData
+from .compile import load_function
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_planes import Planes, read_by_kernel
 from .epistasis_work import (
@@ -33,7 +34,6 @@ from .epistasis_work import (
     largest_sum,
     order_items,
 )
-from .launch import load_function
 from .plans import STAGE_BITS, Device, divide_up, supported_kernels
 
 INT64_MAX = np.iinfo(np.int64).max

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from ..base import Bounds, infinity
-from .launch import load_function
+from .compile import load_function
 from .plans import Device, divide_up
 
 #: Tiles and runs of the kernel (TILE and RUN in minplus/minplus.cu), and its blocks' threads.

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..base import Terms
 from . import tune
+from .bitgemm import Launch, launch, pack_planes
 from .carriers import (
     FEW_PAIRS,
     STATE_SHIFT,
@@ -35,7 +36,6 @@ from .carriers import (
     sparse_function,
     turn,
 )
-from .launch import Launch, launch, pack_planes
 from .plans import INT32_MAX, STAGE_BITS, Device, Pass, Plan, Step, Variant
 from .stream import BitgemmStream
 

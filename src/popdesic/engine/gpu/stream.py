@@ -22,7 +22,7 @@ import numpy as np
 from ...io.errors import UserError
 from ..base import Planes, Terms
 from . import tune
-from .launch import Launch, finish_rows, launch, pack_planes
+from .bitgemm import Launch, finish_rows, launch, pack_planes
 from .plans import (
     BLOCK_ROWS,
     STAGE_WORDS,

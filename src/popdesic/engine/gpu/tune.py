@@ -31,7 +31,7 @@ import cupy
 import numpy as np
 
 from ..base import SQUARED, Terms
-from .launch import Launch, launch, source_digest
+from .bitgemm import Launch, launch, source_digest
 from .plans import (
     BLOCK_ROWS,
     SLOT_BYTES,
