@@ -22,7 +22,7 @@ def test_includes_are_resolved_once_and_relative_to_their_file(tmp_path, monkeyp
         '#pragma once\n#include "../base.cuh"\nint part;\n'
     )
     (tmp_path / "family" / "kernel.cu").write_text(
-        '// a remark\n#include "../base.cuh"\n#include "part.cuh"\nint kernel;\n'
+        '#include "../base.cuh"\n#include "part.cuh"\nint kernel;\n'
     )
     monkeypatch.setattr(sources, "KERNEL_FOLDER", tmp_path)
     text = sources.read_source("family/kernel")
