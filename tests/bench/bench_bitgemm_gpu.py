@@ -23,9 +23,9 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.base import SQUARED, Planes, Terms
 from popdesic.engine.gpu import bitgemm, plans, sources, tune
 from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.terms import SQUARED, Planes, Terms
 
 TERA = 1e12
 

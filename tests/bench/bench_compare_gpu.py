@@ -18,10 +18,10 @@ import cupyx
 import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 
-from popdesic.engine.base import Planes
 from popdesic.engine.gpu import compile, plans
 from popdesic.engine.gpu.compare import R2Squares, resident_matches, stream_parts
 from popdesic.engine.gpu.compare import _matches as matches
+from popdesic.engine.terms import Planes
 
 TERA = 1e12
 BEST = 10

@@ -14,10 +14,10 @@ import cupy
 import numpy as np
 from bench_bitgemm_gpu import print_row
 
-from popdesic.engine.base import SQUARED, Planes
 from popdesic.engine.gpu import plans, sources
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
+from popdesic.engine.terms import SQUARED, Planes
 
 DRAW_BITS = """
 extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64 n_sites,

@@ -15,10 +15,10 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.engine.base import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
 from popdesic.engine.gpu import bitgemm, plans, tune
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
+from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
 from popdesic.io.errors import UserError
 
 MISSING = 3

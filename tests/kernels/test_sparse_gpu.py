@@ -11,11 +11,11 @@ pytest.importorskip("cupy")
 
 from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
 
-from popdesic.engine.base import PRODUCT, SQUARED, SQUARED_IBS0, Planes
 from popdesic.engine.gpu import plans, tune
 from popdesic.engine.gpu import sparse as sparse_gpu
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.sparse import SiteCosts, SiteTable
+from popdesic.engine.terms import PRODUCT, SQUARED, SQUARED_IBS0, Planes
 
 #: Costs that send every site one way, and some that send sites all three ways.
 COSTS = {

@@ -102,7 +102,11 @@ def test_no_circles_and_few_floors():
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_only_the_engine_knows_numba_and_cupy(module):
     used = imports(module)[1]
-    assert "numba" not in used or module.startswith("engine.cpu") or module in DECODERS
+    assert (
+        "numba" not in used
+        or module.startswith(("engine.cpu", "engine.host"))
+        or module in DECODERS
+    )
     assert not used & {"cupy", "cupyx"} or module.startswith("engine.gpu")
     assert not (module in PURE_PLANS and used & {"cupy", "cupyx", "numba"})
 

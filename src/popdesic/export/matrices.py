@@ -12,7 +12,8 @@ from ..compare.kinship import king_robust
 from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining
 from ..distance.tiles import require_one_panel
-from ..engine.base import KINSHIP, Backend
+from ..engine.base import Backend
+from ..engine.terms import KINSHIP
 from ..io.errors import UserError
 from ..io.files import atomic_path
 from ..io.tables import read_table

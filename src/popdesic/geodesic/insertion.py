@@ -19,7 +19,7 @@ import numpy as np
 
 from ..engine.base import BASE, infinity
 from ..io.files import read_json
-from .closure import MinplusBackend, insert_paths
+from .closure import Backend, insert_paths
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def find_earlier(
 
 
 def continue_closure(
-    earlier: Earlier, direct: np.ndarray, backend: MinplusBackend
+    earlier: Earlier, direct: np.ndarray, backend: Backend
 ) -> tuple[np.ndarray, dict]:
     """The closure of all samples, from that of some.
 

@@ -16,7 +16,15 @@ import cupy
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
+from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
+from ..comparisons import (
+    exact_pairs,
+    r2_pairs_by_blocks,
+    search_by_blocks,
+    show_sampled_blocks,
+)
+from ..matches import TopMatches
+from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import tune
 from .compile import current_device
@@ -51,6 +59,8 @@ class GpuBackend:
     sparse : bool or SiteCosts, optional
         Whether rare sites may leave the dense products (sparse_gpu.py): by default where that is
         faster by costs measured on the device; with costs given, always. The integers are the same.
+    threads : int
+        CPU threads that the job may use.
 
     Raises
     ------
@@ -66,6 +76,7 @@ class GpuBackend:
         host_bytes: int = HOST_BYTES,
         device_bytes: int | None = None,
         sparse: bool | SiteCosts = True,
+        threads: int = COPY_THREADS,
     ) -> None:
         try:
             usable = cupy.cuda.is_available() and cupy.cuda.runtime.getDeviceCount() > 0
@@ -81,15 +92,15 @@ class GpuBackend:
                 f"{', '.join(supported_kernels(self.device))}"
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
-        self.sparse = sparse
+        self.sparse, self.threads = sparse, max(1, threads)
         self.host_panel = HOST_PANEL
         self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
 
     @classmethod
-    def leased(cls, host_bytes: int | None = None) -> GpuBackend:
+    def leased(cls, threads: int = 1, host_bytes: int | None = None) -> GpuBackend:
         """A backend on a device that no other job of this machine uses.
 
-        `host_bytes` as in the constructor.
+        `threads`, `host_bytes` as in the constructor.
 
         Raises
         ------
@@ -98,11 +109,11 @@ class GpuBackend:
         """
         cls()  # says in one sentence what is missing
         cupy.cuda.Device(lease_device(cupy.cuda.runtime.getDeviceCount())).use()
-        return cls(host_bytes=host_bytes or HOST_BYTES)
+        return cls(host_bytes=host_bytes or HOST_BYTES, threads=threads)
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(COPY_THREADS)
+        return ThreadPoolExecutor(min(self.threads, COPY_THREADS))
 
     def describe(self) -> str:
         """One line for the log: device and micro-kernels."""
@@ -213,19 +224,29 @@ class GpuBackend:
                     out[:, j : j + side, i : i + side] = tile.transpose(0, 2, 1)
         return out
 
-    def top_matches(self, queries: Planes, database: Planes, k: int, min_called: int):
-        """The best matches of `compare.identity.search`, chosen on the device (compare_gpu.py)."""
+    def top_matches(
+        self, queries: Planes, database: Planes, k: int, min_called: int = 1
+    ) -> TopMatches:
         from .compare import top_matches
 
         with device_errors(f"the search of {queries.n_samples} profiles"):
-            return top_matches(queries, database, self.device, k, min_called)
+            found = top_matches(queries, database, self.device, k, min_called)
+        if found is None:
+            return search_by_blocks(self, queries, database, k, min_called)
+        return found
 
-    def r2_pairs(self, planes: Planes, ends: np.ndarray, least: float):
-        """Pairs of sites that may reach an r2, chosen on the device (compare_gpu.py), or None."""
-        from .compare import r2_pairs
+    def r2_pairs(
+        self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from .compare import r2_candidates
 
         with device_errors(f"the correlations of {planes.n_samples} sites"):
-            return r2_pairs(planes, ends, least, self.device)
+            candidates = r2_candidates(planes, ends, least, self.device)
+        if candidates is None:
+            return r2_pairs_by_blocks(self, planes, ends, least, on_block)
+        if on_block is not None:
+            show_sampled_blocks(self, planes, ends, on_block)
+        return exact_pairs(planes, *candidates, least, self.threads)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         """The best pairs (epistasis_gpu.py)."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from ..base import PLANE_LETTERS
+from ..terms import PLANE_LETTERS
 from .compile import load_function, read_source
 from .plans import (
     BLOCK_ROWS,

@@ -12,7 +12,8 @@ import cupy
 import cupyx
 import numpy as np
 
-from ..base import PRODUCT, Planes
+from ..matches import NEVER, TopMatches, rank_key
+from ..terms import PRODUCT, Planes
 from .bitgemm import pack_planes
 from .compile import load_function
 from .plans import (
@@ -35,7 +36,6 @@ QUERIES, CAPACITY = 32, 4096
 MOST_MATCHES = 256
 #: Bits of a profile's number in a key; the share of mismatches in 2**-20 is above them.
 INDEX_BITS = 40
-NEVER = np.iinfo(np.int64).max
 #: Bytes of one part of a database on its way to the device.
 PART_BYTES = 256 << 20
 #: Correlations of one square of sites: 1 GiB of float32.
@@ -250,14 +250,8 @@ def _is_pinned(array: np.ndarray) -> bool:
 
 def top_matches(
     queries: Planes, database: Planes, device: Device, k: int, min_called: int
-) -> tuple[np.ndarray, ...] | None:
-    """What `compare.identity.search` returns, with the choice made on the device.
-
-    Returns
-    -------
-    key, index, mismatches, called : int64 arrays, (n_queries, k)
-        None where `k` is more than the device keeps.
-    """
+) -> TopMatches | None:
+    """`Backend.top_matches`, chosen on the device; None where `k` is more than it keeps."""
     if k > MOST_MATCHES:
         return None
     n_planes = max(queries.words.shape[1], database.words.shape[1])
@@ -272,8 +266,10 @@ def top_matches(
         mismatches[q, found], called[q, found] = _count(
             queries.words[q], np.asarray(words[row[found]]), queries.n_sites
         )
-    key = np.where(index >= 0, (mismatches << 20) // np.maximum(called, 1), NEVER)
-    return key, index, mismatches, called
+    best = TopMatches(len(index), k)
+    best.key = np.where(index >= 0, rank_key(mismatches, called, min_called), NEVER)
+    best.index, best.mismatches, best.called = index, mismatches, called
+    return best
 
 
 def _count(query: np.ndarray, profiles: np.ndarray, n_sites: int):
@@ -418,7 +414,7 @@ class R2Squares:
         return pairs[order, 0], pairs[order, 1]
 
 
-def r2_pairs(
+def r2_candidates(
     planes: Planes, ends: np.ndarray, least: float, device: Device
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Pairs of variant-major planes within their windows that may reach `least`.

@@ -20,7 +20,7 @@ from ...io.errors import UserError
 from ..base import Hits, ScanData
 from .compile import load_function
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
-from .epistasis_planes import Planes, read_by_kernel
+from .epistasis_planes import ScanPlanes, read_by_kernel
 from .epistasis_work import (
     JOINT_STEPS,
     LOCKSTEP_STEPS,
@@ -140,7 +140,7 @@ class Scanner:
         self.allowed = None if data.allowed is None else cupy.asarray(data.allowed)
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
         self.margins = cupy.zeros((self.padded, self.states), np.uint32)
-        self.planes, self.packed = Planes(data.classes), cupy.empty(0, np.uint8)
+        self.planes, self.packed = ScanPlanes(data.classes), cupy.empty(0, np.uint8)
         # Where every cell fits and small weights make the share of cases, counts of both classes
         # share a word all the way; cells of triples are known before the first of them.
         weighted, steps = Bound.weighted(self.n_classes), 0.0

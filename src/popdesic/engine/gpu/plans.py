@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base import PLANE_BITS, Terms
+from ..terms import PLANE_BITS, Terms
 
 # Layout of packed planes; the same names and values as in kernels/common.cuh.
 TILE_ROWS = 128

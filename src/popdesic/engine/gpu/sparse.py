@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 import cupy
 import numpy as np
 
-from ..base import Terms
+from ..terms import Terms
 from . import tune
 from .bitgemm import Launch, launch, pack_planes
 from .carriers import (

@@ -20,7 +20,7 @@ import cupyx
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import Planes, Terms
+from ..terms import Planes, Terms
 from . import tune
 from .bitgemm import Launch, finish_rows, launch, pack_planes
 from .plans import (
@@ -43,7 +43,7 @@ DEVICE_SHARE = 0.9
 RESULT_BYTES = 256 << 20
 #: Most device memory for the packed planes of one range: enough for full speed.
 PACKED_BYTES = 16 << 30
-#: Threads that copy planes into pinned memory (one cannot keep up with the bus).
+#: Most threads that copy planes into pinned memory (one cannot keep up with the bus).
 COPY_THREADS = 8
 
 
@@ -99,6 +99,7 @@ class StreamHost(Protocol):
 
     device: Device
     host_bytes: int
+    threads: int
     copiers: ThreadPoolExecutor
 
     def choose(self, terms: Terms, shape: tune.ShapeClass) -> Variant: ...
@@ -294,7 +295,7 @@ class BitgemmStream:
         self._sites_in_acc = 0
 
     def _fill(self, pinned: np.ndarray, source: np.ndarray) -> None:
-        rows = divide_up(len(pinned), COPY_THREADS)
+        rows = divide_up(len(pinned), min(self.backend.threads, COPY_THREADS))
         parts = range(0, len(pinned), rows)
         list(
             self.backend.copiers.map(

@@ -30,7 +30,7 @@ from pathlib import Path
 import cupy
 import numpy as np
 
-from ..base import SQUARED, Terms
+from ..terms import SQUARED, Terms
 from .bitgemm import Launch, launch, source_digest
 from .plans import (
     BLOCK_ROWS,
