@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.engine.gpu import bitgemm, plans, tune
+from popdesic.engine.gpu import bitgemm, bitgemm_plans, devices, layout, tune, tune_plans
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
 from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
@@ -136,14 +136,14 @@ def test_oracle_is_the_definition():
 @pytest.mark.parametrize("name", TERMS)
 def test_plans_prove_themselves(name, complete):
     """`check` compares plan and terms on every pair of genotypes."""
-    plans.plan_products(TERMS[name], complete).check()
-    xor = plans.plan_xor(TERMS[name], complete)
+    bitgemm_plans.plan_products(TERMS[name], complete).check()
+    xor = bitgemm_plans.plan_xor(TERMS[name], complete)
     assert (xor is None) == (name == "ld")
 
 
 def test_fewest_products():
     products = {
-        (name, complete): plans.plan_products(TERMS[name], complete).n_products
+        (name, complete): bitgemm_plans.plan_products(TERMS[name], complete).n_products
         for name in TERMS
         for complete in (True, False)
     }
@@ -151,20 +151,20 @@ def test_fewest_products():
     assert products["squared", False] == 5
     assert products["squared_ibs0", True] == 4
     assert products["squared_ibs0", False] == 5
-    assert plans.plan_products(SQUARED, True).site_limit == 2**29 - 1
+    assert bitgemm_plans.plan_products(SQUARED, True).site_limit == 2**29 - 1
 
 
 def test_blocks_cover_the_triangle_once():
     for rows in (1, 3, 8, 9, 20):
-        blocks = list(map(tuple, plans.block_order(rows, rows, True).tolist()))
+        blocks = list(map(tuple, bitgemm_plans.block_order(rows, rows, True).tolist()))
         assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(i, rows)]
-        blocks = list(map(tuple, plans.block_order(rows, 5, False).tolist()))
+        blocks = list(map(tuple, bitgemm_plans.block_order(rows, 5, False).tolist()))
         assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(5)]
 
 
-@pytest.fixture(scope="module", params=plans.KERNELS)
+@pytest.fixture(scope="module", params=devices.KERNELS)
 def backend(request, gpu_device):
-    if request.param not in plans.supported_kernels(gpu_device):
+    if request.param not in devices.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {request.param}")
     return GpuBackend(kernel=request.param)
 
@@ -266,7 +266,7 @@ def test_planes_on_the_device_and_in_pinned_memory(gpu_device):
 @pytest.mark.gpu
 def test_totals_beyond_int32(gpu_device, monkeypatch):
     """Accumulators are folded into int64 totals before their limit, here set very low."""
-    monkeypatch.setattr(plans.Plan, "site_limit", property(lambda self: 2048))
+    monkeypatch.setattr(bitgemm_plans.Plan, "site_limit", property(lambda self: 2048))
     rng = np.random.default_rng(6)
     a = draw_genotypes(rng, 150, 9000, 0.1)
     planes = make_planes(a, True, rng)
@@ -301,9 +301,9 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
     for variant in tune.candidates(gpu_device):
         for masked in (True, False):
             words = cupy.asarray(planes.words if masked else planes.without_mask().words)
-            plan = tune.plan_for(variant, SQUARED_IBS0, not masked)
-            n_stages = plans.divide_up(words.shape[2], plans.STAGE_WORDS)
-            packed = cupy.empty(plans.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
+            plan = tune_plans.plan_for(variant, SQUARED_IBS0, not masked)
+            n_stages = layout.divide_up(words.shape[2], layout.STAGE_WORDS)
+            packed = cupy.empty(layout.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
             bitgemm.pack_planes(
                 words,
@@ -315,7 +315,7 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
                 counts,
                 gpu_device.capability,
             )
-            blocks = cupy.asarray(plans.block_order(3, 3, True))
+            blocks = cupy.asarray(bitgemm_plans.block_order(3, 3, True))
             sums = []
             for splits in (None, 1, 2, 7, n_stages):
                 acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)
@@ -339,7 +339,7 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
         for given in (planes, planes.without_mask()):
             found = [
                 GpuBackend(kernel=kernel).bitgemm(given, None, terms)
-                for kernel in plans.supported_kernels(gpu_device)
+                for kernel in devices.supported_kernels(gpu_device)
             ]
             assert all(np.array_equal(found[0], other) for other in found[1:])
             assert (found[0][0].diagonal() == 0).all()
@@ -396,7 +396,7 @@ def test_real_genotypes(gpu_device, shared_data, name):
     squared = squared + squared.T - 2 * dosage @ dosage.T
     expected = np.stack([squared, called @ called.T]).astype(np.int64)
     planes = make_planes(genotypes, True, rng)
-    kernel_names = plans.supported_kernels(gpu_device)
+    kernel_names = devices.supported_kernels(gpu_device)
     for backend in (CpuBackend(2), *(GpuBackend(kernel=kernel) for kernel in kernel_names)):
         assert np.array_equal(backend.bitgemm(planes, None, SQUARED), expected)
     filled = planes.without_mask()
@@ -424,9 +424,9 @@ def test_errors_are_one_sentence(gpu_device):
 def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
     """The first use measures; the second reads the user's cache and measures nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    shape = tune.ShapeClass.of(500, 500, 50_000, True, True)
+    shape = tune_plans.ShapeClass.of(500, 500, 50_000, True, True)
     first = tune.choose(gpu_device, SQUARED, shape)
-    assert tune.cache_file().is_file()
+    assert tune_plans.cache_file().is_file()
     monkeypatch.setattr(tune, "measure", None)
     assert tune.choose(gpu_device, SQUARED, shape) == first
 

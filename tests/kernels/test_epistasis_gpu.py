@@ -24,13 +24,13 @@ def rng() -> np.random.Generator:
 @pytest.fixture(params=KERNELS)
 def gpu(request, gpu_device, monkeypatch):
     from popdesic.engine.gpu import epistasis as epistasis_gpu
-    from popdesic.engine.gpu import epistasis_work
+    from popdesic.engine.gpu import epistasis_plans
     from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.plans import supported_kernels
+    from popdesic.engine.gpu.devices import supported_kernels
 
     kernel = request.param
     if kernel in ("deep", "single"):
-        monkeypatch.setattr(epistasis_work, "DEEP_STEPS", {2: 0, 3: 0})
+        monkeypatch.setattr(epistasis_plans, "DEEP_STEPS", {2: 0, 3: 0})
         least = -np.inf if kernel == "deep" else np.inf
         monkeypatch.setattr(epistasis_gpu, "JOINT_STEPS", {2: least, 3: least})
         kernel = "wgmma"

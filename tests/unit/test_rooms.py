@@ -24,7 +24,7 @@ DECODERS = {"io.codecs", "io.vcf_text", "io.bcf_records"}
 #: What the GPU is asked to do, decided and tested without one.
 PURE_PLANS = {
     "engine.gpu.plans",
-    "engine.gpu.epistasis_work",
+    "engine.gpu.epistasis_plans",
     "engine.gpu.epistasis_bound",
     "engine.gpu.sources",
 }

@@ -19,9 +19,10 @@ import numpy as np
 from ...io.errors import UserError
 from ..base import Hits, ScanData
 from .compile import load_function
+from .devices import Device, supported_kernels
 from .epistasis_bound import Bound, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_planes import ScanPlanes, read_by_kernel
-from .epistasis_work import (
+from .epistasis_plans import (
     JOINT_STEPS,
     LOCKSTEP_STEPS,
     PADDING,
@@ -34,7 +35,7 @@ from .epistasis_work import (
     largest_sum,
     order_items,
 )
-from .plans import STAGE_BITS, Device, divide_up, supported_kernels
+from .layout import STAGE_BITS, divide_up
 
 INT64_MAX = np.iinfo(np.int64).max
 #: Largest number of samples of a class in one stored state: counts share a word.

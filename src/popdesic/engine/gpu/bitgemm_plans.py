@@ -1,4 +1,4 @@
-"""What the CUDA kernels are asked to do: plans of products, tiles and their sizes; no CuPy.
+"""What the bit-GEMM kernels are asked to do: products, variants, blocks and splits.
 
 A :class:`Plan` turns the terms of an analysis into the few products that a kernel computes; it
 is pure arithmetic and proves itself (`Plan.check`) on every pair of genotypes. A
@@ -15,18 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..terms import PLANE_BITS, Terms
+from .layout import INT32_MAX, SLOT_BYTES, SLOT_OVERHEAD, TILE_BYTES, divide_up
 
-# Layout of packed planes; the same names and values as in kernels/common.cuh.
-TILE_ROWS = 128
-BLOCK_ROWS = 256
-STAGE_BITS = 1024
-STAGE_WORDS = STAGE_BITS // 64
-TILE_BYTES = TILE_ROWS * STAGE_BITS // 8
-#: Samples of one thread block, and stages that it walks, in `pack_planes`.
-PACK_ROWS, PACK_STAGES = 32, 16
-#: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
-#: and what it needs besides its slots (alignment, barriers).
-SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
 #: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
 BLOCK_GROUP = 8
 #: What adding one output of a block to global memory costs, in stages of products
@@ -34,7 +24,6 @@ BLOCK_GROUP = 8
 EMIT_STAGES = 12
 #: Most runs that the stages of one range are cut into.
 MAX_SPLITS = 256
-INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -321,18 +310,6 @@ def plan_xor(terms: Terms, complete: bool) -> Plan | None:
 
 
 @dataclass(frozen=True)
-class Device:
-    """What the choice of kernels and tiles needs to know of one CUDA device."""
-
-    index: int
-    name: str
-    capability: int
-    multiprocessors: int
-    shared_bytes: int
-    driver: int
-
-
-@dataclass(frozen=True)
 class Variant:
     """One micro-kernel with the tile parameters that it is compiled for."""
 
@@ -349,33 +326,58 @@ class Variant:
         return self.kernel == "popc"
 
 
-#: The micro-kernels, fastest first; any of them gives the same integers.
-KERNELS = ("wgmma", "mma", "popc")
+@dataclass(frozen=True)
+class LaunchShape:
+    """How a variant fills a device.
+
+    Attributes
+    ----------
+    threads, shared_bytes : int
+        Of one thread block.
+    parts : int
+        Thread blocks that make one block (256 x 256) of the result.
+    resident : int
+        Thread blocks of one multiprocessor.
+    persistent : bool
+        The grid is no larger than what is resident; thread blocks walk over the work.
+    """
+
+    threads: int
+    shared_bytes: int
+    parts: int
+    resident: int
+    persistent: bool
+
+    def at_once(self, multiprocessors: int) -> int:
+        """Blocks of the result that the device works on at a time."""
+        return max(1, multiprocessors * self.resident // self.parts)
+
+    def grid(self, n_items: int, multiprocessors: int) -> int:
+        """Thread blocks for some items (blocks of the result by splits of the site axis)."""
+        most = multiprocessors * self.resident // self.parts * self.parts
+        return min(n_items * self.parts, most) if self.persistent else n_items * self.parts
 
 
-def supported_kernels(device: Device) -> tuple[str, ...]:
-    """The micro-kernels that exist for a device: wgmma is compute capability 9.0 alone."""
-    return tuple(
-        kernel
-        for kernel in KERNELS
-        if kernel == "popc"
-        or (kernel == "mma" and device.capability >= 80)
-        or (kernel == "wgmma" and device.capability == 90)
-    )
+def launch_shape(variant: Variant) -> LaunchShape:
+    """The launch shape of a variant, from its tile parameters."""
+    values = dict(variant.parameters)
+    if variant.kernel == "popc":
+        return LaunchShape(256, 0, 4, values["BLOCKS_PER_SM"], False)
+    if variant.kernel == "mma":
+        width = values["B_TILES"]
+        shared = values["STAGES"] * (1 + width) * TILE_BYTES + SLOT_OVERHEAD
+        return LaunchShape(128 * width, shared, 4 // width, 3 - width, True)
+    return LaunchShape(384, values["STAGES"] * SLOT_BYTES + SLOT_OVERHEAD, 2, 1, True)
 
 
-def divide_up(value: int, step: int) -> int:
-    return -(-value // step)
-
-
-def layout_tiles(n_samples: int) -> int:
-    """Tiles that some samples take, in whole blocks."""
-    return divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS)
-
-
-def packed_bytes(n_samples: int, n_letters: int, n_stages: int) -> int:
-    """Size of packed planes."""
-    return n_letters * n_stages * layout_tiles(n_samples) * TILE_BYTES
+def defines_of(variant: Variant, one: Pass, complete: bool) -> tuple[tuple[str, int], ...]:
+    """What a variant's kernel is compiled with for one pass of a plan."""
+    defines = dict(variant.parameters)
+    if variant.kernel == "popc":
+        w0, w1, w2 = one.xor or (0, 0, 0)
+        xor, masked = int(one.xor is not None), int(one.xor is not None and not complete)
+        defines |= {"FORM_XOR": xor, "MASKED": masked, "W0": w0, "W1": w1, "W2": w2}
+    return tuple(sorted(defines.items()))
 
 
 def block_order(block_rows: int, block_columns: int, symmetric: bool) -> np.ndarray:

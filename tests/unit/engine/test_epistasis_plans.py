@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.engine.gpu.epistasis_work import (
+from popdesic.engine.gpu.epistasis_plans import (
     CORES,
     ITEMS_A_BLOCK,
     PARTS,
