@@ -23,7 +23,15 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.gpu import bitgemm, bitgemm_plans, devices, layout, sources, tune, tune_plans
+from popdesic.engine.gpu import (
+    bitgemm,
+    devices,
+    layout,
+    sources,
+    tune,
+    tune_plans,
+    variants,
+)
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes, Terms
 
@@ -176,7 +184,7 @@ class Problem:
         self.counts = cupy.zeros((n, 3), np.uint64)
         self.acc = cupy.zeros((self.plan.n_slots, self.padded, self.padded), np.int32)
         blocks = self.padded // layout.BLOCK_ROWS
-        self.blocks = cupy.asarray(bitgemm_plans.block_order(blocks, blocks, True))
+        self.blocks = cupy.asarray(variants.block_order(blocks, blocks, True))
         self.work = bitgemm.Launch(self.packed, self.packed, self.acc, self.blocks, n_stages, True)
         self.pack()
 

@@ -18,7 +18,7 @@ import cupyx
 import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 
-from popdesic.engine.gpu import bitgemm_plans, compile, devices, layout
+from popdesic.engine.gpu import compile, devices, layout, variants
 from popdesic.engine.gpu.compare import R2Squares, resident_matches, stream_parts
 from popdesic.engine.gpu.compare import _matches as matches
 from popdesic.engine.terms import Planes
@@ -36,7 +36,7 @@ def bench_ld(device: devices.Device, n_sites: int, n_samples: int, repeats: int)
     padded = layout.divide_up(n_sites, layout.BLOCK_ROWS) * layout.BLOCK_ROWS
     out = cupy.empty((padded, padded), np.float32)
     count = padded // layout.BLOCK_ROWS
-    blocks = cupy.asarray(bitgemm_plans.block_order(count, count, True))
+    blocks = cupy.asarray(variants.block_order(count, count, True))
     squares = R2Squares(words, n_samples, device)
 
     def whole() -> None:

@@ -15,55 +15,17 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.engine.gpu import bitgemm, bitgemm_plans, devices, layout, tune, tune_plans
+from awkward_terms import IBS, TERMS
+
+from popdesic.engine.gpu import bitgemm, bitgemm_plans, devices, layout, tune, tune_plans, variants
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
-from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Terms
 from popdesic.io.errors import UserError
 
 MISSING = 3
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 257, 1023, 1024, 1025, 4100)
 SAMPLES = (1, 2, 65, 129, 300)
-
-#: Sums for linkage disequilibrium: no function of |a - b|, weights that no chain of doublings
-#: gives, an output that is the same for every pair of complete samples.
-LD = Terms(
-    ("n", "sum_a", "sum_b", "sum_aa", "sum_bb", "sum_ab", "odd"),
-    (
-        Product(0, 1, "c", "c"),
-        Product(1, 1, "u", "c"),
-        Product(1, 1, "v", "c"),
-        Product(2, 1, "c", "u"),
-        Product(2, 1, "c", "v"),
-        Product(3, 1, "u", "c"),
-        Product(3, 3, "v", "c"),
-        Product(4, 1, "c", "u"),
-        Product(4, 3, "c", "v"),
-        Product(5, 2, "u", "u"),
-        Product(5, 2, "v", "v"),
-        Product(5, -1, "e", "e"),
-        Product(6, 3, "u", "v"),
-        Product(6, 2, "e", "z"),
-        Product(6, -5, "h", "u"),
-    ),
-)
-IBS = Terms(
-    ("ibs2", "ibs1", "manhattan"),
-    (
-        Product(0, 1, "z", "z"),
-        Product(0, 1, "e", "e"),
-        Product(0, 1, "v", "v"),
-        Product(1, 1, "e", "c"),
-        Product(1, 1, "c", "e"),
-        Product(1, -2, "e", "e"),
-        Product(2, 2, "z", "v"),
-        Product(2, 2, "v", "z"),
-        Product(2, 1, "e", "c"),
-        Product(2, 1, "c", "e"),
-        Product(2, -2, "e", "e"),
-    ),
-)
-TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "ld": LD, "ibs": IBS}
 
 
 @pytest.fixture(autouse=True)
@@ -130,36 +92,6 @@ def test_oracle_is_the_definition():
     rng = np.random.default_rng(1)
     a, b = draw_genotypes(rng, 5, 130, 0.2), draw_genotypes(rng, 7, 130, 0.2)
     assert np.array_equal(oracle(a, b, SQUARED), squared_by_definition(a, b))
-
-
-@pytest.mark.parametrize("complete", (True, False))
-@pytest.mark.parametrize("name", TERMS)
-def test_plans_prove_themselves(name, complete):
-    """`check` compares plan and terms on every pair of genotypes."""
-    bitgemm_plans.plan_products(TERMS[name], complete).check()
-    xor = bitgemm_plans.plan_xor(TERMS[name], complete)
-    assert (xor is None) == (name == "ld")
-
-
-def test_fewest_products():
-    products = {
-        (name, complete): bitgemm_plans.plan_products(TERMS[name], complete).n_products
-        for name in TERMS
-        for complete in (True, False)
-    }
-    assert products["squared", True] == 3
-    assert products["squared", False] == 5
-    assert products["squared_ibs0", True] == 4
-    assert products["squared_ibs0", False] == 5
-    assert bitgemm_plans.plan_products(SQUARED, True).site_limit == 2**29 - 1
-
-
-def test_blocks_cover_the_triangle_once():
-    for rows in (1, 3, 8, 9, 20):
-        blocks = list(map(tuple, bitgemm_plans.block_order(rows, rows, True).tolist()))
-        assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(i, rows)]
-        blocks = list(map(tuple, bitgemm_plans.block_order(rows, 5, False).tolist()))
-        assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(5)]
 
 
 @pytest.fixture(scope="module", params=devices.KERNELS)
@@ -315,7 +247,7 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
                 counts,
                 gpu_device.capability,
             )
-            blocks = cupy.asarray(bitgemm_plans.block_order(3, 3, True))
+            blocks = cupy.asarray(variants.block_order(3, 3, True))
             sums = []
             for splits in (None, 1, 2, 7, n_stages):
                 acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)

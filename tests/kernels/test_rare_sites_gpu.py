@@ -9,12 +9,13 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
+from awkward_terms import TERMS
+from test_bitgemm_gpu import MISSING, make_planes, oracle, read_genotypes
 
-from popdesic.engine.gpu import bitgemm_plans, devices, rare_sites, tune
+from popdesic.engine.gpu import devices, rare_sites, tune
 from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.rare_sites_plans import SiteCosts, SiteTable
-from popdesic.engine.terms import PRODUCT, SQUARED, SQUARED_IBS0, Planes
+from popdesic.engine.gpu.rare_sites_plans import SiteCosts
+from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
 #: Costs that send every site one way, and some that send sites all three ways.
 COSTS = {
@@ -40,32 +41,6 @@ def first_candidate(monkeypatch):
     monkeypatch.setattr(
         tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
     )
-
-
-@pytest.mark.parametrize("complete", (True, False))
-@pytest.mark.parametrize("name", [*TERMS, "product"])
-def test_tables_equal_the_terms(name, complete):
-    """Carriers, margins and the half form give every output at every two genotypes."""
-    terms = PRODUCT if name == "product" else TERMS[name]
-    for plan in (
-        bitgemm_plans.plan_products(terms, complete),
-        bitgemm_plans.plan_xor(terms, complete),
-    ):
-        if plan is None:
-            continue
-        table = SiteTable.of(plan)
-        for x, y in plan.genotype_pairs():
-            found = table.constant.copy()
-            found += table.rows[:, x - 1] if x else 0
-            found += table.columns[:, y - 1] if y else 0
-            found += table.pairs[:, x - 1, y - 1] if x and y else 0
-            assert found.tolist() == plan.slot_values(x, y)
-            if table.half:
-                one, carried = table.half
-                product = one * (x == 1) * (y == 1)
-                product += carried * ((x == 2) * (y >= 1) + (x >= 1) * (y == 2))
-                assert [product] == plan.slot_values(x, y)
-    assert SiteTable.of(bitgemm_plans.plan_products(SQUARED, True)).half == (-1, -2)
 
 
 @pytest.mark.gpu

@@ -27,7 +27,6 @@ from ..matches import TopMatches
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import minplus_plans, tune
-from .bitgemm_plans import Variant
 from .compile import current_device
 from .devices import supported_kernels
 from .lease import lease_device
@@ -36,6 +35,7 @@ from .rare_sites_plans import SiteCosts, pays
 from .stream import BitgemmStream, device_errors
 from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
 from .tune_plans import ShapeClass
+from .variants import Variant
 
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384

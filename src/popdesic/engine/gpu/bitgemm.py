@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from ..terms import PLANE_LETTERS
-from .bitgemm_plans import Plan, Variant, choose_splits, defines_of, launch_shape, step_table
+from .bitgemm_plans import Plan
 from .compile import load_function, read_source
 from .devices import Device
 from .layout import (
@@ -21,6 +21,7 @@ from .layout import (
     divide_up,
     layout_tiles,
 )
+from .variants import Variant, choose_splits, defines_of, launch_shape, step_table
 
 #: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).
 PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"

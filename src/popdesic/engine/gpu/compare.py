@@ -15,7 +15,7 @@ import numpy as np
 from ..matches import NEVER, TopMatches, rank_key
 from ..terms import PRODUCT, Planes
 from .bitgemm import MICRO_KERNELS, pack_planes
-from .bitgemm_plans import block_order, plan_products, step_table
+from .bitgemm_plans import plan_products
 from .compare_plans import (
     CAPACITY,
     INDEX_BITS,
@@ -44,6 +44,7 @@ from .layout import (
     layout_tiles,
     packed_bytes,
 )
+from .variants import block_order, step_table
 
 #: The file of these kernels.
 KERNEL = "compare/compare"

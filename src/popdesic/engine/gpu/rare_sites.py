@@ -24,7 +24,6 @@ import numpy as np
 from ..terms import Terms
 from . import tune
 from .bitgemm import Launch, launch, pack_planes
-from .bitgemm_plans import Variant
 from .devices import Device
 from .layout import STAGE_BITS
 from .rare_sites_kernels import (
@@ -51,6 +50,7 @@ from .rare_sites_plans import (
 )
 from .stream import BitgemmStream
 from .tune_plans import ShapeClass, read_cache, write_cache
+from .variants import Variant
 
 log = logging.getLogger(__name__)
 

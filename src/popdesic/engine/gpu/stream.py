@@ -22,11 +22,12 @@ import numpy as np
 from ...io.errors import UserError
 from ..terms import Planes, Terms
 from .bitgemm import Launch, finish_rows, launch, pack_planes
-from .bitgemm_plans import Plan, Variant, block_order
+from .bitgemm_plans import Plan
 from .devices import Device
 from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, packed_bytes
 from .stream_plans import COPY_THREADS, range_words, result_rows
 from .tune_plans import ShapeClass, plan_for
+from .variants import Variant, block_order
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ import numpy as np
 
 from ..terms import SQUARED, Terms
 from .bitgemm import Launch, launch, source_digest
-from .bitgemm_plans import Variant, block_order
 from .devices import Device
 from .layout import (
     BLOCK_ROWS,
@@ -30,6 +29,7 @@ from .tune_plans import (
     read_cache,
     write_cache,
 )
+from .variants import Variant, block_order
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..terms import Terms
-from .bitgemm_plans import Plan, Variant, plan_products, plan_xor
+from .bitgemm_plans import Plan, plan_products, plan_xor
 from .devices import Device, supported_kernels
 from .layout import BLOCK_ROWS, SLOT_BYTES, SLOT_OVERHEAD, STAGE_BITS, TILE_BYTES, divide_up
+from .variants import Variant
 
 log = logging.getLogger(__name__)
 
