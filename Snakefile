@@ -28,7 +28,8 @@ if workflow.is_main_process and installed and installed.origin:
             "(`pip uninstall popdesic`, or take it off PYTHONPATH), or run its own workflow."
         )
 
-sys.path.insert(0, str(PACKAGES))
+if str(PACKAGES) not in sys.path:
+    sys.path.insert(0, str(PACKAGES))
 
 from popdesic.io.errors import UserError
 from popdesic.study.configuration import read_config
@@ -84,24 +85,6 @@ onsuccess:
 
 onerror:
     keep_records()
-
-
-localrules:
-    all,
-    ingest,
-    qc,
-    panel,
-    impute,
-    encode,
-    distance,
-    geodesic,
-    embedding,
-    communities,
-    compare,
-    export,
-    reorder,
-    epistasis,
-    report,
 
 
 rule all:
