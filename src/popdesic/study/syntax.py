@@ -7,7 +7,6 @@ so that Python versions which add one to a node write the same text.
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +94,10 @@ class Module:
         self.main: list[ast.stmt] = []
         #: Names in annotations are not looked up when the module runs.
         self.lazy_annotations = False
-        tree = _parse(path)
+        source = path.read_bytes()
+        tree = ast.parse(source, str(path))
+        #: Whether an expression may bind a name.
+        self.walrus = b":=" in source
         for statement in tree.body:
             self._read(statement)
         #: All but imports and docstrings.
@@ -120,7 +122,7 @@ class Module:
             for inner in _unfold(statement):
                 if isinstance(inner, _IMPORTS):
                     _add_imports(self.imports, inner)
-                for name in bound(inner):
+                for name in bound(inner, self.walrus):
                     self.bindings.setdefault(name, []).append(statement)
             if not self._only_binds(statement):
                 self.always.append(statement)
@@ -141,16 +143,6 @@ class Module:
                 for inner in _children(statement)
             )
         return _is_constant(statement)
-
-
-def _parse(path: Path) -> ast.Module:
-    enabled = gc.isenabled()
-    gc.disable()  # else most of the time goes into looking for garbage among the nodes
-    try:
-        return ast.parse(path.read_bytes(), str(path))
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _is_constant(statement: ast.stmt) -> bool:
@@ -194,12 +186,16 @@ def _unfold(statement: ast.stmt) -> Iterator[ast.stmt]:
             yield from _unfold(inner)
 
 
-def bound(statement: ast.stmt) -> set[str]:
-    """Names to which a single statement gives a value, or whose value it changes."""
+def bound(statement: ast.stmt, walrus: bool = False) -> set[str]:
+    """Names to which a single statement gives a value, or whose value it changes.
+
+    Names that `:=` binds inside it are among them with `walrus`.
+    """
     if isinstance(statement, _DEFINITIONS):
         return {statement.name}
-    targets = [node.target for node in ast.walk(statement) if isinstance(node, ast.NamedExpr)]
-    targets += getattr(statement, "targets", [])
+    targets = list(getattr(statement, "targets", []))
+    if walrus:
+        targets += [node.target for node in ast.walk(statement) if isinstance(node, ast.NamedExpr)]
     targets += [statement.target] if hasattr(statement, "target") else []
     targets += [item.optional_vars for item in getattr(statement, "items", [])]
     found = set()

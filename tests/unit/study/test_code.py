@@ -9,7 +9,8 @@ import pytest
 
 from popdesic.io.places import KERNEL_FOLDER
 from popdesic.study import code
-from popdesic.study.code import BACKENDS, CLOSING, PACKAGE, SCRIPTS, Code, digest, plain_cuda
+from popdesic.study.code import CLOSING, SCRIPTS
+from popdesic.study.reach import BACKENDS, PACKAGE, Code, digest, plain_cuda
 
 SCRIPT = "from pack.a import f\nf()\n"
 
