@@ -3,9 +3,6 @@
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
 
-import ast
-import functools
-import hashlib
 import subprocess
 from pathlib import Path
 
@@ -13,12 +10,14 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
+from popdesic.study import code as digests
 from popdesic.study.records import exchange_records
 from popdesic.report.registry import study_figures
 from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, names_key, source_key
 from popdesic.io.files import digest
 from popdesic.study.validation import uses_beagle, validate_study
+from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
 
 try:
     # Jobs parse this file again: only the process that plans opens the files that are named.
@@ -26,6 +25,7 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
+ignore_script_dates(WORKFLOW / "workflow" / "scripts")
 if workflow.is_main_process:
     for remark in REMARKS:
         logger.warning(remark)
@@ -35,7 +35,6 @@ SPACES = CONFIG["geodesic"]["space"]
 ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
 #: Changes with the set of cohorts: keys the closures that later insertions start from.
 COHORT_SET = digest("\n".join(sorted(COHORTS)))
-PACKAGE = WORKFLOW / "src" / "popdesic"
 
 
 def _either(names):
@@ -50,37 +49,21 @@ wildcard_constraints:
     alpha=_either(ALPHAS),
 
 
-@functools.cache
-def _module(path):
-    """Content of a module, and the package's modules that it imports."""
-    content, imported = path.read_bytes(), []
-    for node in ast.walk(ast.parse(content)):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        name = node.module or ""
-        if node.level:
-            base = path.parents[node.level - 1]
-        elif name.split(".")[0] == "popdesic":
-            base, name = PACKAGE, name.partition(".")[2]
-        else:
-            continue
-        target = base.joinpath(*filter(None, name.split(".")))
-        candidates = [target.with_suffix(".py"), target / "__init__.py"]
-        candidates += [target / f"{alias.name}.py" for alias in node.names]
-        imported += [candidate for candidate in candidates if candidate.is_file()]
-    return content, imported
+def code_of(script, without=None):
+    """A parameter: the digest of what a script runs; Snakemake itself sees dates of scripts alone.
+
+    Only the process that records what results were made of needs it; jobs are spared the time.
+    """
+
+    def code(wildcards):
+        return digests.code_of(script, without) if records_jobs(workflow) else ""
+
+    return code
 
 
-def code_of(*modules):
-    """Digest of the package's modules that these import: Snakemake itself sees only the script."""
-    waiting, seen = [PACKAGE / f"{module}.py" for module in modules], {}
-    while waiting:
-        path = waiting.pop()
-        if path not in seen:
-            seen[path], imported = _module(path)
-            waiting += imported
-    text = b"".join(path.name.encode() + seen[path] for path in sorted(seen))
-    return hashlib.blake2b(text, digest_size=6).hexdigest()
+def closure_code(wildcards):
+    """A parameter: what an earlier closure must have been made by to be continued."""
+    return digests.closing_code()
 
 
 def n_samples(*cohorts):

@@ -53,7 +53,7 @@ if COMMUNITY_METHODS:
             runtime=lambda wildcards, attempt: minutes(1 + 1e-9 * n_samples(*COHORTS) ** 2, attempt),
         params:
             neighbors=CONFIG["communities"]["neighbors"],
-            code=code_of("communities/partition"),
+            code=code_of("build_graph"),
         message:
             "Nearest neighbours by geodesic"
         script:
@@ -88,7 +88,7 @@ if COMMUNITY_METHODS:
             found=lambda wildcards: has_module(
                 CONFIG["communities"]["graph_tool_python"], "graph_tool"
             ),
-            code=code_of("communities/block_model"),
+            code=code_of("fit_blocks"),
         message:
             "Nested stochastic block model"
         script:
@@ -122,7 +122,7 @@ if COMMUNITY_METHODS:
             min_cluster_size=CONFIG["communities"]["min_cluster_size"],
             sheet=CONFIG["samples"],
             rows=STUDY.digest_of(),
-            code=code_of("communities/partition"),
+            code=code_of("find_communities"),
         message:
             "Communities and their agreement with labels"
         script:
@@ -152,7 +152,7 @@ if COMMUNITY_METHODS:
             title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",
             sheet=CONFIG["samples"],
             rows=STUDY.digest_of(),
-            code=code_of("report/figures/communities"),
+            code=code_of("draw_communities"),
         message:
             "Figures of the communities"
         script:

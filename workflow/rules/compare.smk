@@ -89,7 +89,7 @@ rule measure_resolution:
         runtime=lambda wildcards, attempt: minutes(0.2, attempt),
     params:
         max_mismatch=COMPARE["identity"]["max_mismatch"],
-        code=code_of("compare/independence"),
+        code=code_of("measure_resolution"),
     message:
         "What kinship and identity can tell apart on the panel"
     script:
@@ -133,7 +133,7 @@ rule compare_cohorts:
             min_called=CONFIG["distance"]["min_called"],
         ),
         device=CONFIG["device"],
-        code=code_of("compare/cohorts"),
+        code=code_of("compare_cohorts"),
     message:
         "Kinship and identity {wildcards.a} x {wildcards.b}"
     script:
@@ -163,7 +163,7 @@ rule join_comparisons:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "sex", "population"),
         order=COHORTS,
-        code=code_of("compare/cohorts", "compare/kinship"),
+        code=code_of("join_comparisons"),
     message:
         "Tables of relatives, identical samples and contamination"
     script:
@@ -190,7 +190,7 @@ rule choose_unrelated:
     params:
         founders=STUDY.founders,
         max_kinship=MAX_KINSHIP,
-        code=code_of("compare/kinship"),
+        code=code_of("choose_unrelated"),
     message:
         "Unrelated founders, which define the axes"
     script:
@@ -232,7 +232,7 @@ rule measure_ld:
         options=COMPARE["ld"],
         key=lambda wildcards: file_key(filter(None, [COMPARE["ld"]["map"]])),
         device=CONFIG["device"],
-        code=code_of("compare/scan"),
+        code=code_of("measure_ld"),
     message:
         "LD between the panel's sites"
     script:
@@ -261,7 +261,7 @@ rule place_profiles:
         source=lambda wildcards: PROFILES[wildcards.kind],
         key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
         haploid=CONFIG["encode"]["haploid"],
-        code=code_of("compare/queries"),
+        code=code_of("place_profiles"),
     message:
         "Profiles of {params.source} on the panel"
     script:
@@ -304,7 +304,7 @@ rule search_profiles:
         ),
         min_called=CONFIG["distance"]["min_called"],
         device=CONFIG["device"],
-        code=code_of("compare/queries"),
+        code=code_of("search_profiles"),
     message:
         "Search of the profiles ({wildcards.kind}) in all cohorts"
     script:
@@ -330,7 +330,7 @@ if COMPARE_FIGURES:
             mem_mb=lambda wildcards, input, attempt: memory(500 + 20 * input_mb(input), attempt),
             runtime=lambda wildcards, attempt: minutes(1, attempt),
         params:
-            code=code_of("report/figures/compare"),
+            code=code_of("draw_comparisons"),
         message:
             "Figures of kinship and LD"
         script:

@@ -69,7 +69,7 @@ rule measure_distance_tile:
         parts=SITE_PARTS,
         missing=CONFIG["distance"]["missing"],
         device=CONFIG["device"],
-        code=code_of("distance/tiles"),
+        code=code_of("measure_distance_tile"),
     message:
         "Distances {wildcards.a} x {wildcards.b}"
     script:
@@ -98,7 +98,7 @@ if SITE_PARTS > 1:
                 1e-9 * SITE_PARTS * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
             ),
         params:
-            code=code_of("distance/tiles"),
+            code=code_of("sum_distance_parts"),
         message:
             "Parts of distances {wildcards.a} x {wildcards.b}"
         script:
@@ -128,7 +128,7 @@ rule assemble_distance:
         pairs=STUDY.pairs(),
         cohorts=COHORTS,
         on_uncomparable=CONFIG["distance"]["on_uncomparable"],
-        code=code_of("distance/tiles"),
+        code=code_of("assemble_distance"),
     message:
         "Distance matrices from all tiles"
     script:
@@ -156,7 +156,7 @@ rule export_distance:
         runtime=lambda wildcards, attempt: minutes(5e-8 * n_samples(*COHORTS) ** 2, attempt),
     params:
         **DISTANCE_RULE,
-        code=code_of("distance/tiles"),
+        code=code_of("export_distance"),
     message:
         "Distances as text for other tools"
     script:

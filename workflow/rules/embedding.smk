@@ -68,7 +68,7 @@ rule compute_pca:
         components=max(CONFIG["embedding"]["components"], CONFIG["geodesic"]["pcs"]),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding/pca"),
+        code=code_of("compute_pca"),
     message:
         "PCA of the genotypes, axes from the founders"
     script:
@@ -113,7 +113,7 @@ if STABLE:
             dense_limit=CONFIG["geodesic"]["dense_limit"],
             neighbors=CONFIG["geodesic"]["neighbors"],
             device=CONFIG["device"],
-            code=code_of("geodesic/founder_paths", "distance/tiles", "compare/kinship"),
+            code=code_of("close_founders"),
         message:
             "Geodesics to the founders in the space of {wildcards.space}, alpha = {wildcards.alpha}"
         script:
@@ -159,7 +159,7 @@ rule compute_pcoa:
         components=CONFIG["embedding"]["components"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding/pca"),
+        code=code_of("compute_pcoa"),
     message:
         "PCoA of the geodesics in the space of {wildcards.space}"
     script:
@@ -216,7 +216,7 @@ rule compute_umap:
         founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding/umap_maps"),
+        code=code_of("compute_umap"),
     message:
         "UMAP of the geodesics in the space of {wildcards.space}"
     script:
@@ -257,7 +257,7 @@ rule compute_further_maps:
         founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding/further_maps"),
+        code=code_of("compute_further_maps"),
     message:
         "{wildcards.method} of the geodesics in the space of {wildcards.space}"
     script:
@@ -308,7 +308,7 @@ rule measure_maps:
         spaces=SPACES,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("embedding/quality"),
+        code=code_of("measure_maps"),
     message:
         "Quality of the maps"
     script:

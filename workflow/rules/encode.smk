@@ -33,7 +33,7 @@ rule encode_cohort:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
     params:
         impute=CONFIG["impute"]["method"],
-        code=code_of("cohort/encode"),
+        code=code_of("encode_cohort"),
     message:
         "Bit-planes of cohort {wildcards.cohort} on the panel"
     script:

@@ -67,7 +67,7 @@ rule plan_epistasis:
         top=EPISTASIS["top"],
         max_device_hours=EPISTASIS["max_device_hours"],
         device=CONFIG["device"],
-        code=code_of("epistasis/scan"),
+        code=code_of("plan_epistasis"),
     message:
         "Forecast of the epistasis scans"
     script:
@@ -100,7 +100,7 @@ rule scan_epistasis:
         top=EPISTASIS["top"],
         n_units=len(UNITS),
         device=CONFIG["device"],
-        code=code_of("epistasis/scan"),
+        code=code_of("scan_epistasis"),
     message:
         "Scan of order {wildcards.order}, unit {wildcards.unit}"
     script:
@@ -135,7 +135,7 @@ rule permute_epistasis:
         permutations=lambda wildcards: PERMUTATIONS[int(wildcards.order)],
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
-        code=code_of("epistasis/significance"),
+        code=code_of("permute_epistasis"),
     message:
         "{params.permutations} permutations of order {wildcards.order}"
     script:
@@ -172,7 +172,7 @@ for scanned in ORDERS:
             order=scanned,
             score=EPISTASIS["score"],
             top=EPISTASIS["top"],
-            code=code_of("epistasis/significance"),
+            code=code_of("rank_epistasis"),
         message:
             "Ranked hits of the epistasis scan"
         script:
@@ -206,7 +206,7 @@ rule screen_pairs:
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         device=CONFIG["device"],
-        code=code_of("epistasis/screen", "epistasis/significance"),
+        code=code_of("screen_pairs"),
     message:
         "Screen of the best {params.pairs} pairs with every third site"
     script:
@@ -234,7 +234,7 @@ rule refit_hits:
         covariates=EPISTASIS["covariates"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("epistasis/refit"),
+        code=code_of("refit_hits"),
     message:
         "Logistic regressions of the best hits"
     script:
@@ -263,7 +263,7 @@ rule estimate_power:
         models=EPISTASIS["power"],
         score=EPISTASIS["score"],
         seed=EPISTASIS["seed"],
-        code=code_of("epistasis/power"),
+        code=code_of("estimate_power"),
     message:
         "Power of the epistasis scans"
     script:
@@ -294,7 +294,7 @@ if ORDERS:
             runtime=lambda wildcards, attempt: minutes(1, attempt),
         params:
             orders=ORDERS,
-            code=code_of("report/figures/epistasis"),
+            code=code_of("draw_epistasis"),
         message:
             "Figures of the epistasis scans"
         script:

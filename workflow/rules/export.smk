@@ -50,7 +50,7 @@ rule export_panel:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
     params:
         cohorts=COHORTS,
-        code=code_of("export/panel"),
+        code=code_of("export_panel"),
     message:
         "The panel as VCF"
     script:
@@ -77,7 +77,7 @@ rule export_panel_plink:
         cohorts=COHORTS,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "sex", "father", "mother", "phenotype"),
-        code=code_of("export/panel"),
+        code=code_of("export_panel_plink"),
     message:
         "The panel as PLINK files"
     script:
@@ -104,7 +104,7 @@ rule export_panel_zarr:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
     params:
         cohorts=COHORTS,
-        code=code_of("export/panel"),
+        code=code_of("export_panel_zarr"),
     message:
         "The panel as VCF-Zarr"
     script:
@@ -132,7 +132,7 @@ rule export_matrices:
     params:
         **DISTANCE_RULE,
         formats=OF_DISTANCES,
-        code=code_of("export/panel"),
+        code=code_of("export_matrices"),
     message:
         "Distances for other tools: {params.formats}"
     script:
@@ -155,7 +155,7 @@ rule export_components:
         mem_mb=lambda wildcards, input, attempt: memory(5 * input_mb(input), attempt),
         runtime=lambda wildcards, attempt: minutes(1, attempt),
     params:
-        code=code_of("export/panel"),
+        code=code_of("export_components"),
     message:
         "Principal components as PLINK's .eigenvec"
     script:
@@ -190,7 +190,7 @@ rule export_kinship:
         gpu=GPUS,
     params:
         device=CONFIG["device"],
-        code=code_of("export/panel"),
+        code=code_of("export_kinship"),
     message:
         "Kinship for other tools"
     script:

@@ -63,8 +63,8 @@ rule close_paths:
         neighbors=CONFIG["geodesic"]["neighbors"],
         audit=CONFIG["geodesic"]["audit"],
         device=CONFIG["device"],
-        code=code_of("geodesic/measure", "distance/tiles", "compare/kinship"),
-        closure_code=code_of("geodesic/closure", "geodesic/weights"),
+        code=code_of("close_paths"),
+        closure_code=closure_code,
     message:
         "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:
@@ -98,7 +98,7 @@ rule explain_paths:
         pcs=CONFIG["geodesic"]["pcs"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
-        code=code_of("geodesic/explain", "distance/tiles", "study/sheets", "compare/kinship"),
+        code=code_of("explain_paths"),
     message:
         "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
     script:
@@ -122,7 +122,7 @@ rule rank_bridges:
         runtime=lambda wildcards, attempt: minutes(0.1, attempt),
     params:
         tables=[(space, alpha) for space in SPACES for alpha in ALPHAS],
-        code=code_of("geodesic/explain"),
+        code=code_of("rank_bridges"),
     message:
         "Individuals that bridge others"
     script:

@@ -35,7 +35,7 @@ checkpoint plan_imputation:
     params:
         window_mb=IMPUTE["window_mb"],
         overlap_mb=IMPUTE["overlap_mb"],
-        code=code_of("cohort/impute"),
+        code=code_of("plan_imputation"),
     message:
         "Windows of the imputation"
     script:
@@ -70,7 +70,7 @@ rule impute_window:
         reference=contig_file("reference"),
         map=contig_file("map"),
         key=lambda wildcards: file_key(contig_files(wildcards)),
-        code=code_of("cohort/beagle"),
+        code=code_of("impute_window"),
     message:
         "Beagle: window {wildcards.window} of cohort {wildcards.cohort}"
     script:
@@ -109,7 +109,7 @@ rule evaluate_imputation:
         reference=contig_file("reference"),
         map=contig_file("map"),
         key=lambda wildcards: file_key(contig_files(wildcards)),
-        code=code_of("cohort/accuracy"),
+        code=code_of("evaluate_imputation"),
     message:
         "Accuracy of imputation: window {wildcards.window} of cohort {wildcards.cohort}"
     script:
@@ -138,7 +138,7 @@ rule summarize_imputation:
         cohorts=COHORTS,
         parts=lambda wildcards: {cohort: evaluated_windows(cohort) for cohort in COHORTS},
         methods=IMPUTE["evaluate_methods"],
-        code=code_of("cohort/accuracy", "report/figures/imputation"),
+        code=code_of("summarize_imputation"),
     message:
         "Table and figure of the accuracy of imputation"
     script:

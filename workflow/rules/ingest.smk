@@ -33,7 +33,7 @@ rule ingest_cohort:
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
         names=lambda wildcards: names_key(STUDY.samples_of(wildcards.cohort)["sample"]),
         haploid=CONFIG["encode"]["haploid"],
-        code=code_of("cohort/ingest"),
+        code=code_of("ingest_cohort"),
     message:
         "Decode cohort {wildcards.cohort} from {params.source}"
     script:

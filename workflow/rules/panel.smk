@@ -35,7 +35,10 @@ rule build_panel:
     params:
         founders=STUDY.founders,
         filters=CONFIG["panel"],
-        code=code_of("cohort/panel", *["cohort/prune"] * bool(LD_PRUNE)),
+        code=code_of(
+            "build_panel",
+            without=None if LD_PRUNE else ("cohort/define_panel.py", "prune_founders"),
+        ),
     message:
         "Panel of sites from the founders: {params.founders}"
     script:

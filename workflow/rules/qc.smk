@@ -58,7 +58,7 @@ rule summarize_cohort:
         },
         exclude_contigs=CONFIG["panel"]["exclude_contigs"],
         par=pseudoautosomal(CONFIG["qc"]["build"]),
-        code=code_of("cohort/qc"),
+        code=code_of("summarize_cohort"),
     message:
         "Quality control of cohort {wildcards.cohort}"
     script:
@@ -84,7 +84,7 @@ rule check_reference:
         runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 1000, attempt),
     params:
         key=lambda wildcards: file_key([CONFIG["qc"]["fasta"]]),
-        code=code_of("cohort/reference_check"),
+        code=code_of("check_reference"),
     message:
         "Alleles of cohort {wildcards.cohort} against {input.fasta}"
     script:
@@ -113,7 +113,7 @@ rule summarize_filters:
         runtime=lambda wildcards, attempt: minutes(1, attempt),
     params:
         cohorts=COHORTS,
-        code=code_of("cohort/summary"),
+        code=code_of("summarize_filters"),
     message:
         "Table of what every filter took"
     script:
@@ -139,7 +139,7 @@ rule measure_drift:
     params:
         cohorts=COHORTS,
         founders=STUDY.founders,
-        code=code_of("cohort/drift"),
+        code=code_of("measure_drift"),
     message:
         "Drift of the cohorts from the panel"
     script:

@@ -42,7 +42,7 @@ rule build_onehot:
         binarize=EPISTASIS["binarize"],
         orders=ORDERS,
         key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
-        code=code_of("epistasis/reorder"),
+        code=code_of("build_onehot"),
     message:
         "One-hot planes of the scanned sites"
     script:

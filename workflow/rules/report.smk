@@ -104,7 +104,7 @@ rule draw_figures:
         ),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("report/figures/__init__", "report/outcome"),
+        code=code_of("draw_figures"),
     message:
         "Figures"
     script:
@@ -142,15 +142,11 @@ rule write_report:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         page=PAGE,
-        code=code_of("report/page", "report/outcome"),
+        code=code_of("write_report"),
     message:
         "Report"
     script:
         "../scripts/write_report.py"
-
-
-localrules:
-    count_work,
 
 
 rule count_work:
@@ -169,6 +165,7 @@ rule count_work:
         "logs/count_work.log",
     benchmark:
         "benchmarks/count_work.tsv"
+    localrule: True
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -176,7 +173,7 @@ rule count_work:
         mem_mb=lambda wildcards, attempt: memory(100 + 0.02 * len(COHORTS) ** 2, attempt),
         runtime=lambda wildcards, attempt: minutes(1e-4 * len(COHORTS) ** 2, attempt),
     params:
-        code=code_of("study/work"),
+        code=code_of("count_work"),
     message:
         "Jobs that ran, and results that were there"
     script:
