@@ -2,7 +2,7 @@
 
 Jobs, threads, memory and time limits are those that Snakemake's own plan of the study asks for.
 Hours that they are expected to take come from measured rates where a rule computes on a GPU, and
-elsewhere from the minutes that its rule expects (time limits are three times that, plus five).
+elsewhere from the minutes that its rule expects (`resources.py`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,9 @@ from ..io.errors import UserError
 from ..io.files import read_json
 from ..io.places import HOME, SNAKEFILE
 from .configuration import read_config
+from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
 from .validation import validate_study
 
-#: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.
-GPU_RATES = {
-    "site-pairs": 2.0e15,
-    "min-plus operations": 13e12,
-    "pair tests": 30e12,
-    "triple tests": 200e12,
-}
-#: The same on a CPU where a rule's time limit is no guide: one core's rate.
-CPU_RATES = {"pair tests": 2e9, "triple tests": 2e9}
-#: Bytes a second that a job reads from the cluster's file system.
-READ_RATE = 2e9
-#: Seconds of a job before its first instruction: two Snakemakes and the imports.
-START_SECONDS = 10.0
 #: Bytes of VCF text that a byte of a compressed file holds, about.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 #: Bytes a site that is not its genotypes, in text tables.
@@ -189,11 +177,11 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
     if not job.outputs:
         return 0.0
     work = work_of(job, sizes)
-    rates = GPU_RATES if job.gpu else {k: v * job.threads for k, v in CPU_RATES.items()}
+    rates = GPU_RATES if job.gpu else {k: v * job.threads for k, v in CORE_RATES.items()}
     if work and work.keys() <= rates.keys():
         computing = sum(units / rates[name] for name, units in work.items())
     else:
-        computing = max(0.0, (job.runtime - 5) / 3 * 60)
+        computing = 60 * expected_minutes(job.runtime)
     return START_SECONDS + max(computing, bytes_read(job, sizes) / READ_RATE)
 
 
