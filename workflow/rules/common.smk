@@ -3,7 +3,6 @@
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
 
-import subprocess
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -76,28 +75,12 @@ def input_mb(input):
     return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
 
 
-def distance_source(wildcards):
-    """What the distances of a space are computed from."""
-    if wildcards.space == "pcs":
-        return ["results/embedding/pca.npy"]
-    return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
-
-
 #: Relatives have to be known where they may be no bridges of geodesics.
 BRIDGE_TILES = (
     [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
     if CONFIG["geodesic"]["bridges"] == "unrelated"
     else []
 )
-
-
-def has_module(python, name):
-    """Whether an interpreter finds a module."""
-    probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
-    try:
-        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
-    except OSError:
-        return False
 
 
 def keep_records():

@@ -33,10 +33,6 @@ COMMUNITY_TARGETS = [
 FIT_MINUTES = 2e-4 * CONFIG["communities"]["restarts"] + 3e-5 * CONFIG["communities"]["draws"]
 
 
-def has_graph_tool(wildcards):
-    return has_module(CONFIG["communities"]["graph_tool_python"], "graph_tool")
-
-
 rule communities:
     input:
         COMMUNITY_TARGETS if COMMUNITY_METHODS else [],

@@ -24,27 +24,7 @@ EXTRAS = {
 EPISTASIS_FIGURES = figure_names(ORDERS)
 
 
-def null_of(order):
-    """The permuted scans of an order, where there are any."""
-    return [f"results/epistasis/null.order{order}.tsv"] if PERMUTATIONS[order] else []
-
-
 NULLS = [path for order in ORDERS for path in null_of(order)]
-
-
-def scan_minutes(wildcards, input, attempt):
-    hours = scan_hours(input.plan, int(wildcards.order), 1 / len(UNITS), *SCAN_LIMITS)
-    return limit_minutes(60 * hours, attempt)
-
-
-def permutations_of(wildcards):
-    return PERMUTATIONS[int(wildcards.order)]
-
-
-def permutation_minutes(wildcards, input, attempt):
-    order = int(wildcards.order)
-    hours = scan_hours(input.plan, order, PERMUTATIONS[order], *SCAN_LIMITS)
-    return limit_minutes(60 * hours, attempt)
 
 
 wildcard_constraints:

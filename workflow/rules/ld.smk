@@ -28,14 +28,6 @@ COMPARE_FIGURES = {
 }
 
 
-def phased_sources(wildcards):
-    return [cohort_sources(STUDY, cohort) for cohort in PHASED]
-
-
-def map_key(wildcards):
-    return file_key(filter(None, [COMPARE["ld"]["map"]]))
-
-
 rule compare:
     input:
         expand("results/compare/{kind}.tsv", kind=COMPARISONS),

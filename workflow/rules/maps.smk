@@ -17,23 +17,6 @@ FRAME = (
 N_UMAPS = 1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE)
 
 
-def map_tables(method):
-    """The maps of one space, a table for each alpha."""
-    return expand(f"results/embedding/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)
-
-
-def refit_tables(method):
-    """Maps of everyone, where the maps themselves are frames of the founders."""
-    return map_tables(method) if method in REFITS else []
-
-
-def pcoa_minutes(wildcards, attempt):
-    """A dense decomposition for each map, or Lanczos above eigen.DENSE_ROWS."""
-    n = n_samples(*COHORTS)
-    once = min(1e-11 * n**3, 4e-8 * n**2)
-    return limit_minutes(len(ALPHAS) * (1 + STABLE) * once, attempt)
-
-
 rule close_founders:
     input:
         source=distance_source,

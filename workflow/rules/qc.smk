@@ -20,10 +20,6 @@ SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd", "x_contigs"]
 SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
 
 
-def rows_of_cohort(wildcards):
-    return STUDY.digest_of(wildcards.cohort, "population", "sex", "father", "mother")
-
-
 rule qc:
     input:
         expand("results/qc/{cohort}.{table}.tsv", cohort=COHORTS, table=["sites", "samples"]),

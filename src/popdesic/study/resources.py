@@ -1,8 +1,8 @@
 """What jobs take: the one model behind the limits that rules ask for and `popdesic plan`.
 
 A rule states what it expects as a `Cost`, in megabytes and in minutes, by the sizes of its data.
-What it asks for is more: `limit_mb` and `limit_minutes`. The forecast goes back from a limit to what
-was expected, and takes rates of devices where a rule computes on one.
+What it asks for is more: `limit_mb` and `limit_minutes`. The forecast goes back from a limit to
+what was expected, and takes rates of devices where a rule computes on one.
 """
 
 from __future__ import annotations
