@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -61,16 +62,49 @@ def test_conda_environment_follows_the_pins():
             assert version in pinned, entry
 
 
-def test_conda_environment_of_beagle_is_the_other_one_and_beagle():
-    common, beagle = (
-        yaml.safe_load((ROOT / "envs" / f"{name}.yaml").read_text())["dependencies"]
-        for name in ("popdesic", "beagle")
+#: What each further environment has besides popdesic.yaml's.
+FURTHER = {
+    "beagle": ["beagle>=5.4"],
+    "popdesic-cuda12": ["cupy>=14", "cuda-version=12"],
+    "popdesic-cuda13": ["cupy>=14", "cuda-version=13"],
+}
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_conda_environments_are_the_other_one_and_more(name):
+    common, more = (
+        yaml.safe_load((ROOT / "envs" / f"{name}.yaml").read_text()) for name in ("popdesic", name)
     )
-    assert beagle == [*common, "beagle>=5.4"]
+    assert more["dependencies"] == [*common["dependencies"], *FURTHER[name]]
+    assert set(more["channels"]) <= set(common["channels"])
+
+
+def test_extras_of_pip_and_conda_ask_for_the_same_cupy():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for cuda in (12, 13):
+        assert extras["optional-dependencies"][f"cuda{cuda}"] == [f"cupy-cuda{cuda}x[ctk]>=14"]
+
+
+def test_citation_and_catalogue_say_what_is_so():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    import popdesic
+
+    assert citation["version"] == popdesic.__version__
+    assert citation["license"] == project["license"]
+    assert citation["authors"] == [{"name": "The Popdesic developers"}]
+    assert {"cff-version", "message", "title", "type"} <= citation.keys()
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
+    deployment = usage["software-stack-deployment"]
+    assert deployment["conda"] == ("conda:" in rules)
+    assert deployment["apptainer"] == ("container:" in rules)
+    assert usage["report"] == ("report(" in rules)
+    assert usage["mandatory-flags"]["flags"] == ""
 
 
 @pytest.mark.parametrize(
-    "name", [f"requirements{kind}.txt" for kind in ("", "-dev", "-gpu", "-uv")]
+    "name", [f"requirements{kind}.txt" for kind in ("", "-dev", "-gpu", "-gpu-cuda12", "-uv")]
 )
 def test_lock_files_name_no_index(name):
     text = (ROOT / name).read_text()

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..io.errors import UserError, shorten
 from ..io.files import path_exists
+from ..io.places import HOME
 from .init_people import People, fam_people, read_people
 from .validation import validate_study
 
@@ -22,7 +23,7 @@ NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
 CHROMOSOME = re.compile(r"(^|[._-])(chr)?([0-9]{1,2}|X|Y|XY|MT?)$", re.IGNORECASE)
 CONFIG = """\
 # Every key has a default; what differs from it is written here. All keys: config/README.md of
-# Popdesic, and workflow/schemas/config.schema.yaml.
+# Popdesic.
 
 device: auto        # cpu, gpu, or auto: a GPU where the job finds one
 """
@@ -307,6 +308,7 @@ def describe(folder: Path, cohorts: list[NewCohort], people: People) -> list[str
     lines.append(f"{config / 'samples.tsv'}: {len(people)} samples")
     lines += [f"  {remark}" for remark in people.remarks]
     lines.append(f"{config / 'config.yaml'}: every key is at its default")
+    lines.append(f"  all keys: {HOME / 'config/README.md'}")
     empty = people.unknown()
     if empty:
         lines += [

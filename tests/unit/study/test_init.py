@@ -306,5 +306,10 @@ def test_unknown_founders_are_refused(place):
 
 def test_the_configuration_names_files_that_are_there():
     root = Path(__file__).resolve().parents[3]
-    for name in re.findall(r"[\w/.]+\.(?:md|yaml)", CONFIG):
-        assert (root / name).is_file(), name
+    named = re.findall(r"[\w/.]+\.(?:md|yaml)", CONFIG)
+    assert named and all((root / name).is_file() for name in named)
+
+
+def test_what_is_said_names_the_list_of_keys(place, capsys):
+    main(["init", "data/north.vcf"])
+    assert Path(re.search(r"all keys: (.*)", capsys.readouterr().out)[1]).is_file()
