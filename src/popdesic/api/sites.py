@@ -7,12 +7,12 @@ import pandas as pd
 
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
+from ..engine.select import backend_for
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
 from ..epistasis.significance import describe_hits
 from .arrays import (
     ArrayLike,
-    backend_for,
     genotype_array,
     given_back,
     host_array,
