@@ -148,7 +148,9 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
             reason = getattr(error, "strerror", None) or str(error)
             raise UserError(f"{shorten(file)} cannot be read ({reason}).") from None
         key = (name, *names)
-        groups.setdefault(key, []).append((file, sources))
+        parts = groups.setdefault(key, [])
+        if (file, sources) not in parts:  # a file that is named twice
+            parts.append((file, sources))
         names_of[key] = names
     cohorts = []
     for key, parts in groups.items():

@@ -113,6 +113,11 @@ def test_files_with_the_same_samples_are_one_cohort(place):
     assert cohorts == [["eur", "../split/eur.chr1.vcf,../split/eur.chr2.vcf", "yes"]]
 
 
+def test_a_file_that_is_named_twice_is_one(place):
+    cohorts, _, _ = make(["data/north.vcf", "data/north.vcf"])
+    assert cohorts == [["north", "data/north.vcf", "yes"]]
+
+
 def test_patterns_stay_patterns(place):
     for name in ("chr1", "chr2"):
         write_vcf(place / f"split/{name}.vcf", ["a", "b"])
