@@ -5,6 +5,7 @@
 #   snakemake --profile slurm                  the same on a cluster
 #   snakemake --cores all distance             up to a stage: panel, encode, distance, geodesic, ...
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -13,18 +14,35 @@ from snakemake.utils import min_version
 
 min_version("9.0")
 
-WORKFLOW = Path(workflow.basedir)
-sys.path.insert(0, str(WORKFLOW / "src"))
+# Not workflow.basedir: another workflow may use this one as a module.
+WORKFLOW = Path(workflow.snakefile).parent
+# In a wheel this file lies in the package itself. Jobs find packages where this process does.
+PACKAGES = WORKFLOW / "src" if (WORKFLOW / "src").is_dir() else WORKFLOW.parents[1]
 
-from popdesic.study.configuration import read_config
+installed = importlib.util.find_spec("popdesic")
+if workflow.is_main_process and installed and installed.origin:
+    if not Path(installed.origin).resolve().is_relative_to(PACKAGES.resolve()):
+        raise WorkflowError(
+            f"Jobs would run the Popdesic of {Path(installed.origin).parent} instead of "
+            f"{PACKAGES / 'popdesic'}, to which this Snakefile belongs; uninstall that one "
+            "(`pip uninstall popdesic`, or take it off PYTHONPATH), or run its own workflow."
+        )
+
+if str(PACKAGES) not in sys.path:
+    sys.path.insert(0, str(PACKAGES))
+
 from popdesic.io.errors import UserError
+from popdesic.study.configuration import read_config
+from popdesic.study.snakemake_internals import has_given_config, is_module
 
-try:
-    # Before Snakemake reads the file: it takes the last of two equal keys, and ten lines of YAML
-    # can stand for more values than there is memory.
-    CONFIG_KEYS = list(read_config())
-except UserError as error:
-    raise WorkflowError(str(error)) from None
+CONFIG_KEYS = []
+if not has_given_config(workflow):
+    try:
+        # Before Snakemake reads the file: it takes the last of two equal keys, and ten lines of
+        # YAML can stand for more values than there is memory.
+        CONFIG_KEYS = list(read_config())
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 # Snakemake refuses a file without a key, but here every key has a default.
 if CONFIG_KEYS:
@@ -32,10 +50,13 @@ if CONFIG_KEYS:
     configfile: "config/config.yaml"
 
 
-report: "workflow/report/workflow.rst"
+if not is_module(workflow):
+
+    report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/functions.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"
 include: "workflow/rules/panel.smk"
@@ -44,17 +65,22 @@ include: "workflow/rules/impute.smk"
 include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
+include: "workflow/rules/maps.smk"
 include: "workflow/rules/geodesic.smk"
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/profiles.smk"
+include: "workflow/rules/ld.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/epistasis.smk"
+include: "workflow/rules/hits.smk"
 include: "workflow/rules/report.smk"
 
 
-# Results that were copied here without .snakemake are held against the sheets of today.
-if workflow.is_main_process:
+# Results that were copied here without .snakemake are held against the sheets of today. As a module
+# this is left to the workflow that uses it, whose results lie in the same folder.
+if workflow.is_main_process and not is_module(workflow):
     keep_records()
 
 
@@ -64,24 +90,6 @@ onsuccess:
 
 onerror:
     keep_records()
-
-
-localrules:
-    all,
-    ingest,
-    qc,
-    panel,
-    impute,
-    encode,
-    distance,
-    geodesic,
-    embedding,
-    communities,
-    compare,
-    export,
-    reorder,
-    epistasis,
-    report,
 
 
 rule all:

@@ -1,5 +1,4 @@
-// common: what all kernels share. No includes: the text is joined in front of each kernel file
-// before compilation (CuPy's compile cache does not look inside #include).
+// common: what the kernels share that read packed planes.
 //
 // Packed planes. A block of samples is held on the device as bit-planes that are already cut into
 // tiles, so that a kernel never meets a tail and one stage of its pipeline is one plain copy:
@@ -25,10 +24,9 @@
 // has to fit: 2^31 / 4 = 2^29 sites for a squared distance. The host folds them into int64 totals
 // before that.
 
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long i64;
+#pragma once
+
+#include "types.cuh"
 
 constexpr int TILE_ROWS = 128;
 constexpr int STAGE_BYTES = 128;

@@ -1,7 +1,11 @@
 // hopper: the instructions of sm_90a that the wgmma kernels share: operand descriptors, mbarriers,
-// bulk copies into shared memory, clusters. Joined behind common.cuh.
+// bulk copies into shared memory, clusters.
 //
 // Compile with -DCLUSTER=1|2: thread blocks that share copies.
+
+#pragma once
+
+#include "common.cuh"
 
 constexpr int WARPGROUP = 128;
 

@@ -10,7 +10,8 @@ import numpy as np
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.compare import independence, kinship
 from popdesic.compare.resolution import Resolution, resolve
-from popdesic.engine.base import KINSHIP, Backend
+from popdesic.engine.base import Backend
+from popdesic.engine.terms import KINSHIP
 from popdesic.io.genotypes import pack_bed
 
 #: Crossovers a base pair and generation.

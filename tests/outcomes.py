@@ -106,7 +106,10 @@ def make_results(
     )
     write_table(results / "qc/drift.tsv", pd.DataFrame(drifts))
 
-    steps = {f"sites of founder {founders[0]}": N_SITES + 10, "after panel.min_maf = 0.01": N_SITES}
+    steps = [
+        {"what": "founder", "subject": founders[0], "sites": N_SITES + 10},
+        {"what": "filter", "subject": "panel.min_maf", "sites": N_SITES, "limit": "0.01"},
+    ]
     write_json(
         results / "panel/counts.json",
         {"digest": "0123456789ab", "n_sites": N_SITES, "steps": steps},

@@ -6,6 +6,8 @@
 //           v = genotype = 2, c = called).
 // Portable  nothing here exists on NVIDIA alone (no inline assembly, no warp shuffles).
 
+#include "../common.cuh"
+
 // Letters, in the order of PLANE_LETTERS in engine/base.py.
 enum Letter { LETTER_U, LETTER_V, LETTER_C, LETTER_Z, LETTER_E, LETTER_H };
 

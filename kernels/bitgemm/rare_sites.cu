@@ -10,6 +10,8 @@
 //           and columns are padded with zeros to whole squares of 512.
 // Overflow  as in common.cuh: int32 modulo 2^32, the host limits the sites.
 
+#include "../common.cuh"
+
 constexpr int SIDE = 512;               // square of bits that a thread block transposes
 constexpr int SIDE_WORDS = SIDE / 32;
 constexpr int PITCH = SIDE_WORDS + 1;

@@ -20,6 +20,8 @@
 // Compile with -DFORM_XOR=0|1, -DMASKED=0|1, -DW0=.. -DW1=.. -DW2=.., -DKC=4|8 and
 // -DBLOCKS_PER_SM=1|2 (thread blocks that the registers must leave room for).
 
+#include "../common.cuh"
+
 constexpr int SIDE = 16;                        // threads along each side
 constexpr int THREADS = SIDE * SIDE;
 constexpr int RUN = 4;                          // neighbouring samples read by one vector load

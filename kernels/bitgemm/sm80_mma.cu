@@ -14,6 +14,8 @@
 // Compile with -DSTAGES=.. (slots that fit), -DLOCKSTEP=.. and -DB_TILES=1|2: one wide thread
 // block on a multiprocessor, or two narrow ones, of which one multiplies while the other waits.
 
+#include "../common.cuh"
+
 constexpr int WARPS_M = 2, WARPS_N = 2 * B_TILES;
 constexpr int BLOCKS_PER_SM = 3 - B_TILES;
 constexpr int THREADS = WARPS_M * WARPS_N * 32;

@@ -19,6 +19,8 @@
 //
 // Compile with -DSTAGES=.. (slots that fit), -DCLUSTER=1|2, -DLOCKSTEP=.. (0: off), -DR2=0|1.
 
+#include "../sm90.cuh"
+
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / 32;

@@ -18,6 +18,8 @@
 //
 // Compile with -DN_PLANES=1|2|3.
 
+#include "../types.cuh"
+
 #ifndef N_PLANES
 #define N_PLANES 3
 #endif

@@ -28,6 +28,10 @@
 //
 // Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
 
+#pragma once
+
+#include "../types.cuh"
+
 // Of phi, and the slopes of its chords from u = 0 to its ends.
 struct Polynomial {
     u32 weights;  // bytes w1, -w0; not with WIDE

@@ -12,6 +12,10 @@
 //
 // Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3 -DJOINT=1|2.
 
+#include "../common.cuh"
+#include "cells.cuh"
+#include "parts.cuh"
+
 constexpr int CELLS = STATES * STATES;
 constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
 constexpr int ROW_WORDS = 8;  // what one thread block transposes

@@ -12,6 +12,10 @@
 // Compile with -DY_GROUPS=1|2 (groups of 8 sites of y of one warp) -DUNROLL=.. and the parameters of
 // epistasis/scan.cuh.
 
+#pragma once
+
+#include "scan.cuh"
+
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 constexpr int N_ACC = STATES == 2 ? 128 : 72;
 constexpr int PRODUCTS = ORDER == 3 && STATES == 2 ? 2 : 1;  // sets of accumulators: states of x

@@ -16,6 +16,9 @@
 // of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2
 // and the parameters of epistasis/epilogue.cuh.
 
+#include "../common.cuh"
+#include "epilogue.cuh"
+
 constexpr int THREADS = WARPS * 32;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;

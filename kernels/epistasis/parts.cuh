@@ -17,6 +17,8 @@
 //
 // Compile with -DSTATES=2|3 -DJOINT=1|2.
 
+#pragma once
+
 constexpr int ALONE = STATES == 3 ? 2 : 0, RUN = 4;  // parts of missing genotypes, parts in a row
 constexpr int PARTS_OF_X = JOINT == 2 ? ALONE + 2 * RUN : STATES, SEGMENTS = 2 * PARTS_OF_X;
 

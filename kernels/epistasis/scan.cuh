@@ -13,6 +13,11 @@
 // Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores) and the parameters
 // of epistasis/parts.cuh.
 
+#pragma once
+
+#include "cells.cuh"
+#include "parts.cuh"
+
 constexpr int TILE_SITES = 64;
 constexpr int CELLS = STATES * STATES;
 

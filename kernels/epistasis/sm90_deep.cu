@@ -23,6 +23,8 @@
 //
 // Compile with the parameters of epistasis/sm90_mainloop.cuh.
 
+#include "sm90_mainloop.cuh"
+
 constexpr int BUFFERS = 2;
 constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;

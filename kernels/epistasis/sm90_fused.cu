@@ -13,6 +13,9 @@
 //
 // Compile with -DY_GROUPS=1 and the parameters of epistasis/epilogue.cuh and epistasis/sm90_mainloop.cuh.
 
+#include "epilogue.cuh"
+#include "sm90_mainloop.cuh"
+
 constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
 constexpr int COPY_REGISTERS = 40, SCAN_REGISTERS = 232;

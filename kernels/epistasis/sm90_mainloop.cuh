@@ -7,6 +7,11 @@
 //
 // Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of epistasis/scan.cuh.
 
+#pragma once
+
+#include "../sm90.cuh"
+#include "scan.cuh"
+
 constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES;
 template <int Z_SITES>

@@ -24,6 +24,8 @@
 // no sum of that run can be below any entry of the tile (DESIGN section 7; exact in floats too,
 // because rounding is monotone). Tiles of 128, whatever BM and BN are.
 
+#include "../types.cuh"
+
 #if NUMBER == 0
 typedef int T;
 constexpr int LANES = 4;

@@ -18,11 +18,12 @@ import numpy as np
 from timing import best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.cohort.site_planes import r2_block, site_planes
+from popdesic.cohort.site_planes import site_planes
 from popdesic.compare.kinship import close_pairs
-from popdesic.compare.ld import correlated_pairs, founder_genotypes
-from popdesic.engine.base import KINSHIP
+from popdesic.compare.ld import founder_genotypes
+from popdesic.engine.comparisons import r2_block
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.terms import KINSHIP
 from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
@@ -35,7 +36,7 @@ def ld_pairs(prefix: Path, backend: CpuBackend) -> tuple:
     """Pairs of all sites with r2 of at least MIN_R2, straight from a .bed file."""
     planes = site_planes(founder_genotypes([prefix]))
     ends = np.full(planes.n_samples, planes.n_samples)
-    return correlated_pairs(planes, ends, backend, MIN_R2)
+    return backend.r2_pairs(planes, ends, MIN_R2)
 
 
 def ld_matrix(prefix: Path, backend: CpuBackend) -> np.ndarray:

@@ -23,8 +23,8 @@ def work(options, n_devices: int, rank: int, start, done) -> None:
     import cupy
     import numpy as np
 
-    from popdesic.engine.base import SQUARED, Planes
     from popdesic.engine.select import select_backend
+    from popdesic.engine.terms import SQUARED, Planes
 
     backend = select_backend("gpu")
     cupy.random.seed(1)

@@ -10,7 +10,7 @@ import pytest
 cupy = pytest.importorskip("cupy", reason="CuPy compiles CUDA: pip install -r requirements-gpu.txt")
 from cupy.cuda import nvrtc  # noqa: E402
 
-from popdesic.engine.gpu import launch  # noqa: E402
+from popdesic.engine.gpu.sources import read_source  # noqa: E402
 from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
@@ -56,7 +56,7 @@ def compile_source(text: str, capability: str, options: tuple[str, ...] = ()) ->
 
 @pytest.mark.parametrize(("name", "capability", "options"), KERNELS)
 def test_kernel_compiles(name, capability, options):
-    compile_source(launch.read_source(name), capability, options)
+    compile_source(read_source(name), capability, options)
 
 
 def test_every_kernel_file_is_compiled():
@@ -74,7 +74,7 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     import bench_minplus_gpu
     import spectra_gpu
 
-    read = launch.read_source
+    read = read_source
     compile_source(read("bitgemm/sm90_wgmma") + bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
     compile_source(read("bitgemm/sm80_mma") + bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
     compile_source(bench_bitgemm_gpu.LIMIT_POPC, "75")

@@ -15,11 +15,12 @@ import pytest
 from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.prune_options import parse_pruning
-from popdesic.cohort.site_planes import r2_block, site_planes
+from popdesic.cohort.site_planes import site_planes
 from popdesic.compare import independence, kinship, ld, mixture
 from popdesic.compare.resolution import resolve
-from popdesic.engine.base import KINSHIP
+from popdesic.engine.comparisons import r2_block
 from popdesic.engine.select import select_backend
+from popdesic.engine.terms import KINSHIP
 from popdesic.io.bed import open_bed, read_bim
 
 pytestmark = pytest.mark.shared

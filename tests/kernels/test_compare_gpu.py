@@ -11,11 +11,10 @@ import cupy
 from reference import draw_genotypes, evaluate_terms, make_planes
 
 from popdesic.cohort.site_planes import site_planes
-from popdesic.compare import identity, ld
-from popdesic.engine.base import KINSHIP, LD, PRODUCT, Planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.gpu import compare as compare_gpu
 from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.terms import KINSHIP, LD, PRODUCT, Planes
 
 pytestmark = pytest.mark.gpu
 CPU = CpuBackend(4)
@@ -45,8 +44,8 @@ def test_terms_of_the_comparisons(backend, terms, missing):
 
 
 def assert_same_matches(backend, queries, database, k, min_called=1):
-    ours = identity.search(queries, database, backend, k=k, min_called=min_called)
-    slow = identity.search(queries, database, CPU, k=k, min_called=min_called)
+    ours = backend.top_matches(queries, database, k, min_called)
+    slow = CPU.top_matches(queries, database, k, min_called)
     for name in ("key", "index", "mismatches", "called"):
         there = slow.index >= 0
         np.testing.assert_array_equal(
@@ -123,11 +122,15 @@ def test_pairs_of_sites_are_those_of_the_cpu(backend, n_sites, n_samples, monkey
     genotypes[n_sites // 2] = 1
     planes = site_planes(genotypes)
     ends = np.minimum(np.arange(n_sites) + 400, n_sites)
-    candidates = backend.r2_pairs(planes, ends, 0.3)
-    if backend.device.capability == 90:
-        assert candidates is not None
-    ours = ld.correlated_pairs(planes, ends, backend, 0.3)
-    slow = ld.correlated_pairs(planes, ends, CPU, 0.3)
+    candidates = compare_gpu.r2_candidates(planes, ends, 0.3, backend.device)
+    assert (candidates is not None) == (backend.device.capability == 90)
+    seen: dict[str, list] = {"gpu": [], "cpu": []}
+    ours = backend.r2_pairs(planes, ends, 0.3, lambda *block: seen["gpu"].append(block))
+    slow = CPU.r2_pairs(planes, ends, 0.3, lambda *block: seen["cpu"].append(block))
     assert len(slow[0]) > 0
     for a, b in zip(ours, slow, strict=True):
         np.testing.assert_array_equal(a, b)
+    assert len(seen["gpu"]) == len(seen["cpu"]) > 0
+    for a, b in zip(seen["gpu"], seen["cpu"], strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)

@@ -12,7 +12,14 @@ from running import ROOT, contents, environment, snakemake
 from study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main
-from popdesic.io.files import FOLDER_STAMP, RESULT_FOLDERS, record_path, result_files
+from popdesic.io.files import (
+    FOLDER_STAMP,
+    RESULT_FOLDERS,
+    checksum_path,
+    panel_of,
+    record_path,
+    result_files,
+)
 from popdesic.study.audit import damaged_files
 
 #: All analyses and formats, as small as they can be.
@@ -75,6 +82,38 @@ def test_one_bit_of_any_file_is_found(whole):
     empty = [p for p in every if not p.stat().st_size]
     assert tried == len(every) - len(empty) - 1, "results/.study is no result"
     print(f"audit: one bit flipped in each of {tried} files, found {tried} times")
+
+
+def test_every_result_behind_the_panel_carries_its_digest(whole):
+    """Files, cohorts' quality and the searched profiles come before the panel or apart from it."""
+    results = whole / "results"
+    panel = panel_of(results / "panel/sites.tsv")
+    found = {str(p.relative_to(results)): panel_of(p) for p in result_files(results)}
+    assert set(found.values()) == {panel, ""}
+    without = sorted(name for name, digest in found.items() if not digest)
+    raw = [f"cohorts/north/raw.{end}" for end in ("bed", "bim", "fam", "json")]
+    assert without[:4] == raw
+    assert all(name.startswith(("qc/north.", "compare/", "impute/")) for name in without[4:]), (
+        without
+    )
+
+
+def test_results_of_another_panel_are_refused(whole, tmp_path):
+    """As if somebody had copied the components of another study and touched them."""
+    folder = tmp_path / "study"
+    shutil.copytree(whole, folder, copy_function=shutil.copy2)
+    stamp = checksum_path(folder / "results/embedding/pca.tsv")
+    checksum, size, panel = stamp.read_text().split()
+    stamp.write_text(f"{checksum} {size} {'f' * 12}\n")
+    ((name, reason),) = damaged_files(folder)[0]
+    assert (name, reason.split(",")[0]) == (
+        "results/embedding/pca.tsv",
+        "it was made with the panel ffffffffffff",
+    )
+    words = ["--forcerun", "draw_figures", "--", "results/figures/pca.svg"]
+    said = snakemake(folder, *words, fails=True)
+    assert "results of different panels cannot be combined" in said
+    assert "pca.tsv" in said and panel in said
 
 
 def test_a_missing_checksum_is_named(whole):

@@ -3,21 +3,21 @@
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
 
-import ast
-import functools
-import hashlib
-import subprocess
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
+from popdesic.study import code as digests
+from popdesic.report.registry import study_figures
+from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
 from popdesic.study.records import exchange_records
 from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, names_key, source_key
 from popdesic.io.files import digest
 from popdesic.study.validation import uses_beagle, validate_study
+from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
 
 try:
     # Jobs parse this file again: only the process that plans opens the files that are named.
@@ -25,6 +25,7 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
+ignore_script_dates(WORKFLOW / "workflow" / "scripts")
 if workflow.is_main_process:
     for remark in REMARKS:
         logger.warning(remark)
@@ -34,7 +35,6 @@ SPACES = CONFIG["geodesic"]["space"]
 ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
 #: Changes with the set of cohorts: keys the closures that later insertions start from.
 COHORT_SET = digest("\n".join(sorted(COHORTS)))
-PACKAGE = WORKFLOW / "src" / "popdesic"
 
 
 def _either(names):
@@ -49,37 +49,21 @@ wildcard_constraints:
     alpha=_either(ALPHAS),
 
 
-@functools.cache
-def _module(path):
-    """Content of a module, and the package's modules that it imports."""
-    content, imported = path.read_bytes(), []
-    for node in ast.walk(ast.parse(content)):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        name = node.module or ""
-        if node.level:
-            base = path.parents[node.level - 1]
-        elif name.split(".")[0] == "popdesic":
-            base, name = PACKAGE, name.partition(".")[2]
-        else:
-            continue
-        target = base.joinpath(*filter(None, name.split(".")))
-        candidates = [target.with_suffix(".py"), target / "__init__.py"]
-        candidates += [target / f"{alias.name}.py" for alias in node.names]
-        imported += [candidate for candidate in candidates if candidate.is_file()]
-    return content, imported
+def code_of(script, without=None):
+    """A parameter: the digest of what a script runs; Snakemake itself sees dates of scripts alone.
+
+    Only the process that records what results were made of needs it; jobs are spared the time.
+    """
+
+    def code(wildcards):
+        return digests.code_of(script, without) if records_jobs(workflow) else ""
+
+    return code
 
 
-def code_of(*modules):
-    """Digest of the package's modules that these import: Snakemake itself sees only the script."""
-    waiting, seen = [PACKAGE / f"{module}.py" for module in modules], {}
-    while waiting:
-        path = waiting.pop()
-        if path not in seen:
-            seen[path], imported = _module(path)
-            waiting += imported
-    text = b"".join(path.name.encode() + seen[path] for path in sorted(seen))
-    return hashlib.blake2b(text, digest_size=6).hexdigest()
+def closure_code(wildcards):
+    """A parameter: what an earlier closure must have been made by to be continued."""
+    return digests.closing_code()
 
 
 def n_samples(*cohorts):
@@ -92,20 +76,31 @@ def input_mb(input):
     return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
 
 
-def distance_source(wildcards):
-    """What the distances of a space are computed from."""
-    if wildcards.space == "pcs":
-        return ["results/embedding/pca.npy"]
-    return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+FIGURES = study_figures(CONFIG, ALPHAS)
 
 
-def has_module(python, name):
-    """Whether an interpreter finds a module."""
-    probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
-    try:
-        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
-    except OSError:
-        return False
+def figures_by(rule):
+    """The figures that a rule draws, by name."""
+    return {figure.name: figure for figure in FIGURES if figure.rule == rule}
+
+
+def reported(rule):
+    """The SVG files that a rule draws, as Snakemake's own report shows them."""
+
+    def flag(figure):
+        caption = f"../report/{figure.caption}.rst"
+        about = dict(caption=caption, category=figure.part, labels=figure.labels)
+        return report(f"results/figures/{figure.name}.svg", **about)
+
+    return [flag(figure) for figure in figures_by(rule).values()]
+
+
+#: Relatives have to be known where they may be no bridges of geodesics.
+BRIDGE_TILES = (
+    [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
+    if CONFIG["geodesic"]["bridges"] == "unrelated"
+    else []
+)
 
 
 def keep_records():
@@ -125,18 +120,35 @@ def keep_records():
         )
 
 
-def memory(megabytes, attempt):
-    """mem_mb of a job: what its data take, 700 MB for Python and Snakemake, half more a retry.
+def _amount(cost, wildcards, input, files):
+    """What a job takes, by its input (all, an input of this name, or a path) and its samples."""
+    chosen = input if files is None else input.get(files, files)
+    mb = input_mb([chosen] if isinstance(chosen, str) else chosen)
+    names = [wildcards.get(name) for name in ("a", "b")]
+    if all(names):
+        return cost.of(mb, *map(n_samples, names))
+    cohort = wildcards.get("cohort")
+    return cost.of(mb, n_samples(*([cohort] if cohort else COHORTS)))
 
-    A Slurm job holds two Snakemakes of 150 MB beside the script; with 400 MB, jobs that compile
-    were killed.
-    """
-    return int((700 + megabytes) * (1 + 0.5 * (attempt - 1)))
+
+def memory(fixed=0, *, files=None, **sizes):
+    """`mem_mb` of a rule: the megabytes of its data as a `Cost`, with room and more a retry."""
+    cost = Cost(fixed, **sizes)
+
+    def mem_mb(wildcards, input, attempt):
+        return limit_mb(_amount(cost, wildcards, input, files), attempt)
+
+    return mem_mb
 
 
-def minutes(expected, attempt):
-    """runtime of a job: the expected minutes with room to spare, doubled with every retry."""
-    return int((5 + 3 * expected) * 2 ** (attempt - 1))
+def minutes(fixed=0, *, files=None, **sizes):
+    """`runtime` of a rule: the minutes that it expects as a `Cost`, with room and more a retry."""
+    cost = Cost(fixed, **sizes)
+
+    def runtime(wildcards, input, attempt):
+        return limit_minutes(_amount(cost, wildcards, input, files), attempt)
+
+    return runtime
 
 
 #: Jobs that can use a GPU ask for one unless the study wants the CPU.

@@ -24,8 +24,8 @@ rule ingest_cohort:
     threads: 2
     resources:
         # Decoding streams: its memory does not grow with the number of sites.
-        mem_mb=lambda wildcards, attempt: memory(600 + 0.05 * n_samples(wildcards.cohort), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 500, attempt),
+        mem_mb=memory(600, samples=0.05),
+        runtime=minutes(mb=1 / 500),
     params:
         source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
         sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
@@ -33,7 +33,7 @@ rule ingest_cohort:
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
         names=lambda wildcards: names_key(STUDY.samples_of(wildcards.cohort)["sample"]),
         haploid=CONFIG["encode"]["haploid"],
-        code=code_of("cohort/ingest"),
+        code=code_of("ingest_cohort"),
     message:
         "Decode cohort {wildcards.cohort} from {params.source}"
     script:

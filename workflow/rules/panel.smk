@@ -30,12 +30,15 @@ rule build_panel:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(6 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+        mem_mb=memory(mb=6),
+        runtime=minutes(mb=1 / 200),
     params:
         founders=STUDY.founders,
         filters=CONFIG["panel"],
-        code=code_of("cohort/panel", *["cohort/prune"] * bool(LD_PRUNE)),
+        code=code_of(
+            "build_panel",
+            without=None if LD_PRUNE else ("cohort/define_panel.py", "prune_founders"),
+        ),
     message:
         "Panel of sites from the founders: {params.founders}"
     script:

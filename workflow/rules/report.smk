@@ -6,41 +6,7 @@
 #         results/report/report.html   one self-contained page
 #         results/report/work.tsv      jobs that ran for it, and those whose results were there
 
-from popdesic.report.words import METHODS
-
-#: Figures by caption (workflow/report/{caption}.rst): name, part of Snakemake's report, labels.
-FIGURES = [
-    ("filters", "filters", "Quality", {"figure": "Filters"}),
-    ("samples", "samples", "Quality", {"figure": "Samples"}),
-    ("sites", "sites", "Quality", {"figure": "Sites of the panel"}),
-    ("distances", "distances", "Distances", {"figure": "Distances"}),
-    ("alpha", "alpha", "Distances", {"figure": "Choice of alpha"}),
-    ("pca", "pca", "Maps", {"figure": "PCA", "space": "genotypes", "alpha": "-"}),
-    ("scree", "scree", "Maps", {"figure": "Scree", "space": "all", "alpha": "-"}),
-    *(
-        [
-            (
-                "instability",
-                "instability",
-                "Maps",
-                {"figure": "Instability", "space": "all", "alpha": "all"},
-            )
-        ]
-        if ENSEMBLE
-        else []
-    ),
-    *[
-        (
-            f"{method}.{s}.alpha{a}",
-            method,
-            "Maps",
-            {"figure": METHODS[method], "space": s, "alpha": a},
-        )
-        for method in ("pcoa", "umap", *FURTHER_MAPS)
-        for s in SPACES
-        for a in ALPHAS
-    ],
-]
+MAIN_FIGURES = figures_by("draw_figures")
 #: Tables that the figures and the page are made of.
 OUTCOME = [
     *expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
@@ -103,23 +69,15 @@ rule report:
     input:
         "results/report/report.html",
         "results/report/work.tsv",
-        expand("results/figures/{figure}.{end}", figure=[f[0] for f in FIGURES], end=["svg", "png"]),
+        expand("results/figures/{figure}.{end}", figure=MAIN_FIGURES, end=["svg", "png"]),
 
 
 rule draw_figures:
     input:
         OUTCOME,
     output:
-        svg=[
-            report(
-                f"results/figures/{name}.svg",
-                caption=f"../report/{caption}.rst",
-                category=category,
-                labels=labels,
-            )
-            for name, caption, category, labels in FIGURES
-        ],
-        png=expand("results/figures/{figure}.png", figure=[f[0] for f in FIGURES]),
+        svg=reported("draw_figures"),
+        png=expand("results/figures/{figure}.png", figure=MAIN_FIGURES),
     log:
         "logs/draw_figures.log",
     benchmark:
@@ -129,13 +87,8 @@ rule draw_figures:
     threads: 1
     resources:
         # The matrices are mapped and read in blocks; the panel's table is read whole.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            800 + 3 * input_mb(["results/panel/sites.tsv"]) + 16e-6 * n_samples(*COHORTS) ** 2,
-            attempt,
-        ),
-        runtime=lambda wildcards, attempt: minutes(
-            0.05 * len(FIGURES) + 2e-8 * n_samples(*COHORTS) ** 2, attempt
-        ),
+        mem_mb=memory(800, mb=3, pairs=16e-6, files="results/panel/sites.tsv"),
+        runtime=minutes(0.05 * len(MAIN_FIGURES), pairs=2e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
@@ -146,7 +99,7 @@ rule draw_figures:
         ),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
-        code=code_of("report/figures/__init__", "report/outcome"),
+        code=code_of("draw_figures"),
     message:
         "Figures"
     script:
@@ -175,8 +128,8 @@ rule write_report:
     threads: 1
     resources:
         # Closest pairs are looked for in blocks of the mapped matrices.
-        mem_mb=lambda wildcards, attempt: memory(700 + 16e-6 * n_samples(*COHORTS) ** 2, attempt),
-        runtime=lambda wildcards, attempt: minutes(0.2 + 1e-8 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(700, pairs=16e-6),
+        runtime=minutes(0.2, pairs=1e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
@@ -184,15 +137,11 @@ rule write_report:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         page=PAGE,
-        code=code_of("report/page", "report/outcome"),
+        code=code_of("write_report"),
     message:
         "Report"
     script:
         "../scripts/write_report.py"
-
-
-localrules:
-    count_work,
 
 
 rule count_work:
@@ -211,14 +160,15 @@ rule count_work:
         "logs/count_work.log",
     benchmark:
         "benchmarks/count_work.tsv"
+    localrule: True
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(100 + 0.02 * len(COHORTS) ** 2, attempt),
-        runtime=lambda wildcards, attempt: minutes(1e-4 * len(COHORTS) ** 2, attempt),
+        mem_mb=memory(100 + 0.02 * len(COHORTS) ** 2),
+        runtime=minutes(1e-4 * len(COHORTS) ** 2),
     params:
-        code=code_of("study/work"),
+        code=code_of("count_work"),
     message:
         "Jobs that ran, and results that were there"
     script:

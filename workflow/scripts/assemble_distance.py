@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.distance.tiles import assemble_tiles
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = assemble_tiles(
         {
             tuple(pair): Path(path)

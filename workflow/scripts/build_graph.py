@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.communities.partition import build_graph
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     edges = build_graph(
         Path(snakemake.input.lengths), snakemake.params.neighbors, Path(snakemake.output[0])
     )

@@ -6,7 +6,7 @@ from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     sheet = snakemake.params.sheet
     samples = read_samples(Path(sheet))
     classes = phenotype_classes(samples, snakemake.params.binarize, sheet)

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.define_panel import build_panel
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     founders = snakemake.params.founders
     # both empty unless the panel is pruned
     raw, samples = snakemake.input.get("raw", []), snakemake.input.get("samples", [])

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.reference_check import check_reference
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = check_reference(
         Path(snakemake.input.raw).with_suffix(""),
         Path(snakemake.input.fasta),

@@ -6,7 +6,7 @@ from popdesic.compare.kinship import choose_unrelated
 from popdesic.compare.resolution import load_resolution
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = choose_unrelated(
         list(map(Path, snakemake.input.tiles)),
         {

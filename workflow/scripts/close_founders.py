@@ -10,7 +10,7 @@ from popdesic.io.files import read_json
 from popdesic.io.log import logged
 from popdesic.io.tables import read_table
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     backend = select_backend(params.device, snakemake.threads)
     log.info("device: %s", backend.describe())

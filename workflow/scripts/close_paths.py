@@ -10,7 +10,7 @@ from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 from popdesic.io.tables import read_table
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     distances = study_distances(

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.embedding.further_maps import compute_further_map
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params
     frames = list(files.get("frame", [])) or [None] * len(files.lengths)
     for lengths, frame, table in zip(files.lengths, frames, snakemake.output.tables, strict=True):

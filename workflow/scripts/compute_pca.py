@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.embedding.pca import compute_pca
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     statistics = compute_pca(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
         Path(snakemake.input.panel),

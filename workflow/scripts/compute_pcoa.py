@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.embedding.pcoa import compute_pcoa
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs = snakemake.input, snakemake.output
     frames = list(files.get("frame", [])) or [None] * len(files.lengths)
     refits = list(outputs.get("refits", [])) or [None] * len(files.lengths)

@@ -9,7 +9,7 @@ from popdesic.embedding.umap_maps import compute_umap
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params
     if snakemake.wildcards.space == "pcs":
         plain = np.load(files.scores)[:, : params.pcs]

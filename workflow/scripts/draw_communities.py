@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.io.log import logged
 from popdesic.report.figures.communities import draw_communities
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     names = draw_communities(
         Path(snakemake.input.lengths),
         Path(snakemake.input.partition),

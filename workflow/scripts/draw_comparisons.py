@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.io.log import logged
 from popdesic.report.figures.compare import draw_comparisons
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     names = draw_comparisons(
         {name: Path(path) for name, path in snakemake.input.items()},
         Path(snakemake.output[0]).parent,

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.io.log import logged
 from popdesic.report.figures.epistasis import draw_epistasis
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     names = draw_epistasis(
         Path(snakemake.input.hits[0]).parents[1],
         snakemake.params.orders,

@@ -7,7 +7,7 @@ from popdesic.io.log import logged
 from popdesic.report.figures import draw_figures
 from popdesic.report.outcome import load_outcome
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     results = Path(snakemake.output[0]).parents[1]
     outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)
     names = draw_figures(

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.encode import encode_cohort
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = encode_cohort(
         Path(snakemake.input.raw[0]).with_suffix(""),
         Path(snakemake.input.samples),

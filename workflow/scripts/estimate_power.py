@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.epistasis.power import estimate_power
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     nulls = zip(snakemake.params.orders, map(Path, snakemake.input.nulls), strict=True)
     power = estimate_power(
         Path(snakemake.input.samples),

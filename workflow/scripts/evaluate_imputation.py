@@ -6,7 +6,7 @@ from popdesic.cohort.accuracy import evaluate_window
 from popdesic.cohort.beagle import Beagle
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     params, wildcards = snakemake.params, snakemake.wildcards
     whole = wildcards.window == "all"
     counts = evaluate_window(

@@ -9,7 +9,7 @@ from popdesic.geodesic.explain import explain_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = explain_geodesics(
         study_distances(
             Path(snakemake.input.source[0]),

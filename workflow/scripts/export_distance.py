@@ -6,7 +6,7 @@ from popdesic.distance.matrix import export_distances
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.input):
     export_distances(
         Path(snakemake.output[0]).parent,
         metric=snakemake.params.metric,

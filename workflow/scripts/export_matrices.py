@@ -6,7 +6,7 @@ from popdesic.export.matrices import export_trees_and_matrices
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.input):
     export_trees_and_matrices(
         Path(snakemake.input.samples).parent,
         snakemake.params.formats,

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.export.panel import export_vcf
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.input):
     export_vcf(
         [Path(path).with_suffix("") for path in snakemake.input.genotypes if path.endswith(".bed")],
         Path(snakemake.input.panel),

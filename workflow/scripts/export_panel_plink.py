@@ -6,7 +6,7 @@ from popdesic.cohort.samples import samples_in_order
 from popdesic.export.panel import export_plink
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.input):
     export_plink(
         [Path(path).with_suffix("") for path in snakemake.input if path.endswith(".bed")],
         samples_in_order(Path(snakemake.params.sheet), snakemake.params.cohorts),

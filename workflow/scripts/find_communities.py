@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.communities.partition import find_communities
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     tree = snakemake.output.get("tree")
     about = find_communities(
         Path(snakemake.input.lengths),

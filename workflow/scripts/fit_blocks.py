@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.communities.block_model import fit_blocks
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     missing = fit_blocks(
         Path(snakemake.input[0]),
         Path(snakemake.output[0]),

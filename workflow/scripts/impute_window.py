@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.beagle import Beagle, impute_window
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     counts = impute_window(
         Path(snakemake.input.raw[0]).with_suffix(""),

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = ingest_cohort(
         snakemake.params.sources,
         Path(snakemake.output[0]).with_suffix(""),

@@ -7,7 +7,7 @@ from popdesic.compare.cohorts import join_identity, join_mixture
 from popdesic.compare.kinship import join_pairs
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)
     tiles = {name: list(map(Path, paths)) for name, paths in snakemake.input.items()}
     out = {name: Path(path) for name, path in snakemake.output.items()}

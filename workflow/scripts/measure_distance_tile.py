@@ -6,7 +6,7 @@ from popdesic.distance.tiles import measure_tile
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(
         snakemake.params.device, snakemake.threads, snakemake.resources.host_memory_mb << 20
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.drift import measure_drift
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     drift = measure_drift(
         dict(zip(snakemake.params.cohorts, map(Path, snakemake.input.sites), strict=True)),
         Path(snakemake.input.panel),

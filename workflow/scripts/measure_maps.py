@@ -7,7 +7,7 @@ from popdesic.embedding.quality import measure_maps
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output.quality)
     params = snakemake.params
     table = measure_maps(

@@ -4,15 +4,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from popdesic.compare.independence import measure_resolution
-from popdesic.engine.select import select_backend
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     found = measure_resolution(
         [Path(planes).parent for planes in snakemake.input.planes],
         Path(snakemake.input.panel),
         Path(snakemake.output[0]),
-        select_backend("cpu", snakemake.threads),
+        CpuBackend(snakemake.threads),
         max_mismatch=snakemake.params.max_mismatch,
     )
     log_counts(log, asdict(found))

@@ -6,7 +6,7 @@ from popdesic.engine.select import select_backend
 from popdesic.epistasis.significance import permute_scan
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     for warning in permute_scan(

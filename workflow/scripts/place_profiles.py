@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.compare.queries import place_profiles
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     counts = place_profiles(
         Path(snakemake.params.source),
         Path(snakemake.input.panel),

@@ -6,7 +6,7 @@ from popdesic.cohort.impute import write_windows
 from popdesic.cohort.panel import load_panel
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     windows = write_windows(
         load_panel(Path(snakemake.input.panel))[0],
         Path(snakemake.output[0]),

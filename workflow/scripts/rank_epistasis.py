@@ -7,13 +7,12 @@ from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     order = snakemake.params.order
-    null = snakemake.input.get("null")
     counts = rank_hits(
         Path(snakemake.input.planes[0]).parent,
         [Path(path) for path in snakemake.input.units],
-        Path(null) if null else None,
+        next(map(Path, snakemake.input.get("null", [])), None),
         Path(snakemake.output[0]),
         order=order,
         score=snakemake.params.score,

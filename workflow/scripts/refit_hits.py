@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.epistasis.refit import refit_hits
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     tables = zip(snakemake.params.orders, map(Path, snakemake.input.hits), strict=True)
     counts = refit_hits(
         Path(snakemake.input.planes[0]).parent,

@@ -5,5 +5,5 @@ from pathlib import Path
 from popdesic.distance.tiles import sum_parts
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     log_counts(log, sum_parts(list(map(Path, snakemake.input)), Path(snakemake.output[0])))

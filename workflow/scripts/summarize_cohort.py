@@ -7,7 +7,7 @@ from popdesic.cohort.sample_checks import Checks
 from popdesic.cohort.samples import pedigree, populations, sexes
 from popdesic.io.log import log_counts, logged
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     sheet, limits = Path(snakemake.params.sheet), dict(snakemake.params.limits)
     counts = summarize_cohort(
         Path(snakemake.input[0]).with_suffix(""),

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.summary import summarize_filters
 from popdesic.io.log import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.input):
     summarize_filters(
         snakemake.params.cohorts,
         ingest=[Path(path) for path in snakemake.input.ingest],

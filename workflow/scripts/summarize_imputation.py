@@ -6,7 +6,7 @@ from popdesic.cohort.accuracy import summarize_evaluation
 from popdesic.io.log import logged
 from popdesic.report.figures.imputation import save_accuracy
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.input):
     params = snakemake.params
     table = summarize_evaluation(
         {cohort: [Path(path) for path in paths] for cohort, paths in params.parts.items()},
@@ -14,4 +14,4 @@ with logged(snakemake.log[0]):
         params.methods,
         Path(snakemake.output.table),
     )
-    save_accuracy(table, Path(snakemake.output.svg).with_suffix(""))
+    save_accuracy(table, Path(snakemake.output.svg[0]).with_suffix(""))

@@ -7,7 +7,7 @@ from popdesic.io.log import log_counts, logged
 from popdesic.report.outcome import load_outcome
 from popdesic.report.page import write_report
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output[0])
     results = out.parents[1]
     outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)

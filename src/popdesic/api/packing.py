@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..cohort.encode import planes_in_memory
-from ..engine.base import Planes
+from ..engine.terms import Planes
 from ..engine.threads import usable_cpus
 from ..io.genotypes import bed_row_bytes, pack_bed
 from ..io.sites import chunks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,15 @@ import pandas as pd
 
 from ..io.bed import open_bed, read_bim
 from ..io.errors import UserError
-from ..io.files import atomic_path, digest, write_json
+from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import contig_order, is_ambiguous, site_keys
 from ..io.tables import read_table
 from .match import match_sites
 from .panel import COLUMNS
+from .panel_steps import PanelStep
 from .prune_options import parse_pruning
 
-_REPEATED = "sites that come again with REF and ALT swapped dropped"
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 
 
@@ -57,7 +58,7 @@ def build_panel(
     UserError
         No site is left; the sentence says which filter took the last ones.
     """
-    steps = {}
+    steps: list[PanelStep] = []
     merged = None
     for cohort in sorted(site_tables):
         table = pd.read_csv(
@@ -73,10 +74,10 @@ def build_panel(
             _first(table, cohort, steps) if merged is None else _join(merged, table, cohort, steps)
         )
     merged = merged[~merged.chrom.isin(exclude_contigs)]
-    steps["after panel.exclude_contigs"] = len(merged)
+    steps.append(PanelStep("filter", "panel.exclude_contigs", len(merged)))
     called = merged.n_ref + merged.n_het + merged.n_alt
     merged = merged[(called > 0) & (called / (called + merged.n_missing) >= min_call_rate)]
-    steps[f"after panel.min_call_rate = {min_call_rate}"] = len(merged)
+    steps.append(PanelStep("filter", "panel.min_call_rate", len(merged), str(min_call_rate)))
     called = merged.n_ref + merged.n_het + merged.n_alt
     merged = merged.assign(
         n_called=called,
@@ -86,53 +87,58 @@ def build_panel(
         mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
     )
     merged = merged[merged.maf >= min_maf]
-    steps[f"after panel.min_maf = {min_maf}"] = len(merged)
+    steps.append(PanelStep("filter", "panel.min_maf", len(merged), str(min_maf)))
     merged = merged[merged.hwe_p_min >= min_hwe_p]
-    steps[f"after panel.min_hwe_p = {min_hwe_p}"] = len(merged)
+    steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(min_hwe_p)))
     if ld_prune and not merged.empty:
         pass  # only who prunes pays for compiled kernels
 
         merged = _in_genome_order(merged)
         merged = merged[~prune_founders(merged, genotypes, ld_prune)]
-        steps[f"after panel.ld_prune = {', '.join(map(str, ld_prune))}"] = len(merged)
+        limit = ", ".join(map(str, ld_prune))
+        steps.append(PanelStep("filter", "panel.ld_prune", len(merged), limit))
     if merged.empty:
         raise UserError(_nothing_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]
     text = panel.to_csv(sep="\t", index=False, float_format="%.17g", quoting=csv.QUOTE_NONE)
-    with atomic_path(out) as temporary:
-        temporary.write_text(f"# panel {digest(text)}, {len(panel)} sites\n{text}")
-    write_json(counts_out, {"digest": digest(text), "n_sites": len(panel), "steps": steps})
-    return steps
+    about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
+    with carrying_panel(about["digest"]):
+        with atomic_path(out) as temporary:
+            temporary.write_text(f"# panel {about['digest']}, {len(panel)} sites\n{text}")
+        write_json(counts_out, about)
+    return {step.text: step.sites for step in steps}
 
 
-def _first(table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
-    steps[f"sites of founder {cohort}"] = len(table)
+def _first(table: pd.DataFrame, cohort: str, steps: list[PanelStep]) -> pd.DataFrame:
+    steps.append(PanelStep("founder", cohort, len(table)))
     keys = site_keys(table)
     repeated = keys.duplicated().to_numpy()
     _count_repeated(repeated, cohort, steps)
     return pd.concat([keys[["contig", "low", "high"]], table], axis=1)[~repeated]
 
 
-def _count_repeated(repeated: np.ndarray, cohort: str, steps: dict) -> None:
+def _count_repeated(repeated: np.ndarray, cohort: str, steps: list[PanelStep]) -> None:
     """Ingest drops chrom:pos:ref:alt that come again; here REF and ALT may be swapped, too."""
     if repeated.any():
-        steps[f"{_REPEATED}, founder {cohort}"] = int(repeated.sum())
+        steps.append(PanelStep("repeated", cohort, int(repeated.sum())))
 
 
-def _join(merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: dict) -> pd.DataFrame:
+def _join(
+    merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: list[PanelStep]
+) -> pd.DataFrame:
     """Keep the sites that `table` also has, adding its counts; swapped alleles are turned."""
-    steps[f"sites of founder {cohort}"] = len(table)
+    steps.append(PanelStep("founder", cohort, len(table)))
     other = pd.concat([site_keys(table)[["contig", "low", "high"]], table], axis=1)
     key = ["contig", "pos", "low", "high"]
     repeated = other.duplicated(key).to_numpy()
     _count_repeated(repeated, cohort, steps)
     other = other[~repeated]
     both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
-    steps[f"sites shared with founder {cohort}"] = len(both)
+    steps.append(PanelStep("shared", cohort, len(both)))
     swapped = both.ref.str.upper() != both.ref_other.str.upper()
     lost = swapped & is_ambiguous(both.low, both.high)
-    steps[f"swapped REF/ALT turned in founder {cohort}"] = int((swapped & ~lost).sum())
-    steps[f"swapped and strand-ambiguous (A/T, C/G) dropped, founder {cohort}"] = int(lost.sum())
+    steps.append(PanelStep("turned", cohort, int((swapped & ~lost).sum())))
+    steps.append(PanelStep("ambiguous", cohort, int(lost.sum())))
     both, swapped = both[~lost], swapped[~lost]
     both["n_ref"] += np.where(swapped, both.n_alt_other, both.n_ref_other)
     both["n_alt"] += np.where(swapped, both.n_ref_other, both.n_alt_other)
@@ -151,16 +157,14 @@ def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _nothing_left(steps: dict[str, int], founders: dict[str, Path]) -> str:
+def _nothing_left(steps: list[PanelStep], founders: dict[str, Path]) -> str:
     left, before, took = 0, 0, ""
-    for step, count in steps.items():
-        if step.startswith(("swapped REF/ALT", _REPEATED)) or (
-            left and step.startswith("sites of founder")
-        ):
+    for step in steps:
+        if step.what in ("turned", "repeated") or (left and step.what == "founder"):
             continue
-        now = left - count if step.startswith("swapped and") else count
+        now = left - step.sites if step.what == "ambiguous" else step.sites
         if now == 0:
-            before, took = left, step.removeprefix("after ")
+            before, took = left, step.text.removeprefix("after ")
             break
         left = now
     return (
@@ -186,7 +190,7 @@ def prune_founders(
         `panel.ld_prune`.
     """
     # Only who prunes pays for compiled kernels.
-    from ..engine.select import select_backend
+    from ..engine.cpu.backend import CpuBackend
     from .prune import contig_runs, pruned
 
     pruning = parse_pruning(values, "panel.ld_prune")
@@ -198,7 +202,7 @@ def prune_founders(
         row, swapped, _ = match_sites(read_bim(raw), sites)
         keep = np.flatnonzero(table.keep.to_numpy() == "yes")
         found.append((open_bed(raw), len(table), keep, row, swapped))
-    backend = select_backend("cpu", threads)
+    backend = CpuBackend(threads)
     for first, last in contig_runs(sites.chrom.to_numpy()):
         parts = []
         for bed, n, keep, row, swapped in found:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Planes, aligned_zeros
-from ..engine.cpu.genotypes import add_by_sample, pack_planes
+from ..engine.host.genotypes import add_by_sample, pack_planes
+from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_bim, read_fam, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, read_json, write_json

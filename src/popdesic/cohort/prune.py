@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Planes
-from ..engine.cpu.compare import prune
+from ..engine.base import Backend
+from ..engine.comparisons import BLOCK_SITES, r2_block
+from ..engine.host.site_pairs import prune
+from ..engine.terms import Planes
 from ..io.files import atomic_path
 from ..io.sites import chunks
-from .site_planes import BLOCK_SITES, r2_block, site_planes
+from .site_planes import site_planes
 
 
 def prune_windows(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
-from ..engine.cpu.genotypes import add_by_sample, count_by_group
+from ..engine.host.genotypes import add_by_sample, count_by_group
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path

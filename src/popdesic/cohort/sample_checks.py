@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.cpu.genotypes import add_by_sample
+from ..engine.host.genotypes import add_by_sample
 from ..io.bed import open_bed, read_bim
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import canonical_contig

@@ -1,14 +1,11 @@
-"""Planes of sites (variant-major), and the correlation r2 between blocks of them."""
+"""Planes of sites (variant-major)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..engine.base import LD, PRODUCT, Backend, Planes, aligned_zeros
-from ..engine.cpu.compare import r2_complete, r2_masked
+from ..engine.terms import Planes, aligned_zeros
 
-#: Sites a side of one block of correlations.
-BLOCK_SITES = 1024
 #: Words of a plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
 
@@ -35,31 +32,3 @@ def site_planes(genotypes: np.ndarray) -> Planes:
         packed = np.packbits(flags, axis=1, bitorder="little")
         flat[:, plane, : packed.shape[1]] = packed
     return Planes(words, n_samples)
-
-
-def r2_block(a: Planes, b: Planes | None, backend: Backend) -> np.ndarray:
-    """Squared Pearson correlation of the ALT counts of sites, over jointly called samples.
-
-    Parameters
-    ----------
-    a, b : Planes
-        Variant-major (`site_planes`), over the same samples. ``b=None``: a against itself.
-
-    Returns
-    -------
-    float64 array, (m, n)
-        NaN where one of the two sites does not vary over the jointly called samples. This is what
-        `plink1.9 --r2` gives for unphased genotypes.
-    """
-    threads = getattr(backend, "threads", 1)
-    other = a if b is None else b
-    if a.complete and other.complete:
-        product = backend.bitgemm(a, b, PRODUCT)[0]
-        return r2_complete(a.n_sites, *_moments(a), *_moments(other), product, threads)
-    return r2_masked(backend.bitgemm(a, b, LD), threads)
-
-
-def _moments(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of the ALT counts of each site without missing genotypes, and of their squares."""
-    carriers, homozygotes = np.bitwise_count(planes.words).sum(axis=2, dtype=np.int64).T
-    return carriers + homozygotes, carriers + 3 * homozygotes

@@ -16,7 +16,9 @@ import pandas as pd
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
-from ..engine.base import Backend, Planes
+from ..engine.base import Backend
+from ..engine.matches import TopMatches
+from ..engine.terms import Planes
 from ..io.sites import chunks
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
@@ -96,7 +98,7 @@ def compare_cohorts(
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
     af = load_panel(panel)[0].af.to_numpy()
-    best = identity.TopMatches(b.n_samples, limits.top)
+    best = TopMatches(b.n_samples, limits.top)
     pairs, hits, judged, few = [], [], 0, 0
     for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
         block_a = Planes(a.words[row0:row1], a.n_sites)
@@ -171,7 +173,7 @@ def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
     """Samples of a as matches of the queries in these columns of b; with one cohort both ways."""
 
     def add(queries: slice, first: int, mismatches, called) -> None:
-        part = identity.TopMatches(0, best.k)
+        part = TopMatches(0, best.k)
         for name in ("key", "index", "mismatches", "called"):
             setattr(part, name, getattr(best, name)[queries])
         part.add(first, mismatches, called, limits.least_called)
@@ -205,7 +207,7 @@ def _kinship_table(pairs, sides: _Sides) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=kinship.COLUMNS)
 
 
-def _identity_table(best: identity.TopMatches, sides: _Sides) -> pd.DataFrame:
+def _identity_table(best: TopMatches, sides: _Sides) -> pd.DataFrame:
     rows = []
     for query, rank in np.argwhere(best.index >= 0):
         match = best.index[query, rank]

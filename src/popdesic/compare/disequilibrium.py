@@ -8,27 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Planes
-from ..engine.cpu.compare import pair_tables
 from ..io.errors import UserError
 
 #: An EM step that changes no haplotype frequency by more than this is the last one.
 EM_TOLERANCE, EM_STEPS = 1e-12, 2000
-
-
-def tables_of(planes: Planes, rows: np.ndarray, columns: np.ndarray, threads: int = 1):
-    """int64 (n_pairs, 3, 3) genotype tables of pairs of sites, over jointly called samples.
-
-    `planes` are variant-major (`ld.site_planes`).
-    """
-    words = planes.words
-    if planes.complete:
-        called = np.zeros(words.shape[2] * 64, np.uint8)
-        called[: planes.n_sites] = 1
-        mask = np.packbits(called, bitorder="little").view(np.uint64)
-        mask = np.broadcast_to(mask, (len(words), 1, words.shape[2]))
-        words = np.concatenate([words, mask], axis=1)
-    return pair_tables(words, rows, columns, threads)
 
 
 def haplotype_frequencies(tables: np.ndarray) -> np.ndarray:

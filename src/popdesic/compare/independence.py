@@ -21,7 +21,8 @@ import numpy as np
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
-from ..engine.base import KINSHIP, Backend, Planes
+from ..engine.base import Backend
+from ..engine.terms import KINSHIP, Planes
 from ..io.files import write_json
 from ..io.sites import canonical_contig
 from .resolution import Resolution, resolve

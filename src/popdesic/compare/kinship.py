@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import KINSHIP, Backend, Planes
+from ..engine.base import Backend
+from ..engine.terms import KINSHIP, Planes
 from ..io.errors import UserError
 from ..io.tables import read_table, write_table
 from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution

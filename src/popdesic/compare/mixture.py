@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from ..engine.base import Product, Terms
+from ..engine.terms import Product, Terms
 
 #: Sites at which the reference (second block) has an allele that the mixture (first block) lacks,
 #: and jointly called sites: r & ~m (FastID mixture analysis; DESIGN section 5).

@@ -11,7 +11,10 @@ from ..cohort.encode import encode_cohort, load_planes
 from ..cohort.ingest import ingest_cohort
 from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
-from ..engine.base import Backend, Planes
+from ..engine.base import Backend
+from ..engine.comparisons import BLOCK_PROFILES
+from ..engine.matches import TopMatches
+from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.tables import write_table
@@ -70,7 +73,7 @@ class _Database:
         genotypes = identity.genotypes_of(planes, np.array([row]))
         return about["samples"][row], about["cohort"], genotypes
 
-    def require_matches(self, best: identity.TopMatches, min_called: int, what: str) -> None:
+    def require_matches(self, best: TopMatches, min_called: int, what: str) -> None:
         """Raise where a profile shares too few called sites with everybody."""
         for name, index in zip(self.about["samples"], best.index, strict=True):
             if index[0] < 0:
@@ -114,9 +117,9 @@ def search_queries(
     """
     database = _Database(profiles, cohorts)
     af = load_panel(panel)[0].af.to_numpy()
-    best = identity.TopMatches(database.planes.n_samples, top)
+    best = TopMatches(database.planes.n_samples, top)
     for (planes, _), start in zip(database.parts, database.starts, strict=False):
-        found = identity.search(database.planes, planes, backend, k=top, min_called=min_called)
+        found = backend.top_matches(database.planes, planes, top, min_called)
         best.merge(found, int(start))
     database.require_matches(best, min_called, "query")
     rows = []
@@ -157,10 +160,10 @@ def search_mixtures(
     """
     database = _Database(profiles, cohorts)
     af = load_panel(panel)[0].af.to_numpy()
-    best = identity.TopMatches(database.planes.n_samples, top)
+    best = TopMatches(database.planes.n_samples, top)
     for (planes, _), start in zip(database.parts, database.starts, strict=False):
-        for first in range(0, planes.n_samples, identity.BLOCK_PROFILES):
-            words = planes.words[first : first + identity.BLOCK_PROFILES]
+        for first in range(0, planes.n_samples, BLOCK_PROFILES):
+            words = planes.words[first : first + BLOCK_PROFILES]
             block = Planes(words, planes.n_sites)
             absent, called = backend.bitgemm(database.planes, block, mixture.MIXTURE)
             best.add(int(start) + first, absent, called, min_called)

@@ -13,7 +13,9 @@ from ..cohort.panel import load_panel
 from ..cohort.prune import contig_runs, pruned, write_lists
 from ..cohort.prune_options import parse_pruning
 from ..cohort.site_planes import site_planes
-from ..engine.base import Backend, Planes
+from ..engine.base import Backend
+from ..engine.comparisons import tables_of
+from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.sites import canonical_contig
@@ -24,9 +26,8 @@ from .disequilibrium import (
     haplotype_frequencies,
     haplotype_pair_frequencies,
     read_haplotypes,
-    tables_of,
 )
-from .ld import Decay, correlated_pairs, founder_genotypes, r2_matrix, window_ends
+from .ld import Decay, founder_genotypes, r2_matrix, window_ends
 from .options import parse_region
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
@@ -114,10 +115,9 @@ def measure_ld(
             planes = site_planes(genotypes if phased is None else phased[rows])
             ends = window_ends(here, options.window, None if cm is None else cm[rows])
             pos = here.pos.to_numpy()
-            i, j, r2 = correlated_pairs(
+            i, j, r2 = backend.r2_pairs(
                 planes,
                 ends,
-                backend,
                 options.min_r2,
                 lambda a, b, r2, pos=pos: decay.add(pos[b] - pos[a], r2),
             )
@@ -145,7 +145,7 @@ def measure_ld(
 
 
 def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -> None:
-    tables = tables_of(planes, i, j, getattr(backend, "threads", 1))
+    tables = tables_of(planes, i, j, backend.threads)
     frequency = haplotype_pair_frequencies(tables) if phased else haplotype_frequencies(tables)
     d, d_prime = disequilibrium(frequency)
     pos, names = sites.pos.to_numpy(), sites.id.to_numpy()

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.encode import load_planes
-from ..engine.base import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Backend, Planes
+from ..engine.base import Backend
+from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
 from ..io.errors import UserError
 from ..io.tables import write_npy, write_npz, write_table
 

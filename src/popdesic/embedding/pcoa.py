@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from ..cohort.samples import describe_samples
 from ..io.errors import UserError
 from ..io.files import write_json
-from .eigen import DENSE_ROWS, leading_eigenpairs, sum_of_positive
+from .eigen import leading_eigenpairs
 from .frame import register
 from .tables import write_embedding, write_statistics
 
@@ -32,7 +31,8 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     -------
     coordinates : float64 array, (n, n_components)
     explained : float64 array, (n_components,)
-        Share of the sum of positive eigenvalues (above DENSE_ROWS samples an estimate).
+        Eigenvalues over the trace, which is the sum of all of them. Distances that are not
+        Euclidean have negative eigenvalues too, so that the shares can add up to more than one.
 
     Raises
     ------
@@ -44,18 +44,12 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     centred -= centred.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
     centred *= -0.5
-    n = len(centred)
-    k = min(n_components, n - 1)
-    if n > DENSE_ROWS:
-        values, vectors = leading_eigenpairs(centred, k)
-        total = sum_of_positive(centred, values, vectors)
-    else:
-        values, vectors = eigh(centred)
-        total = values[values > 0].sum()
-        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    k = min(n_components, len(centred) - 1)
+    total = np.trace(centred)
+    values, vectors = leading_eigenpairs(centred, k)
     values = np.maximum(values, 0.0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
-    return vectors * np.sign(largest) * np.sqrt(values), values / (total or 1.0)
+    return vectors * np.sign(largest) * np.sqrt(values), values / (total if total > 0 else 1.0)
 
 
 def project_coordinates(

@@ -1,154 +1,19 @@
-"""What every backend can do: the two semiring products that all analyses stand on.
+"""The protocol that every backend implements, and what scans and closures hand to it.
 
-`bitgemm` sums weighted popcounts of ANDed bit-planes, `minplus` is the (min, +) matrix product
-(DESIGN: "Two semiring matrix products carry all the heavy work"). An analysis states *what* it
-wants as :class:`Terms`; *how* the sums are formed (AND products on tensor cores, XOR forms and
-carry-save counters on a CPU) is the backend's own business, as long as the integers are exact.
+Two semiring products carry all heavy work: `bitgemm` sums weighted popcounts of ANDed bit-planes,
+`minplus` is the (min, +) matrix product. The other methods are built on them or feed them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-#: One bit a site. u, v and c are stored (carrier: genotype >= 1, hom: genotype = 2, called);
-#: the others follow from them, over called sites only: z = (g = 0), e = (g = 1), h = z | v.
-PLANE_LETTERS = "uvczeh"
-
-#: Value of each letter's bit for the genotypes 0, 1, 2 and missing (index 3).
-PLANE_BITS = {
-    "u": (0, 1, 1, 0),
-    "v": (0, 0, 1, 0),
-    "c": (1, 1, 1, 0),
-    "z": (1, 0, 0, 0),
-    "e": (0, 1, 0, 0),
-    "h": (1, 0, 1, 0),
-}
-
-
-class Product(NamedTuple):
-    """One weighted product: ``outputs[output] += weight * popcount(a & b)``."""
-
-    output: int
-    weight: int
-    plane_a: str
-    plane_b: str
-
-
-@dataclass(frozen=True)
-class Terms:
-    """A named list of products; `outputs` names the integer matrices that they sum to."""
-
-    outputs: tuple[str, ...]
-    products: tuple[Product, ...]
-
-    def value(self, output: int, genotype_a: int, genotype_b: int) -> int:
-        """What one site adds to `output` for two genotypes in 0, 1, 2, 3 (3 = missing)."""
-        return sum(
-            p.weight * PLANE_BITS[p.plane_a][genotype_a] * PLANE_BITS[p.plane_b][genotype_b]
-            for p in self.products
-            if p.output == output
-        )
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether every output stays the same when the two blocks change places."""
-        return all(
-            self.value(o, x, y) == self.value(o, y, x)
-            for o in range(len(self.outputs))
-            for x in range(4)
-            for y in range(x)
-        )
-
-
-def _terms(**outputs: list[tuple[int, str, str]]) -> Terms:
-    return Terms(
-        tuple(outputs),
-        tuple(
-            Product(index, *product)
-            for index, products in enumerate(outputs.values())
-            for product in products
-        ),
-    )
-
-
-_SQUARED = [(4, "z", "v"), (4, "v", "z"), (1, "h", "e"), (1, "e", "h")]
-_CALLED = [(1, "c", "c")]
-_IBS0 = [(1, "z", "v"), (1, "v", "z")]
-
-#: Squared Euclidean distance and site count over jointly called sites (DESIGN section 5).
-SQUARED = _terms(squared=_SQUARED, called=_CALLED)
-#: The same with the number of opposite homozygotes, from which every other metric follows:
-#: Manhattan = squared - 2 ibs0, IBS1 = squared - 4 ibs0, IBS2 = called - IBS1 - ibs0.
-SQUARED_IBS0 = _terms(squared=_SQUARED, called=_CALLED, ibs0=_IBS0)
-#: The same with each sample's sum of genotypes and of their squares, all over jointly called sites:
-#: what distances between individuals divided by their own sum follow from.
-SQUARED_SUMS = _terms(
-    squared=_SQUARED,
-    called=_CALLED,
-    sums_a=[(1, "u", "c"), (1, "v", "c")],
-    squares_a=[(1, "u", "c"), (3, "v", "c")],
-    sums_b=[(1, "c", "u"), (1, "c", "v")],
-    squares_b=[(1, "c", "u"), (3, "c", "v")],
-)
-#: What two samples have in common, over jointly called sites: opposite homozygotes, sites at which
-#: both, the first, the second are heterozygous, and all. From these follow KING-robust kinship,
-#: genotype mismatches (het_a + het_b - 2 both_het + ibs0) and the alleles of one that the other
-#: lacks (ibs0 + het_a - both_het sites).
-KINSHIP = _terms(
-    ibs0=_IBS0,
-    both_het=[(1, "e", "e")],
-    het_a=[(1, "e", "c")],
-    het_b=[(1, "c", "e")],
-    called=_CALLED,
-)
-#: Sum of a * b, three products instead of four.
-_PRODUCT = [(2, "u", "u"), (2, "v", "v"), (-1, "e", "e")]
-#: Sum of a * b alone: all that the r2 of two sites without missing genotypes needs.
-PRODUCT = _terms(product=_PRODUCT)
-#: What the r2 of two sites needs over jointly called samples: sum a = carrier_a + hom_a, sum a^2 =
-#: carrier_a + 3 hom_a.
-LD = _terms(
-    called=_CALLED,
-    carrier_a=[(1, "u", "c")],
-    hom_a=[(1, "v", "c")],
-    carrier_b=[(1, "c", "u")],
-    hom_b=[(1, "c", "v")],
-    product=_PRODUCT,
-)
-
-
-@dataclass(frozen=True)
-class Planes:
-    """Bit-planes of a block of samples, as stored in `planes.npy`.
-
-    Attributes
-    ----------
-    words : uint64 array, (n_samples, n_planes, n_words)
-        Little-endian bits, one a site, zero beyond `n_sites`. Planes u, v and, unless every
-        genotype is called, c. Bits of u and v at missing genotypes may hold imputed values;
-        whatever reads c as well must mask them.
-    n_sites : int
-        Number of sites; ``n_words >= ceil(n_sites / 64)``.
-    """
-
-    words: np.ndarray
-    n_sites: int
-
-    @property
-    def complete(self) -> bool:
-        """True when no genotype is missing (or missing ones count as imputed)."""
-        return self.words.shape[1] == 2
-
-    @property
-    def n_samples(self) -> int:
-        return self.words.shape[0]
-
-    def without_mask(self) -> Planes:
-        """The same genotypes with imputed values taken at their word."""
-        return Planes(self.words[:, :2], self.n_sites)
+from .matches import TopMatches
+from .terms import Planes, Terms
 
 
 @dataclass(frozen=True)
@@ -228,14 +93,6 @@ class Hits:
     sites: np.ndarray
 
 
-def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
-    """uint64 zeros that start on a 64-byte boundary: a vector register never spans two lines."""
-    size = int(np.prod(shape)) * 8
-    buffer = np.zeros(size + 64, np.uint8)
-    start = -buffer.ctypes.data % 64
-    return buffer[start : start + size].view(np.uint64).reshape(shape)
-
-
 #: Largest number of individuals that become intermediate nodes together in a closure that runs
 #: where its matrix lies, and the block that Floyd-Warshall closes.
 PANEL, BASE = 512, 128
@@ -285,10 +142,17 @@ class Bounds:
     skipped: int = 0
 
 
+#: Called with rows, columns (int64) and r2 (float64) of all pairs of a block of sites.
+OnBlock = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+
 class Backend(Protocol):
     """The array primitives that one kind of device provides. Results are numpy arrays."""
 
+    #: Of the device: ``cpu`` or ``gpu``.
     name: str
+    #: CPU threads that the job may use, for what the host computes as well.
+    threads: int
 
     def describe(self) -> str:
         """One line for the log: which device and which kernels will do the work."""
@@ -378,6 +242,56 @@ class Backend(Protocol):
 
         `closure_panel`, except for a matrix that exceeds the device: its floats may then differ
         in the last places.
+        """
+        ...
+
+    def r2_pairs(
+        self,
+        planes: Planes,
+        ends: np.ndarray,
+        least: float,
+        on_block: OnBlock | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Pairs of sites within their windows whose squared correlation is at least `least`.
+
+        Parameters
+        ----------
+        planes : Planes
+            Variant-major: a row is a site, a bit a sample.
+        ends : int64 array, (n_sites,)
+            Site i is compared with the sites i + 1 ... ends[i] - 1.
+        least : float
+        on_block : callable, optional
+            Called with rows, columns (int64) and r2 (float64) of all pairs of a block, in a fixed
+            order; of many blocks those of every n-th row of blocks.
+
+        Returns
+        -------
+        rows, columns : int64 arrays
+        r2 : float64 array
+            Over jointly called samples. Ordered by row, then column; the same from every backend.
+        """
+        ...
+
+    def top_matches(
+        self, queries: Planes, database: Planes, k: int, min_called: int = 1
+    ) -> TopMatches:
+        """The `k` profiles of a database with the smallest share of mismatches, for each query.
+
+        Parameters
+        ----------
+        queries, database : Planes
+            Samples over the same sites; the database may be a memory map, it is read in parts.
+        k : int
+            At least 1.
+        min_called : int
+            Pairs with fewer jointly called sites are no match.
+
+        Returns
+        -------
+        TopMatches
+            Arrays (n_queries, k), best first, ties by profile number; `index` -1 where there are
+            fewer than `k`. The same from every backend.
         """
         ...
 

@@ -19,7 +19,8 @@ DRIVER = Path("/proc/driver/nvidia/gpus")
 def select_backend(device: str, threads: int = 1, host_bytes: int | None = None) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
-    `host_bytes` bounds the host memory that a GPU is fed through; a CPU maps its files.
+    `threads` are the CPU threads of the job. `host_bytes` bounds the pinned host memory through
+    which planes reach a GPU; a CPU maps its files.
     Nothing falls back silently: ``gpu`` without a usable GPU is an error, what ``auto`` chose is
     in the backend's `describe()`, which every caller logs, and so is why it took no GPU.
 
@@ -32,7 +33,7 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
         try:
             from .gpu.backend import GpuBackend
 
-            return GpuBackend.leased(host_bytes)
+            return GpuBackend.leased(threads, host_bytes)
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(

@@ -33,12 +33,6 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
-def figure_names(orders: list[int]) -> dict[str, tuple[str, int]]:
-    """Caption and order of each figure, by its name."""
-    kinds = ("hits", "network", "penetrance")
-    return {f"{kind}.{NAMES[order]}": (kind, order) for order in orders for kind in kinds}
-
-
 def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
     """Refuse what a study's sheets and configuration show to be impossible, before any job.
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_planes import BLOCK_SITES, r2_block, site_planes
-from ..engine.base import Backend, Hits, OneHot, Planes, ScanData
+from ..cohort.site_planes import site_planes
+from ..engine.base import Backend, Hits, OneHot, ScanData
+from ..engine.comparisons import BLOCK_SITES, r2_block
+from ..engine.terms import Planes
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.sites import chunks

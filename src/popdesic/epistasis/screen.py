@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.site_planes import site_planes
-from ..engine.base import Backend, Hits, Planes, Product, Terms
+from ..engine.base import Backend, Hits
+from ..engine.terms import Planes, Product, Terms
 from ..io.sites import chunks
 from ..io.tables import write_npz
 from .reorder import read_reordered

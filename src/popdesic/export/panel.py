@@ -62,12 +62,7 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
         (1 case, 0 control, or a trait), all strings: the .fam has them in PLINK's codes.
     """
     names = sample_names(prefixes)
-    with atomic_path(Path(f"{out}.bed")) as temporary, open(temporary, "wb") as file:
-        file.write(BED_MAGIC)
-        for _, genotypes in panel_genotypes(prefixes):
-            file.write(pack_bed(genotypes).tobytes())
-    with atomic_path(Path(f"{out}.bim")) as temporary:
-        shutil.copyfile(f"{prefixes[0]}.bim", temporary)
+    write_panel_bed(prefixes, out)
     rows = sheet.set_index("sample").reindex(names, fill_value="NA")
     fam = pd.DataFrame({"family": "0", "sample": names})
     for column in ("father", "mother"):
@@ -82,6 +77,16 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
         trait = trait.map(lambda text: "NA" if text == "NA" else str(int(float(text)) + 1))
     fam["phenotype"] = trait.replace("NA", "-9").to_numpy()
     write_fam(out, fam)
+
+
+def write_panel_bed(prefixes: list[Path], out: Path) -> None:
+    """Write {out}.bed and .bim: the called genotypes of all cohorts on the panel."""
+    with atomic_path(Path(f"{out}.bed")) as temporary, open(temporary, "wb") as file:
+        file.write(BED_MAGIC)
+        for _, genotypes in panel_genotypes(prefixes):
+            file.write(pack_bed(genotypes).tobytes())
+    with atomic_path(Path(f"{out}.bim")) as temporary:
+        shutil.copyfile(f"{prefixes[0]}.bim", temporary)
 
 
 # --- VCF ------------------------------------------------------------------------------------

@@ -15,38 +15,14 @@ touched, and panels of nothing but such tiles form no products of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from ..engine.base import BASE, PANEL, Bounds, infinity
+from ..engine.base import BASE, PANEL, Backend, Bounds, infinity
 
 #: A numpy array, or what the backend holds on its device.
 Array = Any
-
-
-class MinplusBackend(Protocol):
-    """What the closure needs of a backend."""
-
-    def minplus(self, c, a, b, *, symmetric=False, bounds=None): ...
-
-    def close_block(self, w): ...
-
-    def mirror(self, w): ...
-
-    def transpose(self, source, target): ...
-
-    def tile_minima(self, x, height: int, width: int): ...
-
-    def tile_maxima(self, x, height: int, width: int): ...
-
-    def bound_tiles(self, dtype) -> tuple[int, int, int]: ...
-
-    def panel(self, w) -> int: ...
-
-    def hold(self, w): ...
-
-    def fetch(self, held, w): ...
 
 
 @dataclass
@@ -69,7 +45,7 @@ class _Pruning:
     than a whole tile's largest weight, the tile is `fixed`, and its ceiling is set to zero.
     """
 
-    def __init__(self, w: Array, backend: MinplusBackend) -> None:
+    def __init__(self, w: Array, backend: Backend) -> None:
         self.backend = backend
         self.rows, self.columns, self.run = backend.bound_tiles(w.dtype)
         ceiling = backend.tile_maxima(w, self.rows, self.columns)
@@ -100,7 +76,7 @@ class _Pruning:
         return sum(int(one.skipped) for one in self.used)
 
 
-def close_paths(w: Array, backend: MinplusBackend, *, prune: bool = True) -> Work:
+def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
     """All-pairs shortest path lengths, in place.
 
     Parameters
@@ -108,7 +84,7 @@ def close_paths(w: Array, backend: MinplusBackend, *, prune: bool = True) -> Wor
     w : array, (n, n), int32, int64, float32 or float64
         Symmetric, zero diagonal, non-negative; `infinity` of the dtype where there is no edge.
         Individuals that are similar should be neighbours: pruning then finds more to skip.
-    backend : MinplusBackend
+    backend : Backend
         `w` lies where it works: host memory or its device.
     prune : bool
         Whether bounds are computed and used; the result is the same.
@@ -136,7 +112,7 @@ def close_paths(w: Array, backend: MinplusBackend, *, prune: bool = True) -> Wor
     return work
 
 
-def _allow(w, first: int, last: int, backend: MinplusBackend, pruning: _Pruning | None) -> None:
+def _allow(w, first: int, last: int, backend: Backend, pruning: _Pruning | None) -> None:
     """Individuals first ... last - 1 become intermediate nodes of all paths."""
     block = w[first:last, first:last]
     unchanged = pruning is not None and pruning.unchanged(first, last)
@@ -166,7 +142,7 @@ def _allow(w, first: int, last: int, backend: MinplusBackend, pruning: _Pruning 
     backend.minplus(w, through.T, through, symmetric=True, bounds=bounds)
 
 
-def insert_paths(w: Array, closed: int, backend: MinplusBackend) -> None:
+def insert_paths(w: Array, closed: int, backend: Backend) -> None:
     """Close a matrix whose leading `closed` individuals are closed already: O(m n**2) for m new.
 
     R-Kleene's steps for W = [A B'; B D] without the first one: B = B*A; D = min(D, B*B');
@@ -189,7 +165,7 @@ def insert_paths(w: Array, closed: int, backend: MinplusBackend) -> None:
     backend.mirror(w)
 
 
-def attach_paths(w: Array, closed: int, backend: MinplusBackend) -> None:
+def attach_paths(w: Array, closed: int, backend: Backend) -> None:
     """Paths of individuals that are only ends: the first two steps of an insertion.
 
     The leading `closed` individuals are closed already. The others are joined to them and to one

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.cpu.trees import shortest_trees
+from ..engine.host.trees import shortest_trees
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import read_table, write_npy, write_table

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..engine.base import BASE, infinity
 from ..io.files import read_json
-from .closure import MinplusBackend, insert_paths
+from .closure import Backend, insert_paths
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def leading_closure(
 
 
 def continue_closure(
-    earlier: Earlier, direct: np.ndarray, backend: MinplusBackend
+    earlier: Earlier, direct: np.ndarray, backend: Backend
 ) -> tuple[np.ndarray, dict]:
     """The closure of all samples, from that of some.
 

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,7 +63,52 @@ def checksum_kept(path: Path, temporary: Path) -> Iterator[None]:
         about.unlink(missing_ok=True)  # never that of another content
     yield
     if kept:
-        checksum_path(path).write_text(f"{checksum}\n")
+        checksum_path(path).write_text(f"{checksum} {_panel}".rstrip() + "\n")
+
+
+#: Digest of the panel that this job's inputs were made with; what it writes carries it on.
+_panel = ""
+
+
+@contextmanager
+def carrying_panel(digest: str) -> Iterator[None]:
+    """Results that are written inside carry this panel's digest, in the file of their checksum."""
+    global _panel  # not one a thread: threads of a job write for it
+    before, _panel = _panel, digest
+    try:
+        yield
+    finally:
+        _panel = before
+
+
+def panel_of(path: Path | str) -> str:
+    """Digest of the panel that a result was made with; empty where it carries none."""
+    try:
+        words = checksum_path(Path(path)).read_text("utf-8", "replace").split()
+    except OSError:
+        return ""
+    return words[2] if len(words) == 3 else ""
+
+
+def one_panel(paths: Iterable[Path | str]) -> str:
+    """The one digest that results carry, empty where none does.
+
+    Raises
+    ------
+    UserError
+        Two of them were made with different panels.
+    """
+    first: dict[str, Path | str] = {}
+    for path in paths:
+        if digest := panel_of(path):
+            first.setdefault(digest, path)
+    if len(first) > 1:
+        (one, path), (other, another) = list(first.items())[:2]
+        raise UserError(
+            f"{path} was made with the panel {one}, {another} with the panel {other}: results of "
+            "different panels cannot be combined; delete those of the old panel and run again."
+        )
+    return next(iter(first), "")
 
 
 def checksum_path(path: Path) -> Path:

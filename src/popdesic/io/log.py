@@ -8,19 +8,23 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import UserError
+from .files import carrying_panel, one_panel
 
 #: What a write says where a disk, a quota or a limit of file sizes is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def logged(path: str | Path) -> Iterator[logging.Logger]:
+def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logging.Logger]:
     """Write this job's log to `path`; end the job with one sentence where the user can mend it.
+
+    What the job writes carries the digest of the panel that its `inputs` were made with; inputs
+    of different panels are refused.
 
     A `UserError` goes to the log and to standard error as its sentence alone and exits with 1, and
     so does a full disk; any other exception is a defect and keeps its traceback.
@@ -35,7 +39,8 @@ def logged(path: str | Path) -> Iterator[logging.Logger]:
     logger = logging.getLogger("popdesic")
     started = time.perf_counter()
     try:
-        yield logger
+        with carrying_panel(one_panel(inputs)):
+            yield logger
     except UserError as error:
         logger.error("%s", error)
         print(f"Error: {error}", file=sys.stderr)

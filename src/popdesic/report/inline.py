@@ -6,14 +6,17 @@ import base64
 import html
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from ..io.places import TEMPLATES
 from .outcome import Outcome
-from .words import METHODS, SPACES, number
+from .registry import Figure
+from .words import SPACES, number
 
 #: Figures whose SVG is larger than this enter the page as PNG.
 MAX_INLINE_BYTES = 400_000
@@ -21,7 +24,6 @@ MAX_INLINE_BYTES = 400_000
 MAX_ELEMENT_BYTES = 60_000
 #: Width of a figure on the page for each inch on paper.
 REM_PER_INCH = 8.3
-#: Folder of the page's template and the captions.
 #: The default one has no prefix, so that the elements read as they do in HTML.
 _NAMESPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
 
@@ -34,6 +36,8 @@ class FigureText:
     ----------
     name : str
         Stem of its files.
+    part : str
+        Where it stands on the page.
     title : str
     shows, read, limits : str
         Paragraphs of the caption, plain text.
@@ -46,6 +50,7 @@ class FigureText:
     """
 
     name: str
+    part: str
     title: str
     shows: str
     read: str
@@ -56,48 +61,57 @@ class FigureText:
 
 
 def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
-    """Title, caption and picture of every figure, in the page's order."""
-    n_read, n = number(len(outcome.qc)), number(len(outcome.samples))
-    n_sites = number(outcome.panel["n_sites"])
-    n_pairs = len(outcome.samples) * (len(outcome.samples) - 1) // 2
-    n_founders = number(int(outcome.samples.cohort.isin(outcome.founders).sum()))
-    maps = f"{n} samples; axes of the PCA from {n_founders} founders and {n_sites} sites."
-    plain = [
-        ("filters", "Filters", f"{len(outcome.cohorts)} cohorts, {n_read} samples read."),
-        ("samples", "Quality of the samples", f"{n_read} samples read, {n} analysed."),
-        ("sites", "Sites of the panel", f"{n_sites} sites, {n_founders} founder samples."),
-        ("distances", "Distances", f"{n} samples, {number(n_pairs)} pairs, {n_sites} sites."),
-        ("alpha", "Choice of alpha", f"{n} samples, {number(n_pairs)} pairs."),
-        ("pca", "PCA of the genotypes", maps),
-        ("scree", "Variance explained", maps),
-    ]
-    texts = [describe_figure(folder, name, name, title, sizes) for name, title, sizes in plain]
-    if outcome.instability is not None:
-        texts.append(
-            describe_figure(folder, "instability", "instability", "Instability of the UMAPs", maps)
-        )
-    for method in ("pcoa", "umap", *outcome.further):
-        title = METHODS[method]
-        for space, alpha in outcome.maps():
-            value = f"{outcome.geodesics[space, alpha]['value']:g}"
-            repeated = outcome.is_repeated(space, alpha)
-            twin = f"{method}.{space}.alpha{value}" if repeated else ""
-            heading = f"{title} of geodesics: {SPACES[space]}, α = {value}"
-            if alpha == "auto":
-                heading += " (chosen by auto)"
-            name = f"{method}.{space}.alpha{alpha}"
-            sizes = maps if method != "pcoa" else f"{n} samples, {number(n_pairs)} pairs."
-            texts.append(describe_figure(folder, name, method, heading, sizes, twin))
+    """Title, caption and picture of every figure of `registry.main_figures`, in that order."""
+    n = len(outcome.samples)
+    sizes = {
+        "n_cohorts": len(outcome.cohorts),
+        "n_read": number(len(outcome.qc)),
+        "n": number(n),
+        "n_pairs": number(n * (n - 1) // 2),
+        "n_sites": number(outcome.panel["n_sites"]),
+        "n_founders": number(int(outcome.samples.cohort.isin(outcome.founders).sum())),
+    }
+    texts = []
+    for figure in outcome.figures():
+        title, twin = figure.title, ""
+        if figure.space:
+            value = f"{outcome.geodesics[figure.space, figure.alpha]['value']:g}"
+            title = f"{title} of geodesics: {SPACES[figure.space]}, α = {value}"
+            if figure.alpha == "auto":
+                title += " (chosen by auto)"
+            if outcome.is_repeated(figure.space, figure.alpha):
+                twin = f"{figure.caption}.{figure.space}.alpha{value}"
+        texts.append(describe_figure(figure, folder, sizes, title, twin))
     return texts
 
 
 def describe_figure(
-    folder: Path, name: str, caption: str, title: str, sizes: str, twin: str = ""
+    figure: Figure, folder: Path, sizes: dict[str, Any], title: str = "", twin: str = ""
 ) -> FigureText:
-    """One figure with the caption of `workflow/report/{caption}.rst`; `twin` stands in for it."""
-    shows, read, limits = read_caption(caption)
-    body = "" if twin else embed_figure(folder / name, f"{title}. {shows}")
-    return FigureText(name, title, shows, read, limits, sizes, body, twin)
+    """One figure of the registry; `twin` names the figure that stands in for it.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the figures' files.
+    sizes : dict
+        Values of the names in braces in `figure.sizes`.
+    title : str
+        In place of `figure.title`.
+    """
+    title = title or figure.title
+    shows, read, limits = read_caption(figure.caption)
+    body = "" if twin else embed_figure(folder / figure.name, f"{title}. {shows}")
+    filled = figure.sizes.format(**sizes)
+    return FigureText(figure.name, figure.part, title, shows, read, limits, filled, body, twin)
+
+
+def describe_drawn(
+    figures: Iterable[Figure], folder: Path, sizes: dict[str, Any]
+) -> list[FigureText]:
+    """Those of some figures that were drawn: an analysis without results has none."""
+    drawn = [figure for figure in figures if (folder / f"{figure.name}.svg").exists()]
+    return [describe_figure(figure, folder, sizes) for figure in drawn]
 
 
 def read_caption(name: str) -> tuple[str, str, str]:

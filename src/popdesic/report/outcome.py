@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.panel_steps import PanelStep, read_steps
 from ..cohort.samples import describe_samples, read_samples
 from ..distance.matrix import Distances
 from ..embedding.axes import AXES
 from ..io.files import read_json
 from ..io.tables import read_table
+from .registry import Figure, main_figures
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Outcome:
         `qc/drift.tsv`, numeric.
     panel : dict
         `panel/counts.json`.
+    steps : list of PanelStep
+        Those of the panel.
     geodesics : dict
         Statistics by (space, alpha); `record` in each: how it was computed this time.
     variance : dict
@@ -59,6 +63,7 @@ class Outcome:
     summary: pd.DataFrame
     drift: pd.DataFrame
     panel: dict
+    steps: list[PanelStep]
     geodesics: dict[tuple[str, str], dict]
     variance: dict[str, list[float]]
     further: list[str] = field(default_factory=list)
@@ -71,6 +76,11 @@ class Outcome:
     def maps(self) -> list[tuple[str, str]]:
         """(space, alpha) of every geodesic, in the order of the configuration."""
         return [(space, alpha) for space in self.spaces for alpha in self.alphas]
+
+    def figures(self) -> list[Figure]:
+        """The figures of this study's samples, sites, distances and maps."""
+        measured = self.instability is not None
+        return main_figures(self.spaces, self.alphas, self.further, measured)
 
     def is_repeated(self, space: str, alpha: str) -> bool:
         """Whether `auto` chose an alpha that the study lists by its number as well."""
@@ -126,6 +136,7 @@ def load_outcome(
         summary=summary.assign(count=summary["count"].astype(np.int64)),
         drift=drift,
         panel=read_json(folder / "panel/counts.json"),
+        steps=read_steps(folder / "panel/counts.json"),
         geodesics={(s, a): _geodesic(folder / "geodesic" / s, a) for s, a in keys},
         variance=variance,
         further=further or [],

@@ -20,21 +20,17 @@ from ..io.places import TEMPLATES
 from ..io.schemas import load_schema
 from ..io.version import __version__
 from ..study.work import work_section
-from .community_section import community_section
-from .compare_section import comparison_section, same_people
-from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
 from .firstmap import choose_map
 from .inline import describe_figures
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
-from .sections import (
-    amount_of_sites,
-    beagle_findings,
-    check_section,
-    imputation_section,
-    relatives_findings,
-)
+from .sections.checks import check_section
+from .sections.communities import community_section
+from .sections.comparisons import comparison_section, same_people
+from .sections.epistasis import epistasis_files, epistasis_findings, epistasis_section
+from .sections.imputation import beagle_findings, imputation_section
+from .sections.relatives import amount_of_sites, relatives_findings
 from .words import (
     METHODS,
     METRICS,
@@ -104,7 +100,7 @@ def write_report(
         *beagle_findings(outcome.folder, configuration["impute"]),
     ]
     texts = describe_figures(outcome, figures)
-    beside = tuple(f"{method}." for method in ("umap", *outcome.further))
+    parts = dict.fromkeys(text.part for text in texts)
     sections = further_sections(outcome, figures, configuration)
     for name, _, content in sections:
         if name == "epistasis":
@@ -130,9 +126,8 @@ def write_report(
         spaces=SPACES,
         close=close.to_dict("records"),
         parameters=parameter_rows(configuration),
-        figures={text.name: text for text in texts},
-        maps=[figure for figure in texts if figure.name.startswith(beside)],
-        coordinates=[figure for figure in texts if figure.name.startswith("pcoa.")],
+        titles={text.name: text.title for text in texts},
+        figures={part: [text for text in texts if text.part == part] for part in parts},
         sections=[(name, heading) for name, heading, _ in sections],
         files=file_rows(outcome),
         **{name: content for name, _, content in sections},
@@ -212,7 +207,7 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
     """Rows of the box at the top: what, and its value."""
     read, kept = len(outcome.qc), len(outcome.samples)
     founders, newcomers = len(outcome.founders), len(outcome.newcomers)
-    sites = sorted(n for s, n in outcome.panel["steps"].items() if s.startswith("sites of founder"))
+    sites = sorted(step.sites for step in outcome.steps if step.what == "founder")
     among = " to ".join(number(n) for n in dict.fromkeys([sites[0], sites[-1]])) if sites else "0"
     distance, geodesic = configuration["distance"], configuration["geodesic"]
     return [
@@ -299,17 +294,18 @@ def count_tables(outcome: Outcome) -> list[dict[str, Any]]:
 def filter_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """Steps of the panel: sites left, and how many the step took."""
     rows, before = [], None
-    for step, count in outcome.panel["steps"].items():
-        words, kind = describe_filter(step)
+    for step in outcome.steps:
+        kind = "left" if step.leaves else "source" if step.what == "founder" else "count"
         taken = None
         if kind == "left":
-            taken = before - count if before is not None else None
-            before = count
+            taken = before - step.sites if before is not None else None
+            before = step.sites
         elif kind == "source" and before is None:
-            before = count
-        elif kind == "count" and not count:
+            before = step.sites
+        elif kind == "count" and not step.sites:
             continue
-        rows.append({"words": words, "kind": kind, "count": count, "taken": taken})
+        words = describe_filter(step)
+        rows.append({"words": words, "kind": kind, "count": step.sites, "taken": taken})
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from ..cohort.panel_steps import PanelStep
 
 #: What each count of `qc/summary.tsv` is, with its unit, by stage and step.
 COUNTS: dict[tuple[str, str], tuple[str, str]] = {
@@ -110,23 +110,13 @@ def describe_count(stage: str, step: str) -> tuple[str, str]:
     return COUNTS.get((stage, step), (step.replace("_", " "), ""))
 
 
-def describe_filter(step: str) -> tuple[str, str]:
-    """Words for a step of the panel, and what its number is.
-
-    Returns
-    -------
-    words : str
-    kind : {'source', 'left', 'count'}
-        Sites of one founder, sites left after the step, or a mere count.
-    """
-    if match := re.fullmatch(r"sites of founder (.+)", step):
-        return f"sites of founder {match[1]}", "source"
-    if match := re.fullmatch(r"sites shared with founder (.+)", step):
-        return f"also in founder {match[1]}", "left"
-    if match := re.fullmatch(r"after ([\w.]+)(?: = (.+))?", step):
-        words = _FILTERS.get(match[1], match[1])
-        return (f"{words} {match[2]}" if match[2] else words), "left"
-    return step, "count"
+def describe_filter(step: PanelStep) -> str:
+    """Words for a step of the panel."""
+    if step.what == "shared":
+        return f"also in founder {step.subject}"
+    if step.what == "filter":
+        return f"{_FILTERS.get(step.subject, step.subject)} {step.limit}".rstrip()
+    return step.text
 
 
 def number(value: float) -> str:

@@ -10,7 +10,9 @@ from ..io.errors import UserError
 from ..io.files import checksum_of, checksum_path, record_path, result_files
 from ..io.places import HOME, SNAKEFILE
 from .records import read_kept
-from .work import read_record
+from .snakemake_internals import read_record
+
+PANEL = "results/panel/sites.tsv"
 
 
 def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[str, str]], int]:
@@ -22,15 +24,28 @@ def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[st
     none of them: Snakemake makes it again where it is needed.
     """
     found, n_read = [], 0
+    panel = _panel_digest(study / PANEL)
+    sound = bool(panel) and not _damage(study / PANEL, panel)
     for path in result_files(below or study / "results"):
         n_read += 1
-        if reason := _damage(path):
+        # Whether a result belongs to the panel, a damaged panel cannot tell.
+        if reason := _damage(path, panel if sound or path == study / PANEL else ""):
             found.append((str(path.relative_to(study)), reason))
     return found, n_read
 
 
-def _damage(path: Path) -> str:
-    """What is wrong with a result; empty where nothing is."""
+def _panel_digest(path: Path) -> str:
+    """Digest in the first line of the study's panel; empty where there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            words = lines.readline().replace(",", " ").split()
+    except FileNotFoundError:
+        return ""
+    return words[2] if words[:2] == ["#", "panel"] and len(words) > 2 else ""
+
+
+def _damage(path: Path, panel: str) -> str:
+    """What is wrong with a result of a study with this panel; empty where nothing is."""
     kept = checksum_path(path)
     try:
         text = kept.read_text("utf-8", "replace")
@@ -38,12 +53,14 @@ def _damage(path: Path) -> str:
         return f"its checksum, {kept.name}, is missing"
     now = checksum_of(path)
     written = text.split()
-    if len(written) != 2:
+    if len(written) not in (2, 3):  # CRC-32, size, digest of the panel
         return f"its checksum, {kept.name}, is damaged"
     if written[1] != now.split()[1]:
         return f"{now.split()[1]} bytes where {written[1]} were written"
-    if text != f"{now}\n":
+    if written[:2] != now.split() or not text.endswith("\n"):
         return "its content is not what was written"
+    if panel and written[2:] not in ([], [panel]):
+        return f"it was made with the panel {written[2]}, and the study has the panel {panel}"
     if record_path(path).exists() and read_kept(path) is None:
         return f"the record of what it was made of, {record_path(path).name}, is damaged"
     return ""

@@ -11,7 +11,7 @@ from study import make_cohorts, write_raw
 
 from popdesic.cohort import qc
 from popdesic.cohort.qc import hwe_exact, summarize_cohort
-from popdesic.engine.cpu.genotypes import add_by_sample, count_by_group
+from popdesic.engine.host.genotypes import add_by_sample, count_by_group
 from popdesic.io.errors import UserError
 from popdesic.io.sites import chunks
 

@@ -23,7 +23,8 @@ def run(tmp_path, identity=None) -> dict[tuple[str, str], list[tuple[str, int]]]
     write_samples(tmp_path / "a", left_out, ["M", "F", "NA"], ["M", "M", "F"], ["3", "NA", "4"])
     write_samples(tmp_path / "b", na, na, ["M"] * 3, na)
     for name in ("raw", "planes", "panel"):
-        write_json(tmp_path / name, {"counts": {"samples": 3}, "steps": {"after panel.min_maf": 7}})
+        steps = [{"what": "filter", "subject": "panel.min_maf", "sites": 7}]
+        write_json(tmp_path / name, {"counts": {"samples": 3}, "steps": steps})
     twice = {name: [tmp_path / name] * 2 for name in ("raw", "planes")}
     summarize_filters(
         ["a", "b"],

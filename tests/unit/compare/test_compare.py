@@ -18,12 +18,13 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
 from popdesic.compare.resolution import resolve
-from popdesic.engine.base import KINSHIP, Planes
+from popdesic.engine import comparisons
 from popdesic.engine.select import select_backend
+from popdesic.engine.terms import KINSHIP, Planes
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
-from popdesic.report.compare_section import comparison_section
 from popdesic.report.figures.compare import draw_comparisons
+from popdesic.report.sections.comparisons import comparison_section
 
 BACKEND = select_backend("cpu", 2)
 #: A panel that tells all relatives apart, so that the tables hold what was planted.
@@ -243,15 +244,11 @@ def test_joined_tables_name_swaps(planted, tmp_path):
 @pytest.mark.parametrize("n_profiles", [1, 3, 40])
 def test_search_is_a_sort_of_all(n_profiles, missing, monkeypatch):
     """Few sites make many ties, which go to the earlier profile, whatever the blocks."""
-    monkeypatch.setattr(identity, "BLOCK_PROFILES", 7)
+    monkeypatch.setattr(comparisons, "BLOCK_PROFILES", 7)
     rng = np.random.default_rng(n_profiles)
     a, b = draw_genotypes(rng, 4, 5, missing), draw_genotypes(rng, n_profiles, 5, missing)
-    found = identity.search(
-        planes_of(a, masked=missing > 0),
-        planes_of(b, masked=missing > 0),
-        BACKEND,
-        k=3,
-        min_called=2,
+    found = BACKEND.top_matches(
+        planes_of(a, masked=missing > 0), planes_of(b, masked=missing > 0), k=3, min_called=2
     )
     for row, query in enumerate(a):
         ranked = []

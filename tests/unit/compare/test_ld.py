@@ -18,9 +18,11 @@ from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.cohort.site_planes import r2_block, site_planes
+from popdesic.cohort.site_planes import site_planes
 from popdesic.compare import disequilibrium as dis
 from popdesic.compare import ld, scan
+from popdesic.engine import comparisons
+from popdesic.engine.comparisons import r2_block
 from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
 
@@ -85,14 +87,14 @@ def test_pruning_that_cannot_be_read(values):
 
 @pytest.mark.parametrize("block", [7, 1024])
 def test_pairs_of_windows(block, monkeypatch):
-    monkeypatch.setattr(ld, "BLOCK_SITES", block)
+    monkeypatch.setattr(comparisons, "BLOCK_SITES", block)
     rng = np.random.default_rng(1)
     genotypes = correlated_genotypes(rng, 40, 60, 0.05)
     sites = pd.DataFrame({"chrom": ["1"] * 25 + ["2"] * 15, "pos": np.arange(40) * 10})
     ends = ld.window_ends(sites, "90 bp")
     seen = []
-    rows, columns, values = ld.correlated_pairs(
-        site_planes(genotypes), ends, BACKEND, 0.2, lambda *block: seen.append(block)
+    rows, columns, values = BACKEND.r2_pairs(
+        site_planes(genotypes), ends, 0.2, lambda *block: seen.append(block)
     )
     everything = {}
     for i in range(40):
@@ -133,7 +135,7 @@ def test_pair_tables_count_genotypes():
     for missing in (0.0, 0.3):
         genotypes = draw_genotypes(rng, 70, 6, missing).T
         i, j = np.triu_indices(6, 1)
-        found = dis.tables_of(site_planes(genotypes), i, j, 2)
+        found = comparisons.tables_of(site_planes(genotypes), i, j, 2)
         for a, b, table in zip(i, j, found, strict=True):
             for x in range(3):
                 for y in range(3):

@@ -23,8 +23,8 @@ from popdesic.distance.tiles import (
     sum_parts,
     tile_outputs,
 )
-from popdesic.engine.base import Planes
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.terms import Planes
 from popdesic.io.errors import UserError
 from popdesic.io.files import write_json
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
 
-from popdesic.engine.base import (
+from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
+from popdesic.engine.select import select_backend
+from popdesic.engine.terms import (
     KINSHIP,
     LD,
     PLANE_BITS,
@@ -20,8 +22,6 @@ from popdesic.engine.base import (
     Product,
     Terms,
 )
-from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
-from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
 
 #: Around words (64), vectors (512), and bytes of a .bed row.
@@ -265,7 +265,7 @@ binding.get_host_cpu_features = lambda: features
 
 import numpy as np
 import reference
-from popdesic.engine.base import SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.terms import (SQUARED_IBS0, Planes, Product, Terms)
 from popdesic.engine.cpu import bitgemm as bitgemm_cpu
 from popdesic.engine.cpu.backend import CpuBackend
 

@@ -15,13 +15,7 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
-from popdesic.epistasis.options import (
-    NAMES,
-    check_epistasis,
-    covariate_columns,
-    figure_names,
-    scan_hours,
-)
+from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
 from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
 from popdesic.epistasis.refit import refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
@@ -50,9 +44,10 @@ from popdesic.epistasis.significance import (
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table
-from popdesic.report.epistasis_section import epistasis_findings, epistasis_section
 from popdesic.report.figures.epistasis import draw_epistasis
 from popdesic.report.page import write_report
+from popdesic.report.registry import epistasis_figures
+from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
 from popdesic.study.configuration import load_config
 
 BACKEND = CpuBackend(1)
@@ -641,7 +636,7 @@ def test_refit_lists_every_hit(scanned):
 
 def test_figures_are_the_same_bytes_again(scanned, tmp_path):
     names = draw_epistasis(scanned, [2, 3], tmp_path)
-    assert names == list(figure_names([2, 3]))
+    assert names == [figure.name for figure in epistasis_figures([2, 3])]
     for name in names:
         for end in ("svg", "png"):
             first = (scanned / f"figures/{name}.{end}").read_bytes()
@@ -701,7 +696,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     write_report(outcome, distances, figures, load_config({"epistasis": {"order": [2, 3]}}), out)
     page = out.read_text("utf-8")
     assert '<section id="epistasis"' in page and 'href="#epistasis"' in page
-    for name in figure_names([2, 3]):
+    for name in [figure.name for figure in epistasis_figures([2, 3])]:
         assert page.count(f'id="fig-{name}"') == 1
     assert "&lt;b&gt;rs2&lt;/b&gt;" in page and "<b>rs2" not in page
     assert "Epistasis: strata." in page and "phenotype and stratum are associated" in page

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort.encode import write_planes
+from popdesic.cohort.panel import load_panel
 from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.export.matrices import (
@@ -92,7 +94,6 @@ def test_vcf_opens_in_bcftools_and_plink2(placed, tmp_path):
 
 
 def test_zarr_holds_the_same(placed, tmp_path):
-    zarr = pytest.importorskip("zarr", reason="zarr is not installed; pip install zarr")
     out = tmp_path / "panel.vcz"
     for _ in range(2):  # the second replaces the first
         export_zarr(placed["prefixes"], placed["panel"], out)
@@ -114,7 +115,12 @@ def test_zarr_holds_the_same(placed, tmp_path):
     assert list(sites) == placed["sites"]
     assert list(root["sample_id"][:]) == placed["samples"]
     assert root["call_genotype"].attrs["_ARRAY_DIMENSIONS"] == ["variants", "samples", "ploidy"]
-    assert root.attrs["vcf_zarr_version"] == "0.4"
+    assert root.attrs["vcf_zarr_version"] == "0.5"
+    assert root.attrs["popdesic_panel"] == load_panel(placed["panel"])[1]
+    first = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    export_zarr(placed["prefixes"], placed["panel"], out)
+    assert first == {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".panel")]
 
 
 @pytest.mark.peer

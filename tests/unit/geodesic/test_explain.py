@@ -13,7 +13,7 @@ import reference
 from popdesic import __version__
 from popdesic.__main__ import main
 from popdesic.engine.base import infinity
-from popdesic.engine.cpu.trees import shortest_trees
+from popdesic.engine.host.trees import shortest_trees
 from popdesic.geodesic.explain import explain_geodesics, rank_bridges, read_path
 from popdesic.io.errors import UserError
 

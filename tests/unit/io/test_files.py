@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import ANY
 
 import pytest
 
-from popdesic.io.files import atomic_path
+from popdesic.io.files import atomic_path, carrying_panel, panel_of, write_json
+from popdesic.io.log import logged
+from popdesic.study.audit import damaged_files
 
 WRITER = """
 import sys, time
@@ -51,3 +55,38 @@ def test_a_killed_writer_leaves_nothing_for_long(tmp_path, pytestconfig):
         temporary.write_text("whole")
     assert [path.name for path in tmp_path.iterdir()] == ["table.tsv"]
     assert target.read_text() == "whole"
+
+
+# --- panels -------------------------------------------------------------------------------------
+
+
+def write_with(panel: str, path):
+    with carrying_panel(panel), atomic_path(path) as temporary:
+        temporary.write_text("x")
+    return path
+
+
+def test_what_a_job_writes_carries_the_panel_of_its_inputs(tmp_path):
+    results = tmp_path / "results"
+    source = write_with("0123456789ab", results / "source.tsv")
+    plain = write_with("", results / "plain.tsv")
+    (results / "foreign.tsv").write_text("x")
+    out = results / "out.tsv"
+    inputs = [plain, source, results / "foreign.tsv"]
+    with logged(tmp_path / "log", inputs), ThreadPoolExecutor(1) as pool:
+        pool.submit(write_json, out, {}).result()  # threads of a job write for it
+    assert [panel_of(path) for path in (source, plain, out)] == ["0123456789ab", "", "0123456789ab"]
+    assert damaged_files(tmp_path) == ([("results/foreign.tsv", ANY)], 4)
+    with atomic_path(out) as temporary:
+        temporary.write_text("outside of a job")
+    assert panel_of(out) == ""
+
+
+def test_results_of_two_panels_are_refused(tmp_path, capsys):
+    inputs = [write_with(name * 12, tmp_path / "results" / f"{name}.npy") for name in "aba"]
+    with pytest.raises(SystemExit), logged(tmp_path / "log", inputs):
+        raise AssertionError("the job began")
+    sentence = capsys.readouterr().err
+    assert "a.npy was made with the panel aaaaaaaaaaaa" in sentence
+    assert "b.npy with the panel bbbbbbbbbbbb" in sentence
+    assert "delete those of the old panel" in sentence

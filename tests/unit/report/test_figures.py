@@ -35,7 +35,7 @@ from popdesic.report.outcome import closest_pairs
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
 NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"] + [
     f"{method}.{space}.alpha{alpha}"
-    for method in ("pcoa", "umap")
+    for method in ("umap", "pcoa")
     for space in SPACES
     for alpha in ALPHAS
 ]

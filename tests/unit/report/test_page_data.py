@@ -28,7 +28,9 @@ from popdesic.report.pagedata import (
     quantise,
     to_json,
 )
-from popdesic.report.sections import check_section, imputation_section, relatives_findings
+from popdesic.report.sections.checks import check_section
+from popdesic.report.sections.imputation import imputation_section
+from popdesic.report.sections.relatives import relatives_findings
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:
@@ -297,7 +299,7 @@ def test_imputation_is_told_by_cohort_and_frequency(outcome):
     write_table(outcome.folder / "impute/evaluation.tsv", table)
     section = imputation_section(outcome.folder, outcome.folder / "figures")
     assert [row["which"] for row in section["rows"]] == ["all sites", "MAF 0.1-0.2"]
-    assert section["figure"] is None
+    assert section["figures"] == []
 
 
 def test_a_column_of_the_sheet_hides_none_that_was_found(tmp_path):

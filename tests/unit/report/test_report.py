@@ -14,14 +14,15 @@ import pytest
 from outcomes import ALPHAS, SPACES, configuration, make_results
 
 from popdesic.cohort.drift import expected_difference, measure_drift
+from popdesic.cohort.panel_steps import PanelStep
 from popdesic.io.tables import write_table
 from popdesic.report import inline
-from popdesic.report.compare_section import same_people
 from popdesic.report.figures import draw_figures
 from popdesic.report.findings import find_problems
 from popdesic.report.inline import inline_svg, read_caption
 from popdesic.report.outcome import closest_pairs
 from popdesic.report.page import filter_rows, parameter_rows, write_report
+from popdesic.report.sections.comparisons import same_people
 from popdesic.report.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
@@ -196,7 +197,7 @@ def test_page_tells_counts_digest_parameters_and_versions(page):
         "umap-learn ",
         "impute.seed 1, embedding.seed 1",
         "geodesic.alpha",
-        "Smallest minor allele frequency over all founder samples.",
+        "Lowest minor allele frequency over all founder samples.",
         "minor allele frequency at least 0.01",
         "dropped: insertion or deletion",
         "None in any cohort: spanning deletion (*).",
@@ -465,12 +466,12 @@ def test_numbers_and_shares_in_words():
 
 
 def test_filters_in_words():
-    assert describe_filter("after panel.min_maf = 0.01") == (
-        "minor allele frequency at least 0.01",
-        "left",
-    )
-    assert describe_filter("after panel.something = 3")[0] == "panel.something 3"
-    assert describe_filter("swapped REF/ALT turned in founder x")[1] == "count"
+    step = PanelStep("filter", "panel.min_maf", 5, "0.01")
+    assert describe_filter(step) == "minor allele frequency at least 0.01"
+    assert describe_filter(PanelStep("filter", "panel.something", 5, "3")) == "panel.something 3"
+    turned = PanelStep("turned", "x", 1)
+    assert describe_filter(turned) == "swapped REF/ALT turned in founder x"
+    assert not turned.leaves
 
 
 def test_filter_rows_count_what_each_step_took(tmp_path):

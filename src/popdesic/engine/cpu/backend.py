@@ -7,17 +7,10 @@ import functools
 import numpy as np
 from llvmlite import binding
 
-from ..base import (
-    PLANE_BITS,
-    Bounds,
-    Hits,
-    Planes,
-    ScanData,
-    Terms,
-    aligned_zeros,
-    closure_panel,
-    infinity,
-)
+from ..base import Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
+from ..comparisons import r2_pairs_by_blocks, search_by_blocks
+from ..matches import TopMatches
+from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
 from . import epistasis as epistasis_cpu
@@ -153,6 +146,16 @@ class CpuBackend:
     def close_block(self, w: np.ndarray) -> None:
         minplus_cpu.mirror_upper(w)
         minplus_cpu.floyd_warshall(w)
+
+    def r2_pairs(
+        self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return r2_pairs_by_blocks(self, planes, ends, least, on_block)
+
+    def top_matches(
+        self, queries: Planes, database: Planes, k: int, min_called: int = 1
+    ) -> TopMatches:
+        return search_by_blocks(self, queries, database, k, min_called)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         return epistasis_cpu.scan_pairs(data, first, top, cutoff, threads=self.threads)

@@ -16,21 +16,21 @@ import cupy
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import PANEL, Bounds, Hits, Planes, ScanData, Terms, closure_panel, infinity
+from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
+from ..comparisons import exact_pairs, r2_pairs_by_blocks, search_by_blocks, show_sampled_blocks
+from ..matches import TopMatches
+from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
-from . import tune
-from .launch import current_device
+from . import minplus_plans, tune
+from .compile import current_device
+from .devices import supported_kernels
 from .lease import lease_device
-from .plans import BLOCK_ROWS, STAGE_BITS, STAGE_WORDS, Variant, divide_up, supported_kernels
-from .sparse import SiteCosts, SparsePath, site_costs
-from .stream import (
-    COPY_THREADS,
-    DEVICE_SHARE,
-    HOST_BYTES,
-    RESULT_BYTES,
-    BitgemmStream,
-    device_errors,
-)
+from .rare_sites import RareSites, site_costs
+from .rare_sites_plans import SiteCosts, pays
+from .stream import BitgemmStream, device_errors
+from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
+from .tune_plans import ShapeClass
+from .variants import Variant
 
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
@@ -48,9 +48,11 @@ class GpuBackend:
         Most pinned host memory for planes on their way to the device.
     device_bytes : int, optional
         Most device memory to use, instead of what is free.
-    sparse : bool or SiteCosts, optional
-        Whether rare sites may leave the dense products (sparse_gpu.py): by default where that is
+    rare_sites : bool or SiteCosts, optional
+        Whether rare sites may leave the dense products (rare_sites.py): by default where that is
         faster by costs measured on the device; with costs given, always. The integers are the same.
+    threads : int
+        CPU threads that the job may use.
 
     Raises
     ------
@@ -65,7 +67,8 @@ class GpuBackend:
         kernel: str | None = None,
         host_bytes: int = HOST_BYTES,
         device_bytes: int | None = None,
-        sparse: bool | SiteCosts = True,
+        rare_sites: bool | SiteCosts = True,
+        threads: int = COPY_THREADS,
     ) -> None:
         try:
             usable = cupy.cuda.is_available() and cupy.cuda.runtime.getDeviceCount() > 0
@@ -81,15 +84,15 @@ class GpuBackend:
                 f"{', '.join(supported_kernels(self.device))}"
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
-        self.sparse = sparse
+        self.rare_sites, self.threads = rare_sites, max(1, threads)
         self.host_panel = HOST_PANEL
-        self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
+        self._chosen: dict[tuple[Terms, ShapeClass], Variant] = {}
 
     @classmethod
-    def leased(cls, host_bytes: int | None = None) -> GpuBackend:
+    def leased(cls, threads: int = 1, host_bytes: int | None = None) -> GpuBackend:
         """A backend on a device that no other job of this machine uses.
 
-        `host_bytes` as in the constructor.
+        `threads`, `host_bytes` as in the constructor.
 
         Raises
         ------
@@ -98,11 +101,11 @@ class GpuBackend:
         """
         cls()  # says in one sentence what is missing
         cupy.cuda.Device(lease_device(cupy.cuda.runtime.getDeviceCount())).use()
-        return cls(host_bytes=host_bytes or HOST_BYTES)
+        return cls(host_bytes=host_bytes or HOST_BYTES, threads=threads)
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(COPY_THREADS)
+        return ThreadPoolExecutor(min(self.threads, COPY_THREADS))
 
     def describe(self) -> str:
         """One line for the log: device and micro-kernels."""
@@ -122,23 +125,23 @@ class GpuBackend:
         free, _ = cupy.cuda.runtime.memGetInfo()
         return max(0, int(DEVICE_SHARE * free) - RESULT_BYTES)
 
-    def choose(self, terms: Terms, shape: tune.ShapeClass) -> Variant:
+    def choose(self, terms: Terms, shape: ShapeClass) -> Variant:
         """The micro-kernel and tiles for a shape class (measured once, see tune.py)."""
         key = terms, shape
         if key not in self._chosen:
             self._chosen[key] = tune.choose(self.device, terms, shape, self.kernel)
         return self._chosen[key]
 
-    def sparse_path(self, stream: BitgemmStream, shape: tune.ShapeClass) -> SparsePath | None:
+    def rare_sites_path(self, stream: BitgemmStream, shape: ShapeClass) -> RareSites | None:
         """What adds rare sites to a stream; None where the dense products take all of them."""
-        if not self.sparse or not stream.plan.passes:
+        if not self.rare_sites or not stream.plan.passes:
             return None
-        if isinstance(self.sparse, SiteCosts):
-            return SparsePath(stream, self.sparse, forced=True)
-        if not SparsePath.pays(shape):
+        if isinstance(self.rare_sites, SiteCosts):
+            return RareSites(stream, self.rare_sites, forced=True)
+        if not pays(shape):
             return None
         costs = site_costs(self.device, stream.variant, stream.terms, shape)
-        return SparsePath(stream, costs)
+        return RareSites(stream, costs)
 
     def stream(
         self, m: int, n: int | None, planes_a: int, planes_b: int, terms: Terms, n_sites: int
@@ -160,13 +163,7 @@ class GpuBackend:
 
     def largest_block(self, terms: Terms, planes: int) -> int:
         """Most samples of a square tile whose accumulators fit the device beside its planes."""
-        per_pair = 4 * len(terms.outputs) + 8 * len(terms.outputs)
-        per_sample = 2 * STAGE_WORDS * 8 * (2 * planes + 6)
-        free = self.free_bytes()
-        side = BLOCK_ROWS
-        while (side + BLOCK_ROWS) ** 2 * per_pair + (side + BLOCK_ROWS) * per_sample <= free:
-            side += BLOCK_ROWS
-        return side
+        return largest_block(len(terms.outputs), planes, self.free_bytes())
 
     def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         """Weighted AND+popcount products between all samples of `a` and of `b`.
@@ -213,19 +210,29 @@ class GpuBackend:
                     out[:, j : j + side, i : i + side] = tile.transpose(0, 2, 1)
         return out
 
-    def top_matches(self, queries: Planes, database: Planes, k: int, min_called: int):
-        """The best matches of `compare.identity.search`, chosen on the device (compare_gpu.py)."""
+    def top_matches(
+        self, queries: Planes, database: Planes, k: int, min_called: int = 1
+    ) -> TopMatches:
         from .compare import top_matches
 
         with device_errors(f"the search of {queries.n_samples} profiles"):
-            return top_matches(queries, database, self.device, k, min_called)
+            found = top_matches(queries, database, self.device, k, min_called)
+        if found is None:
+            return search_by_blocks(self, queries, database, k, min_called)
+        return found
 
-    def r2_pairs(self, planes: Planes, ends: np.ndarray, least: float):
-        """Pairs of sites that may reach an r2, chosen on the device (compare_gpu.py), or None."""
-        from .compare import r2_pairs
+    def r2_pairs(
+        self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from .compare import r2_candidates
 
         with device_errors(f"the correlations of {planes.n_samples} sites"):
-            return r2_pairs(planes, ends, least, self.device)
+            candidates = r2_candidates(planes, ends, least, self.device)
+        if candidates is None:
+            return r2_pairs_by_blocks(self, planes, ends, least, on_block)
+        if on_block is not None:
+            show_sampled_blocks(self, planes, ends, on_block)
+        return exact_pairs(planes, *candidates, least, self.threads)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         """The best pairs (epistasis_gpu.py)."""
@@ -270,9 +277,7 @@ class GpuBackend:
 
     def fits(self, n: int, dtype: np.dtype) -> bool:
         """Whether the closure of n individuals runs wholly on the device."""
-        side = divide_up(n, minplus_gpu.TILE) * minplus_gpu.TILE
-        panels = 3 * PANEL * side
-        return (side * side + panels) * np.dtype(dtype).itemsize <= self.free_bytes()
+        return minplus_plans.closure_bytes(n, PANEL, dtype) <= self.free_bytes()
 
     def panel(self, w) -> int:
         """Individuals that become intermediate nodes together.
@@ -291,7 +296,7 @@ class GpuBackend:
         minplus_gpu.transpose(source, target, self.device)
 
     def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
-        return minplus_gpu.TILE, minplus_gpu.TILE, minplus_gpu.RUN
+        return minplus_plans.TILE, minplus_plans.TILE, minplus_plans.RUN
 
     def tile_minima(self, x, height: int, width: int) -> cupy.ndarray:
         return minplus_gpu.tile_extremes(x, height, False, self.device)
@@ -303,7 +308,7 @@ class GpuBackend:
         if not self.fits(len(w), w.dtype):
             return w
         with device_errors(f"the distances of {len(w)} samples"):
-            side = divide_up(len(w), minplus_gpu.TILE) * minplus_gpu.TILE
+            side = minplus_plans.padded(len(w))
             held = cupy.full((side, side), infinity(w.dtype), w.dtype)
             held[: len(w), : len(w)] = cupy.asarray(w)
             cupy.fill_diagonal(held, 0)
@@ -316,7 +321,3 @@ class GpuBackend:
             return
         with device_errors(f"the distances of {len(w)} samples"):
             np.copyto(w, held[: len(w), : len(w)].get())
-
-
-# One stage of one tile is what every size here is rounded up to.
-assert STAGE_BITS == 64 * STAGE_WORDS

@@ -8,7 +8,7 @@ import numpy as np
 from ..base import OneHot
 
 
-class Planes:
+class ScanPlanes:
     """Planes of both classes on the device, uint32 (n_sites, states, words), sent block by block.
 
     Pinned host memory is sent as it lies, beside whatever the device is doing.

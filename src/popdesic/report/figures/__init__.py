@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from ...cohort.panel import load_panel
 from ...distance.matrix import Distances
 from ...embedding.axes import AXES
+from ...report import registry
 from ..outcome import Outcome
-from ..words import METHODS
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites
 from .structure import draw_alpha, draw_distances
@@ -68,39 +68,38 @@ def iterate_figures(
     column = color_by if color_by in outcome.qc else "cohort"
     # All samples that were read decide the colours, so that no figure changes them.
     colouring = Colouring(outcome.qc[column], outcome.cohorts, outcome.founders, column)
-    yield "filters", draw_filters(outcome)
-    yield (
-        "samples",
-        draw_samples(outcome, outcome.qc[column], colouring, min_sample_call_rate),
-    )
-    yield "sites", draw_sites(load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf)
-    samples = outcome.samples
-    grouping = _grouping(outcome, colouring)
-    yield "distances", draw_distances(distances, samples.cohort, samples[grouping.title], grouping)
-    yield "alpha", draw_alpha(outcome)
-    pca = outcome.embedding("pca")
-    variance = outcome.variance["pca"]
-    yield "pca", draw_components(pca, "PC", variance, pca[column], colouring)
-    yield "scree", draw_scree(outcome)
-    for space, alpha in outcome.maps():
-        name = f"pcoa.{space}.alpha{alpha}"
-        table = outcome.embedding(name)
-        yield (
-            name,
-            draw_components(table, "PCo", outcome.variance[name], table[column], colouring),
-        )
-    if outcome.instability is not None:
-        yield "instability", draw_instability(outcome, colouring)
-    for method in ("umap", *outcome.further):
-        for space, alpha in outcome.maps():
-            name = f"{method}.{space}.alpha{alpha}"
-            table = outcome.embedding(name)
-            value = f"{outcome.geodesics[space, alpha]['value']:g}"
-            title = f"{METHODS[method]}, {space}, α = {value}"
-            figure = draw_beside(
-                pca, table, AXES[method], variance, table[column], colouring, title
-            )
-            yield name, figure
+    samples, grouping = outcome.samples, _grouping(outcome, colouring)
+    pca, variance = outcome.embedding("pca"), outcome.variance
+
+    def components(figure: registry.Figure) -> Figure:
+        table = outcome.embedding(figure.name)
+        axis = AXES[figure.caption]
+        return draw_components(table, axis, variance[figure.name], table[column], colouring)
+
+    def beside_pca(figure: registry.Figure) -> Figure:
+        table = outcome.embedding(figure.name)
+        value = f"{outcome.geodesics[figure.space, figure.alpha]['value']:g}"
+        title = f"{figure.title}, {figure.space}, α = {value}"
+        axis = AXES[figure.caption]
+        return draw_beside(pca, table, axis, variance["pca"], table[column], colouring, title)
+
+    draw: dict[str, Callable[[registry.Figure], Figure]] = {
+        "filters": lambda _: draw_filters(outcome),
+        "samples": lambda _: draw_samples(
+            outcome, outcome.qc[column], colouring, min_sample_call_rate
+        ),
+        "sites": lambda _: draw_sites(load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf),
+        "distances": lambda _: draw_distances(
+            distances, samples.cohort, samples[grouping.title], grouping
+        ),
+        "alpha": lambda _: draw_alpha(outcome),
+        "scree": lambda _: draw_scree(outcome),
+        "instability": lambda _: draw_instability(outcome, colouring),
+        "pca": components,
+        "pcoa": components,
+    }
+    for figure in outcome.figures():
+        yield figure.name, draw.get(figure.caption, beside_pca)(figure)
 
 
 def _grouping(outcome: Outcome, colouring: Colouring) -> Colouring:

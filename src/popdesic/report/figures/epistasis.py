@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,11 +10,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ...epistasis.options import NAMES, figure_names
+from ...epistasis.options import NAMES
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits
 from ...io.tables import read_table
+from ..registry import epistasis_figures
 from ..words import number
 from .style import (
     ACCENT,
@@ -49,22 +51,24 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
     Returns
     -------
     list of str
-        Names of the figures, as `figure_names`.
+        Names of the figures, those of `registry.epistasis_figures`.
     """
     _, sites, samples = read_reordered(results / "reorder")
     prevalence = float((samples["class"] == "case").mean())
+    drawn = []
     with styled():
         for order in orders:
-            name = NAMES[order]
-            hits = read_hits(results / "epistasis" / f"{name}.tsv")
+            hits = read_hits(results / "epistasis" / f"{NAMES[order]}.tsv")
             null = read_null(results / "epistasis", order, len(samples))
-            for kind, figure in (
-                ("hits", draw_hits(hits, null)),
-                ("network", draw_network(hits, sites, order)),
-                ("penetrance", draw_penetrance(hits, order, prevalence)),
-            ):
-                save_figure(figure, out / f"{kind}.{name}")
-    return list(figure_names(orders))
+            draw = {
+                "hits": partial(draw_hits, hits, null),
+                "network": partial(draw_network, hits, sites, order),
+                "penetrance": partial(draw_penetrance, hits, order, prevalence),
+            }
+            for figure in epistasis_figures([order]):
+                save_figure(draw[figure.caption](), out / figure.name)
+                drawn.append(figure.name)
+    return drawn
 
 
 def read_hits(path: Path) -> pd.DataFrame:

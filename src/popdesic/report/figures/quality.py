@@ -40,8 +40,11 @@ def draw_filters(outcome: Outcome) -> Figure:
     """Records of the founders' files, sites left after each filter; samples kept and left out."""
     decoded = outcome.summary[outcome.summary.step == "records"].set_index("cohort")["count"]
     files = [(f"records of founder {name}", "file", decoded[name]) for name in outcome.founders]
-    steps = [(*describe_filter(step), n) for step, n in outcome.panel["steps"].items()]
-    steps = files + [(words, kind, n) for words, kind, n in steps if kind != "count"]
+    steps = files + [
+        (describe_filter(step), "left" if step.leaves else "source", step.sites)
+        for step in outcome.steps
+        if step.leaves or step.what == "founder"
+    ]
     longest = max(len(steps), len(outcome.cohorts))
     figure, (left, right) = new_figure(2, height=max(HEIGHT, 0.21 * longest + 0.9))
     rows = np.arange(len(steps))

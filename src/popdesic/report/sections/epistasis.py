@@ -7,22 +7,18 @@ from typing import Any
 
 import pandas as pd
 
-from ..epistasis.options import NAMES, figure_names
-from ..epistasis.significance import strata_warnings
-from ..io.files import read_json
-from ..io.tables import read_table
-from .figures.epistasis import SIGNIFICANT, read_hits
-from .findings import Finding
-from .inline import FigureText, describe_figure
-from .words import number
+from ...epistasis.options import NAMES
+from ...epistasis.significance import strata_warnings
+from ...io.files import read_json
+from ...io.tables import read_table
+from ..figures.epistasis import SIGNIFICANT, read_hits
+from ..findings import Finding
+from ..inline import describe_drawn
+from ..registry import epistasis_figures
+from ..words import number
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 15
-_TITLES = {
-    "hits": "Ranked {}",
-    "network": "Sites of the best {}",
-    "penetrance": "Cases in the best {}",
-}
 
 
 def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
@@ -51,13 +47,12 @@ def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[s
         "scans": [],
         "screen": None,
     }
-    sizes = f"{number(section['controls'])} controls, {number(cases)} cases, "
+    sizes = {"n_controls": number(section["controls"]), "n_cases": number(cases)}
     for order in orders:
         name = NAMES[order]
         scan = _scan(folder / f"{name}.tsv", order, name, plan[name])
-        scan["figures"] = _figures(
-            figures, order, name, f"{sizes}{number(scan['tests'])} {name} tested."
-        )
+        of_scan = sizes | {"n_tests": number(scan["tests"]), "scan": name}
+        scan["figures"] = describe_drawn(epistasis_figures([order]), figures, of_scan)
         section["scans"].append(scan)
     if (folder / "screen.tsv").exists():
         section["screen"] = _scan(
@@ -120,14 +115,6 @@ def _row(row: pd.Series, order: int) -> dict[str, Any]:
         "gain": f"{float(row['interaction_gain']):.2f}",
         "p": "NA" if pd.isna(row["p_permutation"]) else f"{row['p_permutation']:.3g}",
     }
-
-
-def _figures(folder: Path, order: int, name: str, sizes: str) -> list[FigureText]:
-    return [
-        describe_figure(folder, figure, kind, _TITLES[kind].format(name), sizes)
-        for figure, (kind, _) in figure_names([order]).items()
-        if (folder / f"{figure}.svg").exists()
-    ]
 
 
 def epistasis_files() -> list[tuple[str, str]]:

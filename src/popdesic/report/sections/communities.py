@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..io.files import read_json
-from ..io.tables import read_table
-from .inline import describe_figure
-from .words import number
-
-_FIGURES = (
-    ("communities", "Communities and labels"),
-    ("communities_heatmap", "Geodesics by community"),
-    ("communities_tree", "Neighbour-joining tree"),
-)
+from ...io.files import read_json
+from ...io.tables import read_table
+from ..inline import describe_drawn
+from ..registry import community_figures
+from ..words import number
 
 
 def community_section(results: Path, figures: Path, methods: list[str]) -> dict[str, Any] | None:
@@ -33,15 +28,12 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     rows = read_table(results / "communities" / "agreement.tsv").to_dict("records")
     for row in rows:
         row |= {score: f"{float(row[score]):.3f}" for score in ("ari", "ami")}
-    sizes = f"{number(about['samples'])} samples, {about['communities']} communities."
-    names = [(n, title) for n, title in _FIGURES if (figures / f"{n}.svg").exists()]
-    if "communities_tree" in dict(names) and "tree" not in methods:
-        names = [(n, title) for n, title in names if n != "communities_tree"]
+    sizes = {"n_placed": number(about["samples"]), "n_communities": about["communities"]}
     return {
         "words": describe(about),
         "missing": about.get("missing", ""),
         "rows": rows,
-        "figures": [describe_figure(figures, n, n, title, sizes) for n, title in names],
+        "figures": describe_drawn(community_figures(methods), figures, sizes),
     }
 
 

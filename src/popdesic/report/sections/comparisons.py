@@ -7,18 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..compare.resolution import load_resolution
-from ..io.tables import read_table
-from .inline import FigureText, describe_figure
-from .words import number
+from ...compare.resolution import load_resolution
+from ...io.tables import read_table
+from ..inline import describe_drawn
+from ..registry import comparison_figures
+from ..words import number
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 20
-_FIGURES = (
-    ("kinship", "kinship", "Kinship of close pairs"),
-    ("ld_decay", "ld", "Decay of LD"),
-    ("ld_region", "ld", "LD of a region"),
-)
 
 
 def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
@@ -61,15 +57,7 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
     resolution = results / "compare/kinship.json"
     section["resolution"] = load_resolution(resolution) if resolution.exists() else None
-    texts: list[FigureText] = []
-    for name, analysis, title in _FIGURES:
-        if analysis in analyses and (figures / f"{name}.svg").exists():
-            texts.append(describe_figure(figures, name, name, title, _sizes(name, section)))
+    sizes = {"n_close": number(section["kinship"]["n"]) if section["kinship"] else 0}
+    texts = describe_drawn(comparison_figures(analyses), figures, sizes)
     section["figures"] = texts
     return section if texts or any(section[name] for name in ("kinship", "identity")) else None
-
-
-def _sizes(name: str, section: dict) -> str:
-    if name == "kinship" and section["kinship"]:
-        return f"{number(section['kinship']['n'])} pairs."
-    return "Founders, unrelated ones where embedding.max_kinship asks for them."

@@ -1,0 +1,168 @@
+"""SNP comparisons by blocks of a backend's bit-GEMM: correlations of sites, best matches.
+
+Both backends use these, a GPU where its fused kernels do not serve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .base import Backend, OnBlock
+from .host.site_pairs import pair_tables, r2_complete, r2_masked
+from .matches import TopMatches
+from .terms import LD, PRODUCT, Planes, Product, Terms
+
+#: Sites a side of one block of correlations.
+BLOCK_SITES = 1024
+#: Rows of blocks that are shown to `on_block`, at least, where there are as many.
+SAMPLED_BLOCKS = 32
+#: Genotype mismatches and jointly called sites, from the genotype classes (DESIGN section 5).
+MATCHES = Terms(
+    ("matches", "called"),
+    (*(Product(0, 1, letter, letter) for letter in "zev"), Product(1, 1, "c", "c")),
+)
+#: Database profiles of one block of a search.
+BLOCK_PROFILES = 1 << 14
+
+
+def r2_block(a: Planes, b: Planes | None, backend: Backend) -> np.ndarray:
+    """Squared Pearson correlation of the ALT counts of sites, over jointly called samples.
+
+    Parameters
+    ----------
+    a, b : Planes
+        Variant-major (`site_planes`), over the same samples. ``b=None``: a against itself.
+
+    Returns
+    -------
+    float64 array, (m, n)
+        NaN where one of the two sites does not vary over the jointly called samples. This is what
+        `plink1.9 --r2` gives for unphased genotypes.
+    """
+    other = a if b is None else b
+    if a.complete and other.complete:
+        product = backend.bitgemm(a, b, PRODUCT)[0]
+        return r2_complete(a.n_sites, *_moments(a), *_moments(other), product, backend.threads)
+    return r2_masked(backend.bitgemm(a, b, LD), backend.threads)
+
+
+def _moments(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of the ALT counts of each site without missing genotypes, and of their squares."""
+    carriers, homozygotes = np.bitwise_count(planes.words).sum(axis=2, dtype=np.int64).T
+    return carriers + homozygotes, carriers + 3 * homozygotes
+
+
+def r2_pairs_by_blocks(
+    backend: Backend,
+    planes: Planes,
+    ends: np.ndarray,
+    least: float,
+    on_block: OnBlock | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Backend.r2_pairs` by correlations of one block of sites after another."""
+    found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for row0, column0, r2, sampled in _blocks(backend, planes, ends, sampled_only=False):
+        if sampled and on_block is not None:
+            _show(on_block, ends, row0, column0, r2)
+        with np.errstate(invalid="ignore"):
+            i, j = np.nonzero(r2 >= least)
+        inside = (j + column0 > i + row0) & (j + column0 < ends[i + row0])
+        i, j = i[inside], j[inside]
+        for part, values in zip(found, (i + row0, j + column0, r2[i, j]), strict=True):
+            part.append(values)
+    rows, columns, r2 = map(np.concatenate, found)
+    order = np.lexsort((columns, rows))
+    return rows[order], columns[order], r2[order]
+
+
+def show_sampled_blocks(
+    backend: Backend, planes: Planes, ends: np.ndarray, on_block: OnBlock
+) -> None:
+    """What `r2_pairs_by_blocks` shows to `on_block`, and nothing else."""
+    for row0, column0, r2, _ in _blocks(backend, planes, ends, sampled_only=True):
+        _show(on_block, ends, row0, column0, r2)
+
+
+def exact_pairs(
+    planes: Planes, rows: np.ndarray, columns: np.ndarray, least: float, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Those of some candidate pairs whose r2 is at least `least`, with r2 from their tables."""
+    r2 = r2_of_tables(tables_of(planes, rows, columns, threads))
+    there = r2 >= least
+    return rows[there], columns[there], r2[there]
+
+
+def _blocks(
+    backend: Backend, planes: Planes, ends: np.ndarray, *, sampled_only: bool
+) -> Iterator[tuple[int, int, np.ndarray, bool]]:
+    """First row and column, r2 and whether it is sampled, of each block inside the windows.
+
+    Blocks of every n-th row of blocks are sampled, of about SAMPLED_BLOCKS rows in all.
+    """
+    n = planes.n_samples
+    every = max(1, -(-n // BLOCK_SITES) // SAMPLED_BLOCKS)
+    for row0 in range(0, n, BLOCK_SITES):
+        row1 = min(n, row0 + BLOCK_SITES)
+        sampled = row0 // BLOCK_SITES % every == 0
+        if sampled_only and not sampled:
+            continue
+        a = Planes(planes.words[row0:row1], planes.n_sites)
+        last = int(ends[row0:row1].max())
+        for column0 in range(row0, last, BLOCK_SITES):
+            column1 = min(column0 + BLOCK_SITES, last)
+            b = None
+            if column0 > row0:
+                b = Planes(planes.words[column0:column1], planes.n_sites)
+            yield row0, column0, r2_block(a, b, backend), sampled
+
+
+def _show(on_block: OnBlock, ends: np.ndarray, row0: int, column0: int, r2: np.ndarray) -> None:
+    """Hand the pairs of one block inside their windows to `on_block`."""
+    rows = np.arange(row0, row0 + r2.shape[0])
+    first = np.maximum(rows + 1, column0)
+    count = np.maximum(np.minimum(ends[rows], column0 + r2.shape[1]) - first, 0)
+    i = np.repeat(rows, count)
+    j = np.repeat(first, count) + np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
+    on_block(i, j, r2[i - row0, j - column0])
+
+
+def tables_of(planes: Planes, rows: np.ndarray, columns: np.ndarray, threads: int = 1):
+    """int64 (n_pairs, 3, 3) genotype tables of pairs of sites, over jointly called samples.
+
+    `planes` are variant-major (sites by samples).
+    """
+    words = planes.words
+    if planes.complete:
+        called = np.zeros(words.shape[2] * 64, np.uint8)
+        called[: planes.n_sites] = 1
+        mask = np.packbits(called, bitorder="little").view(np.uint64)
+        mask = np.broadcast_to(mask, (len(words), 1, words.shape[2]))
+        words = np.concatenate([words, mask], axis=1)
+    return pair_tables(words, rows, columns, threads)
+
+
+def r2_of_tables(tables: np.ndarray) -> np.ndarray:
+    """Squared correlations of pairs from their genotype tables, int (n_pairs, 3, 3)."""
+    g = np.arange(3)
+    n = tables.sum(axis=(1, 2))
+    by_a, by_b = tables.sum(axis=2), tables.sum(axis=1)
+    sum_a, sum_b = by_a @ g, by_b @ g
+    covariance = (n * (tables @ g @ g) - sum_a * sum_b).astype(np.float64)
+    variance_a = (n * (by_a @ (g * g)) - sum_a * sum_a).astype(np.float64)
+    variance_b = (n * (by_b @ (g * g)) - sum_b * sum_b).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return covariance * covariance / (variance_a * variance_b)
+
+
+def search_by_blocks(
+    backend: Backend, queries: Planes, database: Planes, k: int, min_called: int
+) -> TopMatches:
+    """`Backend.top_matches` by products of the queries and one block of profiles after another."""
+    best = TopMatches(queries.n_samples, k)
+    for first in range(0, database.n_samples, BLOCK_PROFILES):
+        block = Planes(database.words[first : first + BLOCK_PROFILES], database.n_sites)
+        matches, called = backend.bitgemm(queries, block, MATCHES)
+        best.add(first, called - matches, called, min_called)
+    return best

@@ -1,0 +1,40 @@
+"""Compile the CUDA sources in `kernels/` for the device at hand."""
+
+from __future__ import annotations
+
+import functools
+
+import cupy
+
+from .devices import Device
+from .sources import read_source
+
+
+@functools.cache
+def load_function(
+    file: str, function: str, defines: tuple[tuple[str, int], ...], capability: int
+) -> cupy.RawKernel:
+    """Compile one kernel (NVRTC, then CuPy's cache on disk) for the current device."""
+    options = ["-std=c++17", *(f"-D{name}={value}" for name, value in defines)]
+    if capability == 90:
+        options.append("-arch=sm_90a")
+    module = cupy.RawModule(code=read_source(file), options=tuple(options))
+    return module.get_function(function)
+
+
+def current_device() -> Device:
+    """The device that the calling thread uses."""
+    return _describe_device(cupy.cuda.runtime.getDevice())
+
+
+@functools.cache  # asking takes a millisecond
+def _describe_device(index: int) -> Device:
+    found = cupy.cuda.runtime.getDeviceProperties(index)
+    return Device(
+        index,
+        found["name"].decode(),
+        found["major"] * 10 + found["minor"],
+        found["multiProcessorCount"],
+        found.get("sharedMemPerBlockOptin") or found["sharedMemPerBlock"],
+        cupy.cuda.runtime.driverGetVersion(),
+    )

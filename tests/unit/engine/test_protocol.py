@@ -1,0 +1,103 @@
+"""Every backend has all of the protocol, and nobody asks a backend for more (no CuPy needed)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[3] / "src" / "popdesic"
+BACKENDS = {"cpu": "CpuBackend", "gpu": "GpuBackend"}
+#: Whoever is not of one device, but for the command line, which tunes a GPU.
+CALLERS = sorted(
+    path
+    for path in PACKAGE.rglob("*.py")
+    if path.relative_to(PACKAGE).parts[:2] not in (("engine", "cpu"), ("engine", "gpu"))
+    and path.name != "__main__.py"
+)
+
+
+def class_of(path: str, name: str) -> ast.ClassDef:
+    tree = ast.parse((PACKAGE / "engine" / path).read_text())
+    return next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+
+
+def methods(of: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in of.body if isinstance(node, ast.FunctionDef)}
+
+
+def signature(method: ast.FunctionDef) -> str:
+    """Names, kinds and defaults of the parameters."""
+    arguments = method.args
+    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        one.annotation = None
+    return ast.unparse(arguments)
+
+
+PROTOCOL = class_of("base.py", "Backend")
+ATTRIBUTES = {n.target.id for n in PROTOCOL.body if isinstance(n, ast.AnnAssign)}
+
+
+@pytest.mark.parametrize("name", sorted(methods(PROTOCOL)))
+def test_every_backend_has_every_method(name):
+    method = methods(PROTOCOL)[name]
+    assert ast.get_docstring(method), "the protocol says what a method does"
+    for device, backend in BACKENDS.items():
+        own = methods(class_of(f"{device}/backend.py", backend))
+        assert name in own, f"{backend} lacks {name}"
+        assert signature(own[name]) == signature(method), f"{backend}.{name}"
+
+
+@pytest.mark.parametrize("device", BACKENDS)
+def test_every_backend_has_every_attribute(device):
+    found = class_of(f"{device}/backend.py", BACKENDS[device])
+    stored = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(found)
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    assert stored >= ATTRIBUTES
+
+
+def asked_of_backends(text: str) -> set[str]:
+    """Attributes of whatever is called `backend`; `getattr` and `hasattr` by their own names."""
+    asked = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and is_backend(node.value):
+            asked.add(node.attr)
+        if isinstance(node, ast.Call) and node.args and is_backend(node.args[0]):
+            called = node.func.id if isinstance(node.func, ast.Name) else ""
+            asked |= {called} & {"getattr", "hasattr", "isinstance"}
+    return asked
+
+
+def is_backend(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Name) and node.id == "backend") or (
+        isinstance(node, ast.Attribute) and node.attr == "backend"
+    )
+
+
+@pytest.mark.parametrize("path", CALLERS, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nobody_asks_for_more(path):
+    assert asked_of_backends(path.read_text()) <= {*methods(PROTOCOL), *ATTRIBUTES}
+
+
+def test_asking_is_seen():
+    text = 'backend.minplus(1); self.backend.fits(2); getattr(backend, "r2_pairs", None)'
+    assert asked_of_backends(text) == {"minplus", "fits", "getattr"}
+
+
+def test_stages_leave_the_choice_of_a_device_alone():
+    """No stage imports what belongs to one device: helpers of all are in `engine.host`."""
+    for path in CALLERS:
+        if path.relative_to(PACKAGE).parts[0] != "engine":
+            text = path.read_text()
+            assert "engine.cpu" not in text, path
+            assert "engine.gpu" not in text, path
+
+
+def test_threads_come_from_the_job():
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "threads.py":
+            assert "cpu_count" not in path.read_text(), path

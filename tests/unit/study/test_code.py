@@ -1,0 +1,325 @@
+"""Digests of code over small packages: what takes part, and what does not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from popdesic.io.places import KERNEL_FOLDER
+from popdesic.study import code
+from popdesic.study.code import CLOSING, SCRIPTS
+from popdesic.study.reach import BACKENDS, PACKAGE, Code, digest, plain_cuda
+
+SCRIPT = "from pack.a import f\nf()\n"
+
+
+class Package:
+    """A package `pack`, a script and kernels, written as text."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.write(pack___init__="", script=SCRIPT)
+
+    def write(self, **files: str) -> None:
+        """`pack_a="…"` writes pack/a.py; `_` stands for a slash once."""
+        for name, text in files.items():
+            place = name.replace("pack_", "pack/", 1) if name.startswith("pack_") else name
+            path = self.folder / f"{place}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def kernel(self, name: str, text: str) -> None:
+        path = self.folder / "kernels" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def parts(self, backends: tuple = ()) -> dict[str, str]:
+        found = Code(self.folder / "pack", self.folder / "kernels", backends)
+        return found.parts([("module", self.folder / "script.py")])
+
+    def digest(self, backends: tuple = ()) -> str:
+        return digest(self.parts(backends))
+
+
+@pytest.fixture
+def pack(tmp_path) -> Package:
+    return Package(tmp_path)
+
+
+def differs(pack: Package, **files: str) -> bool:
+    before = pack.digest()
+    pack.write(**files)
+    return pack.digest() != before
+
+
+def test_names_are_followed_through_modules(pack):
+    pack.write(
+        pack_a="from .b import g\nX = 1\ndef f():\n    return g() + X\ndef o():\n    return 0\n",
+        pack_b="def g():\n    return h()\ndef h():\n    return 2\ndef unused():\n    return 3\n",
+    )
+    assert {label for label in pack.parts() if label.startswith("name")} == {
+        *("name a.py f", "name a.py X", "name b.py g", "name b.py h"),
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    return 2\n",
+        "def f(x=1):\n    return 1\n",
+        "@cache\ndef f():\n    return 1\n",
+        "def f() -> int:\n    return 1\n",
+        "def f():\n    return 1\nf = 3\n",
+        "def f():\n    return 1\nif True:\n    f = 4\n",
+    ],
+)
+def test_a_change_of_what_is_used_is_seen(pack, text):
+    pack.write(pack_a="def f():\n    return 1\n")
+    assert differs(pack, pack_a=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    return 1  # a remark\n",
+        "def f():\n    'Another docstring.'\n\n    return 1\n",
+        "'A docstring.'\nimport os\ndef f():\n    return (1)\n",
+        "def f():\n    return 1\ndef g():\n    return 2\nX = 3\nassert X\n",
+        "def f():\n    return 1\nif __name__ == '__main__':\n    f()\n",
+    ],
+)
+def test_what_changes_nothing_is_not_seen(pack, text):
+    pack.write(pack_a="def f():\n    'Docstring.'\n    return 1\n")
+    assert not differs(pack, pack_a=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pack.b\ndef f():\n    return pack.b.g()\n",
+        "from pack import b\ndef f():\n    return b.g()\n",
+        "from . import b as kernel\ndef f():\n    return kernel.g()\n",
+        "from . import b\ndef f():\n    return getattr(b, 'g')()\n",
+        "from .b import *\ndef f():\n    return g()\n",
+        "from .c import g\ndef f():\n    return g()\n",
+        "def f():\n    from .b import g as h\n    return h()\n",
+        "from .b import g\nTABLE = {'a': g}\ndef f():\n    return TABLE['a']()\n",
+        "from .b import g\nclass A:\n    m = g\ndef f():\n    return A.m()\n",
+        "from .b import A\ndef f():\n    return A().m()\n",
+        "try:\n    from .b import g\nexcept ImportError:\n    g = None\ndef f():\n    return g()\n",
+        "from .d import thing\ndef f():\n    return thing()\n",
+        "import subprocess\ndef f():\n    return subprocess.run(['python', 'b.py'])\n",
+        "from . import b\nX = []\nX += [b.g()]\ndef f():\n    return X\n",
+        "from .b import g\nX = {}\nX['g'] = g\ndef f():\n    return X\n",
+        "f = lambda: 1\nfrom .b import g\nf.g = g\n",
+    ],
+)
+def test_ways_to_another_module(pack, text):
+    """However a function is reached, a change of it is seen."""
+    b = "def g():\n    return {}\nclass A:\n    def m(self):\n        return g()\n"
+    c = "from .b import g\n"
+    # unresolved: what `__getattr__` gives may be anything in the module
+    d = "from .b import g\ndef __getattr__(name):\n    return g\n"
+    pack.write(pack_a=text, pack_b=b.format(1), pack_c=c, pack_d=d)
+    assert differs(pack, pack_b=b.format(2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import warnings\nwarnings.simplefilter('ignore')\n",
+        "import numpy\nnumpy.x = 1\n",
+        "for x in (1, 2):\n    print(x)\n",
+        "@register\ndef h():\n    return 1\n",
+        "from numba.extending import overload\n@overload(len)\ndef h():\n    return 1\n",
+        "if set_up():\n    X = 1\n",
+    ],
+)
+def test_statements_of_an_imported_module_count(pack, text):
+    """Also where nothing of the module is used: importing it runs them."""
+    pack.write(pack_a="from . import b\ndef f():\n    return 1\n", pack_b="def g():\n    pass\n")
+    assert differs(pack, pack_b=text)
+    pack.write(pack_b="def g():\n    pass\n")
+    assert differs(pack, pack___init__=text)
+
+
+def test_annotations_are_text_alone(pack):
+    text = "from __future__ import annotations\nfrom .b import G\ndef f(x: G) -> G:\n    return x\n"
+    pack.write(pack_a=text, pack_b="class G:\n    x = 1\n")
+    assert not differs(pack, pack_b="class G:\n    x = 2\n")
+    assert differs(pack, pack_a=text.replace("from __future__ import annotations\n", ""))
+
+
+BACKEND = """\
+from .b import gemm, plus
+class Gpu(Base):
+    name = "gpu"
+    def __init__(self):
+        self.x = 1
+    def bitgemm(self, a, b):
+        return self.tile(gemm(a, b))
+    def tile(self, c):
+        return c
+    def minplus(self, c, *, bounds=None):
+        return plus(c)
+    def transpose(self, source, target):
+        return 3
+    def scan(self):
+        return 4
+"""
+
+
+def use(pack: Package, body: str) -> set[str]:
+    """Methods of a backend that take part where a function does this."""
+    pack.write(
+        pack_a=f"from .gpu import Gpu\ndef f(x=None):\n    backend = Gpu()\n    {body}\n",
+        pack_gpu=BACKEND,
+        pack_b="def gemm(a, b):\n    return 1\ndef plus(c):\n    return 2\n",
+    )
+    labels = pack.parts((("gpu.py", "Gpu"),))
+    assert ("name b.py gemm" in labels) == ("method gpu.py Gpu bitgemm" in labels)
+    assert ("name b.py plus" in labels) == ("method gpu.py Gpu minplus" in labels)
+    return {label.split()[-1] for label in labels if label.startswith("method")}
+
+
+@pytest.mark.parametrize(
+    ("body", "methods"),
+    [
+        ("return 1", set()),
+        ("return backend.bitgemm(x, x)", {"bitgemm", "tile"}),
+        ("return backend.minplus(x, bounds=1)", {"minplus"}),
+        ("return x.run(backend.minplus)", {"minplus"}),
+        ("return backend.minplus(*x)", {"minplus"}),
+        ("return getattr(backend, 'scan')()", {"scan"}),
+        ("return backend.transpose(x, x)", {"transpose"}),
+        # numpy's method of the same name takes three
+        ("return x.transpose(1, 2, 0)", set()),
+    ],
+)
+def test_only_used_methods_of_backends_take_part(pack, body, methods):
+    assert use(pack, body) == methods
+
+
+def test_the_rest_of_a_backend_takes_part(pack):
+    use(pack, "return 1")
+    before = pack.digest((("gpu.py", "Gpu"),))
+    pack.write(pack_gpu=BACKEND.replace("self.x = 1", "self.x = 2"))
+    assert pack.digest((("gpu.py", "Gpu"),)) != before
+
+
+def test_kernels_that_are_named(pack):
+    pack.write(
+        pack_a="from .b import load\ndef f():\n    return load('plus/plus')\n", pack_b="load = 1"
+    )
+    pack.kernel("plus/plus.cu", '#include "../common.cuh"\n#include "tile.cuh"\nint x;\n')
+    pack.kernel("plus/tile.cuh", "int tile;\n")
+    pack.kernel("plus/unused.cuh", "int unused;\n")
+    pack.kernel("common.cuh", "int c;\n")
+    pack.kernel("gemm/gemm.cu", "int y;\n")
+    files = {label for label in pack.parts() if label.startswith("file")}
+    assert files == {"file plus/plus.cu", "file plus/tile.cuh", "file common.cuh"}
+    before = pack.digest()
+    pack.kernel("gemm/gemm.cu", "int z;\n")
+    pack.kernel("plus/tile.cuh", "/* a\nremark */int tile; // one more\n\n")
+    assert pack.digest() == before
+    pack.kernel("common.cuh", "int d;\n")
+    assert pack.digest() != before
+
+
+def test_a_kernel_without_includes_takes_all_headers_around_it(pack):
+    pack.write(pack_a="def f():\n    return 'plus/plus'\n")
+    pack.kernel("plus/plus.cu", "int x;\n")
+    pack.kernel("plus/tile.cuh", "int tile;\n")
+    pack.kernel("common.cuh", "int c;\n")
+    assert {"file plus/tile.cuh", "file common.cuh"} <= pack.parts().keys()
+
+
+def test_comments_of_cuda():
+    text = 'int a; // b\n/* c\n d */\n  "// e /* f */" \'"\' // g\n\n'
+    assert plain_cuda(text) == 'int a;\n"// e /* f */" \'"\''
+
+
+@pytest.mark.parametrize(
+    ("text", "libraries"),
+    [
+        ("import numpy as np\ndef f():\n    return np.zeros(3)\n", set()),
+        ("import numpy as np\ndef f():\n    return np.linalg.eigh(3)\n", {"numpy"}),
+        ("from numpy.random import default_rng\ndef f():\n    return default_rng(1)\n", {"numpy"}),
+        ("import numpy as np\ndef f():\n    return run(np)\n", {"numpy"}),
+        ("def f():\n    from scipy import stats\n    return stats.norm\n", {"scipy"}),
+        ("import pandas as pd\nimport scipy\ndef f():\n    return pd.NA\n", set()),
+    ],
+)
+def test_libraries_that_decide_bytes(pack, text, libraries):
+    pack.write(pack_a=text)
+    found = {label.split()[1] for label in pack.parts() if label.startswith("library")}
+    assert found == libraries
+
+
+def test_another_version_of_a_library_is_another_digest(pack, monkeypatch):
+    pack.write(pack_a="import umap\ndef f():\n    return umap.UMAP()\n")
+    before = pack.digest()
+    version = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda n: "0.0" if n == "pynndescent" else version(n)
+    )
+    assert pack.digest() != before
+
+
+# The package itself.
+
+
+@pytest.fixture(scope="module")
+def own() -> dict[str, dict[str, str]]:
+    """What each script of the workflow reaches."""
+    found = Code()
+    return {p.stem: found.parts([("module", p)]) for p in sorted(SCRIPTS.glob("*.py"))}
+
+
+def kernels_of(parts: dict[str, str]) -> set[str]:
+    return {label.split()[1] for label in parts if label.startswith("file") and ".cu" in label}
+
+
+def sources(parts: dict[str, str]) -> set[str]:
+    return {name for name in kernels_of(parts) if name.endswith(".cu")}
+
+
+def test_min_plus_and_bitgemm_are_apart(own):
+    tile, closure = own["measure_distance_tile"], own["close_paths"]
+    assert sources(closure) == {"minplus/minplus.cu"}
+    assert sources(tile) and all(name.startswith("bitgemm/") for name in sources(tile))
+    assert "name engine/cpu/minplus.py block_kernel" in closure
+    assert not [label for label in tile if "minplus" in label]
+    bitgemm = [label.split()[-1] for label in closure if "bitgemm" in label]
+    assert not [name for name in bitgemm if not name.isupper()]  # sizes, which the log names
+
+
+def test_every_kernel_is_part_of_a_digest(own):
+    """A name that is put together from pieces would not be seen."""
+    reached = set().union(*map(kernels_of, own.values()))
+    files = {p.relative_to(KERNEL_FOLDER).as_posix() for p in KERNEL_FOLDER.rglob("*.cu*")}
+    assert reached == files
+
+
+def test_jobs_without_a_device_reach_no_kernel(own):
+    for script in ("ingest_cohort", "build_panel", "encode_cohort", "compute_pca", "write_report"):
+        assert not kernels_of(own[script]), script
+
+
+def test_each_script_reaches_its_function(own):
+    """No script is digested by itself alone."""
+    for script, parts in own.items():
+        assert sum(label.startswith("name") for label in parts) > 5, script
+
+
+def test_what_makes_closures():
+    starts = [("module", PACKAGE / path) for path in CLOSING]
+    starts += [("name", PACKAGE / path, name) for path, name in BACKENDS]
+    parts = Code().parts(starts)
+    assert sources(parts) == {"minplus/minplus.cu"}
+    assert "method engine/cpu/backend.py CpuBackend minplus" in parts
+    assert "method engine/gpu/backend.py GpuBackend minplus" in parts
+    assert not [label for label in parts if "bitgemm" in label]
+    assert code.closing_code() == digest(parts)

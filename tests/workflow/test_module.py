@@ -1,0 +1,163 @@
+"""The workflow as a module of another one, and where jobs find the package without installation.
+
+Snakemake writes the folders of its own search path into each script that it starts, at the end of
+that script's path.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from clone import package_folders, stranger_environment
+from running import ROOT, contents
+from study import FAST, make_cohorts, write_study
+
+MODULE = f"""
+module popdesic:
+    snakefile: {str(ROOT / "Snakefile")!r}
+    config: {{config}}
+
+use rule * from popdesic{{uses}}
+"""
+OWN_RULE = """
+rule mine:
+    input: "results/distance/samples.tsv"
+    output: "mine.txt"
+    shell: "wc -l < {input} > {output}"
+"""
+FIRST_STAGES = "results/distance/samples.tsv"
+
+
+def make_python(folder: Path) -> Path:
+    """An interpreter that has the libraries of this one, but no Popdesic."""
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+    libraries = [path for path in package_folders() if not (Path(path) / "popdesic").exists()]
+    site = folder / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
+    # no .pth files of those folders are read, as of an editable installation
+    (site / "libraries.pth").write_text("\n".join(libraries) + "\n")
+    return folder / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> Path:
+    made = make_python(tmp_path_factory.mktemp("python"))
+    assert "No module" in call(made, "-c", "import popdesic", fails=True)
+    return made
+
+
+def call(python: Path, *arguments: str, cwd: Path | None = None, fails: bool = False, **variables):
+    done = subprocess.run(
+        [str(python), *arguments],
+        env=stranger_environment() | variables,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert (done.returncode != 0) == fails, done.stdout[-3000:]
+    return done.stdout
+
+
+def snakemake(python: Path, folder: Path, *arguments: str, **options) -> str:
+    words = ["-m", "snakemake", "--cores", "2", "--max-threads", "1", *arguments]
+    return call(python, *words, cwd=folder, **options)
+
+
+@pytest.fixture
+def study(tmp_path) -> Path:
+    return write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=220))
+
+
+@pytest.fixture(scope="module")
+def plain(python, tmp_path_factory) -> dict[str, str]:
+    """The first stages, run by the workflow itself."""
+    folder = write_study(tmp_path_factory.mktemp("plain"), make_cohorts((8, 7), n_sites=220))
+    snakemake(python, folder, "--snakefile", str(ROOT / "Snakefile"), FIRST_STAGES)
+    return contents(folder)
+
+
+def write_snakefile(folder: Path, config: str, uses: str, *, configfile: bool = True) -> None:
+    text = 'configfile: "config/config.yaml"\n' if configfile else ""
+    (folder / "Snakefile").write_text(text + MODULE.format(config=config, uses=uses) + OWN_RULE)
+
+
+@pytest.mark.parametrize(
+    ("uses", "prefix"), [("", ""), (" as popdesic_*", "popdesic_")], ids=["all", "renamed"]
+)
+def test_first_stages_run_as_a_module(python, study, plain, uses, prefix):
+    write_snakefile(study, "config", uses)
+    output = snakemake(python, study, "mine.txt")
+    assert "(Rule: mine)" in output
+    assert f"(Rule: {prefix}measure_distance_tile)" in output
+    assert (study / "mine.txt").read_text().strip() == "16"
+    assert contents(study) == plain
+    assert "Nothing to be done" in snakemake(python, study, "mine.txt")
+
+
+@pytest.mark.parametrize("uses", ["", " as popdesic_*"])
+def test_the_whole_workflow_is_planned_as_a_module(python, study, uses):
+    write_snakefile(study, "config", uses)
+    config = FAST | {"epistasis": {"order": [2, 3]}, "communities": {"methods": ["hdbscan"]}}
+    write_study(study, make_cohorts((8, 7), n_sites=220), config)
+    output = snakemake(python, study, "--dry-run", "popdesic_all" if uses else "all")
+    assert "rank_triples" in output and "write_report" in output
+    assert "localrules" not in output
+
+
+def test_a_module_with_a_configuration_of_its_own(python, study, plain):
+    """Part of the using workflow's; the study's own file is not read."""
+    (study / "config/config.yaml").write_text("popdesic: {device: cpu, distance: {export: no}}\n")
+    write_snakefile(study, 'config["popdesic"]', " as popdesic_*")
+    snakemake(python, study, "mine.txt")
+    assert contents(study) == plain
+
+
+def test_a_wrong_key_of_a_module_is_one_sentence(python, study):
+    write_snakefile(study, '{"devise": "cpu"}', "")
+    output = snakemake(python, study, "--dry-run", fails=True)
+    assert "'devise'" in output and "device" in output
+
+
+@pytest.mark.parametrize("place", ["site-packages", "PYTHONPATH"])
+def test_another_popdesic_on_the_path_is_refused(tmp_path, study, place):
+    """Jobs would run it in silence: the folders of an interpreter come before the workflow's."""
+    python = make_python(tmp_path / "python")
+    folder = tmp_path / "old"
+    if place == "site-packages":
+        folder = next((tmp_path / "python").glob("lib/python*/site-packages"))
+    (folder / "popdesic").mkdir(parents=True)
+    (folder / "popdesic/__init__.py").write_text("__version__ = '0.1'\n")
+    path = str(folder) if place == "PYTHONPATH" else ""
+    words = ["--snakefile", str(ROOT / "Snakefile"), "--dry-run"]
+    output = snakemake(python, study, *words, fails=True, PYTHONPATH=path)
+    assert str(folder / "popdesic") in output
+    assert str(ROOT / "src/popdesic") in output
+    assert "pip uninstall popdesic" in output
+
+
+def test_a_folder_named_popdesic_is_no_other_popdesic(python, study):
+    """As where a clone lies in the folder in which Snakemake starts."""
+    (study / "popdesic/docs").mkdir(parents=True)
+    snakemake(python, study, "--snakefile", str(ROOT / "Snakefile"), "--dry-run", "ingest")
+
+
+def test_jobs_of_another_interpreter_find_the_package(python, study, tmp_path):
+    """What `--sdm conda` does: the script that Snakemake wrote, started by another interpreter.
+
+    Here without conda itself, of which no channel can be asked in a test: the script is kept, its
+    result removed, and the interpreter has neither the package nor a PYTHONPATH.
+    """
+    target = "results/cohorts/north/raw.bed"
+    words = ["--snakefile", str(ROOT / "Snakefile"), "--skip-script-cleanup", target]
+    snakemake(python, study, *words)
+    (script,) = (study / ".snakemake/scripts").glob("*ingest_cohort.py")
+    before = (study / target).read_bytes()
+    (study / target).unlink()
+    other = make_python(tmp_path / "other")
+    call(other, str(script), cwd=study)
+    assert (study / target).read_bytes() == before

@@ -1,0 +1,151 @@
+"""What an edit of the code runs again: its own rules and what follows from them, nothing else.
+
+The edits are made in a copy of the repository, and Snakemake plans a finished study with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from clone import copy_repository, make_environment, stranger_environment
+from running import planned
+from study import FAST, make_cohorts, write_sheets, write_study
+
+CONFIG = FAST | {"distance": {"export": False}, "epistasis": {"order": []}}
+#: What follows from the geodesics.
+AFTER_GEODESICS = {
+    *("compute_pcoa", "compute_umap", "measure_maps", "count_work", "draw_figures"),
+    "write_report",
+}
+#: How a kernel starts, outside of comments.
+KERNEL = 'extern "C" '
+BEFORE_DISTANCES = {"ingest_cohort", "summarize_cohort", "build_panel", "encode_cohort"}
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """A copy of the repository with an interpreter that finds its package alone."""
+    clone = copy_repository(tmp_path_factory.mktemp("clone") / "popdesic")
+    make_environment(clone)
+    return clone
+
+
+def run(clone: Path, study: Path, *arguments: str) -> str:
+    """Run the copy's workflow on a study; return its output."""
+    words = [clone / ".venv/bin/python", "-m", "snakemake", "--snakefile", clone / "Snakefile"]
+    words += ["--directory", study, "--cores", "2", "--max-threads", "1", *arguments]
+    done = subprocess.run(
+        list(map(str, words)),
+        env=stranger_environment(),
+        cwd=study,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def study(clone, tmp_path_factory) -> Path:
+    """A small study, run to the report."""
+    folder = tmp_path_factory.mktemp("study")
+    write_study(folder, make_cohorts((8, 7), n_sites=220), CONFIG)
+    run(clone, folder)
+    return folder
+
+
+@contextlib.contextmanager
+def edited(path: Path, old: str, new: str):
+    """A file with a piece of text replaced, while the context lasts."""
+    text = path.read_text()
+    assert old in text, f"{path} has changed; name another line of it"
+    path.write_text(text.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def plan(clone: Path, study: Path) -> set[str]:
+    return set(planned(run(clone, study, "--dry-run")))
+
+
+def test_nothing_is_planned_for_a_finished_study(clone, study):
+    assert plan(clone, study) == set()
+
+
+def test_dates_of_files_are_no_edits(clone, study):
+    """A fresh copy of the repository has new dates."""
+    for path in [*clone.rglob("workflow/**/*.py"), *clone.rglob("src/**/*.py")]:
+        path.touch()
+    assert plan(clone, study) == set()
+
+
+def test_comments_and_docstrings_run_nothing(clone, study):
+    with contextlib.ExitStack() as edits:
+        for name, old, new in (
+            ("src/popdesic/io/errors.py", "class UserError", "# a remark\nclass UserError"),
+            ("src/popdesic/io/errors.py", '"""', '"""Another docstring. '),
+            ("workflow/scripts/ingest_cohort.py", '"""', '"""Another docstring. '),
+            ("workflow/scripts/ingest_cohort.py", "with logged", "# a remark\nwith logged"),
+            ("kernels/minplus/minplus.cu", "//", "// A remark.\n//"),
+            ("kernels/common.cuh", "//", "/* a remark\n over lines */ //"),
+        ):
+            edits.enter_context(edited(clone / name, old, new))
+        assert plan(clone, study) == set()
+
+
+def test_an_edit_that_all_use_runs_all(clone, study):
+    """The opposite: a statement in the same file."""
+    with edited(
+        clone / "src/popdesic/io/log.py", "@contextmanager", "UNUSED = 1\n\n\n@contextmanager"
+    ):
+        assert plan(clone, study) == set()
+    with edited(clone / "src/popdesic/io/log.py", "    root =", "    assert True\n    root ="):
+        assert plan(clone, study) >= {*BEFORE_DISTANCES, "close_paths", "write_report"}
+
+
+def test_min_plus_kernel_runs_geodesics_and_what_follows(clone, study):
+    with edited(clone / "kernels/minplus/minplus.cu", KERNEL, f"{KERNEL}static "):
+        jobs = plan(clone, study)
+    assert jobs == {"close_paths", *AFTER_GEODESICS}
+
+
+def test_bitgemm_kernel_runs_products_and_what_follows(clone, study):
+    with edited(clone / "kernels/bitgemm/sm90_wgmma.cu", KERNEL, f"{KERNEL}static "):
+        jobs = plan(clone, study)
+    assert jobs >= {"measure_distance_tile", "compare_cohorts", "close_paths", "write_report"}
+    assert not jobs & BEFORE_DISTANCES
+
+
+def test_a_figure_runs_its_drawing_and_the_report(clone, study):
+    with edited(clone / "src/popdesic/report/figures/quality.py", "height=0.7", "height=0.8"):
+        jobs = plan(clone, study)
+    assert jobs == {"draw_figures", "write_report", "count_work"}
+
+
+def test_a_template_runs_the_report(clone, study):
+    with edited(clone / "workflow/report/page.css", "{", "{ "):
+        assert plan(clone, study) == {"write_report"}
+
+
+def test_a_fix_of_min_plus_ends_the_life_of_closures(clone, study, tmp_path):
+    """A newcomer's insertion continues a closure only if today's code would have made it."""
+    folder = Path(shutil.copytree(study, tmp_path / "study", copy_function=shutil.copy2))
+    cohorts = make_cohorts((8, 7, 5), n_sites=220)
+    write_study(folder, cohorts[2:], CONFIG)
+    write_sheets(folder, cohorts, CONFIG)
+    record = "results/geodesic/genotypes/alpha2.run.json"
+    run(clone, folder, record)
+    assert json.loads((folder / record).read_text())["continued"].startswith("alpha2.")
+    kernel = clone / "src/popdesic/engine/cpu/minplus.py"
+    with edited(kernel, "def mirror_upper(c):\n", "def mirror_upper(c):\n    c = c\n"):
+        run(clone, folder, record)
+    assert json.loads((folder / record).read_text())["continued"] is None
