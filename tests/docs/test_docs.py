@@ -79,6 +79,22 @@ def test_further_conda_environments_are_the_other_one_and_more(name):
     assert set(more["channels"]) <= set(common["channels"])
 
 
+def test_rules_that_ask_for_a_gpu_take_the_environment_with_cupy():
+    found = 0
+    for path in ROOT.glob("workflow/rules/*.smk"):
+        for rule in re.split(r"(?m)^(?=\s*rule\b[^:\n]*:)", path.read_text()):
+            named = re.search(r"conda:\n\s*(\S+)", rule)
+            if named and "rule" in rule.split(":")[0]:
+                assert (named[1] == "GPU_CONDA") == ("gpu=GPUS" in rule), (
+                    f"{path.name}: {rule[:40]}"
+                )
+                found += "gpu=GPUS" in rule
+    assert found > 8
+    for cuda in load_schema("config")["properties"]["conda_cuda"]["enum"]:
+        name = "popdesic" if cuda == "none" else f"popdesic-cuda{cuda}"
+        assert (ROOT / f"envs/{name}.yaml").is_file()
+
+
 def test_extras_of_pip_and_conda_ask_for_the_same_cupy():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for cuda in (12, 13):
@@ -110,6 +126,15 @@ def test_lock_files_name_no_index(name):
     text = (ROOT / name).read_text()
     assert "://" not in text
     assert text.count("--hash=sha256:") > text.count("==") > 0
+
+
+@pytest.mark.parametrize("name", ["requirements-gpu.txt", "requirements-gpu-cuda12.txt"])
+def test_lock_files_of_gpus_hold_the_pins_of_all_others(name):
+    pins = set(re.findall(r"^[\w.-]+==[^ ;]+", (ROOT / "requirements.txt").read_text(), re.M))
+    found = set(re.findall(r"^[\w.-]+==[^ ;]+", (ROOT / name).read_text(), re.M))
+    assert len(pins) > 50 and pins <= found, sorted(pins - found)
+    cuda = "12" if name.endswith("cuda12.txt") else "13"
+    assert any(pin.startswith(f"cupy-cuda{cuda}x==") for pin in found)
 
 
 def test_changelog_has_the_version():
