@@ -54,7 +54,8 @@ lock:
 	echo uv | $(LOCK) - -o requirements-uv.txt
 	$(COMPILE) -o requirements.txt
 	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt
-	$(COMPILE) --extra gpu -c requirements.txt -o requirements-gpu.txt
+	$(COMPILE) --extra cuda13 -c requirements.txt -o requirements-gpu.txt
+	$(COMPILE) --extra cuda12 -c requirements.txt -o requirements-gpu-cuda12.txt
 
 clean:
 	rm -rf results logs benchmarks .snakemake

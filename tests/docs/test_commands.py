@@ -6,6 +6,7 @@ placeholder elsewhere:
 
 STUDY         the tutorial's study, ../my-study
 START, END    two of its samples
+NEW           a folder that is not there yet
 ../shared     the real data, where there are any; skipped without
 """
 
@@ -55,6 +56,9 @@ def named(why: str) -> Way:
     return Way("named", "", why)
 
 
+#: A wheel is built and installed into an environment of its own.
+INSTALLED = named("what tests/workflow/test_wheel.py does, without an index")
+
 BENCH = ".venv/bin/python tests/bench/bench_"
 SNAKEMAKE = ".venv/bin/snakemake --cores all"
 WAYS: dict[str, Way] = {
@@ -72,14 +76,24 @@ WAYS: dict[str, Way] = {
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
     ".venv/bin/pytest tests/kernels --require-gpu": COLLECT,
     ".venv/bin/pytest tests/workflow/test_accidents.py": COLLECT,
-    ".venv/bin/pip install --require-hashes -r requirements-gpu.txt": Way(
-        "install", "", "hundreds of megabytes: resolved, not installed"
-    ),
+    **{
+        f".venv/bin/pip install --require-hashes -r requirements-gpu{kind}.txt": Way(
+            "install", "", "hundreds of megabytes: resolved, not installed"
+        )
+        for kind in ("", "-cuda12")
+    },
+    "pip install .": INSTALLED,
+    "pip install '.[cuda12]'": INSTALLED,
+    "pip install '.[cuda13]'": INSTALLED,
     ".venv/bin/python resources/example/make_example.py": Way("slow", "", "a minute or two"),
     # a study
+    ".venv/bin/popdesic init NEW resources/example/atlantic.vcf.gz "
+    "west=resources/example/pacific.vcf.gz": WHOLE,
     ".venv/bin/popdesic check STUDY": WHOLE,
-    f"{SNAKEMAKE} --directory STUDY -n": WHOLE,
-    f"{SNAKEMAKE} --directory STUDY distance": WHOLE,
+    ".venv/bin/popdesic run STUDY -n": WHOLE,
+    ".venv/bin/popdesic run STUDY distance": WHOLE,
+    ".venv/bin/popdesic run STUDY": WHOLE,
+    ".venv/bin/popdesic report STUDY": WHOLE,
     f"{SNAKEMAKE} --directory STUDY results/epistasis/plan.json": WHOLE,
     f"{SNAKEMAKE} --directory STUDY": WHOLE,
     f"{SNAKEMAKE} --resources gpu=4 --directory STUDY": WHOLE,
@@ -116,6 +130,9 @@ WAYS: dict[str, Way] = {
     "plink1.9 --r2": named("whose number ours is"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
+    "popdesic init": named("shown whole below"),
+    "popdesic run": named("shown whole above"),
+    "popdesic COMMAND --help": named("each one's: tests/unit/study/test_run.py"),
     "popdesic resume": named("shown whole on the same page's neighbours"),
     "popdesic audit": named("shown whole below its table"),
 }
@@ -132,7 +149,12 @@ TUTORIAL = {
     "epistasis": {"order": [2], "screen": 0, "covariates": [], "power": []},
 }
 #: What stands for the placeholders.
-FILLED = {"STUDY": "../my-study", "START": "AT00224", "END": "PC_0445-C"}
+FILLED = {
+    "STUDY": "../my-study",
+    "NEW": "../new-study",
+    "START": "AT00224",
+    "END": "PC_0445-C",
+}
 
 ALL = shown_commands()
 
@@ -236,7 +258,7 @@ def tutorial(clone) -> list[tuple[str, str]]:
 
 def filled(text: str) -> str:
     """The command with what stands for its placeholders."""
-    return re.sub(r"\b(STUDY|START|END)\b", lambda match: FILLED[match[1]], text)
+    return re.sub(r"\b(STUDY|NEW|START|END)\b", lambda match: FILLED[match[1]], text)
 
 
 def needs_data(clone: Path, text: str) -> None:
@@ -294,6 +316,10 @@ def test_command(text, clone, request):
     if text == "make format":
         for path in ROOT.glob("workflow/**/*.py"):
             assert (clone / path.relative_to(ROOT)).read_bytes() == path.read_bytes()
+    if " init " in text:
+        assert "no problem found." in run(clone, filled(".venv/bin/popdesic check NEW"))
+    if " report " in text:
+        assert said.splitlines()[-1].endswith("my-study/results/report/report.html")
     if " path " in text:
         assert {FILLED["START"], FILLED["END"]} <= set(said.split())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -61,21 +62,79 @@ def test_conda_environment_follows_the_pins():
             assert version in pinned, entry
 
 
-def test_conda_environment_of_beagle_is_the_other_one_and_beagle():
-    common, beagle = (
-        yaml.safe_load((ROOT / "envs" / f"{name}.yaml").read_text())["dependencies"]
-        for name in ("popdesic", "beagle")
+#: What each further environment has besides popdesic.yaml's.
+FURTHER = {
+    "beagle": ["beagle>=5.4"],
+    "popdesic-cuda12": ["cupy>=14", "cuda-version=12"],
+    "popdesic-cuda13": ["cupy>=14", "cuda-version=13"],
+}
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_conda_environments_are_the_other_one_and_more(name):
+    common, more = (
+        yaml.safe_load((ROOT / "envs" / f"{name}.yaml").read_text()) for name in ("popdesic", name)
     )
-    assert beagle == [*common, "beagle>=5.4"]
+    assert more["dependencies"] == [*common["dependencies"], *FURTHER[name]]
+    assert set(more["channels"]) <= set(common["channels"])
+
+
+def test_rules_that_ask_for_a_gpu_take_the_environment_with_cupy():
+    found = 0
+    for path in ROOT.glob("workflow/rules/*.smk"):
+        for rule in re.split(r"(?m)^(?=\s*rule\b[^:\n]*:)", path.read_text()):
+            named = re.search(r"conda:\n\s*(\S+)", rule)
+            if named and "rule" in rule.split(":")[0]:
+                assert (named[1] == "GPU_CONDA") == ("gpu=GPUS" in rule), (
+                    f"{path.name}: {rule[:40]}"
+                )
+                found += "gpu=GPUS" in rule
+    assert found > 8
+    for cuda in load_schema("config")["properties"]["conda_cuda"]["enum"]:
+        name = "popdesic" if cuda == "none" else f"popdesic-cuda{cuda}"
+        assert (ROOT / f"envs/{name}.yaml").is_file()
+
+
+def test_extras_of_pip_and_conda_ask_for_the_same_cupy():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for cuda in (12, 13):
+        assert extras["optional-dependencies"][f"cuda{cuda}"] == [f"cupy-cuda{cuda}x[ctk]>=14"]
+
+
+def test_citation_and_catalogue_say_what_is_so():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    import popdesic
+
+    assert citation["version"] == popdesic.__version__
+    assert citation["license"] == project["license"]
+    assert citation["authors"] == [{"name": "The Popdesic developers"}]
+    assert {"cff-version", "message", "title", "type"} <= citation.keys()
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
+    deployment = usage["software-stack-deployment"]
+    assert deployment["conda"] == ("conda:" in rules)
+    assert deployment["apptainer"] == ("container:" in rules)
+    assert usage["report"] == ("report(" in rules)
+    assert usage["mandatory-flags"]["flags"] == ""
 
 
 @pytest.mark.parametrize(
-    "name", [f"requirements{kind}.txt" for kind in ("", "-dev", "-gpu", "-uv")]
+    "name", [f"requirements{kind}.txt" for kind in ("", "-dev", "-gpu", "-gpu-cuda12", "-uv")]
 )
 def test_lock_files_name_no_index(name):
     text = (ROOT / name).read_text()
     assert "://" not in text
     assert text.count("--hash=sha256:") > text.count("==") > 0
+
+
+@pytest.mark.parametrize("name", ["requirements-gpu.txt", "requirements-gpu-cuda12.txt"])
+def test_lock_files_of_gpus_hold_the_pins_of_all_others(name):
+    pins = set(re.findall(r"^[\w.-]+==[^ ;]+", (ROOT / "requirements.txt").read_text(), re.M))
+    found = set(re.findall(r"^[\w.-]+==[^ ;]+", (ROOT / name).read_text(), re.M))
+    assert len(pins) > 50 and pins <= found, sorted(pins - found)
+    cuda = "12" if name.endswith("cuda12.txt") else "13"
+    assert any(pin.startswith(f"cupy-cuda{cuda}x==") for pin in found)
 
 
 def test_changelog_has_the_version():

@@ -153,3 +153,6 @@ def minutes(fixed=0, *, files=None, **sizes):
 
 #: Jobs that can use a GPU ask for one unless the study wants the CPU.
 GPUS = 0 if CONFIG["device"] == "cpu" else 1
+#: Conda environment of these jobs: with CuPy where the study says for which CUDA.
+CUDA = CONFIG["conda_cuda"]
+GPU_CONDA = "../../envs/popdesic{}.yaml".format("" if CUDA == "none" else f"-cuda{CUDA}")

@@ -71,7 +71,7 @@ rule compare_cohorts:
     benchmark:
         "benchmarks/compare_cohorts/{a}__{b}.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # Counts of a block of samples and their kinships; the planes are mapped, not read whole.

@@ -48,7 +48,7 @@ rule measure_distance_tile:
     benchmark:
         f"benchmarks/measure_distance_tile/{{a}}__{{b}}{PART}.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # The int64 matrices of the pair; the planes are mapped, not read whole.

@@ -53,7 +53,7 @@ rule plan_epistasis:
     benchmark:
         "benchmarks/plan_epistasis.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # The planes, and the random genotypes that the forecast of a large study is measured on.
@@ -87,7 +87,7 @@ rule scan_epistasis:
     benchmark:
         "benchmarks/scan_epistasis/order{order}.{unit}.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # The planes twice, the compacted planes of a chunk of sites, the partners' bit matrix.
@@ -117,7 +117,7 @@ rule permute_epistasis:
     benchmark:
         "benchmarks/permute_epistasis/order{order}.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         mem_mb=memory(1000, mb=20),

@@ -173,7 +173,7 @@ rule export_kinship:
     benchmark:
         "benchmarks/export_kinship.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # The matrix, and five int64 counts of the largest pair of cohorts.

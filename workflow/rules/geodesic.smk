@@ -35,7 +35,7 @@ rule close_paths:
     benchmark:
         "benchmarks/close_paths/{space}.alpha{alpha}.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         mem_mb=memory(pairs=56e-6),

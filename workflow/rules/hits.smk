@@ -19,7 +19,7 @@ rule screen_pairs:
     benchmark:
         "benchmarks/screen_pairs.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # The tables of a block of pairs and sites, and the planes.

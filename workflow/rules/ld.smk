@@ -49,7 +49,7 @@ rule measure_ld:
     benchmark:
         "benchmarks/measure_ld.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # One contig's genotypes as bytes (four times the .bed) and as planes.

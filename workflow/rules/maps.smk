@@ -31,7 +31,7 @@ rule close_founders:
     benchmark:
         "benchmarks/close_founders/{space}.alpha{alpha}.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         mem_mb=memory(pairs=64e-6),

@@ -57,7 +57,7 @@ rule search_profiles:
     wildcard_constraints:
         kind="identity|mixture",
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # The planes are mapped and read in blocks.

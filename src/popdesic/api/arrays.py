@@ -1,4 +1,4 @@
-"""What comes in and what goes out: arrays checked in one place, and the device that computes."""
+"""What comes in and what goes out: arrays, checked in one place."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..engine.base import Backend
-from ..engine.select import select_backend
-from ..engine.threads import usable_cpus
-from ..io.errors import UserError
 from ..io.genotypes import MISSING
 
 #: A numpy or CuPy array, or what numpy makes an array of.
@@ -19,37 +16,6 @@ ArrayLike = Any
 GENOTYPES = "a genotype is the number of ALT alleles, 0, 1 or 2, and -1 or NaN where it is missing"
 #: Entries of an array that are checked at a time.
 CHECKED_ENTRIES = 1 << 24
-
-_leased: list[Backend] = []
-
-
-def backend_for(device: str, threads: int | None = None) -> Backend:
-    """What computes: ``cpu``, ``gpu`` or ``auto`` (a GPU where one can be used).
-
-    A GPU is leased at its first use and kept until the process ends (`engine.gpu.lease`).
-
-    Raises
-    ------
-    ValueError
-        No such device, or not one thread.
-    RuntimeError
-        `device` is ``gpu`` and none can be used.
-    """
-    if device not in ("auto", "cpu", "gpu"):
-        raise ValueError(f"device is {device!r}; give 'auto', 'cpu' or 'gpu'.")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}; give at least 1, or None for all CPUs.")
-    if device != "cpu" and _leased:
-        return _leased[0]
-    try:
-        backend = select_backend(device, threads or usable_cpus())
-    except UserError as reason:
-        raise RuntimeError(
-            "device is 'gpu', but no GPU can be used here; give 'cpu' or 'auto'."
-        ) from reason
-    if backend.name == "gpu":
-        _leased.append(backend)
-    return backend
 
 
 def on_gpu(array: ArrayLike) -> bool:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..engine.select import backend_for
 from ..geodesic import weights
 from ..geodesic.measure import Closure as Found
 from ..geodesic.measure import close_weights
 from .arrays import (
     ArrayLike,
-    backend_for,
     distance_array,
     given_back,
     on_gpu,

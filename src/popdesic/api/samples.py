@@ -10,9 +10,10 @@ from ..compare.kinship import king_robust, kinship_counts
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..embedding.pca import principal_components, products_of
+from ..engine.select import backend_for
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError
-from .arrays import ArrayLike, backend_for, genotype_array, given_back, host_array, require_choice
+from .arrays import ArrayLike, genotype_array, given_back, host_array, require_choice
 from .packing import PackedGenotypes, packed
 
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from ..io.errors import UserError
 from .base import Backend
+from .threads import usable_cpus
 
 log = logging.getLogger(__name__)
+#: The GPU that `backend_for` has leased, if it has.
+_leased: list[Backend] = []
 #: One folder a GPU, where NVIDIA's driver is loaded.
 DRIVER = Path("/proc/driver/nvidia/gpus")
 
@@ -48,3 +51,32 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
     from .cpu.backend import CpuBackend
 
     return CpuBackend(threads)
+
+
+def backend_for(device: str, threads: int | None = None) -> Backend:
+    """`select_backend` for callers of functions, who have no configuration.
+
+    A GPU is leased at its first use and kept until the process ends (`engine.gpu.lease`).
+
+    Raises
+    ------
+    ValueError
+        No such device, or not one thread.
+    RuntimeError
+        `device` is ``gpu`` and none can be used.
+    """
+    if device not in ("auto", "cpu", "gpu"):
+        raise ValueError(f"device is {device!r}; give 'auto', 'cpu' or 'gpu'.")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; give at least 1, or None for all CPUs.")
+    if device != "cpu" and _leased:
+        return _leased[0]
+    try:
+        backend = select_backend(device, threads or usable_cpus())
+    except UserError as reason:
+        raise RuntimeError(
+            "device is 'gpu', but no GPU can be used here; give 'cpu' or 'auto'."
+        ) from reason
+    if backend.name == "gpu":
+        _leased.append(backend)
+    return backend

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..io.errors import UserError, shorten
 from ..io.files import path_exists
+from ..io.places import HOME
 from .init_people import People, fam_people, read_people
 from .validation import validate_study
 
@@ -22,7 +23,7 @@ NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
 CHROMOSOME = re.compile(r"(^|[._-])(chr)?([0-9]{1,2}|X|Y|XY|MT?)$", re.IGNORECASE)
 CONFIG = """\
 # Every key has a default; what differs from it is written here. All keys: config/README.md of
-# Popdesic, and workflow/schemas/config.schema.yaml.
+# Popdesic.
 
 device: auto        # cpu, gpu, or auto: a GPU where the job finds one
 """
@@ -147,7 +148,9 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
             reason = getattr(error, "strerror", None) or str(error)
             raise UserError(f"{shorten(file)} cannot be read ({reason}).") from None
         key = (name, *names)
-        groups.setdefault(key, []).append((file, sources))
+        parts = groups.setdefault(key, [])
+        if (file, sources) not in parts:  # a file that is named twice
+            parts.append((file, sources))
         names_of[key] = names
     cohorts = []
     for key, parts in groups.items():
@@ -307,6 +310,7 @@ def describe(folder: Path, cohorts: list[NewCohort], people: People) -> list[str
     lines.append(f"{config / 'samples.tsv'}: {len(people)} samples")
     lines += [f"  {remark}" for remark in people.remarks]
     lines.append(f"{config / 'config.yaml'}: every key is at its default")
+    lines.append(f"  all keys: {HOME / 'config/README.md'}")
     empty = people.unknown()
     if empty:
         lines += [

@@ -113,6 +113,11 @@ def test_files_with_the_same_samples_are_one_cohort(place):
     assert cohorts == [["eur", "../split/eur.chr1.vcf,../split/eur.chr2.vcf", "yes"]]
 
 
+def test_a_file_that_is_named_twice_is_one(place):
+    cohorts, _, _ = make(["data/north.vcf", "data/north.vcf"])
+    assert cohorts == [["north", "data/north.vcf", "yes"]]
+
+
 def test_patterns_stay_patterns(place):
     for name in ("chr1", "chr2"):
         write_vcf(place / f"split/{name}.vcf", ["a", "b"])
@@ -306,5 +311,10 @@ def test_unknown_founders_are_refused(place):
 
 def test_the_configuration_names_files_that_are_there():
     root = Path(__file__).resolve().parents[3]
-    for name in re.findall(r"[\w/.]+\.(?:md|yaml)", CONFIG):
-        assert (root / name).is_file(), name
+    named = re.findall(r"[\w/.]+\.(?:md|yaml)", CONFIG)
+    assert named and all((root / name).is_file() for name in named)
+
+
+def test_what_is_said_names_the_list_of_keys(place, capsys):
+    main(["init", "data/north.vcf"])
+    assert Path(re.search(r"all keys: (.*)", capsys.readouterr().out)[1]).is_file()

@@ -1,0 +1,81 @@
+"""The functions for people with arrays on a GPU: the CPU's numbers, CuPy arrays out for CuPy in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import draw_genotypes
+
+import popdesic
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def cupy(gpu_device):
+    import cupy
+
+    return cupy
+
+
+@pytest.fixture(scope="module")
+def genotypes() -> np.ndarray:
+    return draw_genotypes(np.random.default_rng(1), 70, 300, 0.1)
+
+
+CALLS = {
+    "pairwise_distance": lambda g, **o: popdesic.pairwise_distance(g, **o),
+    "imputed": lambda g, **o: popdesic.pairwise_distance(g, missing="imputed", **o),
+    "normalized": lambda g, **o: popdesic.pairwise_distance(g, metric="normalized", **o),
+    "kinship": lambda g, **o: popdesic.kinship(g, **o),
+    "ld_r2": lambda g, **o: popdesic.ld_r2(g, **o),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_are_the_cpu_s_and_arrays_stay_where_they_are(name, cupy, genotypes):
+    call = CALLS[name]
+    expected = call(genotypes, device="cpu")
+    from_host = call(genotypes, device="gpu")
+    assert isinstance(from_host, np.ndarray)
+    np.testing.assert_array_equal(from_host, expected)
+    floats = np.where(genotypes < 0, np.nan, genotypes)
+    for given in (cupy.asarray(genotypes), cupy.asarray(floats)):
+        for device in ("gpu", "auto"):
+            found = call(given, device=device)
+            assert isinstance(found, cupy.ndarray)
+            np.testing.assert_array_equal(found.get(), expected)
+        assert isinstance(call(given, device="cpu"), np.ndarray)
+
+
+def test_closures_are_the_cpu_s(cupy, genotypes):
+    distances = np.rint(100 * popdesic.pairwise_distance(genotypes, device="cpu"))
+    expected = popdesic.shortest_paths(distances, 2, device="cpu")
+    assert expected.number.startswith("int")
+    found = popdesic.shortest_paths(cupy.asarray(distances), 2, device="gpu")
+    assert isinstance(found.lengths, cupy.ndarray)
+    np.testing.assert_array_equal(np.asarray(found), expected.lengths)
+    first = popdesic.shortest_paths(cupy.asarray(distances[:50, :50]), 2, device="gpu")
+    later = popdesic.insert(first, cupy.asarray(distances[50:]), device="gpu")
+    assert later.continued and isinstance(later.lengths, cupy.ndarray)
+    np.testing.assert_array_equal(np.asarray(later), expected.lengths)
+    weights = popdesic.fermat_weights(cupy.asarray(distances), 2)
+    assert isinstance(weights, np.ndarray)
+    np.testing.assert_array_equal(weights, distances**2)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_hits_are_the_cpu_s(cupy, order):
+    rng = np.random.default_rng(order)
+    genotypes = rng.binomial(2, 0.4, (300, 40)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < 0.05] = -1
+    phenotype = rng.integers(0, 2, 300)
+    expected = popdesic.scan(genotypes, phenotype, order=order, device="cpu")
+    given = cupy.asarray(genotypes), cupy.asarray(phenotype)
+    assert popdesic.scan(*given, order=order, device="gpu").equals(expected)
+
+
+def test_components_come_back_in_host_memory(cupy, genotypes):
+    found = popdesic.pca(cupy.asarray(genotypes), n_components=3)
+    expected = popdesic.pca(genotypes, n_components=3)
+    np.testing.assert_array_equal(found.scores, expected.scores)

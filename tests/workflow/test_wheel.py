@@ -1,0 +1,249 @@
+"""A wheel in an environment of its own: every command works in an empty folder.
+
+The environment sees the third-party packages of the tests' interpreter and nothing of this
+repository, so that whatever the wheel lacks is missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from clone import ROOT, copy_repository, package_folders, stranger_environment
+from running import path_without
+from study import FAST, make_cohorts, write_study
+
+#: Folders and files of the repository that the wheel carries as popdesic/share.
+SHARED = ("Snakefile", "workflow", "kernels", "envs", "slurm", "resources/par.tsv")
+SHARED += ("config/README.md",)
+#: The smallest study that has every kind of result that the commands ask for.
+CONFIG = FAST | {
+    "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},
+    "embedding": {"ensemble": 0, "max_kinship": 0},
+    "compare": {"analyses": []},
+}
+
+
+def build(clone: Path, out: Path) -> Path:
+    """The wheel of a clone, built without an index."""
+    code = f"import hatchling.build as build; print(build.build_wheel({str(out)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return out / done.stdout.split()[-1]
+
+
+def install(wheel: Path, folder: Path) -> None:
+    """An environment with the wheel, without its dependencies, and links to the tests' packages."""
+    has_pip = importlib.util.find_spec("ensurepip") is not None
+    if not has_pip and shutil.which("uv") is None:
+        pytest.skip("neither pip nor uv can be had here; apt-get install python3-venv")
+    venv.EnvBuilder(symlinks=True, with_pip=has_pip).create(folder)
+    python = folder / "bin/python"
+    words = [str(python), "-m", "pip"] if has_pip else ["uv", "pip"]
+    words += ["install", "--no-deps", "--no-index", "--quiet", str(wheel)]
+    words += [] if has_pip else ["--python", str(python)]
+    subprocess.run(words, check=True, env=stranger_environment())
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    # A folder's own .pth files, such as that of an editable Popdesic, are not read.
+    others = [name for name in package_folders() if not Path(name).is_relative_to(ROOT / "src")]
+    (folder / "lib" / version / "site-packages/others.pth").write_text("\n".join(others) + "\n")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with `wheel/`, `env/` and an otherwise empty `work/`, which holds genotype files."""
+    place = tmp_path_factory.mktemp("wheel").resolve()
+    clone = copy_repository(place / "clone")
+    (place / "wheel").mkdir()
+    install(build(clone, place / "wheel"), place / "env")
+    shutil.rmtree(clone)
+    work = write_study(place / "work", make_cohorts((13, 11), n_sites=200, missing=0.02))
+    shutil.rmtree(work / "config")
+    return place
+
+
+def popdesic(place: Path, command: str, *, status: int = 0, **variables: str) -> str:
+    """What a command of the wheel prints, typed in the empty folder."""
+    done = subprocess.run(
+        [str(place / "env/bin/popdesic"), *command.split()],
+        cwd=place / "work",
+        env=stranger_environment() | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    print(f"$ popdesic {command}\n{done.stdout}")
+    assert done.returncode == status, done.stdout[-3000:]
+    assert "Traceback" not in done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def study(place) -> Path:
+    """Made by `popdesic init`, with the configuration of a small run."""
+    said = popdesic(place, "init my-study data/north.vcf data/south.vcf.gz")
+    assert "Next: popdesic check my-study, then popdesic run my-study" in said
+    keys = Path(re.search(r"all keys: (.*)", said)[1])
+    assert keys.is_file() and keys.is_relative_to(place / "env")
+    folder = place / "work/my-study"
+    assert "24 samples in 2 cohorts: no problem found." in popdesic(place, "check my-study")
+    # what a user does next: a founder becomes a newcomer, populations are filled in
+    sheet = folder / "config/cohorts.tsv"
+    sheet.write_text(sheet.read_text().replace("south.vcf.gz\tyes", "south.vcf.gz\tno"))
+    sheet = folder / "config/samples.tsv"
+    sheet.write_text(re.sub(r"^(\w)(\w+\t\w+)\tNA", r"\1\2\t\1", sheet.read_text(), flags=re.M))
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(CONFIG))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ran(place, study) -> str:
+    """What a run of everything printed."""
+    return popdesic(place, "run my-study --cores 2")
+
+
+def listed(*names: str) -> set[str]:
+    """Files of the repository below these names: what git knows or does not ignore."""
+    words = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    found = subprocess.run([*words, *names], capture_output=True, text=True, check=True).stdout
+    return {name for name in found.splitlines() if (ROOT / name).is_file()}
+
+
+def test_the_wheel_holds_all_of_it_and_nothing_else(place):
+    if not (ROOT / ".git").exists():
+        pytest.skip("the list of files needs git")
+    (wheel,) = (place / "wheel").glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        inside = {name for name in file.namelist() if ".dist-info/" not in name}
+        metadata = next(name for name in file.namelist() if name.endswith("/METADATA"))
+        about = file.read(metadata).decode()
+    share = {f"popdesic/share/{name}" for name in listed(*SHARED)}
+    package = {name.removeprefix("src/") for name in listed("src/popdesic")}
+    assert inside == share | package
+    for kind in ("kernels/*.cu", "schemas/*.yaml", "report/*.j2", "rules/*.smk", "scripts/*.py"):
+        folder, end = kind.split("/*")
+        assert any(f"/{folder}/" in name and name.endswith(end) for name in share), kind
+    for extra in ("cuda12", "cuda13"):
+        assert re.search(rf"cupy-{extra}x.*extra == .{extra}.", about)
+
+
+def test_it_says_its_version_and_starts_fast(place):
+    import popdesic as here
+
+    assert popdesic(place, "--version") == f"popdesic {here.__version__}\n"
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        popdesic(place, "--version")
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.3
+
+
+def test_python_imports_the_wheel_s_package(place):
+    code = (
+        "import popdesic, popdesic.io.places as places; print(popdesic.__file__, places.HOME, "
+        "places.KERNEL_FOLDER.is_dir(), popdesic.kinship([[0, 1], [1, 1]], device='cpu')[0, 1])"
+    )
+    done = subprocess.run(
+        [str(place / "env/bin/python"), "-c", code],
+        cwd=place / "work",
+        env=stranger_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file, home, kernels, value = done.stdout.split()
+    assert Path(file).is_relative_to(place / "env") and Path(home).is_relative_to(place / "env")
+    assert (kernels, float(value)) == ("True", 0.25)
+
+
+def test_plan(place, study):
+    said = popdesic(place, "plan my-study")
+    assert "24 samples in 2 cohorts" in said
+    assert re.search(r"jobs: \d+ to run", said)
+
+
+def test_a_dry_run_finds_the_profile_of_the_wheel(place, study):
+    said = popdesic(place, "run my-study distance --profile slurm --dry-run")
+    assert re.search(r"measure_distance_tile +3", said)
+    assert str(place / "env") in said  # the profile that was used
+
+
+def test_run_to_the_report(place, study, ran):
+    page = study / "results/report/report.html"
+    assert page.stat().st_size > 1e5
+    assert not (place / "work/results").exists()
+    assert (study / "results/distance/squared.npy").is_file()
+
+
+def test_report_says_where_it_is(place, study, ran):
+    page = study / "results/report/report.html"
+    page.unlink()
+    said = popdesic(place, "report my-study -- --cores 2")
+    assert said.splitlines()[-1] == "my-study/results/report/report.html"
+    assert page.is_file()
+    assert not re.search(r"measure_distance_tile +\d", said)  # only what was missing
+
+
+def test_path(place, ran):
+    said = popdesic(place, "path N00 S03 my-study").split()
+    assert (said[0], said[-1]) == ("N00", "S03")
+
+
+def test_audit(place, study, ran):
+    assert re.search(
+        r"^\d+ results are what was written\.$", popdesic(place, "audit my-study"), re.M
+    )
+    damaged = study / "results/distance/called.npy"
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    said = popdesic(place, "audit my-study", status=1)
+    assert "results/distance/called.npy: its content is not what was written" in said
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+
+
+def test_resume_refuses_where_there_is_no_slurm(place, study, ran):
+    log = study / ".snakemake/log/0.snakemake.log"
+    log.write_text("SLURM run ID: 1b9d6bcd\n")
+    path = path_without(place / "bin", "squeue", "scancel")
+    said = popdesic(place, "resume my-study", status=1, PATH=path)
+    log.unlink()
+    assert said == (
+        "Error: my-study has run on Slurm, but squeue is not on PATH; resume on a login node.\n"
+    )
+
+
+def test_tune_is_one_sentence_without_a_gpu(place):
+    said = popdesic(place, "tune", status=1, CUDA_VISIBLE_DEVICES="")
+    assert said.startswith("Error: ") and said.count("\n") == 1 and "GPU" in said
+
+
+def test_the_environment_sees_nothing_of_this_repository(place):
+    code = "import sys; print(*sys.path, sep='\\n')"
+    done = subprocess.run(
+        [str(place / "env/bin/python"), "-c", code],
+        cwd=place / "work",
+        env=stranger_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = [Path(line) for line in done.stdout.split("\n") if line]
+    assert not [path for path in paths if path.is_relative_to(ROOT / "src") or path == ROOT]
+    assert os.fspath(ROOT / "tests") not in done.stdout
