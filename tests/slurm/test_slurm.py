@@ -77,6 +77,11 @@ def test_results_equal_those_without_a_cluster(run):
     assert contents(run["folder"]) == contents(run["local"])
 
 
+def test_nothing_is_planned_after_a_run_on_the_cluster(run):
+    """Jobs there read the Snakefile again; what is recorded of them is what the plan said."""
+    assert "Nothing to be done" in snakemake(run["folder"], "--dry-run", "distance")
+
+
 def test_every_job_ran_once_and_asked_for_memory_and_time(run):
     rules = sorted(rule_of(job) for job in run["jobs"])
     assert rules == sorted(finished(run["output"]).elements())

@@ -80,8 +80,8 @@ class Module:
     imports : dict
         Name → what it is imported from; `*` for names that nobody lists.
     always : list of ast.stmt
-        Statements that do something when the module is imported, besides giving names values.
-        Assertions are left out: they change no result.
+        Statements that do something when the module is imported, besides giving names values (by
+        whatever they call). Assertions are left out: they change no result.
     main : list of ast.stmt
         What runs where the file is started as a program.
     """
