@@ -23,7 +23,15 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.gpu import bitgemm, plans, sources, tune
+from popdesic.engine.gpu import (
+    bitgemm,
+    devices,
+    layout,
+    sources,
+    tune,
+    tune_plans,
+    variants,
+)
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes, Terms
 
@@ -104,7 +112,7 @@ def time_events(action: Callable[[], object], repeats: int, warm_up: int = 2) ->
     return float(np.median(seconds[warm_up:]))
 
 
-def measure_limits(device: plans.Device) -> dict[str, float]:
+def measure_limits(device: devices.Device) -> dict[str, float]:
     """Ceilings of this device: bit-MAC/s of wgmma and mma.sync, POPC instructions/s."""
     out = cupy.zeros(device.multiprocessors * 8 * 256, np.int32)
     limits = {}
@@ -126,7 +134,7 @@ def measure_limits(device: plans.Device) -> dict[str, float]:
         "popc": (LIMIT_POPC, 8, 20_000, 256 * 8, ()),
     }
     for name, (text, blocks, rounds, work, options) in cases.items():
-        if name not in plans.supported_kernels(device):
+        if name not in devices.supported_kernels(device):
             continue
         source = text if name == "popc" else sources.read_source(bitgemm.MICRO_KERNELS[name]) + text
         if device.capability == 90:
@@ -134,7 +142,7 @@ def measure_limits(device: plans.Device) -> dict[str, float]:
         function = cupy.RawModule(code=source, options=("-std=c++17", *options)).get_function(
             "limit"
         )
-        shared = plans.SLOT_BYTES + 1024 if name == "wgmma" else 0
+        shared = layout.SLOT_BYTES + 1024 if name == "wgmma" else 0
         if shared:
             function.max_dynamic_shared_size_bytes = shared
         grid = device.multiprocessors * blocks
@@ -147,7 +155,7 @@ def measure_limits(device: plans.Device) -> dict[str, float]:
 
 def draw_planes(n_samples: int, n_sites: int, masked: bool) -> cupy.ndarray:
     """Random planes on the device, (n_samples, 2 or 3, n_words): u, v within u, c 94 % set."""
-    n_words = plans.divide_up(n_sites, 64)
+    n_words = layout.divide_up(n_sites, 64)
 
     def bits() -> cupy.ndarray:
         return cupy.random.randint(0, 2**32, (n_samples, 2 * n_words), np.uint32).view(np.uint64)
@@ -169,14 +177,14 @@ class Problem:
     def __init__(self, device, variant, words, n_sites: int, terms: Terms) -> None:
         self.device, self.variant, self.words, self.n_sites = device, variant, words, n_sites
         n = len(words)
-        self.plan = tune.plan_for(variant, terms, words.shape[1] == 2)
-        self.padded = plans.divide_up(n, plans.BLOCK_ROWS) * plans.BLOCK_ROWS
-        n_stages = plans.divide_up(n_sites, plans.STAGE_BITS)
-        self.packed = cupy.empty(plans.packed_bytes(n, len(self.plan.letters), n_stages), np.uint8)
+        self.plan = tune_plans.plan_for(variant, terms, words.shape[1] == 2)
+        self.padded = layout.divide_up(n, layout.BLOCK_ROWS) * layout.BLOCK_ROWS
+        n_stages = layout.divide_up(n_sites, layout.STAGE_BITS)
+        self.packed = cupy.empty(layout.packed_bytes(n, len(self.plan.letters), n_stages), np.uint8)
         self.counts = cupy.zeros((n, 3), np.uint64)
         self.acc = cupy.zeros((self.plan.n_slots, self.padded, self.padded), np.int32)
-        blocks = self.padded // plans.BLOCK_ROWS
-        self.blocks = cupy.asarray(plans.block_order(blocks, blocks, True))
+        blocks = self.padded // layout.BLOCK_ROWS
+        self.blocks = cupy.asarray(variants.block_order(blocks, blocks, True))
         self.work = bitgemm.Launch(self.packed, self.packed, self.acc, self.blocks, n_stages, True)
         self.pack()
 
@@ -257,7 +265,7 @@ def print_row(case: str, kernel: str, *numbers: object) -> None:
 
 
 def run_cases(
-    device: plans.Device, n: int, n_sites: int, second: tuple[int, int], repeats: int
+    device: devices.Device, n: int, n_sites: int, second: tuple[int, int], repeats: int
 ) -> None:
     limits = measure_limits(device)
     for name, limit in limits.items():
@@ -296,8 +304,8 @@ def run_cases(
         case = f"{samples} x {sites}{' with missing' if masked else ''}"
         main = (samples, sites) == (n, n_sites)
         timed = []
-        for kernel in reversed(plans.supported_kernels(device)):
-            shape = tune.ShapeClass.of(samples, samples, sites, True, not masked)
+        for kernel in reversed(devices.supported_kernels(device)):
+            shape = tune_plans.ShapeClass.of(samples, samples, sites, True, not masked)
             variant = tune.choose(device, SQUARED, shape, kernel)
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = kernel == "popc"
@@ -327,12 +335,12 @@ def run_cases(
 
 
 def run_sweep(
-    device: plans.Device, n: int, n_sites: int, second: tuple[int, int], repeats: int
+    device: devices.Device, n: int, n_sites: int, second: tuple[int, int], repeats: int
 ) -> None:
     """Every variant, and wgmma over splits, on one shape."""
     for masked, samples, sites in ((False, n, n_sites), (False, *second)):
         words = draw_planes(samples, sites, masked)
-        for variant in tune.candidates(device):
+        for variant in tune_plans.candidates(device):
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = variant.kernel == "popc"
             if slow and samples != n:
@@ -361,7 +369,9 @@ def run_instances(host_bytes: int, shrink: int) -> None:
     print_row("instance", "variant", "s total", "s copies", "s products", "T pairs/s", "GB sent")
     for samples, sites in ((4000, 80_000_000), (2000, 3_000_000_000), (30_000, 600_000_000)):
         n, n_sites = samples // shrink, sites // shrink**2
-        part = min(n_sites, (host_bytes // (2 * n * 2)) * 8 // plans.STAGE_BITS * plans.STAGE_BITS)
+        part = min(
+            n_sites, (host_bytes // (2 * n * 2)) * 8 // layout.STAGE_BITS * layout.STAGE_BITS
+        )
         host = cupyx.empty_pinned((n, 2, part // 64), np.uint64)
         for first in range(0, n, 256):
             rows = host[first : first + 256]

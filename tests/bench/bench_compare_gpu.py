@@ -18,7 +18,7 @@ import cupyx
 import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 
-from popdesic.engine.gpu import compile, plans
+from popdesic.engine.gpu import compile, devices, layout, variants
 from popdesic.engine.gpu.compare import R2Squares, resident_matches, stream_parts
 from popdesic.engine.gpu.compare import _matches as matches
 from popdesic.engine.terms import Planes
@@ -27,16 +27,16 @@ TERA = 1e12
 BEST = 10
 
 
-def bench_ld(device: plans.Device, n_sites: int, n_samples: int, repeats: int) -> None:
+def bench_ld(device: devices.Device, n_sites: int, n_samples: int, repeats: int) -> None:
     if device.capability != 90:
         print("LD is left out: it runs by wgmma, on compute capability 9.0.")
         return
     limit = measure_limits(device)["wgmma"] / 3
     words = draw_planes(n_sites, n_samples, masked=False)
-    padded = plans.divide_up(n_sites, plans.BLOCK_ROWS) * plans.BLOCK_ROWS
+    padded = layout.divide_up(n_sites, layout.BLOCK_ROWS) * layout.BLOCK_ROWS
     out = cupy.empty((padded, padded), np.float32)
-    count = padded // plans.BLOCK_ROWS
-    blocks = cupy.asarray(plans.block_order(count, count, True))
+    count = padded // layout.BLOCK_ROWS
+    blocks = cupy.asarray(variants.block_order(count, count, True))
     squares = R2Squares(words, n_samples, device)
 
     def whole() -> None:
@@ -69,7 +69,7 @@ def device_copy_rate() -> float:
     return 2 * a.nbytes / seconds
 
 
-def bench_identity(device: plans.Device, n_profiles: int, repeats: int) -> None:
+def bench_identity(device: devices.Device, n_profiles: int, repeats: int) -> None:
     read = device_copy_rate()
     print(f"\nIdentity, 32 queries x {n_profiles} profiles, best {BEST} of each, resident")
     print(f"device copy (read + write): {read / 1e12:.2f} TB/s")
@@ -94,7 +94,7 @@ def bench_identity(device: plans.Device, n_profiles: int, repeats: int) -> None:
             del words
 
 
-def bench_streamed(device: plans.Device, n_profiles: int) -> None:
+def bench_streamed(device: devices.Device, n_profiles: int) -> None:
     print(f"\nIdentity, 32 queries x {n_profiles} profiles, streamed from pinned memory")
     print("planes  sites  ms  of the copy rate")
     for n_planes, n_sites in ((1, 128), (1, 1024), (2, 1024)):

@@ -24,11 +24,10 @@ import cupyx
 import numpy as np
 
 from popdesic.engine.base import OneHot, ScanData
-from popdesic.engine.gpu import epistasis as epistasis_gpu
-from popdesic.engine.gpu import epistasis_work
+from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.epistasis import Scanner
-from popdesic.engine.gpu.epistasis_work import STEP_BITS, order_items
+from popdesic.engine.gpu.epistasis_plans import STEP_BITS, order_items
 from popdesic.epistasis.scores import score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
@@ -175,12 +174,12 @@ def measure(case: Case, kernel: str | None, share: float, limit: float) -> tuple
 
 #: Methods of a scan, and what they do.
 PHASES = {
-    "_receive": "upload, states counted",
-    "_transposed": "sample-major planes",
+    "receive": "upload, states counted",
+    "transposed": "sample-major planes",
     "_pair_tables": "pair tables",
     "_items": "list of blocks",
-    "_pack": "planes packed",
-    "_compact": "compaction",
+    "pack": "planes packed",
+    "compact": "compaction",
     "_launch": "scan",
     "_merge": "exact scores, best so far",
 }
@@ -316,10 +315,10 @@ def main() -> None:
         return
     if arguments.core:
         steps = 0 if arguments.core == "deep" else math.inf
-        epistasis_work.DEEP_STEPS = dict.fromkeys((2, 3), steps)
+        epistasis_plans.DEEP_STEPS = dict.fromkeys((2, 3), steps)
     if arguments.joint:
         least = math.inf if arguments.joint == 1 else -math.inf
-        epistasis_gpu.JOINT_STEPS = dict.fromkeys((2, 3), least)
+        epistasis_plans.JOINT_STEPS = dict.fromkeys((2, 3), least)
     print(
         f"{current_device().name}: K2, best 1000, planes in pinned host memory, all phases counted"
     )

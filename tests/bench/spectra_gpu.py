@@ -14,7 +14,7 @@ import cupy
 import numpy as np
 from bench_bitgemm_gpu import print_row
 
-from popdesic.engine.gpu import plans, sources
+from popdesic.engine.gpu import layout, sources
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
 from popdesic.engine.terms import SQUARED, Planes
@@ -43,7 +43,7 @@ extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64
 
 def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.ndarray:
     """Planes without missing genotypes, sites of given ALT frequencies in random mating."""
-    n_words = plans.divide_up(len(frequencies), 64)
+    n_words = layout.divide_up(len(frequencies), 64)
     planes = cupy.empty((n_samples, 2, n_words), np.uint64)
     limits = cupy.asarray(np.minimum(frequencies * 2.0**32, 2.0**32 - 1).astype(np.uint32))
     source = sources.read_source("bitgemm/pack_finish") + DRAW_BITS
@@ -83,19 +83,19 @@ def real_frequencies(path: Path) -> np.ndarray:
 def add_and_settle(stream: BitgemmStream, planes: Planes) -> None:
     stream._acc.fill(0)
     stream.add(planes)
-    if stream.sparse:
+    if stream.rare_sites:
         with stream._compute:
-            stream.sparse.settle()
+            stream.rare_sites.settle()
     stream._compute.synchronize()
 
 
 def profile(path, planes: Planes) -> None:
-    """Milliseconds of each step of the sparse path."""
-    from popdesic.engine.gpu import sparse as sparse_gpu
+    """Milliseconds of each step of the rare sites' path."""
+    from popdesic.engine.gpu import rare_sites
 
     steps = ("turn", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
     steps += ("pack_planes",)
-    kept = {name: getattr(sparse_gpu, name) for name in steps}
+    kept = {name: getattr(rare_sites, name) for name in steps}
     spent = dict.fromkeys(steps, 0.0)
 
     def timed(name, function):
@@ -110,17 +110,17 @@ def profile(path, planes: Planes) -> None:
         return call
 
     for name in steps:
-        setattr(sparse_gpu, name, timed(name, kept[name]))
+        setattr(rare_sites, name, timed(name, kept[name]))
     start = time.perf_counter()
     add_and_settle(path.stream, planes)
     total = time.perf_counter() - start
     for name in steps:
-        setattr(sparse_gpu, name, kept[name])
+        setattr(rare_sites, name, kept[name])
     print({k: round(v * 1e3, 2) for k, v in spent.items()}, f"total {total * 1e3:.2f} ms")
 
 
 def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
-    """The sparse path beside the dense products: times with packing, results compared."""
+    """Rare sites apart beside the dense products: times with packing, results compared."""
     rng = np.random.default_rng(1)
     counts = np.arange(1, 2 * n)
     chances = (1 / counts) / (1 / counts).sum()
@@ -128,7 +128,7 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
     vcf = shared / "kg1_chr22_564" / "kg1_chr22_dev564.vcf.gz"
     if vcf.is_file():
         spectra["chr22"] = rng.choice(real_frequencies(vcf), n_sites)
-    print_row("spectrum", "", "ms dense", "ms sparse", "ratio", "% pairs", "% half", "% dense")
+    print_row("spectrum", "", "ms dense", "ms apart", "ratio", "% pairs", "% half", "% dense")
     cases = [(name, False) for name in spectra] + [("neutral", True)]
     for name, masked in cases:
         words = draw_spectrum(n, spectra[name], 7)
@@ -137,8 +137,8 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
         planes = Planes(words, n_sites)
         n_planes = words.shape[1]
         results, seconds, streams = [], [], []
-        for sparse in (False, True):
-            backend = GpuBackend(sparse=sparse)
+        for apart in (False, True):
+            backend = GpuBackend(rare_sites=apart)
             stream = backend.stream(n, None, n_planes, n_planes, SQUARED, n_sites)
 
             add_and_settle(stream, planes)
@@ -153,7 +153,7 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
             streams.append(stream)
         for (_, a), (_, b) in zip(streams[0].result_rows(), streams[1].result_rows(), strict=True):
             results.append(np.array_equal(a, b))
-        path = streams[1].sparse
+        path = streams[1].rare_sites
         if path is None:
             print(f"{n} x {n_sites} is too small for rare sites to go apart.")
             return

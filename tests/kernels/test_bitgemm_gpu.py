@@ -15,55 +15,17 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.engine.gpu import bitgemm, plans, tune
+from awkward_terms import IBS, TERMS
+
+from popdesic.engine.gpu import bitgemm, bitgemm_plans, devices, layout, tune, tune_plans, variants
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
-from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Terms
 from popdesic.io.errors import UserError
 
 MISSING = 3
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 257, 1023, 1024, 1025, 4100)
 SAMPLES = (1, 2, 65, 129, 300)
-
-#: Sums for linkage disequilibrium: no function of |a - b|, weights that no chain of doublings
-#: gives, an output that is the same for every pair of complete samples.
-LD = Terms(
-    ("n", "sum_a", "sum_b", "sum_aa", "sum_bb", "sum_ab", "odd"),
-    (
-        Product(0, 1, "c", "c"),
-        Product(1, 1, "u", "c"),
-        Product(1, 1, "v", "c"),
-        Product(2, 1, "c", "u"),
-        Product(2, 1, "c", "v"),
-        Product(3, 1, "u", "c"),
-        Product(3, 3, "v", "c"),
-        Product(4, 1, "c", "u"),
-        Product(4, 3, "c", "v"),
-        Product(5, 2, "u", "u"),
-        Product(5, 2, "v", "v"),
-        Product(5, -1, "e", "e"),
-        Product(6, 3, "u", "v"),
-        Product(6, 2, "e", "z"),
-        Product(6, -5, "h", "u"),
-    ),
-)
-IBS = Terms(
-    ("ibs2", "ibs1", "manhattan"),
-    (
-        Product(0, 1, "z", "z"),
-        Product(0, 1, "e", "e"),
-        Product(0, 1, "v", "v"),
-        Product(1, 1, "e", "c"),
-        Product(1, 1, "c", "e"),
-        Product(1, -2, "e", "e"),
-        Product(2, 2, "z", "v"),
-        Product(2, 2, "v", "z"),
-        Product(2, 1, "e", "c"),
-        Product(2, 1, "c", "e"),
-        Product(2, -2, "e", "e"),
-    ),
-)
-TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "ld": LD, "ibs": IBS}
 
 
 @pytest.fixture(autouse=True)
@@ -132,39 +94,9 @@ def test_oracle_is_the_definition():
     assert np.array_equal(oracle(a, b, SQUARED), squared_by_definition(a, b))
 
 
-@pytest.mark.parametrize("complete", (True, False))
-@pytest.mark.parametrize("name", TERMS)
-def test_plans_prove_themselves(name, complete):
-    """`check` compares plan and terms on every pair of genotypes."""
-    plans.plan_products(TERMS[name], complete).check()
-    xor = plans.plan_xor(TERMS[name], complete)
-    assert (xor is None) == (name == "ld")
-
-
-def test_fewest_products():
-    products = {
-        (name, complete): plans.plan_products(TERMS[name], complete).n_products
-        for name in TERMS
-        for complete in (True, False)
-    }
-    assert products["squared", True] == 3
-    assert products["squared", False] == 5
-    assert products["squared_ibs0", True] == 4
-    assert products["squared_ibs0", False] == 5
-    assert plans.plan_products(SQUARED, True).site_limit == 2**29 - 1
-
-
-def test_blocks_cover_the_triangle_once():
-    for rows in (1, 3, 8, 9, 20):
-        blocks = list(map(tuple, plans.block_order(rows, rows, True).tolist()))
-        assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(i, rows)]
-        blocks = list(map(tuple, plans.block_order(rows, 5, False).tolist()))
-        assert sorted(blocks) == [(i, j) for i in range(rows) for j in range(5)]
-
-
-@pytest.fixture(scope="module", params=plans.KERNELS)
+@pytest.fixture(scope="module", params=devices.KERNELS)
 def backend(request, gpu_device):
-    if request.param not in plans.supported_kernels(gpu_device):
+    if request.param not in devices.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {request.param}")
     return GpuBackend(kernel=request.param)
 
@@ -266,7 +198,7 @@ def test_planes_on_the_device_and_in_pinned_memory(gpu_device):
 @pytest.mark.gpu
 def test_totals_beyond_int32(gpu_device, monkeypatch):
     """Accumulators are folded into int64 totals before their limit, here set very low."""
-    monkeypatch.setattr(plans.Plan, "site_limit", property(lambda self: 2048))
+    monkeypatch.setattr(bitgemm_plans.Plan, "site_limit", property(lambda self: 2048))
     rng = np.random.default_rng(6)
     a = draw_genotypes(rng, 150, 9000, 0.1)
     planes = make_planes(a, True, rng)
@@ -301,9 +233,9 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
     for variant in tune.candidates(gpu_device):
         for masked in (True, False):
             words = cupy.asarray(planes.words if masked else planes.without_mask().words)
-            plan = tune.plan_for(variant, SQUARED_IBS0, not masked)
-            n_stages = plans.divide_up(words.shape[2], plans.STAGE_WORDS)
-            packed = cupy.empty(plans.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
+            plan = tune_plans.plan_for(variant, SQUARED_IBS0, not masked)
+            n_stages = layout.divide_up(words.shape[2], layout.STAGE_WORDS)
+            packed = cupy.empty(layout.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
             bitgemm.pack_planes(
                 words,
@@ -315,7 +247,7 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
                 counts,
                 gpu_device.capability,
             )
-            blocks = cupy.asarray(plans.block_order(3, 3, True))
+            blocks = cupy.asarray(variants.block_order(3, 3, True))
             sums = []
             for splits in (None, 1, 2, 7, n_stages):
                 acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)
@@ -339,7 +271,7 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
         for given in (planes, planes.without_mask()):
             found = [
                 GpuBackend(kernel=kernel).bitgemm(given, None, terms)
-                for kernel in plans.supported_kernels(gpu_device)
+                for kernel in devices.supported_kernels(gpu_device)
             ]
             assert all(np.array_equal(found[0], other) for other in found[1:])
             assert (found[0][0].diagonal() == 0).all()
@@ -396,7 +328,7 @@ def test_real_genotypes(gpu_device, shared_data, name):
     squared = squared + squared.T - 2 * dosage @ dosage.T
     expected = np.stack([squared, called @ called.T]).astype(np.int64)
     planes = make_planes(genotypes, True, rng)
-    kernel_names = plans.supported_kernels(gpu_device)
+    kernel_names = devices.supported_kernels(gpu_device)
     for backend in (CpuBackend(2), *(GpuBackend(kernel=kernel) for kernel in kernel_names)):
         assert np.array_equal(backend.bitgemm(planes, None, SQUARED), expected)
     filled = planes.without_mask()
@@ -424,9 +356,9 @@ def test_errors_are_one_sentence(gpu_device):
 def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
     """The first use measures; the second reads the user's cache and measures nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    shape = tune.ShapeClass.of(500, 500, 50_000, True, True)
+    shape = tune_plans.ShapeClass.of(500, 500, 50_000, True, True)
     first = tune.choose(gpu_device, SQUARED, shape)
-    assert tune.cache_file().is_file()
+    assert tune_plans.cache_file().is_file()
     monkeypatch.setattr(tune, "measure", None)
     assert tune.choose(gpu_device, SQUARED, shape) == first
 

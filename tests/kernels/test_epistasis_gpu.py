@@ -23,16 +23,15 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(params=KERNELS)
 def gpu(request, gpu_device, monkeypatch):
-    from popdesic.engine.gpu import epistasis as epistasis_gpu
-    from popdesic.engine.gpu import epistasis_work
+    from popdesic.engine.gpu import epistasis_plans
     from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.plans import supported_kernels
+    from popdesic.engine.gpu.devices import supported_kernels
 
     kernel = request.param
     if kernel in ("deep", "single"):
-        monkeypatch.setattr(epistasis_work, "DEEP_STEPS", {2: 0, 3: 0})
+        monkeypatch.setattr(epistasis_plans, "DEEP_STEPS", {2: 0, 3: 0})
         least = -np.inf if kernel == "deep" else np.inf
-        monkeypatch.setattr(epistasis_gpu, "JOINT_STEPS", {2: least, 3: least})
+        monkeypatch.setattr(epistasis_plans, "JOINT_STEPS", {2: least, 3: least})
         kernel = "wgmma"
     if kernel not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
@@ -202,3 +201,19 @@ def test_many_ties_all_find_their_rank(gpu):
         hits = gpu.scan_triples(data, range(200), 5)
     ranks = np.sort(rank[hits.sites], axis=1).tolist()
     assert ranks == [[0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 1, 5], [0, 1, 6]]
+
+
+@pytest.mark.parametrize("gpu", ["deep", "popc"], indirect=True)
+def test_bounds_know_the_missing_of_sites_that_arrive_later(gpu, rng):
+    """The first block of sites is complete; what is ruled out later allows for the others."""
+    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.gpu.epistasis import Scanner
+
+    data, *_ = random_scan(rng, 1400, (60, 50), missing=0.3, tables=score_tables("k2", 110))
+    for one in data.classes:
+        one.words[:512, 2] = 0
+    scanner = Scanner(data, 2, 40, None, gpu.device, gpu.kernel)
+    found = scanner.pairs(range(1400))
+    sizes = [np.bitwise_count(one.words[:, 2]).sum(axis=1).max() for one in data.classes]
+    assert scanner._missing() == tuple(2 * int(size) for size in sizes)
+    assert_same(found, run(CpuBackend(threads=8), 2, data, range(1400), 40))

@@ -21,12 +21,13 @@ ROOMS = (
 MOST_FLOORS = 11
 #: Compiled decoders of genotype files; elsewhere only the engine imports numba.
 DECODERS = {"io.codecs", "io.vcf_text", "io.bcf_records"}
-#: What the GPU is asked to do, decided and tested without one.
-PURE_PLANS = {
-    "engine.gpu.plans",
-    "engine.gpu.epistasis_work",
-    "engine.gpu.epistasis_bound",
-    "engine.gpu.sources",
+#: All that imports CuPy. What else is in engine.gpu is decided, and tested, without a GPU.
+LAUNCHERS = {
+    f"engine.gpu.{name}"
+    for name in (
+        *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
+        *("epistasis_planes", "minplus", "rare_sites", "rare_sites_kernels", "stream", "tune"),
+    )
 }
 
 
@@ -107,8 +108,16 @@ def test_only_the_engine_knows_numba_and_cupy(module):
         or module.startswith(("engine.cpu", "engine.host"))
         or module in DECODERS
     )
-    assert not used & {"cupy", "cupyx"} or module.startswith("engine.gpu")
-    assert not (module in PURE_PLANS and used & {"cupy", "cupyx", "numba"})
+    assert not used & {"cupy", "cupyx"} or module in LAUNCHERS
+
+
+@pytest.mark.parametrize("module", sorted(m for m in modules() if m.startswith("engine.gpu")))
+def test_plans_need_neither_cupy_nor_numba(module):
+    if module in LAUNCHERS:
+        assert module in modules()
+        return
+    assert not imports(module)[0] & LAUNCHERS
+    assert not imports(module)[1] & {"cupy", "cupyx", "numba"}
 
 
 def test_tests_mirror_the_rooms():

@@ -26,19 +26,16 @@ from ..comparisons import (
 from ..matches import TopMatches
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
-from . import tune
+from . import minplus_plans, tune
 from .compile import current_device
+from .devices import supported_kernels
 from .lease import lease_device
-from .plans import BLOCK_ROWS, STAGE_BITS, STAGE_WORDS, Variant, divide_up, supported_kernels
-from .sparse import SiteCosts, SparsePath, site_costs
-from .stream import (
-    COPY_THREADS,
-    DEVICE_SHARE,
-    HOST_BYTES,
-    RESULT_BYTES,
-    BitgemmStream,
-    device_errors,
-)
+from .rare_sites import RareSites, site_costs
+from .rare_sites_plans import SiteCosts, pays
+from .stream import BitgemmStream, device_errors
+from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
+from .tune_plans import ShapeClass
+from .variants import Variant
 
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
@@ -56,8 +53,8 @@ class GpuBackend:
         Most pinned host memory for planes on their way to the device.
     device_bytes : int, optional
         Most device memory to use, instead of what is free.
-    sparse : bool or SiteCosts, optional
-        Whether rare sites may leave the dense products (sparse_gpu.py): by default where that is
+    rare_sites : bool or SiteCosts, optional
+        Whether rare sites may leave the dense products (rare_sites.py): by default where that is
         faster by costs measured on the device; with costs given, always. The integers are the same.
     threads : int
         CPU threads that the job may use.
@@ -75,7 +72,7 @@ class GpuBackend:
         kernel: str | None = None,
         host_bytes: int = HOST_BYTES,
         device_bytes: int | None = None,
-        sparse: bool | SiteCosts = True,
+        rare_sites: bool | SiteCosts = True,
         threads: int = COPY_THREADS,
     ) -> None:
         try:
@@ -92,9 +89,9 @@ class GpuBackend:
                 f"{', '.join(supported_kernels(self.device))}"
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
-        self.sparse, self.threads = sparse, max(1, threads)
+        self.rare_sites, self.threads = rare_sites, max(1, threads)
         self.host_panel = HOST_PANEL
-        self._chosen: dict[tuple[Terms, tune.ShapeClass], Variant] = {}
+        self._chosen: dict[tuple[Terms, ShapeClass], Variant] = {}
 
     @classmethod
     def leased(cls, threads: int = 1, host_bytes: int | None = None) -> GpuBackend:
@@ -133,23 +130,23 @@ class GpuBackend:
         free, _ = cupy.cuda.runtime.memGetInfo()
         return max(0, int(DEVICE_SHARE * free) - RESULT_BYTES)
 
-    def choose(self, terms: Terms, shape: tune.ShapeClass) -> Variant:
+    def choose(self, terms: Terms, shape: ShapeClass) -> Variant:
         """The micro-kernel and tiles for a shape class (measured once, see tune.py)."""
         key = terms, shape
         if key not in self._chosen:
             self._chosen[key] = tune.choose(self.device, terms, shape, self.kernel)
         return self._chosen[key]
 
-    def sparse_path(self, stream: BitgemmStream, shape: tune.ShapeClass) -> SparsePath | None:
+    def rare_sites_path(self, stream: BitgemmStream, shape: ShapeClass) -> RareSites | None:
         """What adds rare sites to a stream; None where the dense products take all of them."""
-        if not self.sparse or not stream.plan.passes:
+        if not self.rare_sites or not stream.plan.passes:
             return None
-        if isinstance(self.sparse, SiteCosts):
-            return SparsePath(stream, self.sparse, forced=True)
-        if not SparsePath.pays(shape):
+        if isinstance(self.rare_sites, SiteCosts):
+            return RareSites(stream, self.rare_sites, forced=True)
+        if not pays(shape):
             return None
         costs = site_costs(self.device, stream.variant, stream.terms, shape)
-        return SparsePath(stream, costs)
+        return RareSites(stream, costs)
 
     def stream(
         self, m: int, n: int | None, planes_a: int, planes_b: int, terms: Terms, n_sites: int
@@ -171,13 +168,7 @@ class GpuBackend:
 
     def largest_block(self, terms: Terms, planes: int) -> int:
         """Most samples of a square tile whose accumulators fit the device beside its planes."""
-        per_pair = 4 * len(terms.outputs) + 8 * len(terms.outputs)
-        per_sample = 2 * STAGE_WORDS * 8 * (2 * planes + 6)
-        free = self.free_bytes()
-        side = BLOCK_ROWS
-        while (side + BLOCK_ROWS) ** 2 * per_pair + (side + BLOCK_ROWS) * per_sample <= free:
-            side += BLOCK_ROWS
-        return side
+        return largest_block(len(terms.outputs), planes, self.free_bytes())
 
     def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         """Weighted AND+popcount products between all samples of `a` and of `b`.
@@ -291,9 +282,7 @@ class GpuBackend:
 
     def fits(self, n: int, dtype: np.dtype) -> bool:
         """Whether the closure of n individuals runs wholly on the device."""
-        side = divide_up(n, minplus_gpu.TILE) * minplus_gpu.TILE
-        panels = 3 * PANEL * side
-        return (side * side + panels) * np.dtype(dtype).itemsize <= self.free_bytes()
+        return minplus_plans.closure_bytes(n, PANEL, dtype) <= self.free_bytes()
 
     def panel(self, w) -> int:
         """Individuals that become intermediate nodes together.
@@ -312,7 +301,7 @@ class GpuBackend:
         minplus_gpu.transpose(source, target, self.device)
 
     def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
-        return minplus_gpu.TILE, minplus_gpu.TILE, minplus_gpu.RUN
+        return minplus_plans.TILE, minplus_plans.TILE, minplus_plans.RUN
 
     def tile_minima(self, x, height: int, width: int) -> cupy.ndarray:
         return minplus_gpu.tile_extremes(x, height, False, self.device)
@@ -324,7 +313,7 @@ class GpuBackend:
         if not self.fits(len(w), w.dtype):
             return w
         with device_errors(f"the distances of {len(w)} samples"):
-            side = divide_up(len(w), minplus_gpu.TILE) * minplus_gpu.TILE
+            side = minplus_plans.padded(len(w))
             held = cupy.full((side, side), infinity(w.dtype), w.dtype)
             held[: len(w), : len(w)] = cupy.asarray(w)
             cupy.fill_diagonal(held, 0)
@@ -337,7 +326,3 @@ class GpuBackend:
             return
         with device_errors(f"the distances of {len(w)} samples"):
             np.copyto(w, held[: len(w), : len(w)].get())
-
-
-# One stage of one tile is what every size here is rounded up to.
-assert STAGE_BITS == 64 * STAGE_WORDS

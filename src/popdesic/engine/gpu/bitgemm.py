@@ -10,23 +10,18 @@ import cupy
 import numpy as np
 
 from ..terms import PLANE_LETTERS
+from .bitgemm_plans import Plan
 from .compile import load_function, read_source
-from .plans import (
+from .devices import Device
+from .layout import (
     BLOCK_ROWS,
     PACK_ROWS,
     PACK_STAGES,
-    SLOT_BYTES,
-    SLOT_OVERHEAD,
     STAGE_WORDS,
-    TILE_BYTES,
-    Device,
-    Plan,
-    Variant,
-    choose_splits,
     divide_up,
     layout_tiles,
-    step_table,
 )
+from .variants import Variant, choose_splits, defines_of, launch_shape, step_table
 
 #: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).
 PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"
@@ -66,38 +61,21 @@ def launch(
     variant: Variant, device: Device, plan: Plan, work: Launch, splits: int | None = None
 ) -> None:
     """Add the products of one site range to the accumulators, on the current stream."""
+    shape = launch_shape(variant)
     for one in plan.passes:
         steps = cupy.asarray(step_table(one.steps))
-        defines = dict(variant.parameters)
-        if variant.kernel == "popc":
-            w0, w1, w2 = one.xor or (0, 0, 0)
-            xor, masked = int(one.xor is not None), int(one.xor is not None and not plan.complete)
-            defines |= {"FORM_XOR": xor, "MASKED": masked, "W0": w0, "W1": w1, "W2": w2}
-            shared, threads, parts, resident = 0, 256, 4, defines["BLOCKS_PER_SM"]
-        elif variant.kernel == "mma":
-            width = defines["B_TILES"]
-            shared = defines["STAGES"] * (1 + width) * TILE_BYTES + SLOT_OVERHEAD
-            threads, parts, resident = 128 * width, 4 // width, 3 - width
-        else:
-            shared = defines["STAGES"] * SLOT_BYTES + SLOT_OVERHEAD
-            threads, parts, resident = 384, 2, 1
         function = load_function(
             MICRO_KERNELS[variant.kernel],
             f"bitgemm_{variant.kernel}",
-            tuple(sorted(defines.items())),
+            defines_of(variant, one, plan.complete),
             device.capability,
         )
-        if shared:
-            function.max_dynamic_shared_size_bytes = shared
+        if shape.shared_bytes:
+            function.max_dynamic_shared_size_bytes = shape.shared_bytes
         n_blocks = len(work.blocks)
-        at_once = device.multiprocessors * resident
+        at_once = shape.at_once(device.multiprocessors)
         emits = sum(step.slot >= 0 for step in one.steps)
-        n_splits = splits or choose_splits(
-            n_blocks, max(1, at_once // parts), work.n_stages, len(one.steps), emits
-        )
-        grid = n_blocks * n_splits * parts
-        if variant.kernel != "popc":
-            grid = min(grid, at_once // parts * parts)
+        n_splits = splits or choose_splits(n_blocks, at_once, work.n_stages, len(one.steps), emits)
         arguments = [
             work.a,
             work.b,
@@ -114,9 +92,14 @@ def launch(
             np.int64(work.acc.shape[1] * work.acc.shape[2]),
             np.int32(work.symmetric),
         ]
-        if variant.kernel != "popc":
+        if shape.persistent:
             arguments.append(cupy.zeros(1, np.uint32))
-        function((grid,), (threads,), tuple(arguments), shared_mem=shared)
+        function(
+            (shape.grid(n_blocks * n_splits, device.multiprocessors),),
+            (shape.threads,),
+            tuple(arguments),
+            shared_mem=shape.shared_bytes,
+        )
 
 
 def pack_planes(

@@ -14,68 +14,46 @@ import numpy as np
 
 from ..matches import NEVER, TopMatches, rank_key
 from ..terms import PRODUCT, Planes
-from .bitgemm import pack_planes
+from .bitgemm import MICRO_KERNELS, pack_planes
+from .bitgemm_plans import plan_products
+from .compare_plans import (
+    CAPACITY,
+    INDEX_BITS,
+    KEEP_THREADS,
+    MOST_MATCHES,
+    PROFILES_A_STEP,
+    QUERIES,
+    ROUNDING,
+    SCAN_WARPS,
+    blocks_of_rows,
+    count_mismatches,
+    part_rows,
+    piece_size,
+    query_words,
+    serves,
+    with_planes,
+)
 from .compile import load_function
-from .plans import (
+from .devices import Device
+from .layout import (
     BLOCK_ROWS,
     SLOT_BYTES,
     SLOT_OVERHEAD,
     STAGE_WORDS,
-    Device,
-    block_order,
     divide_up,
     layout_tiles,
     packed_bytes,
-    plan_products,
-    step_table,
 )
+from .variants import block_order, step_table
 
-#: Queries of one launch and candidates that are kept of each, as in kernels/compare/compare.cu.
-QUERIES, CAPACITY = 32, 4096
-#: Most matches of a query that the fused search returns.
-MOST_MATCHES = 256
-#: Bits of a profile's number in a key; the share of mismatches in 2**-20 is above them.
-INDEX_BITS = 40
+#: The file of these kernels.
+KERNEL = "compare/compare"
 #: Bytes of one part of a database on its way to the device.
 PART_BYTES = 256 << 20
 #: Correlations of one square of sites: 1 GiB of float32.
 SQUARE_SITES = 1 << 14
-
-
-def _query_words(queries: Planes) -> np.ndarray:
-    """Letters of up to 32 queries as the kernel reads them: uint32 (letters, 32, words)."""
-    words = np.asarray(queries.words)
-    n, n_planes, _ = words.shape
-    full, rest = divmod(queries.n_sites, 64)
-    n_words = divide_up(queries.n_sites, 64)
-    words = words[:, :, :n_words]
-    valid = np.full(n_words, ~np.uint64(0))
-    if rest:
-        valid[full] = np.uint64(2**rest - 1)
-    called = words[:, 2] & valid if n_planes == 3 else np.broadcast_to(valid, words[:, 0].shape)
-    carrier = words[:, 0] & called
-    if n_planes == 1:
-        letters = [carrier, called & ~carrier]
-    else:
-        hom = words[:, 1] & called
-        letters = [called & ~carrier, carrier & ~hom, hom]
-        if n_planes == 3:
-            letters.append(called)
-    out = np.zeros((len(letters), QUERIES, divide_up(n_words, 8) * 8), np.uint64)
-    for i, letter in enumerate(letters):
-        out[i, :n, :n_words] = letter
-    return out.view(np.uint32)
-
-
-def _with_planes(planes: Planes, n_planes: int) -> Planes:
-    """Complete planes with a mask where the other side has one."""
-    if planes.words.shape[1] == n_planes:
-        return planes
-    bits = np.zeros(planes.words.shape[2] * 64, np.uint8)
-    bits[: planes.n_sites] = 1
-    mask = np.packbits(bits, bitorder="little").view(np.uint64)
-    mask = np.broadcast_to(mask, (planes.n_samples, 1, len(mask)))
-    return Planes(np.concatenate([np.asarray(planes.words), mask], axis=1), planes.n_sites)
+#: Pairs of sites that one launch has room for at first.
+PAIRS_CAPACITY = 1 << 24
 
 
 class _Search:
@@ -84,12 +62,10 @@ class _Search:
     def __init__(self, queries: Planes, k: int, min_called: int, device: Device):
         self.k, self.min_called, self.n_sites = k, max(min_called, 1), queries.n_sites
         self.n_queries = queries.n_samples
-        self.words = cupy.asarray(_query_words(queries))
+        self.words = cupy.asarray(query_words(queries))
         defines = (("N_PLANES", queries.words.shape[1]),)
-        self.scan_kernel = load_function(
-            "compare/compare", "scan_profiles", defines, device.capability
-        )
-        self.keep_kernel = load_function("compare/compare", "keep_best", defines, device.capability)
+        self.scan_kernel = load_function(KERNEL, "scan_profiles", defines, device.capability)
+        self.keep_kernel = load_function(KERNEL, "keep_best", defines, device.capability)
         self.blocks = device.multiprocessors * 4
         self.candidates = cupy.empty((QUERIES, CAPACITY), np.uint64)
         self.counts = cupy.empty(QUERIES, np.uint32)
@@ -113,13 +89,10 @@ class _Search:
         """
         row, n = 0, len(words)
         while row < n:
-            room = (CAPACITY - self.k) // PROFILES_A_STEP * PROFILES_A_STEP
-            growth = CAPACITY // (4 * self.k)
-            size = room if self.cautious or not self.seen else max(room, self.seen * growth)
-            size = min(size, n - row)
+            size = min(piece_size(self.k, self.seen, self.cautious), n - row)
             self.scan_kernel(
-                (min(self.blocks, divide_up(size, 16 * 8)),),
-                (256,),
+                (min(self.blocks, divide_up(size, PROFILES_A_STEP * SCAN_WARPS)),),
+                (32 * SCAN_WARPS,),
                 (
                     words,
                     self.words,
@@ -137,7 +110,7 @@ class _Search:
             )
             self.keep_kernel(
                 (QUERIES,),
-                (1024,),
+                (KEEP_THREADS,),
                 (self.candidates, self.counts, self.limits, self.overflow, np.int32(self.k)),
             )
             row += size
@@ -152,10 +125,6 @@ class _Search:
         there = np.arange(self.k)[None, :] < counts[:, None]
         index = (keys & np.uint64(2**INDEX_BITS - 1)).astype(np.int64)
         return np.where(there, index, -1)
-
-
-#: Pieces of a scan are whole steps of a warp.
-PROFILES_A_STEP = 16
 
 
 def resident_matches(
@@ -198,8 +167,7 @@ def stream_parts(database: np.ndarray) -> Iterator[tuple[int, cupy.ndarray]]:
     A database in pinned memory goes as it is; another passes through two pinned buffers.
     """
     n_profiles, n_planes, n_words = database.shape
-    rows = max(PROFILES_A_STEP, PART_BYTES // (n_planes * n_words * 8))
-    rows = min(rows // PROFILES_A_STEP * PROFILES_A_STEP, max(n_profiles, 1))
+    rows = part_rows(n_profiles, n_planes * n_words * 8, PART_BYTES)
     row_words = n_words + n_words % 2
     pinned = _is_pinned(database) and row_words == n_words
     buffers = [cupy.zeros((rows, n_planes, row_words), np.uint64) for _ in range(2)]
@@ -255,35 +223,21 @@ def top_matches(
     if k > MOST_MATCHES:
         return None
     n_planes = max(queries.words.shape[1], database.words.shape[1])
-    queries = _with_planes(queries, n_planes)
+    queries = with_planes(queries, n_planes)
     words = database.words
     if words.shape[1] != n_planes:
-        words = _with_planes(database, n_planes).words
+        words = with_planes(database, n_planes).words
     index = _matches(queries, lambda: stream_parts(words), device, k, min_called)
     mismatches, called = np.zeros_like(index), np.zeros_like(index)
     for q, row in enumerate(index):
         found = row >= 0
-        mismatches[q, found], called[q, found] = _count(
+        mismatches[q, found], called[q, found] = count_mismatches(
             queries.words[q], np.asarray(words[row[found]]), queries.n_sites
         )
     best = TopMatches(len(index), k)
     best.key = np.where(index >= 0, rank_key(mismatches, called, min_called), NEVER)
     best.index, best.mismatches, best.called = index, mismatches, called
     return best
-
-
-def _count(query: np.ndarray, profiles: np.ndarray, n_sites: int):
-    """Mismatches and jointly called sites of one query and some profiles, on the host."""
-    n_planes = len(query)
-    if n_planes == 3:
-        both = query[2] & profiles[:, 2]
-        called = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
-    else:
-        both, called = ~np.uint64(0), np.full(len(profiles), n_sites)
-    differ = query[0] ^ profiles[:, 0]
-    if n_planes > 1:
-        differ |= query[1] ^ profiles[:, 1]
-    return np.bitwise_count(differ & both).sum(axis=1, dtype=np.int64), called
 
 
 # --- correlations -------------------------------------------------------------------------------
@@ -323,7 +277,7 @@ class R2Squares:
         self.stages = (device.shared_bytes - SLOT_OVERHEAD) // shared
         defines = (("CLUSTER", 2), ("LOCKSTEP", 4), ("R2", 1), ("STAGES", self.stages))
         self.kernel = load_function(
-            "bitgemm/sm90_wgmma", "bitgemm_wgmma", defines, device.capability
+            MICRO_KERNELS["wgmma"], "bitgemm_wgmma", defines, device.capability
         )
         self.kernel.max_dynamic_shared_size_bytes = self.stages * SLOT_BYTES + SLOT_OVERHEAD
         self.steps = cupy.asarray(step_table(self.plan.passes[0].steps))
@@ -373,16 +327,14 @@ class R2Squares:
         every = block_order(padded // BLOCK_ROWS, padded // BLOCK_ROWS, True)
         out = cupy.empty((min(padded, SQUARE_SITES), padded), np.float32)
         defines = (("N_PLANES", 3),)
-        select = load_function("compare/compare", "select_pairs", defines, self.device.capability)
-        capacity = 1 << 24
+        select = load_function(KERNEL, "select_pairs", defines, self.device.capability)
+        capacity = PAIRS_CAPACITY
         found, count = cupy.empty((capacity, 2), np.int32), cupy.zeros(1, np.uint64)
         parts = []
         for first in range(0, padded // BLOCK_ROWS, per_pass):
             row0, row1 = first * BLOCK_ROWS, min((first + per_pass) * BLOCK_ROWS, self.n_sites)
             last = divide_up(int(ends[row0:row1].max()), BLOCK_ROWS)
-            chosen = every[
-                (every[:, 0] >= first) & (every[:, 0] < first + per_pass) & (every[:, 1] < last)
-            ]
+            chosen = blocks_of_rows(every, range(first, first + per_pass), last)
             self.compute(out, cupy.asarray(chosen), first)
             while True:
                 count.fill(0)
@@ -422,7 +374,7 @@ def r2_candidates(
     float32 rounding is allowed for: every pair with r2 >= least is among them, with some just
     below. None where this device or data need the general path.
     """
-    if device.capability != 90 or not planes.complete or planes.n_sites > 20_000:
+    if not serves(device, planes):
         return None
     squares = R2Squares(cupy.asarray(np.ascontiguousarray(planes.words)), planes.n_sites, device)
-    return squares.pairs(ends, least - 1e-5)
+    return squares.pairs(ends, least - ROUNDING)

@@ -6,7 +6,7 @@ import functools
 
 import cupy
 
-from .plans import Device
+from .devices import Device
 from .sources import read_source
 
 

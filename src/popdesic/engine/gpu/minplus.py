@@ -11,29 +11,17 @@ import numpy as np
 
 from ..base import Bounds, infinity
 from .compile import load_function
-from .plans import Device, divide_up
+from .devices import Device
+from .layout import divide_up
+from .minplus_plans import RUN, THREADS, TILE, host_block, shape_of
 
-#: Tiles and runs of the kernel (TILE and RUN in minplus/minplus.cu), and its blocks' threads.
-TILE, RUN, THREADS = 128, 32, 256
-#: Register tile (TM = TN), rows of k in a slot and blocks a multiprocessor, by number type: the
-#: fastest of 32 variants on an H200 (14.9, 14.4 and 4.7 T op/s; tests/bench/bench_minplus_gpu.py).
-SHAPES = {"int32": (8, 32, 2), "float32": (8, 32, 2), "float64": (4, 16, 2), "int64": (4, 16, 2)}
-SLOTS = 3
-_NUMBERS = {"int32": 0, "float32": 1, "float64": 2, "int64": 3}
+#: The file of all min-plus kernels.
+KERNEL = "minplus/minplus"
 _NULL = np.uint64(0)
 
 
 def _function(name: str, dtype: np.dtype, device: Device) -> cupy.RawKernel:
-    side, depth, resident = SHAPES[np.dtype(dtype).name]
-    defines = {
-        "NUMBER": _NUMBERS[np.dtype(dtype).name],
-        "TM": side,
-        "TN": side,
-        "DEPTH": depth,
-        "SLOTS": SLOTS,
-        "RESIDENT": resident,
-    }
-    return load_function("minplus/minplus", name, tuple(sorted(defines.items())), device.capability)
+    return load_function(KERNEL, name, shape_of(dtype).defines, device.capability)
 
 
 def _row_length(x: cupy.ndarray) -> np.int64:
@@ -77,8 +65,7 @@ def multiply(
         _multiply(c, a, b, symmetric=symmetric, bounds=bounds, device=device)
         return
     (m, n), depth = c.shape, a.shape[1]
-    # a block of c, its padded copy and both operands of its rows and columns
-    side = max(TILE, int(np.sqrt(depth**2 + free_bytes / (2 * c.itemsize)) - depth) // TILE * TILE)
+    side = host_block(depth, c.itemsize, free_bytes)
     for i in range(0, m, side):
         rows = cupy.asarray(a[i : i + side].T) if m > side or n > side else a[i : i + side].T
         for j in range(i if symmetric else 0, n, side):
@@ -97,19 +84,15 @@ def multiply(
 
 def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device) -> None:
     p, q, out = _ready(a.T, RUN, TILE), _ready(b, RUN, TILE), _ready(c, TILE, TILE)
-    side, depth, _ = SHAPES[c.dtype.name]
-    block = 16 * side
-    tiles = (out.shape[0] // block, out.shape[1] // block)
-    blocks = tiles[0] * (tiles[0] + 1) // 2 if symmetric else tiles[0] * tiles[1]
+    shape = shape_of(c.dtype)
     function = _function("minplus", c.dtype, device)
-    shared = SLOTS * depth * 2 * block * c.itemsize
-    function.max_dynamic_shared_size_bytes = shared
+    function.max_dynamic_shared_size_bytes = shape.shared_bytes
     skipping = (_NULL,) * 4
     if bounds is not None:
         skipped = cupy.zeros(1, np.uint64)
         skipping = (bounds.floor_a, bounds.floor_b, bounds.ceiling, skipped)
     function(
-        (blocks,),
+        (shape.blocks(out.shape, symmetric),),
         (THREADS,),
         (
             p,
@@ -124,11 +107,11 @@ def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device
             np.int32(symmetric),
             *skipping,
         ),
-        shared_mem=shared,
+        shared_mem=shape.shared_bytes,
     )
     if bounds is not None:
         # stays on the device until somebody reads it: the host runs ahead of the products
-        bounds.skipped = bounds.skipped + skipped[0] * (RUN * block * block)
+        bounds.skipped = bounds.skipped + skipped[0] * (RUN * shape.block**2)
     if out is not c:
         c[...] = out[: c.shape[0], : c.shape[1]]
 

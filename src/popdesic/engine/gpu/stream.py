@@ -21,30 +21,13 @@ import numpy as np
 
 from ...io.errors import UserError
 from ..terms import Planes, Terms
-from . import tune
 from .bitgemm import Launch, finish_rows, launch, pack_planes
-from .plans import (
-    BLOCK_ROWS,
-    STAGE_WORDS,
-    TILE_ROWS,
-    Device,
-    Plan,
-    Variant,
-    block_order,
-    divide_up,
-    packed_bytes,
-)
-
-#: Pinned host memory of one stream of planes, unless the caller says otherwise.
-HOST_BYTES = 1 << 30
-#: Share of the free device memory that a product may take.
-DEVICE_SHARE = 0.9
-#: Device memory for the rows of a result on their way to the host.
-RESULT_BYTES = 256 << 20
-#: Most device memory for the packed planes of one range: enough for full speed.
-PACKED_BYTES = 16 << 30
-#: Most threads that copy planes into pinned memory (one cannot keep up with the bus).
-COPY_THREADS = 8
+from .bitgemm_plans import Plan
+from .devices import Device
+from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, packed_bytes
+from .stream_plans import COPY_THREADS, range_words, result_rows
+from .tune_plans import ShapeClass, plan_for
+from .variants import Variant, block_order
 
 
 @contextlib.contextmanager
@@ -102,12 +85,12 @@ class StreamHost(Protocol):
     threads: int
     copiers: ThreadPoolExecutor
 
-    def choose(self, terms: Terms, shape: tune.ShapeClass) -> Variant: ...
+    def choose(self, terms: Terms, shape: ShapeClass) -> Variant: ...
 
     def free_bytes(self) -> int: ...
 
-    def sparse_path(self, stream: BitgemmStream, shape: tune.ShapeClass) -> Any:
-        """`sparse.SparsePath` where rare sites take it, else None."""
+    def rare_sites_path(self, stream: BitgemmStream, shape: ShapeClass) -> Any:
+        """`rare_sites.RareSites` where rare sites take it, else None."""
 
 
 @dataclass
@@ -154,9 +137,9 @@ class BitgemmStream:
         self.backend, self.terms = backend, terms
         self.symmetric = n is None
         complete = planes_a == planes_b == 2
-        shape = tune.ShapeClass.of(m, m if n is None else n, n_sites, self.symmetric, complete)
+        shape = ShapeClass.of(m, m if n is None else n, n_sites, self.symmetric, complete)
         self.variant: Variant = backend.choose(terms, shape)
-        self.plan: Plan = tune.plan_for(self.variant, terms, complete)
+        self.plan: Plan = plan_for(self.variant, terms, complete)
         self._a = _Side(m, planes_a)
         self._b = self._a if n is None else _Side(n, planes_b)
         self._sides = [self._a] if n is None else [self._a, self._b]
@@ -165,8 +148,8 @@ class BitgemmStream:
             block_order(self._a.padded // BLOCK_ROWS, self._b.padded // BLOCK_ROWS, self.symmetric)
         )
         self._total: cupy.ndarray | None = None
-        self.sparse = backend.sparse_path(self, shape)
-        self._site_limit = self.sparse.site_limit if self.sparse else self.plan.site_limit
+        self.rare_sites = backend.rare_sites_path(self, shape)
+        self._site_limit = self.rare_sites.site_limit if self.rare_sites else self.plan.site_limit
         self._sites_in_acc = 0
         self._range_words = 0
         self._compute, self._copy = cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)
@@ -257,10 +240,10 @@ class BitgemmStream:
         if self._sites_in_acc + n_sites > self._site_limit:
             self._fold()
         self._sites_in_acc += n_sites
-        if self.sparse and self.sparse.worth(sources, n_words):
-            turned = self.sparse.turn(sources, n_sites)
+        if self.rare_sites and self.rare_sites.worth(sources, n_words):
+            turned = self.rare_sites.turn(sources, n_sites)
             self._packed[turn].record(self._compute)
-            self.sparse.add(turned)
+            self.rare_sites.add(turned)
             return
         n_stages = 0
         for side, (array, first) in zip(self._sides, sources, strict=True):
@@ -286,8 +269,8 @@ class BitgemmStream:
 
     def _fold(self) -> None:
         """Accumulators to int64 totals; this is where int32 widens."""
-        if self.sparse:
-            self.sparse.settle()
+        if self.rare_sites:
+            self.rare_sites.settle()
         if self._total is None:
             self._total = cupy.zeros(self._acc.shape, np.int64)
         self._total += self._acc
@@ -321,13 +304,16 @@ class BitgemmStream:
             return
         budget = self.backend.free_bytes() + packed * self._range_words
         budget += 2 * stored * self._range_words if self._a.raw else 0
-        budget -= self.sparse.reserved if self.sparse else 0
+        budget -= self.rare_sites.reserved if self.rare_sites else 0
         # by site, and brought together again: as much as they take as they are stored, twice
-        per_word = packed + (2 * stored if staged else 0) + (2 * stored if self.sparse else 0)
-        longest = min(budget // per_word, PACKED_BYTES // packed, self._site_limit // 64)
-        if staged:
-            longest = min(longest, self.backend.host_bytes // (2 * stored))
-        longest = min(needed, max(STAGE_WORDS, longest // STAGE_WORDS * STAGE_WORDS))
+        per_word = packed + (2 * stored if staged else 0) + (2 * stored if self.rare_sites else 0)
+        longest = range_words(
+            needed,
+            budget=budget // per_word,
+            packed=packed,
+            site_limit=self._site_limit,
+            host=self.backend.host_bytes // (2 * stored) if staged else None,
+        )
         if ready and longest <= self._range_words:
             return
         self._compute.synchronize()
@@ -355,13 +341,12 @@ class BitgemmStream:
             The first row, and the rows. The array is reused for the next rows.
         """
         n_outputs, m, n = len(self.terms.outputs), self._a.n_samples, self._b.n_samples
-        rows = rows_at_a_time or RESULT_BYTES // (8 * n * n_outputs)
-        rows = max(TILE_ROWS, rows // TILE_ROWS * TILE_ROWS)
+        rows = result_rows(n, n_outputs, rows_at_a_time)
         with device_errors(self._task()):
             host = cupyx.empty_pinned((n_outputs, min(rows, m), n), np.int64)
             with self._compute:
-                if self.sparse:
-                    self.sparse.settle()
+                if self.rare_sites:
+                    self.rare_sites.settle()
                 terms = self._count_terms()
                 block = cupy.empty((min(rows, m), n), np.int64)
             for first in range(0, m, rows):
@@ -394,9 +379,9 @@ class BitgemmStream:
             (weigh(self._a.counts, rows), weigh(self._b.counts, columns))
             for rows, columns in zip(self.plan.rows, self.plan.columns, strict=True)
         ]
-        if self.sparse:
+        if self.rare_sites:
             for o, (row_term, column_term) in enumerate(terms):
-                more_rows, more_columns = self.sparse.margins(o)
+                more_rows, more_columns = self.rare_sites.margins(o)
                 row_term += more_rows
                 column_term += more_columns
         return terms

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from ...io.errors import UserError
+from .devices import Device
+from .layout import STAGE_BITS
 
 #: Sites of one tile of y, and how many the padded number is a multiple of, by stored states: rows
 #: are made in blocks of 512.
@@ -26,6 +32,56 @@ PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
 JOINT_STEPS = {2: 160, 3: 350}
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
+
+
+#: Largest number of samples of a class in one stored state: counts share a word.
+MAX_STORED = (1 << 16) - 1
+#: The same where a record is counted from the planes: more of them cost more than another launch.
+FIRST_BARE = 1 << 18
+#: Records up to which the best are picked out on the host, where a step costs less than a launch.
+FEW_RECORDS = 1 << 15
+#: Times the number of hits that a launch of as many combinations is taken to let through once a
+#: cutoff is known; triples: as many as before, they cost more.
+PASSING = {2: 32, 3: math.inf}
+#: How many times the combinations of all launches before a launch may have, by order: triples that
+#: a weak cutoff lets through cost more than another launch, pairs less.
+GROWTH = {2: 64, 3: 8}
+#: Rows of a block that is compacted, and how many blocks of all stages come before others.
+COMPACT_ROWS, COMPACT_WIDTH = 512, 8
+#: Stages after which thread blocks wait for each other (common.cuh).
+LOCKSTEP = 8
+#: Most thread blocks in the second dimension of a grid.
+MAX_GRID = 65535
+#: Shares of the sites up to which the planes of a scan of pairs reach the device at a time: the
+#: first are scanned while the others are on their way. A small block gives the first cutoff.
+UPLOADS = (0.06, 0.4, 0.7, 1)
+#: Words of the record of a combination, by `wide`, and combinations of a scan's first launch,
+#: before any cost is known.
+RECORD_WORDS, FIRST_LAUNCH = {0: 32, 1: 64}, 1 << 21
+
+#: What a scan kernel is told of a launch (kernels/epistasis/cells.cuh, scan.cuh).
+FOUND = [
+    ("records", np.uint64),
+    ("number", np.uint64),
+    ("capacity", np.uint64),
+    ("allowed", np.uint64),
+    ("allowed_words", np.int32),
+    ("n_sites", np.int32),
+    ("first", np.int32),
+    ("stop", np.int32),
+]
+SCAN = np.dtype(
+    [
+        *FOUND,
+        ("weights", np.uint32),
+        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
+        ("need", np.float32),
+        ("controls", np.uint32),
+        ("cases", np.uint32),
+        ("margins", np.uint64),
+    ],
+    align=True,
+)
 
 
 @dataclass(frozen=True)
@@ -182,3 +238,141 @@ class Batch:
     def head(self, n: int) -> Batch:
         """The first n of these operands."""
         return Batch(self.stages[: n + 1], self.segments[:n], self.first_site)
+
+
+@dataclass(frozen=True)
+class ScanShape:
+    """One compiled form of a scan kernel: its definitions and the shared memory that it takes."""
+
+    defines: dict[str, int]
+    shared_bytes: int
+
+
+def scan_shape(
+    core: Core,
+    *,
+    order: int,
+    states: int,
+    table: int,
+    wide: int,
+    joint: int,
+    parts: int,
+    bare: bool,
+    lockstep: int,
+    device: Device,
+) -> ScanShape:
+    """How a core is compiled for pairs or triples.
+
+    Parameters
+    ----------
+    order, states : int
+        Sites of a combination, stored states of a site.
+    table : int
+        1: counts of pairs are written, nothing is scored.
+    wide : int
+        1: the counts of both classes do not share a word.
+    joint, parts : int
+        First sites of one operand, and parts of its depth.
+    bare : bool
+        Of the scan that this launch is part of (`is_bare`).
+    lockstep : int
+        Stages after which thread blocks wait for each other; 0: never.
+
+    Raises
+    ------
+    UserError
+        The device has too little shared memory.
+    """
+    defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
+    if order == 3:
+        defines["JOINT"] = joint
+    z_sites = core.z_sites(order, states)
+    slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
+    fixed = 2048 + core.stash_bytes(order, states)
+    if order == 3:
+        per_site = {2: (12, 8), 3: (20, 12)}[states]
+        fixed += 8 * (1 + wide) * (TILE_SITES * per_site[0] + z_sites * per_site[1])
+    if core.cluster > 1:
+        stages = min(6, (device.shared_bytes - fixed) // slot)
+        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster}
+    else:
+        stages = 1 if defines["POPC"] else 2 if bare else 3
+        scratch = 4 * core.scratch_words(order, states, parts)
+        inside = int(fixed + stages * slot + scratch <= device.shared_bytes)
+        defines["SCRATCH_SHARED"] = inside
+        fixed += scratch * inside
+    shared = fixed + stages * slot
+    if shared > device.shared_bytes:
+        raise UserError(
+            f"{device.name} has {device.shared_bytes} bytes of shared memory for a "
+            f"block and an epistasis scan needs {shared}; use another GPU or set device to cpu."
+        )
+    return ScanShape(defines | {"STAGES": stages}, shared)
+
+
+def is_bare(core: Core, order: int, states: int) -> bool:
+    """Whether records hold sites alone: the cells of the first states are gone by then."""
+    return order == 3 and states == 3 and not core.relay
+
+
+def joins(depths: np.ndarray, saved: float, states: int) -> bool:
+    """Whether two first sites share an operand: that pays, and the sums fit half a word."""
+    return saved >= JOINT_STEPS[states] and largest_sum(depths) <= MAX_STORED
+
+
+@dataclass
+class Pace:
+    """How many combinations the next launch takes.
+
+    Each launch has at most GROWTH times as many as all before it, and as many as half fill the
+    room for records if they pass at the rate of the launch before.
+    """
+
+    order: int
+    top: int
+    start: int
+    combinations: int = 0
+    passing: float = 0.0
+
+    def budget(self, capacity: int) -> int:
+        """Combinations of the next launch."""
+        budget = max(self.start, GROWTH[self.order] * self.combinations)
+        return min(budget, int(capacity / 2 / max(self.passing, 1e-12)))
+
+    def note(self, n: int, found: int) -> None:
+        """A launch of n combinations let `found` of them through."""
+        self.passing = min(found, PASSING[self.order] * self.top) / n
+        self.combinations += n
+
+
+def upload_blocks(start: int, n_sites: int, states: int) -> list[range]:
+    """Sites from `start` on in the blocks in which a scan of pairs sends them."""
+    span = n_sites - start
+    ends = [align(start + int(span * share), states) for share in UPLOADS[:-1]]
+    return [range(a, b) for a, b in itertools.pairwise([start, *ends, n_sites]) if a < b]
+
+
+def align(site: int, states: int) -> int:
+    """The first site of the block of rows that holds `site`."""
+    return site // PADDING[states] * PADDING[states]
+
+
+def padded_sites(n_sites: int, states: int) -> int:
+    """Sites in whole blocks of rows."""
+    return -(-n_sites // PADDING[states]) * PADDING[states]
+
+
+def operand_bytes(n_sites: int, states: int) -> int:
+    """Bytes of one stage of packed planes of some sites."""
+    return n_sites * states * STAGE_BITS // 8
+
+
+def missing_samples(order: int, sizes: np.ndarray) -> tuple[int, int]:
+    """At most so many samples of each class lack a genotype at the sites of a combination.
+
+    Parameters
+    ----------
+    sizes : (n_sites, 2, 3) samples of each site, class and stored state; the last is missing.
+    """
+    controls, cases = (order * sizes[:, :, 2].max(axis=0)).tolist()
+    return controls, cases

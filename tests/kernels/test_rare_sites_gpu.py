@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from test_bitgemm_gpu import MISSING, TERMS, make_planes, oracle, read_genotypes
+from awkward_terms import TERMS
+from test_bitgemm_gpu import MISSING, make_planes, oracle, read_genotypes
 
-from popdesic.engine.gpu import plans, tune
-from popdesic.engine.gpu import sparse as sparse_gpu
+from popdesic.engine.gpu import devices, rare_sites, tune
 from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.sparse import SiteCosts, SiteTable
-from popdesic.engine.terms import PRODUCT, SQUARED, SQUARED_IBS0, Planes
+from popdesic.engine.gpu.rare_sites_plans import SiteCosts
+from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
 #: Costs that send every site one way, and some that send sites all three ways.
 COSTS = {
@@ -43,36 +43,13 @@ def first_candidate(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("complete", (True, False))
-@pytest.mark.parametrize("name", [*TERMS, "product"])
-def test_tables_equal_the_terms(name, complete):
-    """Carriers, margins and the half form give every output at every two genotypes."""
-    terms = PRODUCT if name == "product" else TERMS[name]
-    for plan in (plans.plan_products(terms, complete), plans.plan_xor(terms, complete)):
-        if plan is None:
-            continue
-        table = SiteTable.of(plan)
-        for x, y in plan.genotype_pairs():
-            found = table.constant.copy()
-            found += table.rows[:, x - 1] if x else 0
-            found += table.columns[:, y - 1] if y else 0
-            found += table.pairs[:, x - 1, y - 1] if x and y else 0
-            assert found.tolist() == plan.slot_values(x, y)
-            if table.half:
-                one, carried = table.half
-                product = one * (x == 1) * (y == 1)
-                product += carried * ((x == 2) * (y >= 1) + (x >= 1) * (y == 2))
-                assert [product] == plan.slot_values(x, y)
-    assert SiteTable.of(plans.plan_products(SQUARED, True)).half == (-1, -2)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("way", COSTS)
 @pytest.mark.parametrize("missing", (0.0, 0.03))
 def test_equals_oracle(gpu_device, way, missing):
     rng = np.random.default_rng(len(way))
-    backend = GpuBackend(sparse=COSTS[way])
-    dense = GpuBackend(sparse=False)
+    backend = GpuBackend(rare_sites=COSTS[way])
+    dense = GpuBackend(rare_sites=False)
     for n_sites in (1, 63, 65, 511, 513, 2100):
         blocks = {n: draw_rare(rng, n, n_sites, missing) for n in (1, 2, 65, 300, 530)}
         planes = {n: make_planes(g, missing > 0, rng, n % 3) for n, g in blocks.items()}
@@ -87,14 +64,14 @@ def test_equals_oracle(gpu_device, way, missing):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", plans.KERNELS)
+@pytest.mark.parametrize("kernel", devices.KERNELS)
 def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
     """Ranges and folds; every way is taken; blocks with and without a mask."""
-    if kernel not in plans.supported_kernels(gpu_device):
+    if kernel not in devices.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
-    monkeypatch.setattr(sparse_gpu.SparsePath, "site_limit", property(lambda self: 4096))
+    monkeypatch.setattr(rare_sites.RareSites, "site_limit", property(lambda self: 4096))
     rng = np.random.default_rng(3)
-    backend = GpuBackend(kernel=kernel, sparse=COSTS["mixed"], host_bytes=1 << 19)
+    backend = GpuBackend(kernel=kernel, rare_sites=COSTS["mixed"], host_bytes=1 << 19)
     for masked in (False, True):
         a = draw_rare(rng, 600, 9000, 0.01 * masked)
         b = draw_rare(rng, 130, 9000, 0.0)
@@ -103,7 +80,7 @@ def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
         stream.add(pa)
         assert np.array_equal(stream.result(), oracle(a, a, SQUARED))
         half = not masked and kernel != "popc"
-        assert all(n > 0 for way, n in stream.sparse.used.items() if way != "half" or half)
+        assert all(n > 0 for way, n in stream.rare_sites.used.items() if way != "half" or half)
         expected = oracle(a, b, SQUARED)
         assert np.array_equal(backend.bitgemm(pa, pb, SQUARED), expected)
         assert np.array_equal(backend.bitgemm(pb, pa, SQUARED), expected.transpose(0, 2, 1))
@@ -119,7 +96,7 @@ def test_many_homozygotes(gpu_device):
     n_sites = 40_000
     a = rng.choice(np.array([1, 2, 2, 2], np.uint8), (70, n_sites))
     planes = make_planes(a, False, rng)
-    found = GpuBackend(sparse=COSTS["half"]).bitgemm(planes, None, SQUARED)
+    found = GpuBackend(rare_sites=COSTS["half"]).bitgemm(planes, None, SQUARED)
     assert np.array_equal(found, oracle(a, a, SQUARED))
 
 
@@ -134,13 +111,13 @@ def test_choice_by_measured_costs(gpu_device):
     rare = cupy.zeros_like(common)
     rare.ravel()[cupy.random.randint(0, rare.size, 1 << 20)] = 1 << 17
     rare[:, 0] |= rare[:, 1]
-    dense = GpuBackend(sparse=False)
+    dense = GpuBackend(rare_sites=False)
     for words, gains in ((common, False), (rare, True)):
         planes = Planes(words, n_words * 64)
         stream = GpuBackend().stream(n, None, 2, 2, SQUARED, planes.n_sites)
         stream.add(planes)
-        assert stream.sparse.gains is gains, stream.sparse.costs
-        assert (stream.sparse.used["pairs"] > 0) is gains
+        assert stream.rare_sites.gains is gains, stream.rare_sites.costs
+        assert (stream.rare_sites.used["pairs"] > 0) is gains
         assert np.array_equal(stream.result(), dense.bitgemm(planes, None, SQUARED))
 
 
@@ -152,7 +129,7 @@ def test_bits_are_turned_and_back(gpu_device):
     for n, n_words, planes in itertools.product((1, 33, 513), (1, 8, 17), (2, 3)):
         words = rng.integers(0, 2**64, (n, planes, n_words), np.uint64)
         n_sites = n_words * 64
-        turned = sparse_gpu.turn(cupy.asarray(words), 0, n_sites, gpu_device.capability)
+        turned = rare_sites.turn(cupy.asarray(words), 0, n_sites, gpu_device.capability)
         bits = np.unpackbits(words.view(np.uint8), axis=2, bitorder="little")
         by_site = np.unpackbits(turned.words.get().view(np.uint8), axis=2, bitorder="little")
         assert np.array_equal(by_site[:, :, :n], bits.transpose(2, 1, 0))
@@ -160,7 +137,7 @@ def test_bits_are_turned_and_back(gpu_device):
         assert np.array_equal(turned.counts.get(), bits.sum(0))
         sites = np.flatnonzero(rng.random(n_sites) < 0.4).astype(np.int32)
         if len(sites):
-            back = sparse_gpu.gather(turned, cupy.asarray(sites), gpu_device.capability).get()
+            back = rare_sites.gather(turned, cupy.asarray(sites), gpu_device.capability).get()
             back = np.unpackbits(back.view(np.uint8), axis=2, bitorder="little")
             assert np.array_equal(back[:, :, : len(sites)], bits[:, :, sites])
             assert not back[:, :, len(sites) :].any()
@@ -175,8 +152,8 @@ def test_real_genotypes(gpu_device, shared_data, name):
     planes = make_planes(genotypes, True, np.random.default_rng(7))
     for given in (planes, planes.without_mask()):
         for terms in (SQUARED, SQUARED_IBS0):
-            expected = GpuBackend(sparse=False).bitgemm(given, None, terms)
+            expected = GpuBackend(rare_sites=False).bitgemm(given, None, terms)
             for costs in COSTS.values():
                 assert np.array_equal(
-                    GpuBackend(sparse=costs).bitgemm(given, None, terms), expected
+                    GpuBackend(rare_sites=costs).bitgemm(given, None, terms), expected
                 )

@@ -15,7 +15,6 @@ The integers are those of the dense products (kernels/bitgemm/rare_sites.cu has 
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 from dataclasses import asdict, dataclass, field, replace
 
@@ -25,7 +24,9 @@ import numpy as np
 from ..terms import Terms
 from . import tune
 from .bitgemm import Launch, launch, pack_planes
-from .carriers import (
+from .devices import Device
+from .layout import STAGE_BITS
+from .rare_sites_kernels import (
     FEW_PAIRS,
     STATE_SHIFT,
     Turned,
@@ -33,92 +34,31 @@ from .carriers import (
     add_pairs,
     gather,
     list_carriers,
-    sparse_function,
+    rare_sites_function,
     turn,
 )
-from .plans import INT32_MAX, STAGE_BITS, Device, Pass, Plan, Step, Variant
+from .rare_sites_plans import (
+    CARRIED_SHARE,
+    LEAST_WORDS,
+    PROBE_WORDS,
+    CostModel,
+    SideCounts,
+    SiteCosts,
+    SiteTable,
+    half_plan,
+    site_limit,
+)
 from .stream import BitgemmStream
+from .tune_plans import ShapeClass, read_cache, write_cache
+from .variants import Variant
 
 log = logging.getLogger(__name__)
 
-#: Most of the free device memory that the carriers of homozygotes may take.
-CARRIED_SHARE = 0.25
-#: Words in the middle of a range that tell whether it is worth sorting its sites.
-PROBE_WORDS = 256
-#: Shorter ranges, smaller results and smaller gains than this are left to the dense products.
-LEAST_WORDS, LEAST_PAIRS, LEAST_GAIN = 2048, 1 << 22, 0.9
 
-
-@dataclass(frozen=True)
-class SiteCosts:
-    """Seconds that one site costs on a device, by the way it goes.
-
-    Attributes
-    ----------
-    dense : one site in the dense products, per pair of (padded) samples of the result
-    pair : two carriers added to the accumulators
-    row : one homozygote's carriers, per 32 samples
-    rows : bringing the carriers of all homozygotes to the result, per pair of (padded) samples
-    move : turning one word (64 sites) of one plane of one sample, there and back
-    """
-
-    dense: float
-    pair: float
-    row: float
-    rows: float
-    move: float
-
-
-@dataclass(frozen=True)
-class SiteTable:
-    """A plan's slots as sums over carriers and margins (see `kernels/bitgemm/rare_sites.cu`).
-
-    Attributes
-    ----------
-    pairs : int32 array, (n_slots, 3, 3)
-        g(x, y) for the genotypes 1, 2, 3 of a carrier of each side.
-    rows, columns : int64 arrays, (n_slots, 3)
-        What one such genotype of one side adds to all entries of its row or column.
-    constant : int64 array, (n_slots,)
-        What every site adds to every entry.
-    half : (int, int), optional
-        Weights of e.e' and of v.u' + u.v' where that form holds.
-    """
-
-    pairs: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    constant: np.ndarray
-    half: tuple[int, int] | None
-
-    @classmethod
-    def of(cls, plan: Plan) -> SiteTable:
-        n = 3 if plan.complete else 4
-        f = np.zeros((plan.n_slots, 4, 4), np.int64)
-        for x, y in itertools.product(range(n), range(n)):
-            f[:, x, y] = plan.slot_values(x, y)
-        zero = f[:, :1, :1]
-        rows, columns = f[:, :, :1] - zero, f[:, :1, :] - zero
-        g = f - zero - rows - columns
-        g[:, n:], g[:, :, n:], rows[:, n:], columns[:, :, n:] = 0, 0, 0, 0
-        half = None
-        if plan.complete and plan.n_slots == 1 and not f[:, 0].any() and not f[:, :, 0].any():
-            one, het_hom, hom_het, hom = map(int, g[0, 1:3, 1:3].ravel())
-            if het_hom == hom_het and hom == 2 * het_hom and one:
-                half = one, het_hom
-        return cls(
-            g[:, 1:, 1:].astype(np.int32),
-            rows[:, 1:, 0],
-            columns[:, 0, 1:],
-            zero[:, 0, 0],
-            half,
-        )
-
-
-def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.ShapeClass) -> SiteCosts:
+def site_costs(device: Device, variant: Variant, terms: Terms, shape: ShapeClass) -> SiteCosts:
     """The costs of a shape class on a device: from the user's cache, else measured now and kept."""
     key, name = tune.device_key(device), f"sites {variant.label} {shape}"
-    known = tune.read_cache().get(key, {}).get(name)
+    known = read_cache().get(key, {}).get(name)
     if known:
         return SiteCosts(**known)
     m, n, capability = shape.samples_a, shape.samples_b, device.capability
@@ -158,12 +98,12 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: tune.Shape
     rest = max(shorter - row * fewer, 0) / (m * m)
     costs = SiteCosts(seconds / STAGE_BITS / (m * n * half), pair, row, rest, move)
     log.info("%s, %s: measured %s", device.name, name, costs)
-    tune.write_cache(key, name, asdict(costs))
+    write_cache(key, name, asdict(costs))
     return costs
 
 
 @dataclass
-class SparsePath:
+class RareSites:
     """Sorts the sites of the ranges of one stream, and adds those that are rare.
 
     Everything runs on the current stream, but for the number of sites of each way, which the host
@@ -174,6 +114,7 @@ class SparsePath:
     costs: SiteCosts
     forced: bool = False
     table: SiteTable = field(init=False)
+    model: CostModel = field(init=False)
     n_listed: int = 0
     gains: bool | None = None
     used: dict[str, int] = field(default_factory=lambda: {"pairs": 0, "half": 0, "dense": 0})
@@ -187,36 +128,19 @@ class SparsePath:
         self._capability = s.backend.device.capability
         if self.table.half and self.reserved > CARRIED_SHARE * s.backend.free_bytes():
             self.table = replace(self.table, half=None)
-        if self.table.half:
-            weight = self.table.half[0]
-            self._half_plan = Plan(
-                s.terms,
-                True,
-                ("e",),
-                (Pass((Step(0, 0, 0, 0, weight),)),),
-                (0,),
-                (1,),
-                ((0, 0, 0),),
-                ((0, 0, 0),),
-            )
+        half = self.table.half
+        self.model = CostModel(self.costs, half is not None, s.plan.n_products, s.symmetric)
+        if half is not None:
+            self._half_plan = half_plan(s.plan, half[0])
 
     def _weigh(self, turned: list[Turned]) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
         """Seconds of each site by pairs, half and dense."""
-        s = self.stream
-        carriers, homs = [], []
-        for side in turned:
+        sides = []
+        for side, one in zip(turned, self.stream._sides, strict=True):
             counts = side.counts.astype(np.float32)
-            carriers.append(counts[0] + (side.n_samples - counts[2] if len(counts) > 2 else 0))
-            homs.append(counts[1])
-        a, b = turned[0], turned[-1]
-        size = s._a.padded * s._b.padded * (0.5 if s.symmetric else 1)
-        dense = cupy.full(len(carriers[0]), self.costs.dense * size, np.float32)
-        pairs = carriers[0] * carriers[-1] * (0.5 if s.symmetric else 1)
-        pairs = self.costs.pair * (pairs + carriers[0] + carriers[-1])
-        if not self.table.half:
-            return pairs, cupy.full_like(dense, np.inf), dense
-        rows = homs[0] * b.row_words + (0 if s.symmetric else homs[-1] * a.row_words)
-        return pairs, dense / s.plan.n_products + self.costs.row * rows, dense
+            missing = side.n_samples - counts[2] if len(counts) > 2 else 0
+            sides.append(SideCounts(counts[0] + missing, counts[1], side.row_words, one.padded))
+        return self.model.weigh(sides[0], sides[-1], cupy)
 
     @property
     def reserved(self) -> int:
@@ -227,16 +151,7 @@ class SparsePath:
 
     def _bringing(self) -> float:
         """Seconds that the carriers of homozygotes cost, however few they are."""
-        s = self.stream
-        return self.costs.rows * s._a.padded * s._b.padded * (1 if s.symmetric else 2)
-
-    @staticmethod
-    def pays(shape: tune.ShapeClass) -> bool:
-        """Whether problems of a class are large enough to look at the frequency of sites."""
-        return (
-            shape.stages * STAGE_BITS >= LEAST_WORDS * 64
-            and shape.samples_a * shape.samples_b >= LEAST_PAIRS
-        )
+        return self.model.bringing(self.stream._a.padded, self.stream._b.padded)
 
     def worth(self, sources: list, n_words: int) -> bool:
         """Whether the ranges gain, judged by the words in the middle of the first long one."""
@@ -252,13 +167,10 @@ class SparsePath:
             turn(words, first + start, PROBE_WORDS * 64, self._capability)
             for words, first in sources
         ]
-        pairs, half, dense = self._weigh(turned)
-        share = PROBE_WORDS / n_words
-        without = float(cupy.minimum(pairs, dense).sum())
-        best = float(cupy.minimum(cupy.minimum(pairs, half), dense).sum())
-        best = min(without, best + self._bringing() * share)
         moved = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
-        return best + moved * self.costs.move < LEAST_GAIN * float(dense.sum())
+        return self.model.gains(
+            self._weigh(turned), self._bringing(), PROBE_WORDS / n_words, moved, cupy
+        )
 
     def turn(self, sources: list, n_sites: int) -> list[Turned]:
         """The planes of a range of every side, by site."""
@@ -266,12 +178,8 @@ class SparsePath:
 
     def add(self, turned: list[Turned]) -> None:
         """Add the products of one range, already turned, each site by the way of least cost."""
-        pairs, half, dense = self._weigh(turned)
-        way = cupy.where(pairs <= cupy.minimum(half, dense), 0, cupy.where(half < dense, 1, 2))
-        if not self.forced and self.table.half:
-            saved = cupy.where(way == 1, cupy.minimum(pairs, dense) - half, 0).sum()
-            if float(saved) < self._bringing():
-                way = cupy.where(pairs <= dense, 0, 2)
+        seconds = self._weigh(turned)
+        way = self.model.ways(seconds, self._bringing(), forced=self.forced, xp=cupy)
         lists = {}
         for number, name in enumerate(self.used):
             lists[name] = cupy.flatnonzero(way == number).astype(np.int32)
@@ -331,8 +239,7 @@ class SparsePath:
     @property
     def site_limit(self) -> int:
         """Most sites whose sums fit the int32 accumulators."""
-        largest = int(np.abs(self.table.pairs).max(initial=0))
-        return min(self.stream.plan.site_limit, INT32_MAX // max(largest, 1))
+        return site_limit(self.stream.plan, self.table)
 
     def settle(self) -> None:
         """Bring what homozygotes added to the accumulators."""
@@ -340,7 +247,7 @@ class SparsePath:
         if not self._carried:
             return
         rows, columns = s._a.padded, s._b.padded
-        sparse_function("add_mirrored", self._capability)(
+        rare_sites_function("add_mirrored", self._capability)(
             (columns // 32, rows // 32),
             (256,),
             (

@@ -5,20 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.engine.gpu.epistasis_work import (
+from popdesic.engine.gpu import epistasis_plans
+from popdesic.engine.gpu.devices import Device
+from popdesic.engine.gpu.epistasis_plans import (
     CORES,
     ITEMS_A_BLOCK,
     PARTS,
     RUN,
     STAGE_STEPS,
     STEP_BITS,
+    TILE_SITES,
     Batch,
+    Pace,
     choose_core,
     cut_runs,
     joint_depths,
     largest_sum,
     order_items,
 )
+from popdesic.io.errors import UserError
 
 
 @pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64), (128, 128)])
@@ -121,3 +126,97 @@ def test_core_follows_depth_and_states():
     assert choose_core("wgmma", 3, 2, 8.0) is CORES["wgmma"]
     assert choose_core("wgmma", 3, 3, 8.0) is CORES["mma"]
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
+
+
+HOPPER = Device(0, "H", 90, 132, 232448, 12040)
+TURING = Device(0, "T", 75, 40, 65536, 12040)
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "states", "table"),
+    [
+        (name, *form)
+        for name in CORES
+        for form in ((2, 2, 0), (2, 3, 0), (2, 2, 1), (3, 2, 0), (3, 3, 0))
+        if name != "wgmma" or form[1] == 2  # its accumulators do not hold three states
+    ],
+)
+@pytest.mark.parametrize("wide", [0, 1])
+def test_scans_fit_shared_memory(name, order, states, table, wide):
+    core = CORES[name]
+    shape = epistasis_plans.scan_shape(
+        core,
+        order=order,
+        states=states,
+        table=table,
+        wide=wide,
+        joint=1,
+        parts=states if order == 3 else 1,
+        bare=epistasis_plans.is_bare(core, order, states),
+        lockstep=8,
+        device=HOPPER,
+    )
+    slot = (TILE_SITES + core.z_sites(order, states)) * states * 128
+    assert shape.shared_bytes <= HOPPER.shared_bytes
+    assert shape.defines["STAGES"] * slot < shape.shared_bytes
+    assert shape.defines["STAGES"] >= (1 if name == "popc" else 2)
+    assert ("CLUSTER" in shape.defines) == (core.cluster > 1)
+    assert ("SCRATCH_SHARED" in shape.defines) == (core.cluster == 1)
+    assert ("JOINT" in shape.defines) == (order == 3)
+
+
+def test_a_device_with_too_little_shared_memory_is_named():
+    small = Device(0, "Tiny", 80, 1, 40_000, 1)
+    with pytest.raises(UserError, match="Tiny has 40000 bytes of shared memory"):
+        epistasis_plans.scan_shape(
+            CORES["mma"],
+            order=2,
+            states=2,
+            table=0,
+            wide=0,
+            joint=1,
+            parts=1,
+            bare=False,
+            lockstep=0,
+            device=small,
+        )
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_launches_grow_with_what_was_done_and_shrink_with_what_passes(order):
+    pace = Pace(order, top=10, start=1000)
+    assert pace.budget(1 << 20) == 1000
+    pace.note(1000, 1)
+    assert pace.budget(1 << 20) <= 1000 * epistasis_plans.GROWTH[order]
+    pace.note(1000, 900)
+    if order == 3:  # as many as before: half of the room at that rate
+        assert pace.budget(9000) == 5000
+    else:  # of pairs no more than a multiple of the hits
+        assert pace.passing == 0.32
+
+
+@pytest.mark.parametrize("states", [2, 3])
+@pytest.mark.parametrize("n", [2, 300, 513, 1400, 9000])
+def test_upload_blocks_are_all_sites_once_in_whole_blocks_of_rows(n, states):
+    for first in (0, n // 2):
+        start = epistasis_plans.align(first, states)
+        blocks = epistasis_plans.upload_blocks(start, n, states)
+        assert [site for block in blocks for site in block] == list(range(start, n))
+        for block in blocks:
+            assert block.start == epistasis_plans.align(block.start, states)
+            assert block.start * states % epistasis_plans.COMPACT_ROWS == 0
+    assert 0 <= epistasis_plans.padded_sites(n, states) - n < epistasis_plans.PADDING[states]
+
+
+def test_neighbours_join_where_that_saves_steps_and_sums_fit():
+    depths = np.full((4, 16), 1000)
+    least = epistasis_plans.JOINT_STEPS[2]
+    assert epistasis_plans.joins(depths, least, 2)
+    assert not epistasis_plans.joins(depths, least - 1, 2)
+    assert not epistasis_plans.joins(depths * 20, least, 2)
+
+
+def test_missing_samples_are_bounded_by_the_worst_site():
+    sizes = np.zeros((5, 2, 3), int)
+    sizes[1, 0, 2], sizes[4, 1, 2] = 7, 9
+    assert epistasis_plans.missing_samples(3, sizes) == (21, 27)

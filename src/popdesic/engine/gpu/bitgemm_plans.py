@@ -1,8 +1,7 @@
-"""What the CUDA kernels are asked to do: plans of products, tiles and their sizes; no CuPy.
+"""What the bit-GEMM kernels are asked to do: the products that an analysis comes down to.
 
 A :class:`Plan` turns the terms of an analysis into the few products that a kernel computes; it
-is pure arithmetic and proves itself (`Plan.check`) on every pair of genotypes. A
-:class:`Variant` is one micro-kernel with its tile parameters.
+is pure arithmetic and proves itself (`Plan.check`) on every pair of genotypes.
 """
 
 from __future__ import annotations
@@ -15,26 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..terms import PLANE_BITS, Terms
-
-# Layout of packed planes; the same names and values as in kernels/common.cuh.
-TILE_ROWS = 128
-BLOCK_ROWS = 256
-STAGE_BITS = 1024
-STAGE_WORDS = STAGE_BITS // 64
-TILE_BYTES = TILE_ROWS * STAGE_BITS // 8
-#: Samples of one thread block, and stages that it walks, in `pack_planes`.
-PACK_ROWS, PACK_STAGES = 32, 16
-#: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
-#: and what it needs besides its slots (alignment, barriers).
-SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
-#: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
-BLOCK_GROUP = 8
-#: What adding one output of a block to global memory costs, in stages of products
-#: (tests/bench/bench_bitgemm_gpu.py --sweep). Only decides how far the site axis is cut.
-EMIT_STAGES = 12
-#: Most runs that the stages of one range are cut into.
-MAX_SPLITS = 256
-INT32_MAX = 2**31 - 1
+from .layout import INT32_MAX
 
 
 @dataclass(frozen=True)
@@ -318,109 +298,3 @@ def plan_xor(terms: Terms, complete: bool) -> Plan | None:
         tuple(rows),
         ((0, 0, 0),) * n_outputs,
     ).check()
-
-
-@dataclass(frozen=True)
-class Device:
-    """What the choice of kernels and tiles needs to know of one CUDA device."""
-
-    index: int
-    name: str
-    capability: int
-    multiprocessors: int
-    shared_bytes: int
-    driver: int
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One micro-kernel with the tile parameters that it is compiled for."""
-
-    kernel: str
-    parameters: tuple[tuple[str, int], ...]
-
-    @property
-    def label(self) -> str:
-        return " ".join([self.kernel, *(f"{name}={value}" for name, value in self.parameters)])
-
-    @property
-    def xor(self) -> bool:
-        """Whether it prefers the XOR form of a plan."""
-        return self.kernel == "popc"
-
-
-#: The micro-kernels, fastest first; any of them gives the same integers.
-KERNELS = ("wgmma", "mma", "popc")
-
-
-def supported_kernels(device: Device) -> tuple[str, ...]:
-    """The micro-kernels that exist for a device: wgmma is compute capability 9.0 alone."""
-    return tuple(
-        kernel
-        for kernel in KERNELS
-        if kernel == "popc"
-        or (kernel == "mma" and device.capability >= 80)
-        or (kernel == "wgmma" and device.capability == 90)
-    )
-
-
-def divide_up(value: int, step: int) -> int:
-    return -(-value // step)
-
-
-def layout_tiles(n_samples: int) -> int:
-    """Tiles that some samples take, in whole blocks."""
-    return divide_up(n_samples, BLOCK_ROWS) * (BLOCK_ROWS // TILE_ROWS)
-
-
-def packed_bytes(n_samples: int, n_letters: int, n_stages: int) -> int:
-    """Size of packed planes."""
-    return n_letters * n_stages * layout_tiles(n_samples) * TILE_BYTES
-
-
-def block_order(block_rows: int, block_columns: int, symmetric: bool) -> np.ndarray:
-    """The 256 x 256 blocks of a result in the order in which they are worked on.
-
-    Returns
-    -------
-    int32 array, (n_blocks, 2)
-        Row and column of each block, grouped so that blocks that are worked on together share
-        rows and columns. Where `symmetric`, the blocks on and above the diagonal.
-    """
-    return np.array(
-        [
-            (row, column)
-            for first in range(0, block_rows, BLOCK_GROUP)
-            for column in range(first if symmetric else 0, block_columns)
-            for row in range(first, min(first + BLOCK_GROUP, block_rows))
-            if not symmetric or row <= column
-        ],
-        dtype=np.int32,
-    ).reshape(-1, 2)
-
-
-def choose_splits(n_blocks: int, parallel: int, n_stages: int, n_steps: int, n_emits: int) -> int:
-    """How many runs the stages of a range are cut into, so that the device is evenly full.
-
-    Parameters
-    ----------
-    n_blocks, parallel : int
-        Blocks of the result; blocks that the device works on at a time.
-    n_stages, n_steps, n_emits : int
-        Stages of the range, products of each, outputs that each run adds to global memory.
-    """
-    candidates = range(1, max(2, min(MAX_SPLITS, n_stages) + 1))
-    return min(
-        candidates,
-        key=lambda splits: (
-            divide_up(n_blocks * splits, parallel)
-            * (divide_up(n_stages, splits) * n_steps + EMIT_STAGES * n_emits)
-        ),
-    )
-
-
-def step_table(steps: tuple[Step, ...]) -> np.ndarray:
-    """The steps of one pass as the kernels read them: int32 (n_steps, 5)."""
-    return np.array(
-        [(s.plane_a, s.plane_b, s.multiplier, s.slot, s.weight) for s in steps], np.int32
-    )

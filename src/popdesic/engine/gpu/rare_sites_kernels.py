@@ -9,7 +9,7 @@ import numpy as np
 
 from .bitgemm import RARE_SITES
 from .compile import load_function
-from .plans import divide_up
+from .layout import divide_up
 
 #: Where the genotype of an entry of a list stands; as in kernels/bitgemm/rare_sites.cu.
 STATE_SHIFT = 30
@@ -34,7 +34,7 @@ class Turned:
         return self.words.shape[2]
 
 
-def sparse_function(name: str, capability: int) -> cupy.RawKernel:
+def rare_sites_function(name: str, capability: int) -> cupy.RawKernel:
     return load_function(RARE_SITES, name, (), capability)
 
 
@@ -44,7 +44,7 @@ def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turn
     out_words = divide_up(n_samples, SIDE) * SIDE // 32
     out = cupy.empty((n_sites, n_planes, out_words), np.uint32)
     counts = cupy.zeros((n_planes, n_sites), np.uint32)
-    sparse_function("transpose_bits", capability)(
+    rare_sites_function("transpose_bits", capability)(
         (divide_up(n_sites, SIDE), divide_up(n_samples, SIDE), n_planes),
         (256,),
         (
@@ -68,7 +68,7 @@ def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray
     _, n_planes, row_words = turned.words.shape
     out_words = divide_up(len(sites), SIDE) * SIDE // 32
     out = cupy.empty((turned.n_samples, n_planes, out_words // 2), np.uint64)
-    sparse_function("transpose_bits", capability)(
+    rare_sites_function("transpose_bits", capability)(
         (divide_up(turned.n_samples, SIDE), divide_up(len(sites), SIDE), n_planes),
         (256,),
         (
@@ -101,7 +101,7 @@ def list_carriers(
     offsets = ends - most
     entries = cupy.empty(max(1, int(ends[-1])), np.uint32)
     lengths = cupy.empty(len(sites), np.int32)
-    sparse_function("list_carriers", capability)(
+    rare_sites_function("list_carriers", capability)(
         (divide_up(len(sites) * 32, 256),),
         (256,),
         (
@@ -127,7 +127,7 @@ def add_pairs(
     n_slots, rows, columns = acc.shape
     n_sites = len(a[2])
     band = max(1, BAND_BYTES // (4 * columns * n_slots)) if banded else rows
-    sparse_function("add_pairs", capability)(
+    rare_sites_function("add_pairs", capability)(
         (divide_up(n_sites * 32, 256), divide_up(rows, band)),
         (256,),
         (
@@ -150,7 +150,7 @@ def add_carriers(
 ) -> None:
     """sums[i][j] += listed sites at which i is homozygous (`planes`, gathered) and j a carrier."""
     n_samples, n_planes, n_words = planes.shape
-    sparse_function("add_carriers", capability)(
+    rare_sites_function("add_carriers", capability)(
         (n_samples, divide_up(turned.row_words, SIDE)),
         (128,),
         (

@@ -1,0 +1,99 @@
+"""Sizes and host arithmetic of the SNP comparisons on a GPU (kernels/compare/)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..terms import Planes
+from .devices import Device
+from .layout import divide_up
+
+#: Queries of one launch and candidates that are kept of each, as in kernels/compare/compare.cu.
+QUERIES, CAPACITY = 32, 4096
+#: Most matches of a query that the fused search returns.
+MOST_MATCHES = 256
+#: Bits of a profile's number in a key; the share of mismatches in 2**-20 is above them.
+INDEX_BITS = 40
+#: Profiles that a warp compares at a time: pieces of a scan are whole steps.
+PROFILES_A_STEP = 16
+#: Warps of a thread block of `scan_profiles`, and threads of one of `keep_best`.
+SCAN_WARPS, KEEP_THREADS = 8, 1024
+#: By how much float32 may miss an r2, and the most samples for which that holds.
+ROUNDING, MOST_SAMPLES = 1e-5, 20_000
+
+
+def query_words(queries: Planes) -> np.ndarray:
+    """Letters of up to 32 queries as the kernel reads them: uint32 (letters, 32, words)."""
+    words = np.asarray(queries.words)
+    n, n_planes, _ = words.shape
+    full, rest = divmod(queries.n_sites, 64)
+    n_words = divide_up(queries.n_sites, 64)
+    words = words[:, :, :n_words]
+    valid = np.full(n_words, ~np.uint64(0))
+    if rest:
+        valid[full] = np.uint64(2**rest - 1)
+    called = words[:, 2] & valid if n_planes == 3 else np.broadcast_to(valid, words[:, 0].shape)
+    carrier = words[:, 0] & called
+    if n_planes == 1:
+        letters = [carrier, called & ~carrier]
+    else:
+        hom = words[:, 1] & called
+        letters = [called & ~carrier, carrier & ~hom, hom]
+        if n_planes == 3:
+            letters.append(called)
+    out = np.zeros((len(letters), QUERIES, divide_up(n_words, 8) * 8), np.uint64)
+    for i, letter in enumerate(letters):
+        out[i, :n, :n_words] = letter
+    return out.view(np.uint32)
+
+
+def with_planes(planes: Planes, n_planes: int) -> Planes:
+    """Complete planes with a mask where the other side has one."""
+    if planes.words.shape[1] == n_planes:
+        return planes
+    bits = np.zeros(planes.words.shape[2] * 64, np.uint8)
+    bits[: planes.n_sites] = 1
+    mask = np.packbits(bits, bitorder="little").view(np.uint64)
+    mask = np.broadcast_to(mask, (planes.n_samples, 1, len(mask)))
+    return Planes(np.concatenate([np.asarray(planes.words), mask], axis=1), planes.n_sites)
+
+
+def piece_size(k: int, seen: int, cautious: bool) -> int:
+    """Profiles of the next piece of a scan that keeps the `k` best and has `seen` some.
+
+    Of profiles in no particular order a piece as long as all before it times g brings about k g
+    candidates. A cautious piece cannot overflow in any order.
+    """
+    room = (CAPACITY - k) // PROFILES_A_STEP * PROFILES_A_STEP
+    return room if cautious or not seen else max(room, seen * (CAPACITY // (4 * k)))
+
+
+def part_rows(n_profiles: int, profile_bytes: int, part_bytes: int) -> int:
+    """Profiles of one part of a database on its way to the device, whole steps where it can."""
+    rows = max(PROFILES_A_STEP, part_bytes // profile_bytes)
+    return min(rows // PROFILES_A_STEP * PROFILES_A_STEP, max(n_profiles, 1))
+
+
+def serves(device: Device, planes: Planes) -> bool:
+    """Whether the fused correlations are made for this device and these sites."""
+    return device.capability == 90 and planes.complete and planes.n_sites <= MOST_SAMPLES
+
+
+def blocks_of_rows(blocks: np.ndarray, rows: range, n_columns: int) -> np.ndarray:
+    """Those of some blocks (row, column) that lie in these rows and the first columns."""
+    row, column = blocks.T
+    return blocks[(row >= rows.start) & (row < rows.stop) & (column < n_columns)]
+
+
+def count_mismatches(query: np.ndarray, profiles: np.ndarray, n_sites: int):
+    """Mismatches and jointly called sites of one query and some profiles, on the host."""
+    n_planes = len(query)
+    if n_planes == 3:
+        both = query[2] & profiles[:, 2]
+        called = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+    else:
+        both, called = ~np.uint64(0), np.full(len(profiles), n_sites)
+    differ = query[0] ^ profiles[:, 0]
+    if n_planes > 1:
+        differ |= query[1] ^ profiles[:, 1]
+    return np.bitwise_count(differ & both).sum(axis=1, dtype=np.int64), called

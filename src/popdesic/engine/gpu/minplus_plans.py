@@ -1,0 +1,96 @@
+"""Tiles of the min-plus kernels (kernels/minplus/), and the blocks that matrices pass in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .layout import divide_up
+
+#: Tiles and runs of the kernel (TILE and RUN in minplus/minplus.cu), and its blocks' threads.
+TILE, RUN, THREADS = 128, 32, 256
+#: Register tile (TM = TN), rows of k in a slot and blocks a multiprocessor, by number type: the
+#: fastest of 32 variants on an H200 (14.9, 14.4 and 4.7 T op/s; tests/bench/bench_minplus_gpu.py).
+SHAPES = {"int32": (8, 32, 2), "float32": (8, 32, 2), "float64": (4, 16, 2), "int64": (4, 16, 2)}
+SLOTS = 3
+NUMBERS = {"int32": 0, "float32": 1, "float64": 2, "int64": 3}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Tiles of one number type.
+
+    Attributes
+    ----------
+    number : int
+        NUMBER in the kernel.
+    side : int
+        Rows and columns of the registers of one thread.
+    depth : int
+        Rows of k in one slot of shared memory.
+    resident : int
+        Thread blocks of one multiprocessor.
+    itemsize : int
+        Bytes.
+    """
+
+    number: int
+    side: int
+    depth: int
+    resident: int
+    itemsize: int
+
+    @property
+    def block(self) -> int:
+        """Rows and columns of the result of one thread block."""
+        return math.isqrt(THREADS) * self.side
+
+    @property
+    def shared_bytes(self) -> int:
+        """SLOTS slots of `depth` rows of both operands."""
+        return SLOTS * self.depth * 2 * self.block * self.itemsize
+
+    @property
+    def defines(self) -> tuple[tuple[str, int], ...]:
+        """What the kernels are compiled with."""
+        return (
+            ("DEPTH", self.depth),
+            ("NUMBER", self.number),
+            ("RESIDENT", self.resident),
+            ("SLOTS", SLOTS),
+            ("TM", self.side),
+            ("TN", self.side),
+        )
+
+    def blocks(self, shape: tuple[int, int], symmetric: bool) -> int:
+        """Thread blocks for a padded result; those of the upper triangle where `symmetric`."""
+        rows, columns = shape[0] // self.block, shape[1] // self.block
+        return rows * (rows + 1) // 2 if symmetric else rows * columns
+
+
+def shape_of(dtype: np.dtype) -> Shape:
+    """The tiles for a number type."""
+    dtype = np.dtype(dtype)
+    return Shape(NUMBERS[dtype.name], *SHAPES[dtype.name], dtype.itemsize)
+
+
+def host_block(depth: int, itemsize: int, free_bytes: int) -> int:
+    """Side of the blocks in which a result in host memory passes through the device.
+
+    A block, its padded copy, and both operands of its rows and columns share `free_bytes`.
+    """
+    side = int(np.sqrt(depth**2 + free_bytes / (2 * itemsize)) - depth)
+    return max(TILE, side // TILE * TILE)
+
+
+def padded(n: int) -> int:
+    """Rows of a square matrix of n individuals in whole tiles."""
+    return divide_up(n, TILE) * TILE
+
+
+def closure_bytes(n: int, panel: int, dtype: np.dtype) -> int:
+    """Device memory of a closure of n individuals: the matrix and three panels."""
+    side = padded(n)
+    return (side * side + 3 * panel * side) * np.dtype(dtype).itemsize

@@ -1,0 +1,31 @@
+"""Plans of products equal their terms at every pair of genotypes, with the fewest products."""
+
+from __future__ import annotations
+
+import pytest
+from awkward_terms import TERMS
+
+from popdesic.engine.gpu import bitgemm_plans
+from popdesic.engine.terms import SQUARED
+
+
+@pytest.mark.parametrize("complete", (True, False))
+@pytest.mark.parametrize("name", TERMS)
+def test_plans_prove_themselves(name, complete):
+    """`check` compares plan and terms on every pair of genotypes."""
+    bitgemm_plans.plan_products(TERMS[name], complete).check()
+    xor = bitgemm_plans.plan_xor(TERMS[name], complete)
+    assert (xor is None) == (name == "ld")
+
+
+def test_fewest_products():
+    products = {
+        (name, complete): bitgemm_plans.plan_products(TERMS[name], complete).n_products
+        for name in TERMS
+        for complete in (True, False)
+    }
+    assert products["squared", True] == 3
+    assert products["squared", False] == 5
+    assert products["squared_ibs0", True] == 4
+    assert products["squared_ibs0", False] == 5
+    assert bitgemm_plans.plan_products(SQUARED, True).site_limit == 2**29 - 1

@@ -1,0 +1,61 @@
+"""Classes of problems, and the file that keeps what was measured of them."""
+
+from __future__ import annotations
+
+import pytest
+from awkward_terms import TERMS
+
+from popdesic.engine.gpu import tune_plans
+from popdesic.engine.gpu.devices import Device
+from popdesic.engine.gpu.tune_plans import MOST_SAMPLES, MOST_STAGES, ShapeClass
+from popdesic.engine.terms import SQUARED
+
+TURING = Device(0, "T", 75, 40, 65536, 12040)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((1, 1, 1), (256, 256, 1)),
+        ((256, 257, 1024), (256, 512, 1)),
+        ((500, 3000, 5000), (512, 4096, 8)),
+        ((10**6, 20_000, 10**9), (MOST_SAMPLES, MOST_SAMPLES, MOST_STAGES)),
+    ],
+)
+def test_sizes_are_rounded_up_to_powers_of_two(given, expected):
+    shape = ShapeClass.of(*given, False, True)
+    assert (shape.samples_a, shape.samples_b, shape.stages) == expected
+
+
+def test_problems_that_cost_alike_share_a_name():
+    names = {
+        ShapeClass.of(500, 500, 10**6, symmetric, complete).label(terms, kernel)
+        for symmetric in (True, False)
+        for complete in (True, False)
+        for terms in (SQUARED, TERMS["ld"])
+        for kernel in (None, "popc")
+    }
+    assert len(names) == 2 * 2 * 2 * 2
+    assert ShapeClass.of(400, 300, 900_000, True, True).label(SQUARED, None) == ShapeClass.of(
+        512, 512, 1 << 20, True, True
+    ).label(SQUARED, None)
+
+
+def test_the_xor_form_is_for_ordinary_cores_and_functions_of_the_difference():
+    popc, *_ = tune_plans.candidates(TURING)
+    assert tune_plans.plan_for(popc, SQUARED, True).passes[0].xor == (0, 1, 4)
+    assert tune_plans.plan_for(popc, TERMS["ld"], True).passes[0].xor is None
+
+
+def test_choices_are_kept_and_a_lost_file_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert tune_plans.read_cache() == {}
+    tune_plans.write_cache("device", "shape", {"variant": "popc"})
+    tune_plans.write_cache("device", "other", {"variant": "mma"})
+    assert tune_plans.read_cache()["device"]["shape"] == {"variant": "popc"}
+    assert tune_plans.read_cache()["device"]["other"] == {"variant": "mma"}
+    tune_plans.cache_file().write_text("{")
+    assert tune_plans.read_cache() == {}
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    tune_plans.write_cache("device", "shape", {})
