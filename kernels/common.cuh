@@ -28,20 +28,23 @@
 
 #include "types.cuh"
 
-constexpr int TILE_ROWS = 128;
-constexpr int STAGE_BYTES = 128;
+#if !defined(TILE_ROWS) || !defined(BLOCK_ROWS) || !defined(STAGE_BITS) || \
+    !defined(CHUNK_BYTES) || !defined(STEP_BYTES)
+#error "TILE_ROWS, BLOCK_ROWS, STAGE_BITS, CHUNK_BYTES and STEP_BYTES come from engine/gpu/layout.py"
+#endif
+
+constexpr int STAGE_BYTES = STAGE_BITS / 8;
 constexpr int STAGE_WORDS = STAGE_BYTES / 8;
 constexpr int TILE_BYTES = TILE_ROWS * STAGE_BYTES;
-constexpr int CHUNK_BYTES = 16;
 constexpr int CHUNKS = STAGE_BYTES / CHUNK_BYTES;
-constexpr int BLOCK_TILES = 2;
-constexpr int BLOCK_ROWS = BLOCK_TILES * TILE_ROWS;
+constexpr int BLOCK_TILES = BLOCK_ROWS / TILE_ROWS;
 
 // One product of a program: accumulators = accumulators * multiplier + popcount(a & b), then,
 // where output >= 0, outputs[output] += weight * accumulators. Multiplier 0 starts afresh.
 struct Step {
     int plane_a, plane_b, multiplier, output, weight;
 };
+static_assert(sizeof(Step) == STEP_BYTES, "STEP in engine/gpu/layout.py is laid out like Step");
 
 // Where the work item `item` of a problem lies: its block of the result and its run of stages.
 struct Item {

@@ -12,8 +12,13 @@
 
 #include "../common.cuh"
 
-constexpr int SIDE = 512;               // square of bits that a thread block transposes
-constexpr int SIDE_WORDS = SIDE / 32;
+#if !defined(SQUARE_SIDE) || !defined(STATE_SHIFT) || !defined(CARRIED_GENOTYPES) || \
+    !defined(SITE_THREADS) || !defined(ADDERS) || !defined(ADDER_WORDS) || !defined(TURN_SIDE) || \
+    !defined(TURN_LINES)
+#error "SQUARE_SIDE, STATE_SHIFT, CARRIED_GENOTYPES, SITE_THREADS, ADDERS, ADDER_WORDS, TURN_SIDE and TURN_LINES come from engine/gpu/layout.py"
+#endif
+
+constexpr int SIDE_WORDS = SQUARE_SIDE / 32;
 constexpr int PITCH = SIDE_WORDS + 1;
 constexpr int TRANSPOSERS = SIDE_WORDS * SIDE_WORDS;
 
@@ -49,9 +54,9 @@ extern "C" __global__ void __launch_bounds__(TRANSPOSERS)
 transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int n_rows,
                i64 row_stride, i64 plane_stride, i64 n_columns, u32* __restrict__ out,
                i64 out_stride, i64 out_plane, u32* __restrict__ counts) {
-    __shared__ u32 square[SIDE * PITCH + SIDE_WORDS];
-    const i64 column0 = (i64)blockIdx.x * SIDE;
-    const int row0 = blockIdx.y * SIDE;
+    __shared__ u32 square[SQUARE_SIDE * PITCH + SIDE_WORDS];
+    const i64 column0 = (i64)blockIdx.x * SQUARE_SIDE;
+    const int row0 = blockIdx.y * SQUARE_SIDE;
     source += blockIdx.z * plane_stride + column0 / 32;
     const i64 pairs = (n_columns - column0 + 63) / 64;
     {
@@ -61,7 +66,7 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
         const u32* from = source + (row0 + r0) * row_stride + 2 * w;
         u32* to = square + square_at(r0, 2 * w);
         #pragma unroll
-        for (int i = 0; i < SIDE / STEP; ++i) {
+        for (int i = 0; i < SQUARE_SIDE / STEP; ++i) {
             uint2 bits = make_uint2(0, 0);
             if (row0 + r0 + i * STEP < n_rows && w < pairs)
                 bits = *reinterpret_cast<const uint2*>(
@@ -92,7 +97,7 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
         const u32* from = square + square_at(r0, w);
         u32* to = out + (column0 + r0) * out_stride + w;
         #pragma unroll
-        for (int i = 0; i < SIDE / STEP; ++i) {
+        for (int i = 0; i < SQUARE_SIDE / STEP; ++i) {
             const u32* x = from + i * (STEP * PITCH + STEP / 32);
             if (column0 + r0 + i * STEP < n_columns)
                 *reinterpret_cast<uint4*>(to) = make_uint4(x[0], x[1], x[2], x[3]);
@@ -100,7 +105,7 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
         }
     }
     if (!counts) return;
-    for (int c = threadIdx.x; c < SIDE; c += TRANSPOSERS) {
+    for (int c = threadIdx.x; c < SQUARE_SIDE; c += TRANSPOSERS) {
         u32 sum = 0;
         for (int w = 0; w < SIDE_WORDS; ++w) sum += __popc(square[square_at(c, w)]);
         if (sum && column0 + c < n_columns)
@@ -109,19 +114,17 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
 }
 
 // An entry of a list: the sample, and in the two upper bits its genotype (3 = missing).
-constexpr int STATE_SHIFT = 30;
 constexpr u32 SAMPLE_MASK = (1u << STATE_SHIFT) - 1;
-constexpr int STATES = 3;
 
 // list_carriers: for each listed site the samples whose genotype is not 0, in order.
 // Shapes    words site-major; sites (n_sites); offsets (n_sites): where each list begins in
 //           `entries`; lengths (n_sites); counts (n_samples, 3): += sites of genotypes 1, 2, 3.
 // Threads   a warp a site.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(SITE_THREADS)
 list_carriers(const u32* __restrict__ words, const int* __restrict__ sites, int n_sites,
               int n_planes, i64 row_words, int n_samples, const i64* __restrict__ offsets,
               u32* __restrict__ entries, int* __restrict__ lengths, u32* __restrict__ counts) {
-    const int site = (blockIdx.x * 256 + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    const int site = (blockIdx.x * SITE_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (site >= n_sites) return;
     const u32* row = words + (i64)sites[site] * n_planes * row_words;
     u32* list = entries + offsets[site];
@@ -156,7 +159,7 @@ list_carriers(const u32* __restrict__ words, const int* __restrict__ sites, int 
             const u32 state = (missing >> bit & 1) ? 3 : 1 + (v >> bit & 1);
             const u32 sample = (u32)word * 32 + bit;
             list[at++] = sample | state << STATE_SHIFT;
-            atomicAdd(counts + sample * STATES + state - 1, 1u);
+            atomicAdd(counts + sample * CARRIED_GENOTYPES + state - 1, 1u);
         }
     }
     if (lane == 0) lengths[site] = n;
@@ -167,13 +170,13 @@ list_carriers(const u32* __restrict__ words, const int* __restrict__ sites, int 
 //           int32, slots acc_stride apart; table (slots, 3, 3) int32: g by genotype - 1.
 // Threads   a warp a site and band of rows; bands are the slow grid axis, so that the accumulators
 //           of the bands at work stay in L2.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(SITE_THREADS)
 add_pairs(const u32* __restrict__ entries_a, const i64* __restrict__ offsets_a,
           const int* __restrict__ lengths_a, const u32* __restrict__ entries_b,
           const i64* __restrict__ offsets_b, const int* __restrict__ lengths_b, int n_sites,
           int* __restrict__ acc, i64 columns, i64 acc_stride, const int* __restrict__ table,
           int n_slots, int symmetric, int band_rows) {
-    const int site = (blockIdx.x * 256 + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    const int site = (blockIdx.x * SITE_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (site >= n_sites) return;
     const u32* a = entries_a + offsets_a[site];
     const u32* b = entries_b + offsets_b[site];
@@ -196,11 +199,11 @@ add_pairs(const u32* __restrict__ entries_a, const i64* __restrict__ offsets_a,
             const int other = (y >> STATE_SHIFT) - 1;
             const bool both = symmetric && i != j && i / TILE_ROWS == j / TILE_ROWS;
             for (int slot = 0; slot < n_slots; ++slot) {
-                const int* g = table + slot * STATES * STATES;
+                const int* g = table + slot * CARRIED_GENOTYPES * CARRIED_GENOTYPES;
                 int* target = acc + slot * acc_stride;
-                const int value = g[state * STATES + other];
+                const int value = g[state * CARRIED_GENOTYPES + other];
                 if (value) atomicAdd(target + i * columns + j, value);
-                if (both) atomicAdd(target + j * columns + i, g[other * STATES + state]);
+                if (both) atomicAdd(target + j * columns + i, g[other * CARRIED_GENOTYPES + state]);
             }
         }
     }
@@ -215,7 +218,8 @@ add_pairs(const u32* __restrict__ entries_a, const i64* __restrict__ offsets_a,
 //           for 32 samples.
 // Shared    a list of sites, then the sums on their way to memory.
 // Overflow  counters of LEVELS bits are emptied before they are full.
-constexpr int ADDERS = 128, LEVELS = 14, LIST = 8192, BATCH = 8;
+static_assert(ADDER_WORDS * 4 == sizeof(uint4), "a thread adds one 16-byte load");
+constexpr int LEVELS = 14, LIST = 8192, LOADS = 8;
 
 __device__ __forceinline__ u32 full_add(u32& sum, u32 a, u32 b) {
     const u32 carry = (sum & a) | (sum & b) | (a & b);
@@ -230,15 +234,15 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
     __shared__ u32 list[LIST];
     __shared__ int n_listed;
     const u32* row = homs + blockIdx.x * hom_stride;
-    const i64 mine = (i64)blockIdx.y * ADDERS * 4 + threadIdx.x * 4;
+    const i64 mine = (i64)blockIdx.y * ADDERS * ADDER_WORDS + threadIdx.x * ADDER_WORDS;
     const bool active = mine < row_words;
     words += mine;
     w += blockIdx.x * columns;
-    u32 c[LEVELS][4];
+    u32 c[LEVELS][ADDER_WORDS];
     #pragma unroll
     for (int l = 0; l < LEVELS; ++l)
         #pragma unroll
-        for (int q = 0; q < 4; ++q) c[l][q] = 0;
+        for (int q = 0; q < ADDER_WORDS; ++q) c[l][q] = 0;
     int held = 0;
     i64 next = 0;
     while (true) {
@@ -260,15 +264,15 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
         const bool last = next >= hom_words;
         const int levels = 32 - __clz(held + n);
         if (active) {
-            for (int l = 0; l < n; l += BATCH) {
-                uint4 x[BATCH];
+            for (int l = 0; l < n; l += LOADS) {
+                uint4 x[LOADS];
                 #pragma unroll
-                for (int b = 0; b < BATCH; ++b)
+                for (int b = 0; b < LOADS; ++b)
                     x[b] = l + b < n ? *reinterpret_cast<const uint4*>(
                                            words + (i64)list[l + b] * site_stride)
                                      : make_uint4(0, 0, 0, 0);
                 #pragma unroll
-                for (int q = 0; q < 4; ++q) {
+                for (int q = 0; q < ADDER_WORDS; ++q) {
                     auto part = [&](int b) {
                         return q == 0 ? x[b].x : q == 1 ? x[b].y : q == 2 ? x[b].z : x[b].w;
                     };
@@ -295,7 +299,7 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
             // the sums of 32 samples a thread at a time, so that memory sees whole lines
             int* sums = reinterpret_cast<int*>(list);
             #pragma unroll
-            for (int q = 0; q < 4; ++q) {
+            for (int q = 0; q < ADDER_WORDS; ++q) {
                 #pragma unroll
                 for (int bit = 0; bit < 32; ++bit) {
                     int value = 0;
@@ -308,7 +312,9 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
                 }
                 __syncthreads();
                 for (int e = threadIdx.x; e < ADDERS * 32; e += ADDERS) {
-                    const i64 j = ((i64)blockIdx.y * ADDERS * 4 + (e / 32) * 4 + q) * 32 + e % 32;
+                    const i64 word = (i64)blockIdx.y * ADDERS * ADDER_WORDS
+                                   + (e / 32) * ADDER_WORDS + q;
+                    const i64 j = word * 32 + e % 32;
                     const int value = sums[e / 32 * 33 + e % 32];
                     // no other thread adds here: an addition that nobody waits for
                     if (value && j < columns) atomicAdd(w + j, value);
@@ -318,7 +324,7 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
             #pragma unroll
             for (int l = 0; l < LEVELS; ++l)
                 #pragma unroll
-                for (int q = 0; q < 4; ++q) c[l][q] = 0;
+                for (int q = 0; q < ADDER_WORDS; ++q) c[l][q] = 0;
             held = 0;
         }
         if (last) return;
@@ -329,16 +335,17 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
 // Shapes    acc (rows, columns), w the same, other (columns, rows), int32, multiples of 32.
 // Threads   32 x 8, each block one 32 x 32 square; grid (columns / 32, rows / 32).
 // Shared    a 32 x 33 square.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(TURN_SIDE * TURN_LINES)
 add_mirrored(int* __restrict__ acc, const int* __restrict__ w, const int* __restrict__ other,
              i64 rows, i64 columns, int weight, int symmetric) {
-    __shared__ int square[32][33];
-    const i64 i0 = (i64)blockIdx.y * 32, j0 = (i64)blockIdx.x * 32;
+    __shared__ int square[TURN_SIDE][TURN_SIDE + 1];
+    const i64 i0 = (i64)blockIdx.y * TURN_SIDE, j0 = (i64)blockIdx.x * TURN_SIDE;
     if (symmetric && i0 / TILE_ROWS > j0 / TILE_ROWS) return;
-    const int x = threadIdx.x % 32;
-    for (int y = threadIdx.x / 32; y < 32; y += 8) square[y][x] = other[(j0 + y) * rows + i0 + x];
+    const int x = threadIdx.x % TURN_SIDE;
+    for (int y = threadIdx.x / TURN_SIDE; y < TURN_SIDE; y += TURN_LINES)
+        square[y][x] = other[(j0 + y) * rows + i0 + x];
     __syncthreads();
-    for (int y = threadIdx.x / 32; y < 32; y += 8) {
+    for (int y = threadIdx.x / TURN_SIDE; y < TURN_SIDE; y += TURN_LINES) {
         const i64 at = (i0 + y) * columns + j0 + x;
         acc[at] += weight * (w[at] + square[x][y]);
     }

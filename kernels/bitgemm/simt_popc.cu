@@ -22,6 +22,10 @@
 
 #include "../common.cuh"
 
+#if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS)
+#error "BLOCKS_PER_SM, LAUNCH_THREADS and LAUNCH_PARTS come from engine/gpu/variants.py"
+#endif
+
 constexpr int SIDE = 16;                        // threads along each side
 constexpr int THREADS = SIDE * SIDE;
 constexpr int RUN = 4;                          // neighbouring samples read by one vector load
@@ -29,6 +33,9 @@ constexpr int MICRO = TILE_ROWS / SIDE;         // 8 x 8 results a thread
 constexpr int N_PLANES = FORM_XOR ? 2 + MASKED : 1;
 constexpr int STAGE_STEPS = STAGE_BYTES / 4 / KC;
 constexpr int N_LOADS = N_PLANES * 2 * TILE_ROWS * KC / 4 / THREADS;   // 16-byte loads a thread
+constexpr int QUARTERS = BLOCK_TILES * BLOCK_TILES;
+static_assert(THREADS == LAUNCH_THREADS && QUARTERS == LAUNCH_PARTS,
+              "launch_shape in engine/gpu/variants.py is for another kernel");
 static_assert(N_PLANES * 2 * TILE_ROWS * KC / 4 % THREADS == 0, "KC is too small");
 
 // Row of the tile held in micro row `r` of thread `t`.
@@ -42,7 +49,6 @@ bitgemm_popc(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict
              int n_blocks, int n_splits, int n_stages, int a_tiles, int b_tiles,
              i64 acc_columns, i64 acc_stride, int symmetric) {
     __shared__ u32 words[2][N_PLANES][KC][TILE_ROWS];
-    constexpr int QUARTERS = BLOCK_TILES * BLOCK_TILES;
     const Item item = locate_item(blockIdx.x / QUARTERS, blocks, n_blocks, n_splits, n_stages);
     const int tile_a = item.block_row * BLOCK_TILES + blockIdx.x % QUARTERS / BLOCK_TILES;
     const int tile_b = item.block_column * BLOCK_TILES + blockIdx.x % BLOCK_TILES;

@@ -16,8 +16,12 @@
 
 #include "../common.cuh"
 
+#if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || \
+    !defined(LAUNCH_SHARED)
+#error "BLOCKS_PER_SM, LAUNCH_THREADS, LAUNCH_PARTS and LAUNCH_SHARED come from engine/gpu/variants.py"
+#endif
+
 constexpr int WARPS_M = 2, WARPS_N = 2 * B_TILES;
-constexpr int BLOCKS_PER_SM = 3 - B_TILES;
 constexpr int THREADS = WARPS_M * WARPS_N * 32;
 constexpr int WARP_ROWS = TILE_ROWS / WARPS_M;             // 64
 constexpr int WARP_COLUMNS = B_TILES * TILE_ROWS / WARPS_N;  // 64
@@ -27,6 +31,10 @@ constexpr int N_TILES = WARP_COLUMNS / MMA_N;              // 8
 constexpr int K_STEPS = STAGE_BYTES * 8 / 256;
 constexpr int A_BYTES = TILE_BYTES;
 constexpr int SLOT_BYTES = (1 + B_TILES) * TILE_BYTES;
+constexpr int WIDTH = BLOCK_TILES / B_TILES, PARTS = BLOCK_TILES * WIDTH;
+static_assert(THREADS == LAUNCH_THREADS && PARTS == LAUNCH_PARTS &&
+              1023 + STAGES * SLOT_BYTES <= LAUNCH_SHARED,
+              "launch_shape in engine/gpu/variants.py is for another kernel");
 
 __device__ __forceinline__ void copy_chunk(u32 target, const u8* source) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source));
@@ -62,7 +70,6 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
     const u32 row_b = A_BYTES + (warp_column + lane / 16 * 8 + lane % 8) * STAGE_BYTES;
     const int chunk_a = lane / 16, chunk_b = lane / 8 % 2, swizzle = lane % 8;
 
-    constexpr int WIDTH = BLOCK_TILES / B_TILES, PARTS = BLOCK_TILES * WIDTH;
     const int n_items = n_blocks * n_splits * PARTS;
     Lockstep<LOCKSTEP> lockstep{progress};
     for (int i = blockIdx.x; i < n_items; i += gridDim.x) {

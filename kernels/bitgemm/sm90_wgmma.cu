@@ -21,6 +21,14 @@
 
 #include "../sm90.cuh"
 
+#if !defined(MOMENTS_BYTES)
+#error "MOMENTS_BYTES comes from engine/gpu/layout.py"
+#endif
+
+#if !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || !defined(LAUNCH_SHARED)
+#error "LAUNCH_THREADS, LAUNCH_PARTS and LAUNCH_SHARED come from engine/gpu/variants.py"
+#endif
+
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / 32;
@@ -32,6 +40,10 @@ constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int K_STEP_BYTES = 256 / 8;               // sites of one wgmma
 constexpr int COPY_REGISTERS = 40, MULTIPLY_REGISTERS = 232;
 
+static_assert(THREADS == LAUNCH_THREADS && BLOCK_TILES == LAUNCH_PARTS &&
+              1023 + STAGES * (SLOT_BYTES + 16) <= LAUNCH_SHARED,
+              "launch_shape in engine/gpu/variants.py is for another kernel");
+
 #ifndef R2
 #define R2 0
 #endif
@@ -41,6 +53,7 @@ struct Moments {
     int sum;
     float scale;
 };
+static_assert(sizeof(Moments) == MOMENTS_BYTES, "engine/gpu/compare.py writes Moments");
 
 __device__ __forceinline__ float squared_correlation(int product, Moments a, Moments b, int n) {
     const i64 covariance = (i64)n * product - (i64)a.sum * b.sum;

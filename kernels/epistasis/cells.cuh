@@ -32,6 +32,11 @@
 
 #include "../types.cuh"
 
+#if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_SITES) || \
+    !defined(RECORD_WORDS)
+#error "MARGINS_Y, MARGINS_Z, RECORD_SITES and RECORD_WORDS come from engine/gpu/layout.py"
+#endif
+
 // Of phi, and the slopes of its chords from u = 0 to its ends.
 struct Polynomial {
     u32 weights;  // bytes w1, -w0; not with WIDE
@@ -165,7 +170,8 @@ struct MarginsZ {
     Count xz[STATES][STATES], zo[STATES];
 };
 // Counts of them in shared memory, padded so that 8 sites lie in different banks.
-constexpr int MARGINS_Y = STATES == 2 ? 12 : 20, MARGINS_Z = STATES == 2 ? 8 : 12;
+static_assert(MARGINS_Y >= STATES * STATES + 2 * STATES + 1 && MARGINS_Z >= STATES * STATES + STATES,
+              "MARGINS in engine/gpu/epistasis_plans.py are too small");
 
 // visit(cell, count) for the 9 cells of y and z, from `first` on, cell = first + 3 y + z: cell[s][t]
 // counted; y[s], z[t] all that have y in s, z in t; other: all with y in no stored state.
@@ -211,7 +217,7 @@ __device__ __forceinline__ void visit_x(int g, const Counts& counts, const Margi
 }
 
 // Where combinations go whose bound does not rule them out: sites, then all cells.
-constexpr int RECORD = WIDE ? 64 : 32;  // u32
+static_assert(RECORD_SITES + 27 * COUNT_WORDS <= RECORD_WORDS, "a record holds 27 cells");
 struct Found {
     u32* records;
     u64* number;
@@ -232,10 +238,10 @@ struct Found {
             return nullptr;
         const u64 index = atomicAdd(number, 1ull);
         if (index >= capacity) return nullptr;
-        u32* record = records + index * RECORD;
+        u32* record = records + index * RECORD_WORDS;
         record[0] = (u32)x;
         record[1] = (u32)y;
         record[2] = (u32)z;
-        return record + 3;
+        return record + RECORD_SITES;
     }
 };

@@ -16,10 +16,13 @@
 #include "cells.cuh"
 #include "parts.cuh"
 
+#if !defined(STEP_BITS) || !defined(COMPACT_ROWS) || !defined(TRANSPOSED_WORDS)
+#error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from engine/gpu/layout.py"
+#endif
+
 constexpr int CELLS = STATES * STATES;
-constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
-constexpr int ROW_WORDS = 8;  // what one thread block transposes
-constexpr int COMPACT_ROWS = 512, COMPACT_PITCH = 17;
+constexpr int STAGE_STEPS = STAGE_BITS / STEP_BITS;
+constexpr int COMPACT_PITCH = STAGE_BITS / 2 / 32 + 1;  // words of half a stage of a row, padded
 
 __device__ __forceinline__ int site_of(int row) { return row / (8 * STATES) * 8 + row % 8; }
 __device__ __forceinline__ int state_of(int row) { return row / 8 % STATES; }
@@ -71,9 +74,9 @@ extern "C" __global__ void count_states(const u32* words, int* sizes, int first,
 // Sample-major planes. Grid (row_words / 8, words / 32); 8 warps, 32 rows each.
 extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int n_sites,
                                             int n_words, int n_samples, int row_words) {
-    __shared__ u32 tile[32][ROW_WORDS + 1];
+    __shared__ u32 tile[32][TRANSPOSED_WORDS + 1];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row = (blockIdx.x * ROW_WORDS + warp) * 32 + lane;
+    const int row = (blockIdx.x * TRANSPOSED_WORDS + warp) * 32 + lane;
     const int site = site_of(row), state = state_of(row);
     const u32* from = words + ((i64)site * STATES + state) * n_words;
     for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
@@ -84,10 +87,10 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
         bits = exchange_bits<2>(bits, lane, 2);
         tile[lane][warp] = exchange_bits<1>(bits, lane, 1);
         __syncthreads();
-        const int sample = w * 32 + threadIdx.x / ROW_WORDS, word = threadIdx.x % ROW_WORDS;
+        const int sample = w * 32 + threadIdx.x / TRANSPOSED_WORDS, word = threadIdx.x % TRANSPOSED_WORDS;
         if (sample < n_samples)
-            samples[(i64)sample * row_words + blockIdx.x * ROW_WORDS + word] =
-                tile[threadIdx.x / ROW_WORDS][word];
+            samples[(i64)sample * row_words + blockIdx.x * TRANSPOSED_WORDS + word] =
+                tile[threadIdx.x / TRANSPOSED_WORDS][word];
         __syncthreads();
     }
 }
@@ -287,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(256)
 count_records(u32* records, const u32* controls, const u32* cases, int control_words,
               int case_words, int n_controls, int n_cases) {
     __shared__ u32 cells[2][27];
-    u32* record = records + (i64)blockIdx.x * RECORD;
+    u32* record = records + (i64)blockIdx.x * RECORD_WORDS;
     if (threadIdx.x < 54) cells[threadIdx.x / 27][threadIdx.x % 27] = 0;
     __syncthreads();
     for (int c = 0; c < 2; ++c) {
@@ -324,10 +327,10 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     if (threadIdx.x < 27) {
         const u32 n0 = cells[0][threadIdx.x], n1 = cells[1][threadIdx.x];
 #if WIDE
-        record[3 + 2 * threadIdx.x] = n0;
-        record[4 + 2 * threadIdx.x] = n1;
+        record[RECORD_SITES + 2 * threadIdx.x] = n0;
+        record[RECORD_SITES + 1 + 2 * threadIdx.x] = n1;
 #else
-        record[3 + threadIdx.x] = n0 << 16 | n1;
+        record[RECORD_SITES + threadIdx.x] = n0 << 16 | n1;
 #endif
     }
 }
@@ -338,7 +341,7 @@ extern "C" __global__ void score_records(const u32* records, i64 n_records, cons
                                          const i64* part, int n_cells, i64* costs) {
     const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
     if (i >= n_records) return;
-    const u32* cells = records + i * RECORD + 3;
+    const u32* cells = records + i * RECORD_WORDS + RECORD_SITES;
     i64 cost = 0;
     u32 controls = 0, cases = 0;
     for (int c = 0; c < n_cells; ++c) {

@@ -16,12 +16,18 @@
 
 #include "scan.cuh"
 
+#if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
+    !defined(LAUNCH_SCRATCH)
+#error "LAUNCH_Z_SITES, LAUNCH_THREADS, LAUNCH_SHARED and LAUNCH_SCRATCH come from engine/gpu/epistasis_plans.py"
+#endif
+
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 constexpr int N_ACC = STATES == 2 ? 128 : 72;
 constexpr int PRODUCTS = ORDER == 3 && STATES == 2 ? 2 : 1;  // sets of accumulators: states of x
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
+static_assert(Z_SITES == LAUNCH_Z_SITES, "z_sites in engine/gpu/epistasis_plans.py differs");
 constexpr int TABLE_Z = STATES == 2 ? 64 : 32;          // of one item of triples
 constexpr int N_TILES = STATES * Z_GROUPS;              // blocks of 8 columns of one warp
 constexpr int AT_ONCE = UNROLL;                         // scored together, for their latencies
@@ -164,6 +170,7 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
 
 #if ORDER == 3 && STATES == 3
 constexpr int SCRATCH_WORDS = PAIRS * (CELLS + 1) * 32;  // of one warp
+static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "engine/gpu/epistasis_plans.py differs");
 
 // What the 9 cells of one plane bring to `need`; y, z: STATES margins each.
 __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* y, Count other,

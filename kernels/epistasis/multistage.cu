@@ -22,7 +22,13 @@
 constexpr int THREADS = WARPS * 32;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
-constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(THREADS == LAUNCH_THREADS &&
+              1023 + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4 +
+                      2 * MARGIN_COUNTS * (int)sizeof(Count) +
+                      SCRATCH_SHARED * LAUNCH_SCRATCH * 4 <= LAUNCH_SHARED,
+              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp
 
 __device__ __forceinline__ int popcount(uint4 a, uint4 b) {
@@ -199,7 +205,6 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     feed.lane = place.lane;
     int acc[N_ACC];
 #if ORDER == 3
-    constexpr int MARGIN_COUNTS = TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z;
     Count* margins =
         reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
 #if STATES == 3

@@ -19,8 +19,17 @@
 
 #pragma once
 
-constexpr int ALONE = STATES == 3 ? 2 : 0, RUN = 4;  // parts of missing genotypes, parts in a row
-constexpr int PARTS_OF_X = JOINT == 2 ? ALONE + 2 * RUN : STATES, SEGMENTS = 2 * PARTS_OF_X;
+#include "../types.cuh"
+
+#if !defined(SEGMENTS) || !defined(PARTS_IN_A_ROW) || !defined(PARTS_OF_FIRST) || \
+    !defined(PARTS_OF_SECOND)
+#error "SEGMENTS, PARTS_IN_A_ROW, PARTS_OF_FIRST and PARTS_OF_SECOND come from engine/gpu/layout.py"
+#endif
+
+constexpr int ALONE = STATES == 3 ? 2 : 0;      // parts of missing genotypes
+constexpr int PARTS_OF_X = SEGMENTS / 2;
+static_assert(PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : STATES),
+              "segments_of in engine/gpu/epistasis_plans.py counts other parts");
 
 // The stored states of one x in the order of the depth.
 __device__ __forceinline__ int stored_state(int index) {
@@ -31,5 +40,5 @@ constexpr int NEITHER = 3, ANY = 4;
 __device__ __forceinline__ int state_of_part(int part, int which) {
     if (JOINT == 1) return stored_state(part);
     if (part < ALONE) return part == which ? 2 : ANY;
-    return (which == 0 ? 0xD5C0u : 0x5C0Du) >> (2 * (part - ALONE)) & 3;  // two bits a part
+    return (which == 0 ? (u32)PARTS_OF_FIRST : (u32)PARTS_OF_SECOND) >> (2 * (part - ALONE)) & 3;  // two bits a part
 }

@@ -18,7 +18,10 @@
 #include "cells.cuh"
 #include "parts.cuh"
 
-constexpr int TILE_SITES = 64;
+#if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(SCAN_BYTES)
+#error "TILE_SITES, STEP_BITS and SCAN_BYTES come from engine/gpu/layout.py"
+#endif
+
 constexpr int CELLS = STATES * STATES;
 
 struct Scan {
@@ -28,6 +31,7 @@ struct Scan {
     u32 controls, cases;
     const u32* margins;  // (sites of all tiles, STATES): packed sizes of the states
 };
+static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
 
 __device__ __forceinline__ Count all_samples(const Scan& scan) {
 #if WIDE

@@ -25,8 +25,13 @@
 
 #include "sm90_mainloop.cuh"
 
+#if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
+    !defined(LAUNCH_SCRATCH)
+#error "LAUNCH_Z_SITES, LAUNCH_THREADS, LAUNCH_SHARED and LAUNCH_SCRATCH come from engine/gpu/epistasis_plans.py"
+#endif
+
 constexpr int BUFFERS = 2;
-constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
+constexpr int Z_SITES = LAUNCH_Z_SITES, COLUMNS = Z_SITES * STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
 constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
 constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // tiles of one operand
@@ -34,6 +39,13 @@ constexpr int MULTIPLY_WARPS = 4 * STATES, SCORE_WARPS = 15 - MULTIPLY_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
 // All start with 128 registers, which suffice where there are 96 accumulators.
 constexpr int MULTIPLY_REGISTERS = 160, SCORE_REGISTERS = 96;
+constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(COLUMNS == 256 || COLUMNS == 192, "the widths of multiply_step");
+static_assert(THREADS == LAUNCH_THREADS && BUFFERS * PARTS * TILE_WORDS == LAUNCH_SCRATCH &&
+              1023 + STAGES * SLOT_BYTES<Z_SITES> + 2 * MARGIN_COUNTS * (int)sizeof(Count) +
+                      Slots::BARRIER_BYTES + 2 * BUFFERS * 8
+                  <= LAUNCH_SHARED,
+              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 
 // What a lane holds of 8 sites of y in state s and 8 of z: 2 STATES words of a tile, the states of
 // z one after the other, two sites of z each.
@@ -100,11 +112,11 @@ __device__ __forceinline__ void read_state(const u32* tile, int index, int y_gro
     const int state = stored_state(index);
     if (JOINT == 1) return read(index, c);
     if (state == 2) return read(WHICH, c);
-    if (WHICH == 0) return read(ALONE + RUN * state + 2, c);
+    if (WHICH == 0) return read(ALONE + PARTS_IN_A_ROW * state + 2, c);
     Counts less[2], more[2];
-    read(ALONE + RUN * state + 3, c);
-    read(ALONE + RUN * state + 1, less);
-    read(ALONE + RUN - RUN * state, more);
+    read(ALONE + PARTS_IN_A_ROW * state + 3, c);
+    read(ALONE + PARTS_IN_A_ROW * state + 1, less);
+    read(ALONE + PARTS_IN_A_ROW - PARTS_IN_A_ROW * state, more);
     #pragma unroll
     for (int i = 0; i < CELLS; ++i)
         #pragma unroll
@@ -241,7 +253,6 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     Count* margins = reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
-    constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
     const u32 barriers = (u32)__cvta_generic_to_shared(margins + 2 * MARGIN_COUNTS);
     const Slots slots((u32)__cvta_generic_to_shared(aligned), barriers);
     // of the buffers of counts: full, empty
@@ -274,7 +285,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     if (JOINT == 1) {
                         feed.count<0, N_ACC>(acc, ends + 2 * part);
                     } else {
-                        if (part <= ALONE || part == ALONE + RUN) feed.clear<0, N_ACC>(acc);
+                        if (part <= ALONE || part == ALONE + PARTS_IN_A_ROW) feed.clear<0, N_ACC>(acc);
                         feed.add<0, N_ACC>(acc, ends + 2 * part);
                     }
 #if ORDER == 2 && TABLE

@@ -19,6 +19,12 @@
 constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
 constexpr int COPY_REGISTERS = 40, SCAN_REGISTERS = 232;
+constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(THREADS == LAUNCH_THREADS &&
+              1023 + STAGES * SLOT_BYTES<Z_SITES> + WARPS * STASH_WORDS * 4 +
+                      2 * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES
+                  <= LAUNCH_SHARED,
+              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 
 __device__ __forceinline__ void consumers_sync() {
     asm volatile("bar.sync 1, %0;\n" ::"n"(CONSUMER_THREADS) : "memory");
@@ -33,7 +39,6 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
     Count* margins = reinterpret_cast<Count*>(stash + WARPS * STASH_WORDS);
-    constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
     const Slots slots((u32)__cvta_generic_to_shared(aligned),
                       (u32)__cvta_generic_to_shared(margins + 2 * MARGIN_COUNTS));
     const int rank = cluster_rank();

@@ -12,7 +12,7 @@
 #include "../sm90.cuh"
 #include "scan.cuh"
 
-constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES;
 template <int Z_SITES>
 constexpr int B_BYTES = Z_SITES * STATES * STAGE_BYTES;

@@ -29,6 +29,7 @@ from . import minplus as minplus_gpu
 from . import minplus_plans, tune
 from .compile import current_device
 from .devices import supported_kernels
+from .layout import BOUND_RUN, BOUND_TILE
 from .lease import lease_device
 from .rare_sites import RareSites, site_costs
 from .rare_sites_plans import SiteCosts, pays
@@ -301,7 +302,7 @@ class GpuBackend:
         minplus_gpu.transpose(source, target, self.device)
 
     def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
-        return minplus_plans.TILE, minplus_plans.TILE, minplus_plans.RUN
+        return BOUND_TILE, BOUND_TILE, BOUND_RUN
 
     def tile_minima(self, x, height: int, width: int) -> cupy.ndarray:
         return minplus_gpu.tile_extremes(x, height, False, self.device)

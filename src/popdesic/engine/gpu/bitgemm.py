@@ -15,9 +15,13 @@ from .compile import load_function, read_source
 from .devices import Device
 from .layout import (
     BLOCK_ROWS,
+    CHUNK_BYTES,
     PACK_ROWS,
     PACK_STAGES,
+    STAGE_BITS,
     STAGE_WORDS,
+    TURN_LINES,
+    TURN_SIDE,
     divide_up,
     layout_tiles,
 )
@@ -135,7 +139,7 @@ def pack_planes(
     function = load_function(PACK_FINISH, "pack_planes", (), capability)
     function(
         (padded // PACK_ROWS, divide_up(n_stages, PACK_STAGES)),
-        (256,),
+        (PACK_ROWS * STAGE_BITS // 8 // CHUNK_BYTES,),
         (
             words,
             packed,
@@ -172,8 +176,8 @@ def finish_rows(
     null = np.uint64(0)
     function = load_function(PACK_FINISH, "finish_rows", (), capability)
     function(
-        (divide_up(n_columns, 32), divide_up(n_rows, 32)),
-        (256,),
+        (divide_up(n_columns, TURN_SIDE), divide_up(n_rows, TURN_SIDE)),
+        (TURN_SIDE * TURN_LINES,),
         (
             null if acc is None else acc,
             null if total is None else total,

@@ -28,8 +28,6 @@ from .epistasis_plans import (
     MAX_GRID,
     MAX_STORED,
     RECORD_WORDS,
-    SCAN,
-    TILE_SITES,
     Batch,
     Pace,
     align,
@@ -42,7 +40,7 @@ from .epistasis_plans import (
     scan_shape,
     upload_blocks,
 )
-from .layout import divide_up
+from .layout import RECORD_SITES, SCAN, TILE_SITES, divide_up
 
 #: The largest cost: nothing is ruled out.
 INT64_MAX = np.iinfo(np.int64).max
@@ -251,7 +249,7 @@ class Scanner(DeviceScan):
             (128,),
             (self.records, np.int64(n), self.total, self.part, np.int32(self.n_cells), costs),
         )
-        sites = self.records[:n, 3 - self.order : 3]
+        sites = self.records[:n, RECORD_SITES - self.order : RECORD_SITES]
         if n > FEW_RECORDS:
             costs, sites = self._below(cupy, costs, sites)
         costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())

@@ -25,10 +25,9 @@ from ..terms import Terms
 from . import tune
 from .bitgemm import Launch, launch, pack_planes
 from .devices import Device
-from .layout import STAGE_BITS
+from .layout import STAGE_BITS, STATE_SHIFT, TURN_LINES, TURN_SIDE
 from .rare_sites_kernels import (
     FEW_PAIRS,
-    STATE_SHIFT,
     Turned,
     add_carriers,
     add_pairs,
@@ -248,8 +247,8 @@ class RareSites:
             return
         rows, columns = s._a.padded, s._b.padded
         rare_sites_function("add_mirrored", self._capability)(
-            (columns // 32, rows // 32),
-            (256,),
+            (columns // TURN_SIDE, rows // TURN_SIDE),
+            (TURN_SIDE * TURN_LINES,),
             (
                 s._acc,
                 self._carried[0],
