@@ -1,17 +1,17 @@
-// bitgemm: packing the stored planes before the product, and finishing its sums afterwards.
+// pack_finish: packs stored planes for the bit-GEMM, and finishes its sums.
 //
 // Formula   out[i][j] = sum_k weight_k * popcount(A[i][plane_a(k)] & B[j][plane_b(k)])
-//           The product itself is in bitgemm/sm90_wgmma.cu, bitgemm/sm80_mma.cu and bitgemm/simt_popc.cu.
+//           The products themselves: sm90_wgmma.cu, sm80_mma.cu, simt_popc.cu.
 // Source    DESIGN section 5; the planes are those of planes.npy (u = genotype >= 1,
 //           v = genotype = 2, c = called).
-// Portable  nothing here exists on NVIDIA alone (no inline assembly, no warp shuffles).
+// Portable  no inline assembly and no warp shuffles: nothing here is NVIDIA-specific.
 
 #include "../common.cuh"
 
 #if !defined(LETTER_U) || !defined(LETTER_V) || !defined(LETTER_C) || !defined(LETTER_Z) || \
     !defined(LETTER_E) || !defined(PACK_ROWS) || !defined(PACK_STAGES) || \
     !defined(COUNTED_LETTERS) || !defined(TURN_SIDE) || !defined(TURN_LINES)
-#error "LETTER_U, LETTER_V, LETTER_C, LETTER_Z, LETTER_E, PACK_ROWS, PACK_STAGES, COUNTED_LETTERS, TURN_SIDE and TURN_LINES come from engine/gpu/layout.py"
+#error "LETTER_U ... TURN_LINES come from engine/gpu/layout.py"
 #endif
 
 __device__ __forceinline__ u64 derive_letter(int letter, u64 u, u64 v, u64 c) {
@@ -25,15 +25,15 @@ __device__ __forceinline__ u64 derive_letter(int letter, u64 u, u64 v, u64 c) {
     }
 }
 
-// pack_planes: stored planes of one site range to packed planes of the letters asked for.
-// Shapes    words (n_samples, n_planes, row_words) uint64, of which the range is n_words words
-//           from first_word on, holding n_sites valid sites; n_planes 2 (complete: c = all valid
-//           sites) or 3 (u and v are masked by c); packed as in common.cuh, `n_letters` planes;
-//           counts (n_samples, 3) int64: += number of u, v, c bits of each sample.
+// pack_planes: stored planes of one site range to packed planes of the requested letters.
+// Shapes    words (n_samples, n_planes, row_words) uint64; the range is n_words words from
+//           first_word, with n_sites valid sites; n_planes 2 (complete: c = all valid sites) or 3
+//           (u and v are masked by c); packed as in common.cuh, `n_letters` planes; counts
+//           (n_samples, 3) int64: += number of u, v, c bits of each sample.
 // Threads   8 lanes a sample (one 16-byte chunk each) x 32 samples; grid (samples / 32,
 //           stages / 16).
 // Shared    32 x 3 counters.
-// Overflow  counters of one thread block: 16 stages * 1 024 bits, far below 2^31.
+// Overflow  counters of one thread block: 16 stages * 1 024 bits < 2^31.
 extern "C" __global__ void __launch_bounds__(PACK_ROWS * CHUNKS)
 pack_planes(const u64* __restrict__ words, u8* __restrict__ packed, u64* __restrict__ counts,
             const int* __restrict__ letters, int n_letters, int n_samples, int n_planes,
@@ -90,9 +90,9 @@ pack_planes(const u64* __restrict__ words, u8* __restrict__ packed, u64* __restr
 //           only the upper triangle of tiles was computed, a tile below the diagonal is the
 //           transposed tile above it, with the two terms exchanged.
 // Shapes    acc (padded rows, acc_columns) int32 or null; total the same, int64, or null;
-//           row_term (m), column_term (n) int64; out (n_rows, n) int64: rows first_row onwards.
-// Threads   32 x 8, each block one 32 x 32 square; grid (columns / 32, rows / 32).
-// Shared    a 32 x 33 square of int64, for the transposition.
+//           row_term (m), column_term (n) int64; out (n_rows, n) int64: rows from first_row.
+// Threads   32 x 8, one 32 x 32 square a thread block; grid (columns / 32, rows / 32).
+// Shared    a 32 x 33 square of int64 for the transpose, padded against bank conflicts.
 extern "C" __global__ void __launch_bounds__(TURN_SIDE * TURN_LINES)
 finish_rows(const int* __restrict__ acc, const i64* __restrict__ total,
             const i64* __restrict__ row_term, const i64* __restrict__ column_term,

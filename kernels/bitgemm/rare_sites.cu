@@ -1,21 +1,22 @@
-// sparse: sites with few carriers, whose products are added carrier by carrier.
+// rare_sites: sites with few carriers, whose products are added carrier by carrier.
 //
-// Formula   With f(x, y) what one site adds to a slot of accumulators for the genotypes x, y (0 to
-//           3, 3 = missing), sum over sites of f = sum of g(x, y) over the carriers of each site
-//           + margins, g(x, y) = f(x, y) - f(x, 0) - f(0, y) + f(0, 0), which is 0 where x or y is.
-//           For a product of genotypes without missing ones also a.b = e.e' + 2 (v.u' + u.v'): one
-//           product on tensor cores, and for every homozygote the carriers of its site.
-// Source    DESIGN section 5, "Most sites of whole genomes are rare".
+// Formula   Let f(x, y) be what one site adds to an accumulator for genotypes x, y (0 to 3,
+//           3 = missing). Then sum over sites of f = sum of g(x, y) over pairs of carriers of each
+//           site + margins, with g(x, y) = f(x, y) - f(x, 0) - f(0, y) + f(0, 0), which is 0 where
+//           x or y is 0. For a product of genotypes without missing ones also
+//           a.b = e.e' + 2 (v.u' + u.v'): one product on tensor cores, and for every homozygote the
+//           carriers of its site.
+// Source    DESIGN section 5 ("Most sites of whole genomes are rare").
 // Shapes    site-major planes: bit `sample` of words[site][plane][row_words] (uint32); sites, rows
 //           and columns are padded with zeros to whole squares of 512.
-// Overflow  as in common.cuh: int32 modulo 2^32, the host limits the sites.
+// Overflow  as in common.cuh: int32 modulo 2^32, the host limits the number of sites.
 
 #include "../common.cuh"
 
 #if !defined(SQUARE_SIDE) || !defined(STATE_SHIFT) || !defined(CARRIED_GENOTYPES) || \
     !defined(SITE_THREADS) || !defined(ADDERS) || !defined(ADDER_WORDS) || !defined(TURN_SIDE) || \
     !defined(TURN_LINES)
-#error "SQUARE_SIDE, STATE_SHIFT, CARRIED_GENOTYPES, SITE_THREADS, ADDERS, ADDER_WORDS, TURN_SIDE and TURN_LINES come from engine/gpu/layout.py"
+#error "SQUARE_SIDE ... TURN_LINES come from engine/gpu/layout.py"
 #endif
 
 constexpr int SIDE_WORDS = SQUARE_SIDE / 32;
@@ -26,7 +27,8 @@ __device__ __forceinline__ int square_at(int row, int word) {
     return row * PITCH + word + (row >> 5);
 }
 
-// Exchanges bits J apart between words J apart; whole bytes by permutation.
+// One step of a 32 x 32 bit transpose: swaps bits J apart between words J apart; J = 16 and 8 by
+// byte permutation.
 template <int J>
 __device__ __forceinline__ void exchange(u32 (&t)[32], u32 mask) {
     #pragma unroll
@@ -48,8 +50,8 @@ __device__ __forceinline__ void exchange(u32 (&t)[32], u32 mask) {
 // Shapes    source rows of row_stride words (row `rows[r]` where a list is given), planes
 //           plane_stride words apart, n_columns bits in whole 8-byte words; out rows of out_stride
 //           words, planes out_plane apart; counts (planes, n_columns) or null: += bits a column.
-// Threads   256, each one square of 32 x 32 bits; grid (columns / 512, rows / 512, planes).
-// Shared    512 x 17 words, skewed.
+// Threads   256, one 32 x 32 bit square each; grid (columns / 512, rows / 512, planes).
+// Shared    512 x 17 words, skewed against bank conflicts.
 extern "C" __global__ void __launch_bounds__(TRANSPOSERS)
 transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int n_rows,
                i64 row_stride, i64 plane_stride, i64 n_columns, u32* __restrict__ out,
@@ -60,7 +62,7 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
     source += blockIdx.z * plane_stride + column0 / 32;
     const i64 pairs = (n_columns - column0 + 63) / 64;
     {
-        // a thread keeps its two words of every 32nd row: one step from row to row everywhere
+        // a thread loads the same two words of every 32nd row, with constant strides
         constexpr int STEP = TRANSPOSERS / (SIDE_WORDS / 2);
         const int r0 = threadIdx.x / (SIDE_WORDS / 2), w = threadIdx.x % (SIDE_WORDS / 2);
         const u32* from = source + (row0 + r0) * row_stride + 2 * w;
@@ -113,13 +115,13 @@ transpose_bits(const u32* __restrict__ source, const int* __restrict__ rows, int
     }
 }
 
-// An entry of a list: the sample, and in the two upper bits its genotype (3 = missing).
+// An entry of a carrier list: the sample, and its genotype (3 = missing) in the two upper bits.
 constexpr u32 SAMPLE_MASK = (1u << STATE_SHIFT) - 1;
 
 // list_carriers: for each listed site the samples whose genotype is not 0, in order.
 // Shapes    words site-major; sites (n_sites); offsets (n_sites): where each list begins in
 //           `entries`; lengths (n_sites); counts (n_samples, 3): += sites of genotypes 1, 2, 3.
-// Threads   a warp a site.
+// Threads   one warp per site.
 extern "C" __global__ void __launch_bounds__(SITE_THREADS)
 list_carriers(const u32* __restrict__ words, const int* __restrict__ sites, int n_sites,
               int n_planes, i64 row_words, int n_samples, const i64* __restrict__ offsets,
@@ -165,11 +167,11 @@ list_carriers(const u32* __restrict__ words, const int* __restrict__ sites, int 
     if (lane == 0) lengths[site] = n;
 }
 
-// add_pairs: g of every two carriers of each listed site to the accumulators.
+// add_pairs: adds g of every pair of carriers of each listed site to the accumulators.
 // Shapes    lists of two blocks of samples (the same one where symmetric); acc (slots, ., columns)
 //           int32, slots acc_stride apart; table (slots, 3, 3) int32: g by genotype - 1.
-// Threads   a warp a site and band of rows; bands are the slow grid axis, so that the accumulators
-//           of the bands at work stay in L2.
+// Threads   one warp per site and band of rows; bands are the slow grid axis, so that the
+//           accumulators of the active bands stay in L2.
 extern "C" __global__ void __launch_bounds__(SITE_THREADS)
 add_pairs(const u32* __restrict__ entries_a, const i64* __restrict__ offsets_a,
           const int* __restrict__ lengths_a, const u32* __restrict__ entries_b,
@@ -213,11 +215,11 @@ add_pairs(const u32* __restrict__ entries_a, const i64* __restrict__ offsets_a,
 // Shapes    homs: bits of the listed sites of each sample i, hom_stride words apart, hom_words of
 //           them; words site-major (of the samples j), rows of site_stride words, of which
 //           row_words are plane u; sites: the listed sites; w (., columns) int32.
-// Threads   128, 4 words (128 samples j) each; grid (samples i, row_words / 512). The carriers of
-//           the sites of i are added as vectors of bits in carry-save counters: two instructions
-//           for 32 samples.
-// Shared    a list of sites, then the sums on their way to memory.
-// Overflow  counters of LEVELS bits are emptied before they are full.
+// Threads   128, 4 words (128 samples j) each; grid (samples i, row_words / 512). The carrier bits
+//           of the sites of i are summed in bit-sliced carry-save counters: two instructions per 32
+//           samples.
+// Shared    a list of sites, later a staging buffer for the sums.
+// Overflow  counters have LEVELS bits and are flushed before they are full.
 static_assert(ADDER_WORDS * 4 == sizeof(uint4), "a thread adds one 16-byte load");
 constexpr int LEVELS = 14, LIST = 8192, LOADS = 8;
 
@@ -296,7 +298,7 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
         held += n;
         __syncthreads();
         if (held && (last || held + LIST >= 1 << LEVELS)) {
-            // the sums of 32 samples a thread at a time, so that memory sees whole lines
+            // stage the sums of 32 samples per thread, so that global accesses are coalesced
             int* sums = reinterpret_cast<int*>(list);
             #pragma unroll
             for (int q = 0; q < ADDER_WORDS; ++q) {
@@ -316,7 +318,7 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
                                    + (e / 32) * ADDER_WORDS + q;
                     const i64 j = word * 32 + e % 32;
                     const int value = sums[e / 32 * 33 + e % 32];
-                    // no other thread adds here: an addition that nobody waits for
+                    // no other thread adds here: the atomic is used as a store that does not stall
                     if (value && j < columns) atomicAdd(w + j, value);
                 }
                 __syncthreads();
@@ -333,8 +335,8 @@ add_carriers(const u32* __restrict__ homs, i64 hom_stride, i64 hom_words,
 
 // add_mirrored: acc[i][j] += weight * (w[i][j] + other[j][i]).
 // Shapes    acc (rows, columns), w the same, other (columns, rows), int32, multiples of 32.
-// Threads   32 x 8, each block one 32 x 32 square; grid (columns / 32, rows / 32).
-// Shared    a 32 x 33 square.
+// Threads   32 x 8, one 32 x 32 square a thread block; grid (columns / 32, rows / 32).
+// Shared    a 32 x 33 square, padded against bank conflicts.
 extern "C" __global__ void __launch_bounds__(TURN_SIDE * TURN_LINES)
 add_mirrored(int* __restrict__ acc, const int* __restrict__ w, const int* __restrict__ other,
              i64 rows, i64 columns, int weight, int symmetric) {

@@ -3,18 +3,20 @@
 // scan_profiles
 // Formula   matches[q][i] = sum over genotype classes of popcount(Q[q] & D[i]), called likewise;
 //           key = floor((called - matches) * 2^20 / called) << 40 | i. Keys below `limit[q]` are
-//           appended to the query's candidates, of which `keep_best` keeps the k smallest.
-// Source    FastID identity search (DESIGN section 5). Instruction mma.sync m16n8k256 .b1 .and.popc.
-// Shapes    words (n_profiles, N_PLANES, row_words) uint64, row_words even; N_PLANES 1: one bit a
+//           appended to the candidates of the query, of which `keep_best` keeps the k smallest.
+// Source    FastID identity search (DESIGN section 5). Instruction mma.sync m16n8k256 .b1
+//           .and.popc.
+// Shapes    words (n_profiles, N_PLANES, row_words) uint64, row_words even; N_PLANES 1: one bit per
 //           site (has the allele or not), 2: u, v, 3: u, v, c. queries (letters, 32, query_words)
 //           32-bit words, rows of whole 64 bytes, zero beyond the last site; letters u, z / z, e,
 //           v / z, e, v, c, all masked by called.
-// Threads   8 warps; a warp takes 16 profiles x 32 queries at a time. The order of bits along k is
-//           free as long as both operands have the same: a lane's 16-byte load is two k steps, so
-//           nothing is permuted and nothing goes through shared memory. Memory bound: the database
-//           is read once.
-// Overflow  called < 2^31; the candidates of a query beyond CANDIDATES raise `overflow`, and the host
-//           scans again in pieces that cannot.
+// Threads   8 warps; a warp computes 16 profiles x 32 queries at a time. The order of bits along k
+//           is free as long as both operands agree: the 16-byte load of a lane is two k steps, so
+//           nothing is permuted and nothing passes through shared memory. Memory bound: the
+//           database is read once.
+// Shared    none; keep_best: the keys of one query.
+// Overflow  called < 2^31; more candidates of a query than fit raise `overflow`, and the host scans
+//           again in pieces that cannot overflow.
 //
 // Compile with -DN_PLANES=1|2|3.
 
@@ -24,7 +26,7 @@
     !defined(SCAN_WARPS) || !defined(KEEP_THREADS) || !defined(INDEX_BITS) || \
     !defined(SHARE_BITS) || !defined(QUERY_BITS) || !defined(SELECT_COLUMNS) || \
     !defined(SELECT_ROWS)
-#error "QUERIES, CANDIDATES, PROFILES_A_STEP, SCAN_WARPS, KEEP_THREADS, INDEX_BITS, SHARE_BITS, QUERY_BITS, SELECT_COLUMNS and SELECT_ROWS come from engine/gpu/layout.py"
+#error "QUERIES ... SELECT_ROWS come from engine/gpu/layout.py"
 #endif
 
 constexpr int QUERY_TILES = QUERIES / 8;
@@ -40,7 +42,7 @@ __device__ __forceinline__ void multiply16x8(int (&d)[4], u32 a0, u32 a1, u32 a2
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Letters of four words of a profile; z of padding is not zero, but the query's is.
+// Letters of four words of a profile; z is 1 in the padding, where the letters of queries are 0.
 __device__ __forceinline__ void derive(const uint4 (&p)[N_PLANES], uint4 (&letter)[N_LETTERS]) {
     const u32* from[N_PLANES];
     u32* to[N_LETTERS];
@@ -95,7 +97,7 @@ scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
         #pragma unroll
         for (int s = 0; s < 2; ++s) {
             limit[t][s] = limits[t * 8 + part * 2 + s];
-            // a little too wide: the key decides
+            // rounded up: a fast filter before the exact key
             share[t][s] = ((float)(limit[t][s] >> INDEX_BITS) + 1.0f) * (1.00001f / SHARE_UNIT);
         }
     for (i64 tile = warp; tile * PROFILES_A_STEP < n_rows; tile += n_warps) {
@@ -143,7 +145,7 @@ scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
 }
 
 // keep_best: the k smallest candidates of each query, sorted, and the new limit.
-// Threads   one thread block of 1 024 a query; bitonic sort of CANDIDATES keys in shared memory.
+// Threads   one thread block of 1 024 per query; bitonic sort of CANDIDATES keys in shared memory.
 extern "C" __global__ void __launch_bounds__(KEEP_THREADS)
 keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restrict__ limits,
           int* __restrict__ overflow, int k) {
@@ -179,7 +181,7 @@ keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restric
 // select_pairs: pairs of a tile of squared correlations that reach a limit, in any order.
 // Shapes    r2 (rows, columns) float32 with `stride`; sites first_row + i and first_column + j,
 //           ends (n_sites): pairs i < j < ends[i] count; pairs (capacity) int2, count.
-// Threads   32 x 8, a thread block 32 columns x 8 rows at a time.
+// Threads   32 x 8: a thread block covers 32 columns x 8 rows at a time.
 extern "C" __global__ void __launch_bounds__(SELECT_COLUMNS * SELECT_ROWS)
 select_pairs(const float* __restrict__ r2, i64 stride, int n_rows, int n_columns, int first_row,
              int first_column, const int* __restrict__ ends, float least, int2* __restrict__ pairs,

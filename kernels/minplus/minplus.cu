@@ -1,28 +1,31 @@
-// minplus: C[i][j] = min(C[i][j], min_k P[k][i] + Q[k][j]), the (min, +) matrix product.
+// minplus: C[i][j] = min(C[i][j], min_k P[k][i] + Q[k][j]), the (min, +) matrix product, and what
+// closures need besides.
 //
-// Source. The genome-distance work's CUDA product, restated: both operands lie k-major (rows of
-// P and Q are contiguous along i and j), which is how R-Kleene's panels and symmetric blocks lie
-// anyway, so that every stage of the pipeline is a plain 16-byte copy and nothing is transposed
-// on the way. Only the upper triangle of tiles is computed where the product is symmetric.
+// Source    The CUDA product of the genome-distance work, with both operands k-major (rows of P and
+//           Q are contiguous along i and j), as the panels and symmetric blocks of R-Kleene are
+//           stored anyway: each pipeline stage is a contiguous 16-byte copy and nothing is
+//           transposed. Only the upper triangle of tiles is computed where the product is
+//           symmetric.
 //
-// Types. NUMBER 0: int32 (values 0 ... 2^30 - 1, which stands for infinity: two of them add up
-// without overflow), 1: float32, 2: float64, 3: int64 (0 ... 2^62 - 1); never negative, never NaN,
-// so that float32 values compare like the integers that share their bits.
+// Types     NUMBER: int32 (values 0 ... 2^30 - 1, the largest standing for infinity: a sum of two
+//           does not overflow), float32, float64, int64 (0 ... 2^62 - 1); never negative, never
+//           NaN, so that float32 values compare like the integers with the same bits.
 //
-// Shapes. P (depth, m), Q (depth, n), C (m, n) with row lengths ldp, ldq, ldc; m and n multiples
-// of 128, depth of 32, rows on 16-byte boundaries: the host pads with infinity.
+// Shapes    P (depth, m), Q (depth, n), C (m, n) with row lengths ldp, ldq, ldc; m and n multiples
+//           of 128, depth of 32, rows aligned to 16 bytes: the host pads with infinity.
 //
-// Threads. A block of 256 owns a tile of BM x BN (16 x 16 threads of TM x TN registers each). P
-// and Q go through SLOTS buffers of DEPTH rows, filled by cp.async while others are used.
+// Threads   256 per thread block: a tile of BM x BN by 16 x 16 threads of TM x TN results each.
 //
-// Operations. Two k a step: min3(best, p0 + q0, p1 + q1). In int32 the compiler makes two fused
-// adds and mins (DPX viaddmin) of it; in float32 the three-way minimum of integers turns four
-// instructions into three, which lifts the product above the rate of separate mins.
+// Shared    cp.async pipeline of SLOTS slots of DEPTH rows of P and Q.
+//
+// Operations. Two k per step: min3(best, p0 + q0, p1 + q1). In int32 the compiler emits two fused
+// add-min instructions (DPX viaddmin); in float32 a three-way integer minimum replaces two of four
+// instructions by one, which beats separate minima.
 //
 // Pruning. Where floors are given, a run of 32 k is skipped for a tile if
 //   floor_p[k run][tile of i] + floor_q[k run][tile of j] >= ceil_c[tile of i][tile of j]:
 // no sum of that run can be below any entry of the tile (DESIGN section 7; exact in floats too,
-// because rounding is monotone). Tiles of 128, whatever BM and BN are.
+// because rounding is monotone). Tiles are 128 x 128, whatever BM and BN are.
 
 #include "../types.cuh"
 
@@ -30,7 +33,7 @@
     !defined(TURN_SIDE) || !defined(BASE) || !defined(NUMBER_INT32) || \
     !defined(NUMBER_FLOAT32) || !defined(NUMBER_FLOAT64) || !defined(LARGEST_INT32) || \
     !defined(LARGEST_INT64)
-#error "BOUND_TILE, BOUND_RUN, THREAD_SIDE, TURN_SIDE, BASE, NUMBER_INT32, NUMBER_FLOAT32, NUMBER_FLOAT64, LARGEST_INT32 and LARGEST_INT64 come from engine/gpu/layout.py"
+#error "BOUND_TILE ... LARGEST_INT64 come from engine/gpu/layout.py"
 #endif
 
 #if NUMBER == NUMBER_INT32
@@ -102,7 +105,7 @@ template <int N> __device__ __forceinline__ void wait_copies() {
 #endif
 }
 
-// Rows k ... k + DEPTH - 1 of the tile's columns of P and Q into one slot.
+// Producer: rows k ... k + DEPTH - 1 of the tile's columns of P and Q into one slot.
 __device__ __forceinline__ void fetch(T* slot, const T* p, const T* q, i64 ldp, i64 ldq, int k) {
   constexpr int VP = BM / LANES, VQ = BN / LANES;
 #pragma unroll
@@ -117,7 +120,8 @@ __device__ __forceinline__ void fetch(T* slot, const T* p, const T* q, i64 ldp, 
   }
 }
 
-// Registers of one k: TM values of P and TN of Q, in vectors that neighbouring threads share.
+// Fragments of one k: TM values of P and TN of Q, as vectors that threads of one row or column
+// share.
 __device__ __forceinline__ void read_row(const T* p, const T* q, int ty, int tx, T* a, T* b) {
 #pragma unroll
   for (int v = 0; v < TM / LANES; v++)
@@ -151,7 +155,7 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
   }
 
   const int total = depth / BOUND_RUN;
-  if (floor_p) {  // one warp lists the runs that may matter
+  if (floor_p) {  // one warp lists the runs that are not skipped
     if (threadIdx.x < 32) {
       int ti = bi * BM / BOUND_TILE, tj = bj * BN / BOUND_TILE, found = 0;
       T ceiling = ceil_c[(i64)ti * (n / BOUND_TILE) + tj];
@@ -226,10 +230,12 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
   }
 }
 
-// Floyd-Warshall of one symmetric block of up to BASE individuals, of which the upper triangle
-// is read and all is written. The block lives in registers, 8 x 8 a thread, rows ty + 16 i and
-// columns tx + 16 j. Step k needs row k alone: it is column k too, and its diagonal is zero, so
-// that it does not change in its own step. Two buffers for it: one barrier a step.
+// close_block: Floyd-Warshall of one symmetric block of up to BASE individuals; reads the upper
+// triangle, writes all.
+// Threads   256; the block stays in registers, 8 x 8 entries per thread, rows ty + 16 i and columns
+//           tx + 16 j.
+// Shared    row k, double-buffered: one barrier per step. Row k equals column k, and does not
+//           change in step k because its diagonal entry is zero.
 constexpr int OWN = BASE / THREAD_SIDE;  // rows and columns of one thread
 
 extern "C" __global__ void __launch_bounds__(THREADS) close_block(T* w, i64 ldw, int n) {
@@ -270,8 +276,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) close_block(T* w, i64 ldw,
         w[(ty + THREAD_SIDE * i) * ldw + tx + THREAD_SIDE * j] = own[i][j];
 }
 
-// to[j][i] = from[i][j] in 32 x 32 tiles; where `triangle`, only entries with i < j are copied
-// (mirroring an upper triangle in place: to and from are then the same matrix).
+// transpose: to[j][i] = from[i][j] in 32 x 32 tiles. With `triangle` only entries i < j are copied,
+// which mirrors an upper triangle in place (to and from are the same matrix).
 extern "C" __global__ void __launch_bounds__(THREADS)
 transpose(const T* from, T* to, i64 ld_from, i64 ld_to, int rows, int columns, int triangle) {
   __shared__ T tile[TURN_SIDE][TURN_SIDE + 1];
@@ -287,8 +293,8 @@ transpose(const T* from, T* to, i64 ld_from, i64 ld_to, int rows, int columns, i
   }
 }
 
-// out[block of rows][block of columns] = smallest (or, with `largest`, largest) entry of each
-// height x BOUND_TILE block of x (rows, columns); both divide evenly.
+// tile_extremes: out[block of rows][block of columns] = smallest (or, with `largest`, largest)
+// entry of each height x BOUND_TILE block of x (rows, columns), whose sides are multiples of these.
 extern "C" __global__ void __launch_bounds__(BOUND_TILE)
 tile_extremes(const T* x, T* out, i64 ld, int height, int columns, int largest) {
   __shared__ T found[BOUND_TILE];

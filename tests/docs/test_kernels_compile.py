@@ -91,7 +91,7 @@ def test_kernel_compiles(name, capability, defines):
 def test_a_missing_definition_is_named(name, capability, defines):
     """The first of a kernel's common definitions is left out."""
     options = compiler_options(name, defines)
-    with pytest.raises(pytest.fail.Exception, match=r"TILE_ROWS, .* come from engine/gpu/layout"):
+    with pytest.raises(pytest.fail.Exception, match=r"TILE_ROWS .* come from engine/gpu/layout"):
         compile_source(read_source(name), capability, options[:1] + options[2:])
 
 

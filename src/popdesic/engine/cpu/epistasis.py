@@ -3,15 +3,15 @@
     count[c, g, s, t, z] = popcount(compacted(x, g, c)[y, s] & compacted(x, g, c)[z, t])
 
 For x, class c and each stored state g of x, the carriers' bits of every later site are compacted
-(PEXT), so that a product has the depth of the carriers alone. Planes lie word by word with the
-sites side by side: one word of y meets a vector of z, and no sum crosses lanes. Stored counts give
+(PEXT), so that the depth of a product is the number of carriers. Planes are word-major with the
+sites contiguous: a word of y is ANDed with a vector of z; no sum crosses lanes. Stored counts give
 the 27 cells of a block of z by subtraction from pair tables. A lower bound of each cost, proved in
 `epistasis_cells`, is compared with the worst hit kept; only what may enter is looked up exactly.
 
 Loops: chunks of x (their compacted planes are made once), tiles of y (their pair tables with all z
 are counted once a chunk) shared among threads, blocks of z that stay in the first-level cache.
-A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that
-neither threads nor tiles nor the bound decide what is found. All counts and costs are exact.
+A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that the
+hits do not depend on threads, tiles or the bound. All counts and costs are exact.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ BLOCK = 64
 TILE = 8
 CHUNK = 32
 CHUNK_BYTES = 1 << 28
-#: Sites (one cache line) that rows of planes are longer than their blocks: rows of a power of two
-#: of bytes would compete for the same sets of a cache.
+#: Padding of the rows of planes, in sites (one cache line): rows whose bytes are a power of two map
+#: to the same cache sets.
 SKEW = 8
 _HAS_PEXT = bool(binding.get_host_cpu_features().get("bmi2"))
 _I64 = ir.IntType(64)
@@ -56,7 +56,7 @@ def _popcount(typing_context, word):
 
 @intrinsic
 def _pext(typing_context, word, mask):
-    """The bits of `word` under `mask`, side by side."""
+    """The bits of `word` selected by `mask`, packed into the low bits (PEXT)."""
 
     def codegen(context, builder, signature, arguments):
         function = cgutils.get_or_insert_function(
@@ -169,7 +169,7 @@ def _collect(
     cells, n_cells, n_states, x, y, z0, low, high,
     total, part, shift, bound, rank, allowed, work, sums, heap, state,
 ):  # fmt: skip
-    """Offer the triples (x, y, z) for z in [low, high); x < 0: the pairs (y, z).
+    """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
     Costs are sums less `shift`, the entry of the one cell of all called samples, which differs
     from table to table where genotypes are missing. bound: `CostBound` as an array.
@@ -250,7 +250,7 @@ def _triple_task(
                             compacted, offsets[i, c, g], depths[i, c, g], n_states, y,
                             states_of[y], z0, BLOCK, z_states, counts,
                         )  # fmt: skip
-                        # What x's stored states leave of the table of (y, z) has its third.
+                        # The third state of x: the table of (y, z) minus the stored states.
                         of_x = tables_x[i, c, g]
                         rest, r, q = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
                         fill_cells(

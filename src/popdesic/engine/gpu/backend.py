@@ -241,7 +241,6 @@ class GpuBackend:
         return exact_pairs(planes, *candidates, least, self.threads)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
-        """The best pairs (epistasis_gpu.py)."""
         from .epistasis import scan_pairs
 
         with device_errors(f"the scan of {data.n_sites} sites"):
@@ -250,7 +249,6 @@ class GpuBackend:
     def scan_triples(
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
-        """The best triples (epistasis_gpu.py)."""
         from .epistasis import scan_triples
 
         with device_errors(f"the scan of {data.n_sites} sites"):

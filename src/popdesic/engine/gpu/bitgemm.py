@@ -11,7 +11,7 @@ import numpy as np
 
 from ..terms import PLANE_LETTERS
 from .bitgemm_plans import Plan
-from .compile import load_function, read_source
+from .compile import load_function
 from .devices import Device
 from .layout import (
     BLOCK_ROWS,
@@ -22,14 +22,16 @@ from .layout import (
     STAGE_WORDS,
     TURN_LINES,
     TURN_SIDE,
+    compiler_options,
     divide_up,
     layout_tiles,
 )
+from .sources import read_source
 from .variants import Variant, choose_splits, defines_of, launch_shape, step_table
 
 #: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).
 PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"
-#: The file of each micro-kernel of `plans.KERNELS`.
+#: The file of each micro-kernel of `devices.KERNELS`.
 MICRO_KERNELS = {
     "wgmma": "bitgemm/sm90_wgmma",
     "mma": "bitgemm/sm80_mma",
@@ -39,9 +41,10 @@ MICRO_KERNELS = {
 
 @functools.cache
 def source_digest() -> str:
-    """Changes whenever a kernel changes: choices measured before are then measured again."""
+    """Changes with every kernel and its layout: choices measured before are then measured again."""
     names = (PACK_FINISH, RARE_SITES, *MICRO_KERNELS.values())
-    return hashlib.sha256("".join(map(read_source, names)).encode()).hexdigest()[:16]
+    texts = (" ".join((read_source(name), *compiler_options(name, ()))) for name in names)
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """SNP comparisons on a GPU: best matches of query profiles, correlated pairs of sites.
 
-Both leave on the device what they are not asked for: of 32 x 20 million pairs only the best of each
-query come back, of a billion correlations only those that reach a limit.
+Both select on the device and copy only results: of 32 x 20 million pairs the best of each query, of
+a billion correlations those that reach a limit.
 """
 
 from __future__ import annotations
@@ -83,11 +83,10 @@ class _Search:
         self.cautious, self.seen = cautious, 0
 
     def scan(self, words: cupy.ndarray, first_index: int) -> None:
-        """Take in profiles, in pieces that grow while the limits get tighter.
+        """Scan profiles, in pieces that grow as the limits tighten (`piece_size`).
 
-        Of profiles in no particular order, a piece as long as all before it times g brings about
-        k g candidates. Where the order defeats that, the search is done again with pieces that
-        cannot overflow.
+        Where an unlucky order of the profiles makes candidates overflow, the search is repeated
+        with pieces that cannot.
         """
         row, n = 0, len(words)
         while row < n:

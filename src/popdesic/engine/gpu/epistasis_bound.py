@@ -1,4 +1,4 @@
-"""The bound that GPU scans rule combinations out by, and what the device needs to know of it.
+"""Coefficients of the bound by which GPU scans rule combinations out.
 
 kernels/epistasis/cells.cuh computes it and has the proof.
 """
@@ -17,8 +17,7 @@ from ..base import ScanData
 MARGIN_NATS = 2.0**-6
 #: Largest weight of a count: a signed byte.
 MAX_WEIGHT = 127
-#: What the cells of all samples may bring to the bound because r is not their share of cases, in
-#: nats.
+#: How much the bound may lose because r is not the share of cases of all samples, in nats.
 MOST_OFF_NATS = 0.25
 
 
@@ -91,7 +90,7 @@ def need_of(
     n_cells: int,
     missing: tuple[int, int] = (0, 0),
 ) -> float:
-    """What the divergence of a table must reach for its cost to be at most `cutoff` nats.
+    """The least divergence of a table whose cost can be at most `cutoff` nats.
 
     Half the sum of ln(max(n, 1)) over the cells, which the K2 score needs, is added on the device.
     `r`: of the bound.

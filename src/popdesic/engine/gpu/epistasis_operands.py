@@ -68,7 +68,7 @@ class DeviceScan:
         self.k2, self.wide, self.joint = is_k2(data), 0, 1
         self.padded = padded_sites(data.n_sites, self.states)
         self.row_words = self.padded * self.states // 32
-        # what is small goes first: copies to a device queue up
+        # small arrays first: copies to the device are queued
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
         self.allowed = None if data.allowed is None else cupy.asarray(data.allowed)
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
@@ -85,7 +85,7 @@ class DeviceScan:
         return load_function(file, name, merged, self.device.capability)
 
     def receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
-        """Waits for the planes of some sites, and counts their states."""
+        """Wait (on the stream) for the planes of some sites, and count their states."""
         cupy.cuda.get_current_stream().wait_event(arrival)
         self.missing = None  # that of the sites so far
         count = self.load(KERNEL, "count_states")
@@ -147,7 +147,7 @@ class DeviceScan:
         stage = operand_bytes(self.padded - batch.first_site, self.states)
         size = max(16, int(batch.stages[-1]) * stage)
         if self.packed.size < size:
-            self.packed = None  # given back first
+            self.packed = None  # freed before the larger one is allocated
             self.packed = cupy.empty(size, np.uint8)
         packed = self.packed[:size]
         stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)

@@ -33,15 +33,15 @@ ITEMS_A_BLOCK = 12
 MAX_STORED = (1 << 16) - 1
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
 FEW_RECORDS = 1 << 15
-#: Times the number of hits that a launch of as many combinations is taken to let through once a
-#: cutoff is known; triples: as many as before, they cost more.
+#: By order: the next launch is assumed to let through at most so many times the number of hits,
+#: once a cutoff is known; triples, which cost more, as many as the one before.
 PASSING = {2: 32, 3: math.inf}
-#: How many times the combinations of all launches before a launch may have, by order: triples that
-#: a weak cutoff lets through cost more than another launch, pairs less.
+#: By order: a launch may have so many times the combinations of all launches before. Triples that a
+#: weak cutoff lets through cost more than another launch, pairs less.
 GROWTH = {2: 64, 3: 8}
 #: Blocks of rows of all stages that are compacted before others.
 COMPACT_WIDTH = 8
-#: Stages after which thread blocks wait for each other (common.cuh).
+#: Stages after which thread blocks wait for each other (`Lockstep` in common.cuh).
 LOCKSTEP = 8
 #: Most thread blocks in the second dimension of a grid.
 MAX_GRID = 65535
@@ -67,8 +67,8 @@ class Core:
     defines : what the file is compiled with beside what every core takes.
     threads : of a thread block.
     cluster : tiles of y that share the copies of z.
-    relay : whether counts pass through memory to threads that score alone. Its kernel takes `Scan`
-        by value; where one thread counts and scores, a pointer to it is a tenth faster.
+    relay : whether counts pass through memory to epilogue warps. Such a kernel takes `Scan` by
+        value; where the same threads count and score, a pointer to it is a tenth faster.
     """
 
     file: str
@@ -136,8 +136,8 @@ def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
 def cut_runs(items: np.ndarray, operands: int, blocks: int) -> np.ndarray:
     """Items with runs of the operands of a batch, int32 (n, 4): row, column, begin, end.
 
-    So many runs that each of `blocks` (thread blocks or clusters of them) has some items if the
-    operands suffice, and that few of them idle at the end.
+    There are enough runs to give each of `blocks` (thread blocks or clusters) some items, if the
+    operands suffice, and their number leaves few blocks idle in the last wave.
     """
     n = max(1, len(items))
     least = max(1, min(operands, -(-ITEMS_A_BLOCK * blocks // n)))

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 #: Variables by which schedulers mark their jobs: the devices they show are the job's own.
 SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-#: Seconds between two looks for a free device, about: two who met do not meet again.
+#: Seconds between two polls for a free device, randomised so that jobs do not stay in step.
 POLL_SECONDS = 1.0
 #: Names of lock files: of a device, and of the user whose file it is.
 PREFIX = "popdesic-gpu-"
@@ -114,10 +114,10 @@ def _take(folder: Path, device: str) -> bool:
         ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A cleaner of old files may have taken it away before it was locked: then it locks nothing.
+        # A cleaner of temporary files may have removed it before it was locked.
         ours = os.path.samestat(os.fstat(descriptor), path.lstat())
         if ours and not any(_is_locked(other) for other in _others(folder, device, path)):
-            os.utime(descriptor)  # and does not take it for old
+            os.utime(descriptor)  # so that a cleaner does not remove it
             _held[path] = descriptor
             return True
     except (BlockingIOError, FileNotFoundError):

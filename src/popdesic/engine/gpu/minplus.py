@@ -1,7 +1,7 @@
 """min-plus products on a CUDA device: operands made ready for minplus.cu, and launched.
 
-Device arrays in the kernel's own layout (rows on 16-byte boundaries, whole tiles) are used where
-they lie; anything else, host arrays above all, goes through a padded copy.
+Device arrays in the kernel's layout (rows aligned to 16 bytes, whole tiles) are used in place; all
+others, host arrays in particular, are copied and padded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _row_length(x: cupy.ndarray) -> np.int64:
 
 
 def _usable(x, height: int, width: int) -> bool:
-    """Whether the kernel can read `x` where it lies, in blocks of height x width."""
+    """Whether the kernel can read `x` in place, in blocks of height x width."""
     return (
         isinstance(x, cupy.ndarray)
         and x.strides[1] == x.itemsize
@@ -114,7 +114,7 @@ def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device
         shared_mem=shape.shared_bytes,
     )
     if bounds is not None:
-        # stays on the device until somebody reads it: the host runs ahead of the products
+        # a device scalar, read at the end: the host does not wait for each product
         bounds.skipped = bounds.skipped + skipped[0] * (BOUND_RUN * shape.block**2)
     if out is not c:
         c[...] = out[: c.shape[0], : c.shape[1]]

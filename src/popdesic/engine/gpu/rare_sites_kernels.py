@@ -1,4 +1,4 @@
-"""Launch the kernels of rare sites (bitgemm/rare_sites.cu): turned planes, carriers, pairs."""
+"""Launch the kernels of rare sites (bitgemm/rare_sites.cu): transposes, carriers, pairs."""
 
 from __future__ import annotations
 
