@@ -101,6 +101,19 @@ def test_a_record_of_another_size_is_refused():
         compile_source(read_source("bitgemm/pack_finish"), "75", options)
 
 
+@pytest.mark.parametrize(
+    ("name", "capability", "defines"), [KERNELS[1], KERNELS[3], *KERNELS[7:11]]
+)
+def test_a_launch_with_too_little_shared_memory_is_refused(name, capability, defines):
+    """Slots, counts, margins and barriers are added up by the kernel itself."""
+    shared = dict(defines)["LAUNCH_SHARED"]
+    options = compiler_options(
+        name, tuple((dict(defines) | {"LAUNCH_SHARED": shared - 2048}).items())
+    )
+    with pytest.raises(pytest.fail.Exception, match="is for another kernel"):
+        compile_source(read_source(name), capability, options)
+
+
 def test_every_kernel_file_is_compiled():
     files = KERNEL_FOLDER.rglob("*.cu")
     files = {str(path.relative_to(KERNEL_FOLDER).with_suffix("")) for path in files}
