@@ -51,7 +51,7 @@ class GpuBackend:
         ``wgmma``, ``mma`` or ``popc``: only this micro-kernel. By default the fastest one that
         the device has, found by measurement (`tune.choose`). All give the same integers.
     host_bytes : int
-        Most pinned host memory for planes on their way to the device.
+        Most pinned host memory for staging planes.
     device_bytes : int, optional
         Most device memory to use, instead of what is free.
     rare_sites : bool or SiteCosts, optional
@@ -168,7 +168,7 @@ class GpuBackend:
             return BitgemmStream(self, m, n, planes_a, planes_b, terms, n_sites)
 
     def largest_block(self, terms: Terms, planes: int) -> int:
-        """Most samples of a square tile whose accumulators fit the device beside its planes."""
+        """Most samples of a square tile that fits the device with its planes."""
         return largest_block(len(terms.outputs), planes, self.free_bytes())
 
     def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Compile the CUDA sources in `kernels/` for the device at hand."""
+"""Compile the CUDA sources in `kernels/` for the current device."""
 
 from __future__ import annotations
 

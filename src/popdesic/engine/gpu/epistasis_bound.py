@@ -13,7 +13,7 @@ from scipy.special import gammaln, rel_entr, xlogy
 
 from ..base import ScanData
 
-#: The bound may miss its exact value by this much, in nats, beside its relative slack.
+#: The bound may miss its exact value by this much, in nats, in addition to its relative slack.
 MARGIN_NATS = 2.0**-6
 #: Largest weight of a count: a signed byte.
 MAX_WEIGHT = 127
@@ -22,7 +22,7 @@ MOST_OFF_NATS = 0.25
 
 
 def share_of_cases(classes: tuple[int, int]) -> float:
-    """Of controls and cases; 0 where there is nobody."""
+    """Share of cases among controls and cases; 0 without samples."""
     return classes[1] / max(1, sum(classes))
 
 

@@ -45,8 +45,8 @@ COMPACT_WIDTH = 8
 LOCKSTEP = 8
 #: Most thread blocks in the second dimension of a grid.
 MAX_GRID = 65535
-#: Shares of the sites up to which the planes of a scan of pairs reach the device at a time: the
-#: first are scanned while the others are on their way. A small block gives the first cutoff.
+#: Bounds, as shares of the sites, of the blocks in which a scan of pairs uploads planes: a block is
+#: scanned while the next ones are copied. A small first block gives a first cutoff.
 UPLOADS = (0.06, 0.4, 0.7, 1)
 #: Words of the record of a combination, by `wide`.
 RECORD_WORDS = {0: 32, 1: 64}
@@ -64,7 +64,7 @@ class Core:
 
     Parameters
     ----------
-    defines : what the file is compiled with beside what every core takes.
+    defines : what the file is compiled with in addition to what every core takes.
     threads : of a thread block.
     cluster : tiles of y that share the copies of z.
     relay : whether counts pass through memory to epilogue warps. Such a kernel takes `Scan` by
@@ -196,7 +196,7 @@ class Batch:
         return len(self.segments)
 
     def visits(self) -> np.ndarray:
-        """All stages, each beside its operand, int32 (n, 2): the same samples come together.
+        """All stages with their operands, int32 (n, 2); stages of the same samples are adjacent.
 
         Segments of controls and of cases take turns in the depth of an operand.
         """

@@ -125,7 +125,7 @@ def _named(*names: str) -> dict[str, int]:
 
 
 _PACKED = _named("TILE_ROWS", "BLOCK_ROWS", "STAGE_BITS", "CHUNK_BYTES", "STEP_BYTES")
-#: What the kernels of each folder are compiled with, beside what a launch adds.
+#: What the kernels of each folder are compiled with; a launch adds more.
 DEFINES: dict[str, dict[str, int]] = {
     "bitgemm": {
         **_PACKED,

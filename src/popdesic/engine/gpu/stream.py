@@ -51,7 +51,7 @@ def device_errors(task: str) -> Iterator[None]:
 
 
 def _is_pinned(array: np.ndarray) -> bool:
-    """Whether planes lie in pinned memory, each plane of each sample in one piece."""
+    """Whether planes are in pinned memory, each plane of each sample contiguous."""
     if array.strides[2] != 8 or array.strides[0] != array.shape[1] * array.strides[1]:
         return False
     host = 1  # cudaMemoryTypeHost: pinned; ordinary memory is not registered at all

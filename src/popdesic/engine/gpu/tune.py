@@ -1,4 +1,4 @@
-"""Choice of the micro-kernel and its tile parameters by measurement on the device at hand.
+"""Choice of the micro-kernel and its tile parameters by measurement on the current device.
 
 Every variant gives the same integers, so the choice is one of time alone. The first problem of
 a class on a device measures the candidates on random planes of that class and keeps the winner
