@@ -1,7 +1,7 @@
-// hopper: the instructions of sm_90a that the wgmma kernels share: operand descriptors, mbarriers,
-// bulk copies into shared memory, clusters.
+// sm90: PTX of sm_90a that the wgmma kernels share: matrix descriptors, mbarriers, bulk copies (TMA
+// without tensor maps), clusters.
 //
-// Compile with -DCLUSTER=1|2: thread blocks that share copies.
+// Compile with -DCLUSTER=1|2: CTAs of a cluster, which share copies by multicast.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 constexpr int WARPGROUP = 128;
 
-// Descriptor of a K-major operand with 128-byte rows and the 128-byte swizzle: start address,
-// 1 024 bytes between groups of 8 rows. The next 256 sites are 32 bytes on.
+// Shared memory descriptor of a K-major operand with 128-byte rows and the 128-byte swizzle: start
+// address, 1 024 bytes between groups of 8 rows. The next 256 sites start 32 bytes later.
 __device__ __forceinline__ u64 describe(u32 address) {
     return (u64)((address & 0x3FFFF) >> 4) | (1ull << 16) | ((u64)(1024 >> 4) << 32) | (1ull << 62);
 }
@@ -22,9 +22,9 @@ __device__ __forceinline__ void barrier_expect(u32 barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
 }
-// One arrival at this barrier of thread block `rank` of the cluster. The barriers order nothing
-// but copies and wgmma, which have waits of their own: a wider scope than the default would put a
-// fence of the whole device into every stage (it halved the speed).
+// Arrive at this barrier in CTA `rank` of the cluster. The barriers order only bulk copies and
+// wgmma, which have their own waits, so the default scope suffices: a wider one would put a
+// device-wide fence into every stage (it halved the speed).
 __device__ __forceinline__ void barrier_arrive(u32 barrier, int rank) {
     asm volatile(
         "{.reg .b32 remote;\n"
@@ -44,7 +44,7 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, int parity) {
             : "r"(barrier), "r"(parity)
             : "memory");
 }
-// Bulk copies of a tile (or `bytes` of it) from global to shared memory, reported to `barrier`.
+// Asynchronous bulk copy of a tile (or `bytes` of it) to shared memory; `barrier` counts its bytes.
 __device__ __forceinline__ void copy_tile(u32 target, const u8* source, u32 barrier,
                                           int bytes = TILE_BYTES) {
     asm volatile(
@@ -60,7 +60,7 @@ __device__ __forceinline__ void copy_tile_to_all(u32 target, const u8* source, u
         "l"(source), "r"(bytes), "r"(barrier), "h"((short)((1 << CLUSTER) - 1))
         : "memory");
 }
-// Slots that are filled and emptied in turn.
+// Position in a ring of pipeline stages: the slot, and the phase parity of its mbarriers.
 template <int SLOTS>
 struct Ring {
     int slot = 0, parity = 0;
@@ -81,7 +81,7 @@ __device__ __forceinline__ int cluster_rank() {
     return CLUSTER == 1 ? 0 : (int)rank;
 }
 
-// Accumulators d[FIRST ...], and their names in the text of an instruction.
+// Operands d[FIRST ...] of an instruction, and their names in its text.
 #define ACC8(i) "+r"(d[FIRST + i]), "+r"(d[FIRST + i + 1]), "+r"(d[FIRST + i + 2]), \
                 "+r"(d[FIRST + i + 3]), "+r"(d[FIRST + i + 4]), "+r"(d[FIRST + i + 5]), \
                 "+r"(d[FIRST + i + 6]), "+r"(d[FIRST + i + 7])

@@ -1,34 +1,41 @@
-// bitgemm_popc: products of bit-planes by POPC on the ordinary cores, for any GPU.
+// simt_popc: bit-GEMM by POPC on CUDA cores, for any GPU.
 //
 // Formula   FORM_XOR, for outputs that depend on |a - b| and on both being called:
 //               xu = u ^ u', xv = v ^ v', m = c & c'
 //               out[i][j] += W0 popc(m) + W1 popc((xu ^ xv) & m) + W2 popc(xu & xv & m)
-//           two POPC a word of 32 sites for a squared distance (W1 = 1, W2 = 4).
-//           FORM_AND, for everything else: the program of common.cuh, one POPC a product.
+//           two POPC per word of 32 sites for a squared distance (W1 = 1, W2 = 4).
+//           FORM_AND, for everything else: the program of common.cuh, one POPC per product.
 // Source    DESIGN section 5; tile parameters after Binder, Low, Popovici, "A Portable GPU
-//           Framework for SNP Comparisons", section V (see engine/gpu/tune.py).
-// Shapes    as in bitgemm/sm90_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there
-//           is one output and no program.
-// Threads   16 x 16, each 8 x 8 results (two runs of four rows and of four columns). A thread
-//           block makes 128 x 128 results, a quarter of a block of the result.
+//           Framework for SNP Comparisons", section V (see engine/gpu/tune_plans.py).
+// Shapes    as in sm90_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there is
+//           one output and no program.
+// Threads   16 x 16, 8 x 8 results each (two groups of four rows and of four columns). A thread
+//           block computes 128 x 128 results, a quarter of a block of the result.
 // Shared    KC words of 32 sites of each plane of both tiles, word-major, so that the threads of
-//           a warp read neighbouring samples: (planes of A + planes of B) * KC * 512 bytes.
+//           a warp read consecutive samples: (planes of A + planes of B) * KC * 512 bytes.
 // Overflow  int32, see common.cuh.
-// Portable  nothing here exists on NVIDIA alone: no inline assembly, no warp shuffles, no
-//           asynchronous copies. Written so that it can compile under HIP; it was not run on AMD.
+// Portable  no inline assembly, no warp shuffles, no asynchronous copies: it should compile under
+//           HIP; it was not run on AMD.
 //
 // Compile with -DFORM_XOR=0|1, -DMASKED=0|1, -DW0=.. -DW1=.. -DW2=.., -DKC=4|8 and
-// -DBLOCKS_PER_SM=1|2 (thread blocks that the registers must leave room for).
+// -DBLOCKS_PER_SM=1|2 (target occupancy, thread blocks per multiprocessor).
 
 #include "../common.cuh"
 
-constexpr int SIDE = 16;                        // threads along each side
+#if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS)
+#error "BLOCKS_PER_SM, LAUNCH_THREADS and LAUNCH_PARTS come from engine/gpu/variants.py"
+#endif
+
+constexpr int SIDE = 16;                        // threads per row and column
 constexpr int THREADS = SIDE * SIDE;
-constexpr int RUN = 4;                          // neighbouring samples read by one vector load
-constexpr int MICRO = TILE_ROWS / SIDE;         // 8 x 8 results a thread
+constexpr int RUN = 4;                          // consecutive samples of one vector load
+constexpr int MICRO = TILE_ROWS / SIDE;         // 8 x 8 results per thread
 constexpr int N_PLANES = FORM_XOR ? 2 + MASKED : 1;
 constexpr int STAGE_STEPS = STAGE_BYTES / 4 / KC;
-constexpr int N_LOADS = N_PLANES * 2 * TILE_ROWS * KC / 4 / THREADS;   // 16-byte loads a thread
+constexpr int N_LOADS = N_PLANES * 2 * TILE_ROWS * KC / 4 / THREADS;   // 16-byte loads per thread
+constexpr int QUARTERS = BLOCK_TILES * BLOCK_TILES;
+static_assert(THREADS == LAUNCH_THREADS && QUARTERS == LAUNCH_PARTS,
+              "launch_shape in engine/gpu/variants.py is for another kernel");
 static_assert(N_PLANES * 2 * TILE_ROWS * KC / 4 % THREADS == 0, "KC is too small");
 
 // Row of the tile held in micro row `r` of thread `t`.
@@ -42,7 +49,6 @@ bitgemm_popc(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict
              int n_blocks, int n_splits, int n_stages, int a_tiles, int b_tiles,
              i64 acc_columns, i64 acc_stride, int symmetric) {
     __shared__ u32 words[2][N_PLANES][KC][TILE_ROWS];
-    constexpr int QUARTERS = BLOCK_TILES * BLOCK_TILES;
     const Item item = locate_item(blockIdx.x / QUARTERS, blocks, n_blocks, n_splits, n_stages);
     const int tile_a = item.block_row * BLOCK_TILES + blockIdx.x % QUARTERS / BLOCK_TILES;
     const int tile_b = item.block_column * BLOCK_TILES + blockIdx.x % BLOCK_TILES;
@@ -57,8 +63,8 @@ bitgemm_popc(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict
         const Step step = steps[s];
         #pragma unroll
         for (int x = 0; x < MICRO * MICRO; ++x) (&d[0][0])[x] *= step.multiplier;
-        // Each thread brings the same chunks of the two tiles in every round: load `l` is one
-        // 16-byte chunk of one row of one plane of one side.
+        // Each thread loads the same chunks of the two tiles in every round: load `l` is one
+        // 16-byte chunk of one row of one plane of one operand.
         uint4 next[N_LOADS];
         auto fetch = [&](int stage, int part) {
             #pragma unroll

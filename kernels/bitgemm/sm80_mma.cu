@@ -1,23 +1,27 @@
-// bitgemm_mma: weighted AND+popcount products of bit-planes by mma.sync, sm_80 and later.
+// sm80_mma: bit-GEMM by mma.sync, sm_80 and later.
 //
 // Formula   outputs[o][i][j] += sum over the steps of o of weight * popcount(A[i] & B[j])
-//           (Program in common.cuh), for the 256 x 256 blocks of the result that are listed.
-// Source    DESIGN section 5. Instruction mma.sync m16n8k256 .b1 .and.popc (never .xor.popc:
-//           that one is emulated on Hopper, at a sixth of the rate).
-// Shapes    as in bitgemm/sm90_wgmma.cu.
-// Threads   2 x 2 B_TILES warps, 64 x 64 results each: 128 accumulators a thread. A thread block
-//           makes 128 x 128 B_TILES results: a half or a quarter of a block of the result.
+//           (Program in common.cuh), for the listed 256 x 256 blocks of the result.
+// Source    DESIGN section 5. Instruction mma.sync m16n8k256 .b1 .and.popc (never .xor.popc, which
+//           Hopper emulates at a sixth of the rate).
+// Shapes    as in sm90_wgmma.cu.
+// Threads   2 x 2 B_TILES warps, 64 x 64 results each: 128 accumulators per thread. A thread block
+//           computes 128 x 128 B_TILES results: a half or a quarter of a block of the result.
 //           Persistent.
-// Shared    STAGES slots (one tile of A, B_TILES of B, 1 024 sites), filled by cp.async.
+// Shared    cp.async pipeline of STAGES slots: one tile of A, B_TILES of B, 1 024 sites.
 // Overflow  int32, see common.cuh.
 //
-// Compile with -DSTAGES=.. (slots that fit), -DLOCKSTEP=.. and -DB_TILES=1|2: one wide thread
-// block on a multiprocessor, or two narrow ones, of which one multiplies while the other waits.
+// Compile with -DSTAGES=.. (slots that fit), -DLOCKSTEP=.. and -DB_TILES=1|2: one wide thread block
+// per multiprocessor, or two narrow ones, of which one computes while the other waits.
 
 #include "../common.cuh"
 
+#if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || \
+    !defined(LAUNCH_SHARED)
+#error "BLOCKS_PER_SM ... LAUNCH_SHARED come from engine/gpu/variants.py"
+#endif
+
 constexpr int WARPS_M = 2, WARPS_N = 2 * B_TILES;
-constexpr int BLOCKS_PER_SM = 3 - B_TILES;
 constexpr int THREADS = WARPS_M * WARPS_N * 32;
 constexpr int WARP_ROWS = TILE_ROWS / WARPS_M;             // 64
 constexpr int WARP_COLUMNS = B_TILES * TILE_ROWS / WARPS_N;  // 64
@@ -27,11 +31,16 @@ constexpr int N_TILES = WARP_COLUMNS / MMA_N;              // 8
 constexpr int K_STEPS = STAGE_BYTES * 8 / 256;
 constexpr int A_BYTES = TILE_BYTES;
 constexpr int SLOT_BYTES = (1 + B_TILES) * TILE_BYTES;
+constexpr int WIDTH = BLOCK_TILES / B_TILES, PARTS = BLOCK_TILES * WIDTH;
+static_assert(THREADS == LAUNCH_THREADS && PARTS == LAUNCH_PARTS &&
+              1023 + STAGES * SLOT_BYTES <= LAUNCH_SHARED,
+              "launch_shape in engine/gpu/variants.py is for another kernel");
 
 __device__ __forceinline__ void copy_chunk(u32 target, const u8* source) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source));
 }
-// Four 8 x 16-byte matrices; lanes 0-7 name the rows of the first, 8-15 of the second, ...
+// ldmatrix x4: lanes 0-7 hold the row addresses of the first 8 x 16-byte matrix, 8-15 of the
+// second, ...
 __device__ __forceinline__ void load_matrices(u32 (&r)[4], u32 address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -62,7 +71,6 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
     const u32 row_b = A_BYTES + (warp_column + lane / 16 * 8 + lane % 8) * STAGE_BYTES;
     const int chunk_a = lane / 16, chunk_b = lane / 8 % 2, swizzle = lane % 8;
 
-    constexpr int WIDTH = BLOCK_TILES / B_TILES, PARTS = BLOCK_TILES * WIDTH;
     const int n_items = n_blocks * n_splits * PARTS;
     Lockstep<LOCKSTEP> lockstep{progress};
     for (int i = blockIdx.x; i < n_items; i += gridDim.x) {
@@ -73,17 +81,17 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
         const int run = item.end_stage - item.first_stage;
         const int n_copies = run * n_steps;
 
-        int fed_step = 0, fed_stage = 0, fed_slot = 0;
+        int next_step = 0, next_stage = 0, next_slot = 0;
         const u8 *from_a = nullptr, *from_b = nullptr;
-        auto feed = [&](bool more) {
+        auto prefetch = [&](bool more) {
             if (more) {
-                if (fed_stage == 0) {
-                    from_a = packed_tile(a, steps[fed_step].plane_a, item.first_stage, tile_a,
+                if (next_stage == 0) {
+                    from_a = packed_tile(a, steps[next_step].plane_a, item.first_stage, tile_a,
                                          a_tiles, n_stages) + threadIdx.x * 16;
-                    from_b = packed_tile(b, steps[fed_step].plane_b, item.first_stage, tile_b,
+                    from_b = packed_tile(b, steps[next_step].plane_b, item.first_stage, tile_b,
                                          b_tiles, n_stages) + threadIdx.x * 16;
                 }
-                const u32 slot = slots + fed_slot * SLOT_BYTES + threadIdx.x * 16;
+                const u32 slot = slots + next_slot * SLOT_BYTES + threadIdx.x * 16;
                 #pragma unroll
                 for (int c = 0; c < TILE_BYTES; c += THREADS * 16) {
                     copy_chunk(slot + c, from_a + c);
@@ -94,20 +102,20 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
                 }
                 from_a += (i64)a_tiles * TILE_BYTES;
                 from_b += (i64)b_tiles * TILE_BYTES;
-                if (++fed_stage == run) {
-                    fed_stage = 0;
-                    ++fed_step;
+                if (++next_stage == run) {
+                    next_stage = 0;
+                    ++next_step;
                 }
-                if (++fed_slot == STAGES) fed_slot = 0;
+                if (++next_slot == STAGES) next_slot = 0;
             }
             asm volatile("cp.async.commit_group;\n" ::: "memory");
         };
-        for (int ahead = 0; ahead < STAGES - 1; ++ahead) feed(ahead < n_copies);
+        for (int ahead = 0; ahead < STAGES - 1; ++ahead) prefetch(ahead < n_copies);
         asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
 
-        // Operands of the products at hand and of the next ones: loaded one 256-site step ahead,
-        // across stages too, so that no warp waits for shared memory after a barrier.
+        // Register double buffering: fragments are loaded one 256-site step ahead, across stages
+        // too, so that no warp stalls on shared memory after a barrier.
         u32 fa[2][M_TILES][4], fb[2][N_TILES / 2][4];
         auto load = [&](int buffer, u32 slot, int q) {
             #pragma unroll
@@ -130,7 +138,7 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
             #pragma unroll
             for (int x = 0; x < M_TILES * N_TILES * 4; ++x) (&d[0][0][0])[x] *= step.multiplier;
             for (int k = 0; k < run; ++k, ++done) {
-                feed(done + STAGES - 1 < n_copies);
+                prefetch(done + STAGES - 1 < n_copies);
                 if (threadIdx.x == 0) lockstep.step();
                 const u32 slot = slots + slot_index * SLOT_BYTES;
                 if (++slot_index == STAGES) slot_index = 0;

@@ -1,25 +1,33 @@
-// bitgemm_wgmma: weighted AND+popcount products of bit-planes on Hopper's tensor cores.
+// sm90_wgmma: warp-specialised bit-GEMM on Hopper's tensor cores.
 //
 // Formula   outputs[o][i][j] += sum over the steps of o of weight * popcount(A[i] & B[j])
-//           (Program in common.cuh), for the 256 x 256 blocks of the result that are listed.
+//           (Program in common.cuh), for the listed 256 x 256 blocks of the result.
 // Source    DESIGN section 5. Instruction wgmma.mma_async m64n256k256 .b1 .and.popc, sm_90a.
 // Shapes    a, b packed planes (common.cuh) of a_tiles and b_tiles tiles; acc (outputs, padded
-//           rows of a, acc_columns) int32 with acc_stride elements between two outputs; blocks
+//           rows of a, acc_columns) int32, acc_stride elements between two outputs; blocks
 //           (n_blocks, 2) int32.
-// Threads   3 warpgroups. One copies; two multiply, 64 x 256 results each: 128 accumulators a
-//           thread. A thread block makes 128 x 256 results; CLUSTER = 2 of them share the 256
-//           columns of one block of the result, each copying half of B to both. Persistent.
-// Shared    STAGES slots of 48 KiB: one tile of A, two tiles of B, 1 024 sites each; a full and
-//           an empty mbarrier a slot.
+// Threads   3 warpgroups: a producer and two consumers of 64 x 256 results each, 128 accumulators
+//           per thread. A CTA computes 128 x 256 results; the CTAs of a cluster of 2 share the 256
+//           columns of one block of the result, and each multicasts half of B. Persistent.
+// Shared    pipeline of STAGES slots of 48 KiB: one tile of A, two tiles of B, 1 024 sites each; a
+//           full and an empty mbarrier per slot.
 // Overflow  int32, see common.cuh.
 //
-// With -DR2 the one output, a product of sites without missing genotypes, leaves as squared
-// correlations (n P - sum a sum b)^2 / (var a var b), float32 in place of acc, without a round trip
-// through memory; n_splits must be 1.
+// With -DR2 the epilogue turns the one output, a product of sites without missing genotypes, into
+// squared correlations (n P - sum a sum b)^2 / (var a var b) and stores float32 in place of acc, so
+// that no int32 sums pass through memory; n_splits must be 1.
 //
 // Compile with -DSTAGES=.. (slots that fit), -DCLUSTER=1|2, -DLOCKSTEP=.. (0: off), -DR2=0|1.
 
 #include "../sm90.cuh"
+
+#if !defined(MOMENTS_BYTES)
+#error "MOMENTS_BYTES comes from engine/gpu/layout.py"
+#endif
+
+#if !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || !defined(LAUNCH_SHARED)
+#error "LAUNCH_THREADS, LAUNCH_PARTS and LAUNCH_SHARED come from engine/gpu/variants.py"
+#endif
 
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
@@ -29,8 +37,12 @@ constexpr int N_ACC = 128;                          // 64 x 256 results / 128 th
 constexpr int A_BYTES = TILE_BYTES;
 constexpr int B_BYTES = BLOCK_TILES * TILE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
-constexpr int K_STEP_BYTES = 256 / 8;               // sites of one wgmma
-constexpr int COPY_REGISTERS = 40, MULTIPLY_REGISTERS = 232;
+constexpr int K_STEP_BYTES = 256 / 8;               // depth of one wgmma
+constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+
+static_assert(THREADS == LAUNCH_THREADS && BLOCK_TILES == LAUNCH_PARTS &&
+              1023 + STAGES * (SLOT_BYTES + 16) <= LAUNCH_SHARED,
+              "launch_shape in engine/gpu/variants.py is for another kernel");
 
 #ifndef R2
 #define R2 0
@@ -41,6 +53,7 @@ struct Moments {
     int sum;
     float scale;
 };
+static_assert(sizeof(Moments) == MOMENTS_BYTES, "engine/gpu/compare.py writes Moments");
 
 __device__ __forceinline__ float squared_correlation(int product, Moments a, Moments b, int n) {
     const i64 covariance = (i64)n * product - (i64)a.sum * b.sum;
@@ -73,14 +86,14 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
     }
     cluster_sync();
 
-    // A cluster takes whole blocks of the result; a single thread block takes halves of them.
+    // A cluster computes whole blocks of the result; a single CTA computes halves of them.
     constexpr int HALVES = BLOCK_TILES / CLUSTER;
     const int n_items = n_blocks * n_splits * HALVES;
     const int warpgroup = threadIdx.x / WARPGROUP;
     if (warpgroup == 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(PRODUCER_REGISTERS));
         if (threadIdx.x == 0) {
-            Ring<STAGES> ring;  // walked in step by those that copy and those that multiply
+            Ring<STAGES> ring;  // producer and consumers visit the slots in the same order
             Lockstep<LOCKSTEP> lockstep{progress};
             for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
                 const Item item = locate_item(i / HALVES, blocks, n_blocks, n_splits, n_stages);
@@ -115,7 +128,7 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
             lockstep.finish();
         }
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(MULTIPLY_REGISTERS));
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
         const int consumer = warpgroup - 1;
         const int warp = threadIdx.x % WARPGROUP / 32;
         const int lane = threadIdx.x % 32;
@@ -142,7 +155,7 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
                         multiply_256<0>(d, describe(slot_a + q * K_STEP_BYTES),
                                         describe(slot_b + q * K_STEP_BYTES));
                     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-                    // one group stays in flight: the slot before this one has been read
+                    // one group stays in flight; the slot of the previous one can be refilled
                     asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");
                     if (previous >= 0 && lane < CLUSTER)
                         barrier_arrive(empty + 8 * previous, lane);
@@ -185,6 +198,6 @@ bitgemm_wgmma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restric
             }
         }
     }
-    // nobody leaves while another thread block may still write here
+    // no CTA may exit while another one of the cluster can still write to its shared memory
     cluster_sync();
 }

@@ -3,35 +3,35 @@
 // scan_profiles
 // Formula   matches[q][i] = sum over genotype classes of popcount(Q[q] & D[i]), called likewise;
 //           key = floor((called - matches) * 2^20 / called) << 40 | i. Keys below `limit[q]` are
-//           appended to the query's candidates, of which `keep_best` keeps the k smallest.
-// Source    FastID identity search (DESIGN section 5). Instruction mma.sync m16n8k256 .b1 .and.popc.
-// Shapes    words (n_profiles, N_PLANES, row_words) uint64, row_words even; N_PLANES 1: one bit a
+//           appended to the candidates of the query, of which `keep_best` keeps the k smallest.
+// Source    FastID identity search (DESIGN section 5). Instruction mma.sync m16n8k256 .b1
+//           .and.popc.
+// Shapes    words (n_profiles, N_PLANES, row_words) uint64, row_words even; N_PLANES 1: one bit per
 //           site (has the allele or not), 2: u, v, 3: u, v, c. queries (letters, 32, query_words)
 //           32-bit words, rows of whole 64 bytes, zero beyond the last site; letters u, z / z, e,
 //           v / z, e, v, c, all masked by called.
-// Threads   8 warps; a warp takes 16 profiles x 32 queries at a time. The order of bits along k is
-//           free as long as both operands have the same: a lane's 16-byte load is two k steps, so
-//           nothing is permuted and nothing goes through shared memory. Memory bound: the database
-//           is read once.
-// Overflow  called < 2^31; the candidates of a query beyond CAPACITY raise `overflow`, and the host
-//           scans again in pieces that cannot.
+// Threads   8 warps; a warp computes 16 profiles x 32 queries at a time. The order of bits along k
+//           is free as long as both operands agree: the 16-byte load of a lane is two k steps, so
+//           nothing is permuted and nothing passes through shared memory. Memory bound: the
+//           database is read once.
+// Shared    none; keep_best: the keys of one query.
+// Overflow  called < 2^31; more candidates of a query than fit raise `overflow`, and the host scans
+//           again in pieces that cannot overflow.
 //
 // Compile with -DN_PLANES=1|2|3.
 
 #include "../types.cuh"
 
-#ifndef N_PLANES
-#define N_PLANES 3
+#if !defined(QUERIES) || !defined(CANDIDATES) || !defined(PROFILES_A_STEP) || \
+    !defined(SCAN_WARPS) || !defined(KEEP_THREADS) || !defined(INDEX_BITS) || \
+    !defined(SHARE_BITS) || !defined(QUERY_BITS) || !defined(SELECT_COLUMNS) || \
+    !defined(SELECT_ROWS)
+#error "QUERIES ... SELECT_ROWS come from engine/gpu/layout.py"
 #endif
 
-constexpr int QUERIES = 32;
 constexpr int QUERY_TILES = QUERIES / 8;
-constexpr int PROFILES = 16;
-constexpr int CAPACITY = 4096;
-constexpr int SCAN_WARPS = 8;
 constexpr int N_LETTERS = N_PLANES == 1 ? 2 : N_PLANES == 2 ? 3 : 4;
-constexpr int INDEX_BITS = 40;
-constexpr float SHARE_UNIT = 1048576.0f;
+constexpr float SHARE_UNIT = 1 << SHARE_BITS;
 
 __device__ __forceinline__ void multiply16x8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
                                              u32 b1) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void multiply16x8(int (&d)[4], u32 a0, u32 a1, u32 a2
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Letters of four words of a profile; z of padding is not zero, but the query's is.
+// Letters of four words of a profile; z is 1 in the padding, where the letters of queries are 0.
 __device__ __forceinline__ void derive(const uint4 (&p)[N_PLANES], uint4 (&letter)[N_LETTERS]) {
     const u32* from[N_PLANES];
     u32* to[N_LETTERS];
@@ -73,11 +73,11 @@ __device__ __forceinline__ void append(int matches, int called, int min_called, 
                                        u64 limit, i64 index, u64* candidates, u32* count) {
     const int mismatches = called - matches;
     if (called < min_called || (float)mismatches > (float)called * limit_share) return;
-    const u64 share = ((u64)mismatches << 20) / (u64)called;
+    const u64 share = ((u64)mismatches << SHARE_BITS) / (u64)called;
     const u64 key = share << INDEX_BITS | (u64)index;
     if (key >= limit) return;
     const u32 place = atomicAdd(count, 1u);
-    if (place < CAPACITY) candidates[place] = key;
+    if (place < CANDIDATES) candidates[place] = key;
 }
 
 extern "C" __global__ void __launch_bounds__(SCAN_WARPS * 32, 2)
@@ -88,7 +88,7 @@ scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
     const int lane = threadIdx.x % 32, group = lane / 4, part = lane % 4;
     const i64 warp = (i64)blockIdx.x * SCAN_WARPS + threadIdx.x / 32;
     const i64 n_warps = (i64)gridDim.x * SCAN_WARPS;
-    const int chunks = query_words / 16;          // of 512 sites
+    const int chunks = query_words / (QUERY_BITS / 32);
     const int row_quads = row_words / 2;          // 16-byte loads of a plane
     u64 limit[QUERY_TILES][2];
     float share[QUERY_TILES][2];
@@ -97,11 +97,11 @@ scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
         #pragma unroll
         for (int s = 0; s < 2; ++s) {
             limit[t][s] = limits[t * 8 + part * 2 + s];
-            // a little too wide: the key decides
+            // rounded up: a fast filter before the exact key
             share[t][s] = ((float)(limit[t][s] >> INDEX_BITS) + 1.0f) * (1.00001f / SHARE_UNIT);
         }
-    for (i64 tile = warp; tile * PROFILES < n_rows; tile += n_warps) {
-        const i64 upper = tile * PROFILES + group, lower = upper + 8;
+    for (i64 tile = warp; tile * PROFILES_A_STEP < n_rows; tile += n_warps) {
+        const i64 upper = tile * PROFILES_A_STEP + group, lower = upper + 8;
         const uint4* row_a = reinterpret_cast<const uint4*>(words + (first_row + upper) * N_PLANES
                                                             * row_words);
         const uint4* row_b = reinterpret_cast<const uint4*>(words + (first_row + lower) * N_PLANES
@@ -139,27 +139,27 @@ scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
                 if (row < n_rows)
                     append(matches[t][s], N_PLANES == 3 ? called[t][s] : n_sites, min_called,
                            share[t][s % 2], limit[t][s % 2], first_index + row,
-                           candidates + (i64)q * CAPACITY, counts + q);
+                           candidates + (i64)q * CANDIDATES, counts + q);
             }
     }
 }
 
 // keep_best: the k smallest candidates of each query, sorted, and the new limit.
-// Threads   one thread block of 1 024 a query; bitonic sort of CAPACITY keys in shared memory.
-extern "C" __global__ void __launch_bounds__(1024)
+// Threads   one thread block of 1 024 per query; bitonic sort of CANDIDATES keys in shared memory.
+extern "C" __global__ void __launch_bounds__(KEEP_THREADS)
 keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restrict__ limits,
           int* __restrict__ overflow, int k) {
-    __shared__ u64 keys[CAPACITY];
-    u64* own = candidates + (i64)blockIdx.x * CAPACITY;
+    __shared__ u64 keys[CANDIDATES];
+    u64* own = candidates + (i64)blockIdx.x * CANDIDATES;
     const u32 count = counts[blockIdx.x];
-    if (count > CAPACITY && threadIdx.x == 0) *overflow = 1;
+    if (count > CANDIDATES && threadIdx.x == 0) *overflow = 1;
     u32 size = 2;
-    while (size < count && size < CAPACITY) size *= 2;
-    for (u32 i = threadIdx.x; i < size; i += 1024) keys[i] = i < count ? own[i] : ~0ull;
+    while (size < count && size < CANDIDATES) size *= 2;
+    for (u32 i = threadIdx.x; i < size; i += KEEP_THREADS) keys[i] = i < count ? own[i] : ~0ull;
     __syncthreads();
     for (u32 run = 2; run <= size; run *= 2)
         for (u32 step = run / 2; step > 0; step /= 2) {
-            for (u32 i = threadIdx.x; i < size; i += 1024) {
+            for (u32 i = threadIdx.x; i < size; i += KEEP_THREADS) {
                 const u32 j = i ^ step;
                 if (j > i) {
                     const u64 x = keys[i], y = keys[j];
@@ -171,7 +171,7 @@ keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restric
             }
             __syncthreads();
         }
-    for (u32 i = threadIdx.x; i < (u32)k; i += 1024) own[i] = i < size ? keys[i] : ~0ull;
+    for (u32 i = threadIdx.x; i < (u32)k; i += KEEP_THREADS) own[i] = i < size ? keys[i] : ~0ull;
     if (threadIdx.x == 0) {
         counts[blockIdx.x] = min(count, (u32)k);
         if (count >= (u32)k) limits[blockIdx.x] = keys[k - 1];
@@ -181,13 +181,14 @@ keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restric
 // select_pairs: pairs of a tile of squared correlations that reach a limit, in any order.
 // Shapes    r2 (rows, columns) float32 with `stride`; sites first_row + i and first_column + j,
 //           ends (n_sites): pairs i < j < ends[i] count; pairs (capacity) int2, count.
-// Threads   32 x 8, a thread block 32 columns x 8 rows at a time.
-extern "C" __global__ void __launch_bounds__(256)
+// Threads   32 x 8: a thread block covers 32 columns x 8 rows at a time.
+extern "C" __global__ void __launch_bounds__(SELECT_COLUMNS * SELECT_ROWS)
 select_pairs(const float* __restrict__ r2, i64 stride, int n_rows, int n_columns, int first_row,
              int first_column, const int* __restrict__ ends, float least, int2* __restrict__ pairs,
              u64* __restrict__ count, u64 capacity) {
-    const int j = blockIdx.x * 32 + threadIdx.x % 32;
-    for (int i = blockIdx.y * 8 + threadIdx.x / 32; i < n_rows; i += gridDim.y * 8) {
+    const int j = blockIdx.x * SELECT_COLUMNS + threadIdx.x % SELECT_COLUMNS;
+    for (int i = blockIdx.y * SELECT_ROWS + threadIdx.x / SELECT_COLUMNS; i < n_rows;
+         i += gridDim.y * SELECT_ROWS) {
         const int row = first_row + i, column = first_column + j;
         if (j >= n_columns || column <= row || column >= ends[row]) continue;
         if (r2[(i64)i * stride + j] >= least) {

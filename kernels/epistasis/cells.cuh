@@ -1,40 +1,52 @@
-// epistasis_cells: contingency tables from few counts, and a bound that rules most of them out.
+// cells: contingency tables from few counts, and a lower bound of their cost that rules most of
+// them out.
 //
 // Tables    A site's two rarest genotypes are stored (states 0 and 1), the third follows from
-//           margins (state 2). Counts come as controls << 16 | cases: one subtraction derives a
-//           cell in both classes, and as the true cells are never negative and fit, arithmetic
-//           modulo 2^32 is exact whatever happens on the way. WIDE = 1 keeps the two apart: for cells
-//           of more than 65 535 samples of a class, and shares of cases that no small weights make.
+//           margins (state 2). Counts are packed as controls << 16 | cases: one subtraction derives
+//           a cell in both classes, and because the true cells are non-negative and fit, arithmetic
+//           modulo 2^32 is exact whatever the intermediate values. WIDE = 1 stores the two apart:
+//           for cells of more than 65 535 samples of a class, and for shares of cases that no ratio
+//           of small weights comes close to.
 // Bound     With r near the share of cases, n samples in a cell, k of them cases, u = k/n - r:
-//             n KL(k/n || r) = n u^2 phi(u),  phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
-//           phi is a sum of convex functions of u: no larger than at the ends of a range of u, and
-//           below its chords. And phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h is such a sum as
-//           well, at most its larger end value q2, so KL <= u^2 (q0 + q1 u + q2 u^2).
+//             n KL(k/n || r) = n u^2 phi(u),
+//             phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
+//           phi is a sum of convex functions of u: on a range of u it is at most its value at one
+//           of the ends, and below its chords. And phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h
+//           is such a sum as well, at most its larger end value q2, so
+//             KL <= u^2 (q0 + q1 u + q2 u^2).
 //           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r.
 //           K2: a cell costs ln(n+1) + ln C(n,k); C(n,k) >= exp(n H(k/n)) sqrt(n / (8 k (n-k)))
 //           (MacWilliams and Sloane, ch. 10, lemma 7) and k (n-k) <= n^2/4 give, for all k,
 //             ln(n+1) + ln C(n,k) >= n H(k/n) + 1/2 ln(max(n,1) / 2),
 //           and n H(k/n) = k ln(1/r) + (n-k) ln(1/(1-r)) - n KL(k/n || r), whose first terms sum to
 //           a constant. A table whose bound is above the K-th best cost cannot be among the best.
-//           Where cells share a word, r = w0 / (w0 + w1) in small integers: the excess w1 k - w0
-//           (n - k) = (w0 + w1) (k - r n) is a sum of integers like n, one instruction each; the
-//           coefficients carry the powers of w0 + w1.
-//           float32: k, n are exact, k - r n is one rounding at most, and each sum has terms of one
-//           sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
+//           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
+//           w1 k - w0 (n - k) = (w0 + w1) (k - r n) is an integer dot product like n, one
+//           instruction each; the coefficients include the powers of w0 + w1.
+//           float32: k, n are exact, k - r n has at most one rounding, and all terms of a sum have
+//           the same sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
 //
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
-//           the other two, so that what is derived are cells of samples called at every site
+//           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3.
+// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
+// memory of the margins of one site) and -DRECORD_WORDS=...
 
 #pragma once
 
 #include "../types.cuh"
 
-// Of phi, and the slopes of its chords from u = 0 to its ends.
+#if !defined(RECORD_SITES)
+#error "RECORD_SITES comes from engine/gpu/layout.py"
+#endif
+#if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
+#error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
+#endif
+
+// Bound of phi: a polynomial, and the slopes of the chords from u = 0 to both ends.
 struct Polynomial {
-    u32 weights;  // bytes w1, -w0; not with WIDE
+    u32 weights;  // signed bytes w1, -w0; unused with WIDE
     float r, q0, q1, q2, low_slope, high_slope;
 
     __device__ __forceinline__ float below(float u, float slope) const {
@@ -67,9 +79,11 @@ struct Count {
 };
 __device__ __forceinline__ Count operator-(Count a, Count b) { return {a.packed - b.packed}; }
 __device__ __forceinline__ Count unpack(u32 packed) { return {packed}; }
-// Both halves by one instruction, and conversions: neither takes the tensor cores' time, which
-// additions of floats do.
-__device__ __forceinline__ float size_of(Count c) { return (float)(int)__dp2a_lo(c.packed, 0x0101u, 0u); }
+// One integer dot product for both halves, then a conversion: unlike float additions, these do not
+// slow the tensor cores down.
+__device__ __forceinline__ float size_of(Count c) {
+    return (float)(int)__dp2a_lo(c.packed, 0x0101u, 0u);
+}
 __device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) {
     int sum;
     asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(c.packed), "r"(q.weights), "r"(0));
@@ -86,9 +100,9 @@ __device__ __forceinline__ float reciprocal(float x) {
 }
 constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
-// Half the sum of ln(n) over cells of n >= 1, from below, which K2 needs: n's bits as a float are
-// 2^23 (log2(n) + 127) less at most 0.087 of 2^23. Wraps around above 512 for log2 of all: then it
-// is small, which rules out less.
+// Half the sum of ln(n) over cells of n >= 1, from below, for K2: the bit pattern of the float n is
+// 2^23 (log2(n) + 127), less at most 0.087 of 2^23. The sum wraps around if the log2 of all cells
+// exceed 512: it is then too small, which only rules out less.
 struct Sizes {
     u32 bits = 0;
 
@@ -101,7 +115,7 @@ struct Sizes {
     }
 };
 
-// (w0 + w1) times k - r n, and times u, of a cell; n at least 1.
+// Of a cell: excess = (w0 + w1) (k - r n), u = excess / n; n at least 1.
 struct Excess {
     float least, excess, u;
     __device__ __forceinline__ Excess(Count c, const Polynomial& q) {
@@ -112,8 +126,8 @@ struct Excess {
     }
 };
 
-// Bounds: add all cells; value: what a cost below the cutoff must bring to `need` at least. This
-// one takes phi cell by cell: for tables with cells of a few samples.
+// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. This one
+// evaluates phi in each cell: for tables with cells of a few samples.
 struct Bound {
     Sizes sizes;
     float divergence = 0.0f;
@@ -128,12 +142,13 @@ struct Bound {
     }
 };
 
-// The same with phi at the ends of the range of u in the table: a third of the instructions that
-// keep tensor cores waiting.
+// The same with phi at the ends of the range of u in the table: a third of the float instructions
+// that compete with the tensor cores.
 struct RangeBound {
     Sizes sizes;
     float sum = 0.0f;
-    // Bits of floats: signed, the largest is the highest; unsigned, the lowest, if one is below 0.
+    // Bit patterns: the signed maximum is the largest u, the unsigned one the smallest if it is
+    // negative.
     int high = 0;
     u32 low = 0;
 
@@ -156,8 +171,8 @@ struct Counts {
     u32 word[STATES * STATES];
 };
 
-// What a triple needs of its pairs: xy[g][s]: x in state g, y in s; with one of them in the genotype
-// that is not stored xo[g], yo[s], oo. The same for z, as far as needed.
+// Margins of a triple: xy[g][s] counts x in state g, y in s; xo[g], yo[s], oo count one or both of
+// them in the genotype that is not stored. The same for z, as far as needed.
 struct MarginsY {
     Count xy[STATES][STATES], xo[STATES], yo[STATES], oo;
 };
@@ -165,10 +180,11 @@ struct MarginsZ {
     Count xz[STATES][STATES], zo[STATES];
 };
 // Counts of them in shared memory, padded so that 8 sites lie in different banks.
-constexpr int MARGINS_Y = STATES == 2 ? 12 : 20, MARGINS_Z = STATES == 2 ? 8 : 12;
+static_assert(MARGINS_Y >= STATES * STATES + 2 * STATES + 1 && MARGINS_Z >= STATES * STATES + STATES,
+              "MARGINS in engine/gpu/epistasis_plans.py are too small");
 
-// visit(cell, count) for the 9 cells of y and z, from `first` on, cell = first + 3 y + z: cell[s][t]
-// counted; y[s], z[t] all that have y in s, z in t; other: all with y in no stored state.
+// Calls visit(index, count) for the 9 cells of y and z, index = first + 3 y + z. cell[s][t]:
+// counted; y[s], z[t]: all samples with y in s, z in t; other: all with y in no stored state.
 template <class Visit>
 __device__ __forceinline__ void visit_plane(int first, const Count (&cell)[STATES][STATES],
                                             const Count (&y)[STATES], Count other,
@@ -197,8 +213,8 @@ __device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES]
     for (int i = 0; i < STATES * STATES; ++i) cell[i / STATES][i % STATES] = unpack(from.word[i]);
 }
 
-// The cells of a triple with x in state g, or (g = 2) in the genotype that is not stored; then
-// `counts` are those of (y, z) less those with x in any stored state.
+// Visits the cells of a triple with x in state g. g = 2, the genotype that is not stored: `counts`
+// are then those of (y, z) minus those with x in a stored state.
 template <class Visit>
 __device__ __forceinline__ void visit_x(int g, const Counts& counts, const MarginsY& y,
                                         const MarginsZ& z, Visit visit) {
@@ -210,8 +226,8 @@ __device__ __forceinline__ void visit_x(int g, const Counts& counts, const Margi
         visit_plane(9 * g, cell, y.yo, y.oo, z.zo, visit);
 }
 
-// Where combinations go whose bound does not rule them out: sites, then all cells.
-constexpr int RECORD = WIDE ? 64 : 32;  // u32
+// Output of combinations that the bound does not rule out: records of sites, then all cells.
+static_assert(RECORD_SITES + 27 * COUNT_WORDS <= RECORD_WORDS, "a record holds 27 cells");
 struct Found {
     u32* records;
     u64* number;
@@ -219,12 +235,13 @@ struct Found {
     const u32* allowed;  // bit j of row i, or null
     int allowed_words;
     int n_sites;
-    int first, stop;  // of the smallest site
+    int first, stop;  // range of the smallest site
 
     __device__ __forceinline__ bool permitted(int i, int j) const {
         return !allowed || allowed[(i64)i * allowed_words + j / 32] >> (j % 32) & 1;
     }
-    // Room for one more, or null.
+    // Reserves a record and writes its sites; null if there is no room or the combination is
+    // excluded.
     __device__ __forceinline__ u32* take(int x, int y, int z) const {
         if (y >= z || z >= n_sites || !permitted(y, z)) return nullptr;
         if (x < 0 ? y < first || y >= stop
@@ -232,10 +249,10 @@ struct Found {
             return nullptr;
         const u64 index = atomicAdd(number, 1ull);
         if (index >= capacity) return nullptr;
-        u32* record = records + index * RECORD;
+        u32* record = records + index * RECORD_WORDS;
         record[0] = (u32)x;
         record[1] = (u32)y;
         record[2] = (u32)z;
-        return record + 3;
+        return record + RECORD_SITES;
     }
 };

@@ -1,25 +1,28 @@
-// epistasis: what surrounds the scans of pairs and triples: planes made ready, samples compacted,
-// exact costs of what the bounds let through.
+// compact_score: what surrounds the epistasis scans: planes packed, samples compacted, exact costs
+// of the combinations that the bounds do not rule out.
 //
-// words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit a sample (OneHot of
-//           engine/base.py, seen as 32-bit words).
+// words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit per sample (OneHot of
+//           engine/base.py, viewed as 32-bit words).
 // Rows      Packed planes are [stage][row][chunk], 8 STATES rows for 8 sites (site_of, state_of;
-//           epistasis/scan.cuh). Segments of the depth as in epistasis/parts.cuh.
-// Compaction without atomics: planes are kept sample-major as well, (n_samples, row_words) u32, so
-//           compacting to the samples that carry a genotype of x is a gather of whole rows and a
-//           transposition of 32 x 32 bits in registers. Its cost follows what is kept, not what
-//           is read (EPIClear, section 4.2, compacts word by word with atomics).
+//           scan.cuh). Segments of the depth as in parts.cuh.
+// Compact   without atomics: planes are also stored sample-major, (n_samples, row_words) u32, so that
+//           compacting to the carriers of a genotype of x is a gather of whole rows and a transpose
+//           of 32 x 32 bits in registers. Its cost is proportional to what is kept, not to what is
+//           read (EPIClear, section 4.2, compacts word by word with atomics).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3 -DJOINT=1|2.
+// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3 and the parameters of cells.cuh and parts.cuh.
 
 #include "../common.cuh"
 #include "cells.cuh"
 #include "parts.cuh"
 
+#if !defined(STEP_BITS) || !defined(COMPACT_ROWS) || !defined(TRANSPOSED_WORDS)
+#error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from engine/gpu/layout.py"
+#endif
+
 constexpr int CELLS = STATES * STATES;
-constexpr int STEP_BITS = 256, STAGE_STEPS = STAGE_BYTES * 8 / STEP_BITS;
-constexpr int ROW_WORDS = 8;  // what one thread block transposes
-constexpr int COMPACT_ROWS = 512, COMPACT_PITCH = 17;
+constexpr int STAGE_STEPS = STAGE_BITS / STEP_BITS;
+constexpr int COMPACT_PITCH = STAGE_BITS / 2 / 32 + 1;  // words of half a stage of a row, padded
 
 __device__ __forceinline__ int site_of(int row) { return row / (8 * STATES) * 8 + row % 8; }
 __device__ __forceinline__ int state_of(int row) { return row / 8 % STATES; }
@@ -29,8 +32,8 @@ __device__ __forceinline__ int segment_of(const int* ends, int step) {
     return segment;
 }
 
-// Steps of a transposition of 32 x 32 bits: words of rows 16 and 8 apart exchange bytes, those of
-// rows 4, 2 and 1 apart what lies STEP bits apart. Where the rows lie is the caller's affair.
+// Steps of a 32 x 32 bit transpose: words of rows 16 and 8 apart swap bytes, those of rows 4, 2 and
+// 1 apart swap bits STEP apart. The caller decides which register or lane holds which row.
 __device__ __forceinline__ void exchange_halves(u32& a, u32& b) {
     const u32 low = __byte_perm(a, b, 0x5410);
     b = __byte_perm(a, b, 0x7632);
@@ -41,7 +44,7 @@ __device__ __forceinline__ void exchange_bytes(u32& a, u32& b) {
     b = __byte_perm(a, b, 0x7351);
     a = low;
 }
-// Of one word in each of the lanes `lane` and `lane ^ apart`, which hold rows STEP apart.
+// Swaps bits between the lanes `lane` and `lane ^ apart`, which hold rows STEP apart.
 template <int STEP>
 __device__ __forceinline__ u32 exchange_bits(u32 own, int lane, int apart) {
     constexpr u32 LOW = STEP == 4 ? 0x0F0F0F0Fu : STEP == 2 ? 0x33333333u : 0x55555555u;
@@ -55,8 +58,8 @@ __device__ __forceinline__ int sum_of_warp(int sum) {
     return sum;
 }
 
-// sizes[site][class][state]: samples in each stored state, of sites in [first, stop). One warp a
-// site and state.
+// count_states: sizes[site][class][state], the samples in each stored state of the sites in
+// [first, stop). One warp per site and state.
 extern "C" __global__ void count_states(const u32* words, int* sizes, int first, int stop,
                                         int n_words, int phenotype) {
     const int row = first * STATES + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -68,12 +71,13 @@ extern "C" __global__ void count_states(const u32* words, int* sizes, int first,
     if (lane == 0) sizes[row / STATES * 2 * STATES + phenotype * STATES + row % STATES] = sum;
 }
 
-// Sample-major planes. Grid (row_words / 8, words / 32); 8 warps, 32 rows each.
+// transpose_planes: site-major to sample-major planes. Grid (row_words / 8, words / 32); 8 warps,
+// 32 rows each; a tile of 32 x 8 words in shared memory.
 extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int n_sites,
                                             int n_words, int n_samples, int row_words) {
-    __shared__ u32 tile[32][ROW_WORDS + 1];
+    __shared__ u32 tile[32][TRANSPOSED_WORDS + 1];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row = (blockIdx.x * ROW_WORDS + warp) * 32 + lane;
+    const int row = (blockIdx.x * TRANSPOSED_WORDS + warp) * 32 + lane;
     const int site = site_of(row), state = state_of(row);
     const u32* from = words + ((i64)site * STATES + state) * n_words;
     for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
@@ -84,15 +88,16 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
         bits = exchange_bits<2>(bits, lane, 2);
         tile[lane][warp] = exchange_bits<1>(bits, lane, 1);
         __syncthreads();
-        const int sample = w * 32 + threadIdx.x / ROW_WORDS, word = threadIdx.x % ROW_WORDS;
+        const int sample = w * 32 + threadIdx.x / TRANSPOSED_WORDS;
+        const int word = threadIdx.x % TRANSPOSED_WORDS;
         if (sample < n_samples)
-            samples[(i64)sample * row_words + blockIdx.x * ROW_WORDS + word] =
-                tile[threadIdx.x / ROW_WORDS][word];
+            samples[(i64)sample * row_words + blockIdx.x * TRANSPOSED_WORDS + word] =
+                tile[threadIdx.x / TRANSPOSED_WORDS][word];
         __syncthreads();
     }
 }
 
-// Samples of a class that belong to one part of an operand, whose first site is x: word w of a plane.
+// Word w of the samples of a class that belong to one part of the operand whose first site is x.
 __device__ __forceinline__ u32 read_part(const u32* words, int n_words, int x, int part, int w) {
     u32 bits = ~0u;
     #pragma unroll
@@ -105,8 +110,8 @@ __device__ __forceinline__ u32 read_part(const u32* words, int n_words, int x, i
     return bits;
 }
 
-// sizes[x][class][state of x][state of x + 1]: samples in states 0 and 1 of neighbouring sites, of x below
-// n. One warp each.
+// count_neighbours: sizes[x][class][state of x][state of x + 1], samples in states 0 and 1 of
+// adjacent sites, for x below n. One warp per count.
 extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n, int n_words,
                                             int phenotype) {
     const int index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
@@ -120,8 +125,8 @@ extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n,
     if (lane == 0) sizes[(x * 2 + phenotype) * 4 + cell] = sum;
 }
 
-// carriers[stages[operand] * 1024 + position]: the samples of each segment, then -1 up to its end.
-// Grid (operands, SEGMENTS).
+// list_carriers: carriers[stages[operand] * 1024 + position], the samples of each segment in order,
+// then -1 up to its end. Grid (operands, SEGMENTS); prefix sums over a thread block.
 extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, int control_words,
                                          int case_words, int x_first, const int* stages,
                                          const int* segments, int* carriers) {
@@ -159,12 +164,15 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
     for (at += threadIdx.x; at < end; at += blockDim.x) to[at] = -1;
 }
 
-// packed planes of one batch of operands, and xy[x][site][g * STATES + s], the packed counts of x in g
-// and the site in s (zero before). Grid (blocks of 512 rows, twice; stages; such groups of blocks):
-// 512 carriers of one operand. Thread blocks that run together read neighbouring memory and write
-// both halves of it; `visits` (stage, its operand) lets them read the same samples, of few enough
-// rows for L2 to hold them. Four lanes read 64 bytes of a sample: samples 8 and 16 apart lie in one
-// lane.
+// compact_rows: packed planes of one batch of operands, and xy[x][site][g * STATES + s], the packed
+// counts of x in g and the site in s (zero before).
+// Threads   256; grid (blocks of 512 rows, twice; stages; groups of such blocks). A thread block
+//           handles 512 carriers of one operand: half a stage. Four lanes read 64 bytes of a
+//           sample; samples 8 and 16 apart are in one lane.
+// Order     Thread blocks that run together read adjacent memory and write both halves of it.
+//           `visits` (stage, its operand) makes them read the same samples, of few enough rows to
+//           stay in L2.
+// Shared    a tile of 512 rows x 16 words, padded against bank conflicts.
 extern "C" __global__ void __launch_bounds__(256)
 compact_rows(const u32* controls, const u32* cases, const int* carriers, const int2* visits,
              const int* stages, const int* segments, u8* packed, u32* xy, int row_words,
@@ -180,7 +188,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     const int* ends = segments + operand * (SEGMENTS + 1);
     const int first_row = first_site * STATES;
     const int row_word = first_row / 32 + row_block * (COMPACT_ROWS / 32);
-    // words of the tile: of a row, at the place of a group of 32 samples
+    // index in the tile of the word of a row and a group of 32 samples
     auto at = [](int row, int group) { return row * COMPACT_PITCH + row / 128 * 8 + group; };
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -219,7 +227,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     u8* to = packed + ((i64)stage * n_rows + row_block * COMPACT_ROWS) * STAGE_BYTES;
     #pragma unroll
     for (int i = 0; i < COMPACT_ROWS * 4 / 256; ++i) {
-        // 64 bytes of a row; the swizzle swaps the halves of every other four rows
+        // 64 bytes of a row; the swizzle swaps the halves of every second group of four rows
         const int slot = i * 256 + threadIdx.x, row = slot / 4;
         const u32* from = tile + at(row, (slot % 4 ^ (row & 3)) * 4);
         const int chunk = (half ^ (row / 4 & 1)) * 4 + slot % 4;
@@ -248,8 +256,8 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     }
 }
 
-// packed planes of all samples at the sites in [first, stop), whole blocks of 8: controls, then
-// cases from step `segments[1]` on. Any grid.
+// pack_rows: packed planes of all samples at the sites in [first, stop), whole groups of 8:
+// controls, then cases from step `segments[1]`. Grid-stride loop.
 extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int control_words,
                                      int case_words, const int* segments, u8* packed, int n_sites,
                                      int first_site, int padded_sites, int first, int stop,
@@ -281,13 +289,13 @@ extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int 
     }
 }
 
-// The cells of records that hold only their three sites, counted from the planes. Grid (records):
-// 256 threads each.
+// count_records: the cells of records that hold only their three sites, counted from the planes.
+// One thread block of 256 per record.
 extern "C" __global__ void __launch_bounds__(256)
 count_records(u32* records, const u32* controls, const u32* cases, int control_words,
               int case_words, int n_controls, int n_cases) {
     __shared__ u32 cells[2][27];
-    u32* record = records + (i64)blockIdx.x * RECORD;
+    u32* record = records + (i64)blockIdx.x * RECORD_WORDS;
     if (threadIdx.x < 54) cells[threadIdx.x / 27][threadIdx.x % 27] = 0;
     __syncthreads();
     for (int c = 0; c < 2; ++c) {
@@ -324,21 +332,22 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     if (threadIdx.x < 27) {
         const u32 n0 = cells[0][threadIdx.x], n1 = cells[1][threadIdx.x];
 #if WIDE
-        record[3 + 2 * threadIdx.x] = n0;
-        record[4 + 2 * threadIdx.x] = n1;
+        record[RECORD_SITES + 2 * threadIdx.x] = n0;
+        record[RECORD_SITES + 1 + 2 * threadIdx.x] = n1;
 #else
-        record[3 + threadIdx.x] = n0 << 16 | n1;
+        record[RECORD_SITES + threadIdx.x] = n0 << 16 | n1;
 #endif
     }
 }
 
-// costs[i]: the exact cost of record i (epistasis/cells.cuh): sum over its cells of total[n] -
-// part[n0] - part[n1], less that of the one cell of all its samples (scores.py).
+// score_records: costs[i], the exact cost of record i: sum over its cells of total[n] - part[n0] -
+// part[n1], minus the same of one cell with all its samples (engine/base.py, ScanData). One thread
+// per record; int64, so that sums are exact in any order.
 extern "C" __global__ void score_records(const u32* records, i64 n_records, const i64* total,
                                          const i64* part, int n_cells, i64* costs) {
     const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
     if (i >= n_records) return;
-    const u32* cells = records + i * RECORD + 3;
+    const u32* cells = records + i * RECORD_WORDS + RECORD_SITES;
     i64 cost = 0;
     u32 controls = 0, cases = 0;
     for (int c = 0; c < n_cells; ++c) {

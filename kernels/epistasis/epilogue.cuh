@@ -1,20 +1,26 @@
-// epistasis_tile: tables and bounds where the threads that count score as well: the accumulators of
-// m16n8 products, or what lies in their order, are in the registers of eight warps.
+// epilogue: tables and bounds where the warps that count also score: the accumulators of m16n8
+// products (or values in the same order) are in the registers of eight warps.
 //
 // Accumulators  a thread holds all states of its sites: rows r and r + 8 of a fragment, columns of
-//           neighbouring blocks.
-// Phases    Two stored states: the counts of both states of x are kept and scored together. Three:
-//           one state after the other; what the last phase needs of those before waits in
-//           `scratch` (shared memory where it fits, else global).
-// Epilogue  A warp puts the counts of CHUNK pairs a thread into shared memory and scores them in a
-//           rolled loop: unrolled over all of them the code would not fit the instruction cache.
+//           consecutive fragments.
+// Phases    Two stored states: the counts of both states of x are held and scored together. Three:
+//           one state after the other; partial sums of earlier phases wait in `scratch` (shared
+//           memory where it fits, else global).
+// Epilogue  A warp stores the counts of CHUNK combinations per thread in shared memory and scores
+//           them in a loop that is not unrolled over all of them: such code would not fit the
+//           instruction cache.
 //
-// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y of one warp) -DUNROLL=.. and the parameters of
-// epistasis/scan.cuh.
+// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. and the parameters of
+// scan.cuh.
 
 #pragma once
 
 #include "scan.cuh"
+
+#if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
+    !defined(LAUNCH_SCRATCH)
+#error "LAUNCH_Z_SITES ... LAUNCH_SCRATCH come from engine/gpu/epistasis_plans.py"
+#endif
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 constexpr int N_ACC = STATES == 2 ? 128 : 72;
@@ -22,9 +28,10 @@ constexpr int PRODUCTS = ORDER == 3 && STATES == 2 ? 2 : 1;  // sets of accumula
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
+static_assert(Z_SITES == LAUNCH_Z_SITES, "z_sites in engine/gpu/epistasis_plans.py differs");
 constexpr int TABLE_Z = STATES == 2 ? 64 : 32;          // of one item of triples
 constexpr int N_TILES = STATES * Z_GROUPS;              // blocks of 8 columns of one warp
-constexpr int AT_ONCE = UNROLL;                         // scored together, for their latencies
+constexpr int AT_ONCE = UNROLL;                         // scored together, to hide latency
 constexpr int CHUNK = 4, CHUNKS_OF_WARP = PAIRS / CHUNK;
 constexpr int STASH_WORDS = CHUNK * PRODUCTS * CELLS * 32;  // of one warp
 
@@ -32,7 +39,7 @@ constexpr int STASH_WORDS = CHUNK * PRODUCTS * CELLS * 32;  // of one warp
 __device__ __forceinline__ int warp_y(int warp) { return warp / Z_WARPS * Y_GROUPS * 8; }
 __device__ __forceinline__ int warp_z(int warp) { return warp % Z_WARPS * Z_GROUPS * 8; }
 
-// Place `index` of lane `lane` in an array of Counts that a warp reads without conflicts.
+// Element `index` of lane `lane` in an array of Counts that a warp accesses without bank conflicts.
 __device__ __forceinline__ Counts read_counts(const u32* from, int index, int lane) {
     Counts c;
     if (STATES == 2) {
@@ -57,7 +64,7 @@ __device__ __forceinline__ void write_counts(u32* to, int index, int lane, const
     }
 }
 
-// Index and lane of sites (y, z) in that table, in the order in which a triple core reads it.
+// Index of sites (y, z) in the pair table, in the order in which a core for triples reads it.
 __device__ __forceinline__ int table_index(int y, int z) {
     constexpr int SITES = TABLE_Z / Z_WARPS;
     const int warp = y / (8 * Y_GROUPS) * Z_WARPS + z / SITES;
@@ -65,8 +72,8 @@ __device__ __forceinline__ int table_index(int y, int z) {
     return warp * (TABLE_Z / 4) + pair * 2 + z % 2;
 }
 
-// Counts of pair number `pair` (group of y * Z_GROUPS + group of z), its odd or even site e, x in
-// set g of accumulators acc[g][fragment of 16 rows][block of 8 columns][4].
+// Counts of pair number `pair` (group of y * Z_GROUPS + group of z), even or odd site e, from set g
+// of the accumulators acc[g][fragment of 16 rows][fragment of 8 columns][4].
 __device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int g, int pair, int e) {
     Counts c;
     #pragma unroll
@@ -101,7 +108,7 @@ __device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], u32*
     }
 }
 
-// One warp's combinations, by chunk and slot: sites within the item.
+// The sites, within the item, of a thread's combination number `slot` of chunk k.
 struct Place {
     int warp, lane;
     __device__ __forceinline__ int y(int k) const {
@@ -112,8 +119,8 @@ struct Place {
     }
 };
 
-// visit(index, slot, y, z) for all combinations of one warp, whose counts lie in slot `slot` of the
-// stash by then.
+// Calls visit(index, slot, y, z) for all combinations of one warp, with their counts in slot `slot`
+// of the stash.
 template <class Visit>
 __device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* stash, Place place,
                                                  Visit visit) {
@@ -128,7 +135,7 @@ __device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* s
 }
 
 #if ORDER == 3 && STATES == 2
-// Scores all triples of one warp: x with the sites from first_y and first_z on.
+// Scores all triples of one warp: x with the sites from first_y and first_z.
 __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
                                               const Count* margins_y, const Count* margins_z,
                                               Place place, int x, int first_y, int first_z,
@@ -164,8 +171,9 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
 
 #if ORDER == 3 && STATES == 3
 constexpr int SCRATCH_WORDS = PAIRS * (CELLS + 1) * 32;  // of one warp
+static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "engine/gpu/epistasis_plans.py differs");
 
-// What the 9 cells of one plane bring to `need`; y, z: STATES margins each.
+// What the 9 cells with x in one state add to the bound; y, z: STATES margins each.
 __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* y, Count other,
                                              const Count* z, const Polynomial& polynomial) {
     Count cell[STATES][STATES], of_y[STATES], of_z[STATES];
@@ -180,8 +188,8 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
     return bound.value(9);
 }
 
-// One phase: x in state `g`. `before`: whether a phase came before (its counts are in scratch),
-// `last`: nothing comes after.
+// One phase: x in state `g`. `before`: not the first phase (partial sums are in scratch); `last`:
+// the last phase.
 __device__ __forceinline__ void score_phase(int g, bool before, bool last, const int (&acc)[N_ACC],
                                             u32* stash, u32* scratch, const u32* yz,
                                             const Count* margins_y, const Count* margins_z,
@@ -217,7 +225,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         for (int i = 0; i < CELLS; ++i) rest.word[i] -= sum.word[i];
         value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
                              polynomial);
-        // the cells of earlier phases are gone: count_records counts them again
+        // the cells of earlier phases are not stored: count_records counts them again
         if (value >= need) scan.found.take(x, first_y + y, first_z + z);
     });
 }

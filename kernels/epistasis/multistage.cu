@@ -1,20 +1,19 @@
-// epistasis_warps: tables and bounds of all pairs or triples, by mma.sync (sm_80 and later) or by
-// AND + POPC on CUDA cores (any GPU).
+// multistage: tables and bounds of all pairs or triples, by mma.sync (sm_80 and later) or by AND +
+// POPC on CUDA cores (any GPU).
 //
-// Formula   as in epistasis/sm90_deep.cu, with the same arguments; epilogue of epistasis/epilogue.cuh.
-//           POPC = 0: mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC a word of 32 samples and
-//           count.
-// Shapes    as in epistasis/sm90_deep.cu.
+// Formula   as in sm90_deep.cu, with the same arguments; epilogue of epilogue.cuh. POPC = 0:
+//           mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC per word of 32 samples and count.
+// Shapes    as in sm90_deep.cu.
 // Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16).
 //           Persistent.
-// Shared    STAGES slots of the rows of y and z, filled by cp.async (POPC: one slot, filled between
-//           two barriers: a stage keeps the cores busy for 32 000 cycles); counts of a chunk of
-//           combinations; triples: two sets of margins.
-// Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
+// Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
+//           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
+//           chunk of combinations; triples: two sets of margins.
+// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples.
 //
-// Nothing in the POPC form exists on NVIDIA alone, so that it can be compiled under HIP with warps
-// of 32; that was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2
-// and the parameters of epistasis/epilogue.cuh.
+// The POPC form has no NVIDIA-specific code, so it should compile under HIP with warps of 32; that
+// was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the
+// parameters of epilogue.cuh.
 
 #include "../common.cuh"
 #include "epilogue.cuh"
@@ -22,7 +21,13 @@
 constexpr int THREADS = WARPS * 32;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
-constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(THREADS == LAUNCH_THREADS &&
+              1023 + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4 +
+                      2 * MARGIN_COUNTS * (int)sizeof(Count) +
+                      SCRATCH_SHARED * LAUNCH_SCRATCH * 4 <= LAUNCH_SHARED,
+              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp
 
 __device__ __forceinline__ int popcount(uint4 a, uint4 b) {
@@ -33,7 +38,8 @@ __device__ __forceinline__ int popcount(uint4 a, uint4 b) {
 __device__ __forceinline__ void copy_chunk(u32 target, const u8* source) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source));
 }
-// Four 8 x 16-byte matrices; lanes 0-7 name the rows of the first, 8-15 of the second, ...
+// ldmatrix x4: lanes 0-7 hold the row addresses of the first 8 x 16-byte matrix, 8-15 of the
+// second, ...
 __device__ __forceinline__ void load_matrices(u32 (&r)[4], u32 address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -48,8 +54,8 @@ __device__ __forceinline__ void multiply(int* d, const u32 (&a)[4], u32 b0, u32 
 }
 #endif
 
-// Stages of one x (or of all samples): fetched in order, multiplied step by step.
-struct Feed {
+// Mainloop over the stages of one x (or of all samples): fetched in order, multiplied in steps.
+struct Mainloop {
     u8* slots;
     const u8 *from_a, *from_b;
     i64 stage_stride;
@@ -88,7 +94,7 @@ struct Feed {
         if (!POPC)
             for (int s = 0; s < STAGES - 1; ++s) fetch();
     }
-    // The next stage lies in its slot, and everybody has left the one that is filled now.
+    // Waits for the next stage, then refills the slot that all warps have finished reading.
     __device__ __forceinline__ void next_stage() {
         ++reached;
 #if POPC
@@ -102,7 +108,7 @@ struct Feed {
 #endif
     }
 
-    // acc += popcounts of one step of the stage at hand.
+    // acc += popcounts of one step of the current stage.
     template <int PART>
     __device__ __forceinline__ void multiply_step(int (&acc)[N_ACC], const u8* slot, int chunk) {
         constexpr int FIRST = PART * (N_ACC / PRODUCTS);
@@ -193,13 +199,12 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES) + place.warp * STASH_WORDS;
     const Scan& scan = *given;
     const i64 stride = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
-    Feed feed;
-    feed.slots = aligned;
-    feed.warp = place.warp;
-    feed.lane = place.lane;
+    Mainloop mainloop;
+    mainloop.slots = aligned;
+    mainloop.warp = place.warp;
+    mainloop.lane = place.lane;
     int acc[N_ACC];
 #if ORDER == 3
-    constexpr int MARGIN_COUNTS = TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z;
     Count* margins =
         reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
 #if STATES == 3
@@ -225,7 +230,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             if (x >= last) return;
             const i64 stage = stages[x - x_first];
             maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
-            feed.start(from_a + stage * stride, from_b + stage * stride, stride,
+            mainloop.start(from_a + stage * stride, from_b + stage * stride, stride,
                        stages[x - x_first + 1] - (int)stage);
         };
         start(begin);
@@ -239,21 +244,21 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             #pragma unroll 1
             for (int phase = 0; phase < STATES; ++phase) {
                 const int g = (phase + 2) % 3;  // missing first
-                feed.count<0>(acc, ends + 2 * phase);
+                mainloop.count<0>(acc, ends + 2 * phase);
                 if (phase == STATES - 1) start(x + 1);
                 score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,
                             margins_z, place, x, first_y, first_z, scan);
             }
 #else
-            feed.count<0>(acc, ends);
-            feed.count<1>(acc, ends + 2);
+            mainloop.count<0>(acc, ends);
+            mainloop.count<1>(acc, ends + 2);
             start(x + 1);
             score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan);
 #endif
         }
 #else
-        feed.start(from_a, from_b, stride, stages[1]);
-        feed.count<0>(acc, segments + 1);
+        mainloop.start(from_a, from_b, stride, stages[1]);
+        mainloop.count<0>(acc, segments + 1);
         score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
 #endif
 #if !POPC

@@ -1,35 +1,47 @@
-// epistasis_parts: the order of the depth of an operand, that of one x or (JOINT = 2) of two: x and the
-// site after it.
+// parts: the order of samples along the depth of an operand, which is one x or (JOINT = 2) two: x
+// and the site after it.
 //
 // Parts     All samples of a part have x in the same state. JOINT = 1: the stored states, missing
-//           first. JOINT = 2: pairs of states of the two sites, 0, 1 or neither (-), but for (-, -).
-//           So a sample is multiplied once for both sites, not once for each that it has in one of
-//           the two: at equal frequencies 8/9 of all samples instead of 4/3. Before them, where
-//           three states are stored, the samples that miss x, and those that miss the next site.
-//           Controls, then cases of each part are its two segments.
-// Sums      JOINT = 2: eight parts make four tables, x in 0 or 1 and the next site in 0 or 1. In the
-//           order 01 0- 00 -0 | 10 1- 11 -1 (x, next) the parts of each table are neighbours. Four in
-//           a row are added up, and the sum after each part is kept:
+//           first. JOINT = 2: pairs of states of the two sites, 0, 1 or neither (-), except (-, -).
+//           A sample is then multiplied once for both sites, not once for each site in which it has
+//           a stored genotype: at equal frequencies 8/9 of all samples instead of 4/3. They are
+//           preceded, where three states are stored, by the samples that miss x, and those that
+//           miss the next site. The two segments of a part are its controls and its cases.
+// Sums      JOINT = 2: eight parts give four tables, x in 0 or 1 and the next site in 0 or 1. In
+//           the order 01 0- 00 -0 | 10 1- 11 -1 (x, next) the parts of each table are consecutive.
+//           Four parts are summed up, and the running sum after each part is stored:
 //             x in 0: sum 2        next in 0: sum 3 - sum 1 + sum 4
 //             x in 1: sum 6        next in 1: sum 7 - sum 5 + sum 0
-//           The two halves of a word do not mix while a row holds fewer than 2^16 samples of a class;
-//           the host sees to that.
+//           The two halves of a word do not overflow into each other while four parts hold fewer
+//           than 2^16 samples of a class, which the host checks.
 //
-// Compile with -DSTATES=2|3 -DJOINT=1|2.
+// Compile with -DSTATES=2|3 -DJOINT=1|2 -DSEGMENTS=.. (of one operand).
 
 #pragma once
 
-constexpr int ALONE = STATES == 3 ? 2 : 0, RUN = 4;  // parts of missing genotypes, parts in a row
-constexpr int PARTS_OF_X = JOINT == 2 ? ALONE + 2 * RUN : STATES, SEGMENTS = 2 * PARTS_OF_X;
+#include "../types.cuh"
 
-// The stored states of one x in the order of the depth.
+#if !defined(PARTS_IN_A_ROW) || !defined(PARTS_OF_FIRST) || !defined(PARTS_OF_SECOND)
+#error "PARTS_IN_A_ROW, PARTS_OF_FIRST and PARTS_OF_SECOND come from engine/gpu/layout.py"
+#endif
+#if !defined(SEGMENTS)
+#error "SEGMENTS comes from engine/gpu/epistasis_plans.py"
+#endif
+
+constexpr int ALONE = STATES == 3 ? 2 : 0;      // parts of missing genotypes
+constexpr int PARTS_OF_X = SEGMENTS / 2;
+static_assert(PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : STATES),
+              "segments_of in engine/gpu/epistasis_plans.py counts other parts");
+
+// The stored states of one x in the order in which the depth holds them.
 __device__ __forceinline__ int stored_state(int index) {
     return STATES == 2 ? index : (index + 2) % 3;
 }
-// State of site `which` of an operand in one part, or NEITHER 0 nor 1, or ANY.
+// State of site `which` of an operand in one part; NEITHER: not 0 and not 1.
 constexpr int NEITHER = 3, ANY = 4;
 __device__ __forceinline__ int state_of_part(int part, int which) {
     if (JOINT == 1) return stored_state(part);
     if (part < ALONE) return part == which ? 2 : ANY;
-    return (which == 0 ? 0xD5C0u : 0x5C0Du) >> (2 * (part - ALONE)) & 3;  // two bits a part
+    const u32 states = which == 0 ? PARTS_OF_FIRST : PARTS_OF_SECOND;  // two bits per part
+    return states >> (2 * (part - ALONE)) & 3;
 }

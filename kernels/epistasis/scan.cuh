@@ -1,24 +1,28 @@
-// epistasis_scan: what all cores of the epistasis scans share: what they are given, and the margins
-// from which cells follow that were not counted (DESIGN section 8, steps 2 and 4).
+// scan: what all cores of the epistasis scans share: their parameters, and the margins from which
+// uncounted cells follow (DESIGN section 8, steps 2 and 4).
 //
-// Rows      8 sites' state 0, then their state 1 (and 2, missing), 8 STATES rows at a time; packed
-//           tiles are 64 sites. Whatever holds a row's and a column's count of one state holds, 8
-//           rows or columns on, that of the next state of the same sites.
-// Items     (tiles of 64 sites of y, Z_SITES of z, run of operands of the batch). A triple core walks
-//           over the operands of the run with one item.
-// Depth     An operand is one x, or JOINT of them (epistasis/parts.cuh): samples by the states of x,
-//           controls, then cases of each part, each padded to 256 bits: `segments` holds their ends
-//           in steps of 256. Between controls and cases the accumulators are shifted by 16 bits.
+// Rows      8 rows of state 0 of 8 sites, then 8 of their state 1 (and of 2, missing); packed tiles
+//           hold 64 sites. A thread that holds the count of one state in some row and column holds,
+//           8 rows or columns further, the count of the next state of the same sites.
+// Items     (tiles of 64 sites of y, Z_SITES of z, range of operands of the batch). A core for
+//           triples processes all operands of the range with one item.
+// Depth     An operand is one x, or JOINT of them (parts.cuh): samples sorted by the states of x,
+//           the controls, then the cases of each part, each padded to 256 bits; `segments` holds
+//           their ends in steps of 256. Between controls and cases the accumulators are shifted by
+//           16 bits.
 //
-// Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores) and the parameters
-// of epistasis/parts.cuh.
+// Compile with -DORDER=2|3 -DTABLE=0|1 (ORDER 2: write the packed counts, no scores) and the
+// parameters of parts.cuh.
 
 #pragma once
 
 #include "cells.cuh"
 #include "parts.cuh"
 
-constexpr int TILE_SITES = 64;
+#if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(SCAN_BYTES)
+#error "TILE_SITES, STEP_BITS and SCAN_BYTES come from engine/gpu/layout.py"
+#endif
+
 constexpr int CELLS = STATES * STATES;
 
 struct Scan {
@@ -28,6 +32,7 @@ struct Scan {
     u32 controls, cases;
     const u32* margins;  // (sites of all tiles, STATES): packed sizes of the states
 };
+static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
 
 __device__ __forceinline__ Count all_samples(const Scan& scan) {
 #if WIDE
@@ -37,12 +42,12 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
 #endif
 }
 
-// Words of the pair table of (tile y, sites of z from first_z on, a multiple of those of an item).
+// First word of the pair table of (tile y, sites of z from first_z, the first one of an item).
 __device__ __forceinline__ i64 table_at(int tile_y, int first_z, int padded_sites) {
     return ((i64)tile_y * padded_sites + first_z) * TILE_SITES * CELLS;
 }
 #if ORDER == 3
-// Margins of one x with the sites of an item: thread i makes those of y's site i, then of z's.
+// Margins of one x with the sites of an item: one thread per site, first those of y, then of z.
 template <int Z_SITES>
 struct MarginMaker {
     int site;
@@ -58,7 +63,7 @@ struct MarginMaker {
         #pragma unroll
         for (int s = 0; s < STATES; ++s) size[s] = scan.margins[(i64)site * STATES + s];
     }
-    // xy: of one x with every site
+    // xy: counts of one x with every site
     __device__ __forceinline__ void load(const u32* xy) {
         #pragma unroll
         for (int i = 0; i < CELLS; ++i) own.word[i] = xy[(i64)site * CELLS + i];

@@ -1,47 +1,59 @@
-// epistasis_deep: tables and bounds of pairs, and of triples where counting is the work (tens of
-// thousands of samples), on Hopper's tensor cores.
+// sm90_deep: tables and bounds of pairs, and of triples where counting dominates (tens of thousands
+// of samples), on Hopper's tensor cores.
 //
 // Formula   counts of (g of x, s of y, t of z), stored states, in both classes: popcounts of ANDed
 //           planes, compacted to the samples with x in g (EPIClear, section 3.2), then a bound of
-//           each table (epistasis/cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
+//           each table (cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
 //           m64n192k256) .b1 .and.popc, sm_90a.
-// Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site` on, the
+// Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site`, the
 //           stages of one operand after those of another (`stages`: int (operands + 1)); an operand
-//           is one x, or two (epistasis/parts.cuh); segments int (operands, SEGMENTS + 1); items
-//           int4 (n_items): CLUSTER tiles of y, Z_SITES of z, run of the batch's operands; xy (n_x,
+//           is one x, or two (parts.cuh); segments int (operands, SEGMENTS + 1); items int4
+//           (n_items): CLUSTER tiles of y, Z_SITES of z, range of operands of the batch; xy (n_x,
 //           padded sites, CELLS) packed counts of x with every site; yz pair tables (table_at;
 //           written if TABLE); scratch (thread blocks, BUFFERS, PARTS, TILE_WORDS).
-// Threads   4 warpgroups. The first STATES multiply, 64 rows of y each; of the others the last warp
-//           copies, and the rest score what was counted before. Counts pass from the first to the
-//           second through `scratch`, that is through L2 and memory: so the tensor cores go on
-//           while the score is worked out, and no thread holds both accumulators and cells.
-//           Persistent.
-// Counts    One tile, of one part of an operand: [block of 8 rows][8 sites of z][lane][state of
-//           z][2], as the accumulators lie in the lanes; a pair table likewise.
-// Shared    slots of operands (epistasis/sm90_mainloop.cuh); triples: two sets of margins.
-// Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
+// Threads   4 warpgroups, warp-specialised. The first STATES are consumers, 64 rows of y each; of
+//           the other warps the last one is the producer, and the rest run the epilogue of the
+//           previous operand. Counts pass from consumers to epilogue through `scratch`, in L2 and
+//           global memory: the tensor cores keep running during the epilogue, and no thread holds
+//           both accumulators and cells. Persistent.
+// Counts    One tile, of one part of an operand: [8 rows][8 sites of z][lane][state of z][2], in
+//           the order of the accumulators in the lanes; a pair table likewise.
+// Shared    slots of operands (sm90_mainloop.cuh); triples: two sets of margins.
+// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples.
 //
-// Compile with the parameters of epistasis/sm90_mainloop.cuh.
+// Compile with the parameters of sm90_mainloop.cuh.
 
 #include "sm90_mainloop.cuh"
 
+#if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
+    !defined(LAUNCH_SCRATCH)
+#error "LAUNCH_Z_SITES ... LAUNCH_SCRATCH come from engine/gpu/epistasis_plans.py"
+#endif
+
 constexpr int BUFFERS = 2;
-constexpr int COLUMNS = STATES == 2 ? 256 : 192, Z_SITES = COLUMNS / STATES;
+constexpr int Z_SITES = LAUNCH_Z_SITES, COLUMNS = Z_SITES * STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
 constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
 constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // tiles of one operand
-constexpr int MULTIPLY_WARPS = 4 * STATES, SCORE_WARPS = 15 - MULTIPLY_WARPS;
+constexpr int CONSUMER_WARPS = 4 * STATES, EPILOGUE_WARPS = 15 - CONSUMER_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
-// All start with 128 registers, which suffice where there are 96 accumulators.
-constexpr int MULTIPLY_REGISTERS = 160, SCORE_REGISTERS = 96;
+// Launched with 128 registers per thread, which suffice for 96 accumulators (three states).
+constexpr int CONSUMER_REGISTERS = 160, EPILOGUE_REGISTERS = 96;
+constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(COLUMNS == 256 || COLUMNS == 192, "the widths of multiply_step");
+static_assert(THREADS == LAUNCH_THREADS && BUFFERS * PARTS * TILE_WORDS == LAUNCH_SCRATCH &&
+              1023 + STAGES * SLOT_BYTES<Z_SITES> + 2 * MARGIN_COUNTS * (int)sizeof(Count) +
+                      Slots::BARRIER_BYTES + 2 * BUFFERS * 8
+                  <= LAUNCH_SHARED,
+              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 
-// What a lane holds of 8 sites of y in state s and 8 of z: 2 STATES words of a tile, the states of
-// z one after the other, two sites of z each.
+// A lane's part of 8 sites of y in state s and 8 sites of z: 2 STATES words of a tile, the states
+// of z one after the other, two sites of z each.
 constexpr int LANE_WORDS = 2 * STATES;
 __device__ __forceinline__ int tile_at(int y_group, int s, int z_group, int lane) {
     return (((y_group * STATES + s) * (Z_SITES / 8) + z_group) * 32 + lane) * LANE_WORDS;
 }
-// Written and read by threads of one thread block: past L1, which is small.
+// Written and read within one CTA: cached in L2 only, because L1 is small.
 __device__ __forceinline__ void write_tile(const int (&acc)[N_ACC], u32* tile, int warp, int lane) {
     u32* to = tile + warp * 2 * COLUMNS * 8 + lane * LANE_WORDS;
     #pragma unroll
@@ -85,12 +97,12 @@ __device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_gr
 }
 
 #if ORDER == 3
-// A number that the compiler knows.
+// A compile-time constant as an argument.
 template <int N>
 struct Number {
     static constexpr int VALUE = N;
 };
-// Counts of one site x of an operand in the `index`-th state, from the sums of epistasis/parts.cuh.
+// Counts with site WHICH of an operand in its `index`-th state, from the sums of parts.cuh.
 template <int WHICH>
 __device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
                                            int lane, Counts (&c)[2]) {
@@ -100,11 +112,11 @@ __device__ __forceinline__ void read_state(const u32* tile, int index, int y_gro
     const int state = stored_state(index);
     if (JOINT == 1) return read(index, c);
     if (state == 2) return read(WHICH, c);
-    if (WHICH == 0) return read(ALONE + RUN * state + 2, c);
+    if (WHICH == 0) return read(ALONE + PARTS_IN_A_ROW * state + 2, c);
     Counts less[2], more[2];
-    read(ALONE + RUN * state + 3, c);
-    read(ALONE + RUN * state + 1, less);
-    read(ALONE + RUN - RUN * state, more);
+    read(ALONE + PARTS_IN_A_ROW * state + 3, c);
+    read(ALONE + PARTS_IN_A_ROW * state + 1, less);
+    read(ALONE + PARTS_IN_A_ROW - PARTS_IN_A_ROW * state, more);
     #pragma unroll
     for (int i = 0; i < CELLS; ++i)
         #pragma unroll
@@ -121,7 +133,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const float need = scan.need;
     const int y = y_group * 8 + lane / 4;
     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
-    // Where registers allow, the counts of the next sites are on their way while these are scored.
+    // Where registers allow, the counts of the next sites are loaded while these are scored.
     constexpr bool AHEAD = STATES == 2 && (JOINT == 1 || WHICH == 0);
     Counts next[STATES + 1][2];
     auto read = [&](int group) {
@@ -163,7 +175,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
         add(2, rest);
         const bool passes[2] = {bound[0].value(27, polynomial) >= need,
                                 bound[1].value(27, polynomial) >= need};
-        if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // the warp stays together
+        if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // keeps the warp converged
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
             u32* record = nullptr;
@@ -229,8 +241,8 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
 }
 #endif
 
-__device__ __forceinline__ void resize_for_scores() {
-    if (STATES == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(SCORE_REGISTERS));
+__device__ __forceinline__ void resize_for_epilogue() {
+    if (STATES == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(EPILOGUE_REGISTERS));
 }
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
@@ -241,41 +253,41 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     Count* margins = reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
-    constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
     const u32 barriers = (u32)__cvta_generic_to_shared(margins + 2 * MARGIN_COUNTS);
     const Slots slots((u32)__cvta_generic_to_shared(aligned), barriers);
-    // of the buffers of counts: full, empty
+    // mbarriers of the buffers of counts: full, empty
     const u32 counted = barriers + Slots::BARRIER_BYTES, scored = counted + BUFFERS * 8;
     const int rank = cluster_rank();
     if (threadIdx.x == 0) {
         for (int i = 0; i < BUFFERS; ++i) {
-            barrier_init(counted + 8 * i, MULTIPLY_WARPS);
-            barrier_init(scored + 8 * i, SCORE_WARPS);
+            barrier_init(counted + 8 * i, CONSUMER_WARPS);
+            barrier_init(scored + 8 * i, EPILOGUE_WARPS);
         }
-        slots.init(MULTIPLY_WARPS);
+        slots.init(CONSUMER_WARPS);
     }
     cluster_sync();
 
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
     scratch += (i64)blockIdx.x * (BUFFERS * PARTS * TILE_WORDS);
-    if (warp < MULTIPLY_WARPS) {
+    if (warp < CONSUMER_WARPS) {
         if (STATES == 2)
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(MULTIPLY_REGISTERS));
-        Feed<Z_SITES> feed(slots, warp / 4, lane);
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
+        Mainloop<Z_SITES> mainloop(slots, warp / 4, lane);
         Ring<BUFFERS> buffer;
         int acc[N_ACC];
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int2 range = operands_of(items[i], x_first);
             for (int operand = range.x; operand < range.y; ++operand) {
                 const int* ends = segments + (i64)operand * (SEGMENTS + 1) + 1;
-                feed.start(ends[2 * PARTS - 1]);
+                mainloop.start(ends[2 * PARTS - 1]);
                 #pragma unroll 1
                 for (int part = 0; part < PARTS; ++part) {
                     if (JOINT == 1) {
-                        feed.count<0, N_ACC>(acc, ends + 2 * part);
+                        mainloop.count<0, N_ACC>(acc, ends + 2 * part);
                     } else {
-                        if (part <= ALONE || part == ALONE + RUN) feed.clear<0, N_ACC>(acc);
-                        feed.add<0, N_ACC>(acc, ends + 2 * part);
+                        if (part <= ALONE || part == ALONE + PARTS_IN_A_ROW)
+                            mainloop.clear<0, N_ACC>(acc);
+                        mainloop.add<0, N_ACC>(acc, ends + 2 * part);
                     }
 #if ORDER == 2 && TABLE
                     const int tile_y = items[i].x * CLUSTER + rank;
@@ -294,14 +306,14 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #endif
             }
         }
-    } else if (warp < MULTIPLY_WARPS + SCORE_WARPS) {
-        resize_for_scores();
+    } else if (warp < CONSUMER_WARPS + EPILOGUE_WARPS) {
+        resize_for_epilogue();
 #if !TABLE
         constexpr int Z_GROUPS = Z_SITES / 8, GROUPS = TILE_SITES / 8 * Z_GROUPS;
-        const int scorer = warp - MULTIPLY_WARPS;
-        const int first_group = GROUPS * scorer / SCORE_WARPS;
-        const int last_group = GROUPS * (scorer + 1) / SCORE_WARPS;
-        // visit(group of y, group of z, its end) for all groups of sites of this warp.
+        const int scorer = warp - CONSUMER_WARPS;
+        const int first_group = GROUPS * scorer / EPILOGUE_WARPS;
+        const int last_group = GROUPS * (scorer + 1) / EPILOGUE_WARPS;
+        // Calls visit(group of y, group of z, its end) for all groups of sites of this warp.
         auto each_group = [&](auto visit) {
             #pragma unroll 1
             for (int group = first_group; group < last_group;) {
@@ -312,7 +324,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             }
         };
         Ring<BUFFERS> buffer;
-        Ring<2> turn;  // of the two sets of margins
+        Ring<2> turn;  // the two sets of margins
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int2 range = operands_of(items[i], x_first);
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
@@ -327,12 +339,12 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
                     turn.advance();
                     for (int k = scorer * 32 + lane; k < TILE_SITES + Z_SITES;
-                         k += SCORE_WARPS * 32) {
+                         k += EPILOGUE_WARPS * 32) {
                         MarginMaker<Z_SITES> maker(k, first_y, first_z, scan);
                         maker.load(xy + (i64)x * padded_sites * CELLS);
                         maker.make(x_first + x, scan, margins_y, margins_z);
                     }
-                    asm volatile("bar.sync 1, %0;\n" ::"n"(SCORE_WARPS * 32) : "memory");
+                    asm volatile("bar.sync 1, %0;\n" ::"n"(EPILOGUE_WARPS * 32) : "memory");
                     if (WHICH == 0) barrier_wait(counted + 8 * buffer.slot, buffer.parity);
                     each_group([&](int y_group, int z_group, int z_stop) {
                         score_triples<WHICH>(tile, yz + table_at(tile_y, first_z, padded_sites),
@@ -355,11 +367,11 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         }
 #endif
     } else {
-        resize_for_scores();
+        resize_for_epilogue();
         if (lane == 0)
-            copy_items<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
+            produce<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
                                 padded_sites, progress);
     }
-    // nobody leaves while another thread block may still write here
+    // no CTA may exit while another one of the cluster can still write to its shared memory
     cluster_sync();
 }

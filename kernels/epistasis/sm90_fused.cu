@@ -1,24 +1,31 @@
-// epistasis_wgmma: tables and bounds of triples on Hopper's tensor cores, where the score is the
-// work: thousands of samples. epistasis/sm90_deep.cu is for more of them, and for pairs.
+// sm90_fused: tables and bounds of triples on Hopper's tensor cores where scoring dominates:
+// thousands of samples. sm90_deep.cu is for more samples, and for pairs.
 //
 // Formula   counts of (g of x, s of y, t of z), g, s, t in {0, 1}, in both classes: popcounts of
-//           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2); then
-//           the epilogue of epistasis/epilogue.cuh. Instruction wgmma.mma_async m64n128k256 .b1
-//           .and.popc, sm_90a. Two stored states alone.
-// Shapes    as in epistasis/sm90_deep.cu, without scratch.
-// Threads   3 warpgroups. One copies; two multiply and score, 32 sites of y each. Persistent.
-// Shared    slots of operands (epistasis/sm90_mainloop.cuh); counts of a chunk of combinations; triples:
-//           two sets of margins.
-// Overflow  counts below 2^16 a class: stored states of at most 65 535 samples.
+//           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2), then the
+//           epilogue of epilogue.cuh. Instruction wgmma.mma_async m64n128k256 .b1 .and.popc,
+//           sm_90a. Two stored states only.
+// Shapes    as in sm90_deep.cu, without scratch.
+// Threads   3 warpgroups: a producer, and two consumers that also score, 32 sites of y each.
+//           Persistent.
+// Shared    slots of operands (sm90_mainloop.cuh); counts of a chunk of combinations; triples: two
+//           sets of margins.
+// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples.
 //
-// Compile with -DY_GROUPS=1 and the parameters of epistasis/epilogue.cuh and epistasis/sm90_mainloop.cuh.
+// Compile with -DY_GROUPS=1 and the parameters of epilogue.cuh and sm90_mainloop.cuh.
 
 #include "epilogue.cuh"
 #include "sm90_mainloop.cuh"
 
 constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
-constexpr int COPY_REGISTERS = 40, SCAN_REGISTERS = 232;
+constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(THREADS == LAUNCH_THREADS &&
+              1023 + STAGES * SLOT_BYTES<Z_SITES> + WARPS * STASH_WORDS * 4 +
+                      2 * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES
+                  <= LAUNCH_SHARED,
+              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 
 __device__ __forceinline__ void consumers_sync() {
     asm volatile("bar.sync 1, %0;\n" ::"n"(CONSUMER_THREADS) : "memory");
@@ -33,7 +40,6 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
     Count* margins = reinterpret_cast<Count*>(stash + WARPS * STASH_WORDS);
-    constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
     const Slots slots((u32)__cvta_generic_to_shared(aligned),
                       (u32)__cvta_generic_to_shared(margins + 2 * MARGIN_COUNTS));
     const int rank = cluster_rank();
@@ -42,19 +48,19 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 
     const int warpgroup = threadIdx.x / WARPGROUP;
     if (warpgroup == 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COPY_REGISTERS));
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(PRODUCER_REGISTERS));
         if (threadIdx.x == 0)
-            copy_items<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
+            produce<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
                                 padded_sites, progress);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(SCAN_REGISTERS));
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
         const int thread = threadIdx.x - WARPGROUP;
         const Place place{__shfl_sync(~0u, thread / 32, 0), thread % 32};
         const Scan& scan = *given;
-        Feed<Z_SITES> feed(slots, warpgroup - 1, place.lane);
+        Mainloop<Z_SITES> mainloop(slots, warpgroup - 1, place.lane);
         stash += place.warp * STASH_WORDS;
         int acc[N_ACC];
-        int turn = 0;  // of the two sets of margins, also from one item to the next
+        int turn = 0;  // alternates between the two sets of margins, across items too
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
@@ -73,19 +79,19 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                 consumers_sync();
                 if (x + 1 < range.y) maker.load(xy + (i64)(x + 1) * padded_sites * CELLS);
                 const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
-                feed.start(ends[SEGMENTS - 1]);
-                feed.count<0, N_ACC / 2>(acc, ends);
-                feed.count<N_ACC / 2, N_ACC / 2>(acc, ends + 2);
+                mainloop.start(ends[SEGMENTS - 1]);
+                mainloop.count<0, N_ACC / 2>(acc, ends);
+                mainloop.count<N_ACC / 2, N_ACC / 2>(acc, ends + 2);
                 score_triples(acc, stash, table, margins_y, margins_z, place, x_first + x, first_y,
                               first_z, scan);
             }
 #else
-            feed.start(segments[2]);
-            feed.count<0, N_ACC>(acc, segments + 1);
+            mainloop.start(segments[2]);
+            mainloop.count<0, N_ACC>(acc, segments + 1);
             score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
 #endif
         }
     }
-    // nobody leaves while another thread block may still write here
+    // no CTA may exit while another one of the cluster can still write to its shared memory
     cluster_sync();
 }

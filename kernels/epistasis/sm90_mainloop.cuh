@@ -1,31 +1,31 @@
-// epistasis_hopper: how the epistasis scans for sm_90a feed the tensor cores: one thread copies one
-// operand after the other into slots of shared memory, warpgroups multiply them.
+// sm90_mainloop: producer and mainloop of the epistasis scans for sm_90a: one thread issues bulk
+// copies into a ring of slots in shared memory, consumer warpgroups multiply them.
 //
-// Shared    STAGES slots of 1 024 samples: the rows of a tile of y, then of Z_SITES of z; a full and
-//           an empty mbarrier a slot. A cluster of CLUSTER thread blocks takes that many tiles of
-//           y and shares the copies of z.
+// Shared    STAGES slots of 1 024 samples: the rows of a tile of y, then of Z_SITES of z; a full
+//           and an empty mbarrier per slot. A cluster of CLUSTER CTAs takes as many tiles of y and
+//           multicasts the copies of z.
 //
-// Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of epistasis/scan.cuh.
+// Compile with -DSTAGES=.. -DCLUSTER=1|2 -DLOCKSTEP=.. and the parameters of scan.cuh.
 
 #pragma once
 
 #include "../sm90.cuh"
 #include "scan.cuh"
 
-constexpr int K_STEP_BYTES = 256 / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
+constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES;
 template <int Z_SITES>
 constexpr int B_BYTES = Z_SITES * STATES * STAGE_BYTES;
 template <int Z_SITES>
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES<Z_SITES>;
 
-// Addresses of the slots and of their barriers.
+// Shared memory addresses of the slots and of their mbarriers.
 struct Slots {
     u32 data, full, empty;
     __device__ __forceinline__ Slots(u32 data, u32 barriers)
         : data(data), full(barriers), empty(barriers + 8 * STAGES) {}
     static constexpr int BARRIER_BYTES = 16 * STAGES;
-    // By one thread, before cluster_sync. warps: of a thread block that multiply.
+    // Called by one thread before cluster_sync. warps: consumer warps of a CTA.
     __device__ __forceinline__ void init(int warps) const {
         for (int i = 0; i < STAGES; ++i) {
             barrier_init(full + 8 * i, 1);
@@ -36,19 +36,20 @@ struct Slots {
     }
 };
 
-// The operands of an item, in the batch: those of x below its sites of y; all samples count as one.
+// The operands of an item within the batch: those with x below its sites of y; ORDER = 2: the only
+// one.
 __device__ __forceinline__ int2 operands_of(int4 item, int x_first) {
     if (ORDER == 2) return make_int2(0, 1);
     const int below = (item.x + 1) * CLUSTER * TILE_SITES - 1 - x_first;
     return make_int2(item.z, min(item.w, (below + JOINT - 1) / JOINT));
 }
 
-// The one thread that copies: all stages of all items of this thread block.
+// Producer, one thread: copies all stages of all items of this CTA.
 template <int Z_SITES>
-__device__ __forceinline__ void copy_items(Slots slots, const u8* packed, const int* stages,
+__device__ __forceinline__ void produce(Slots slots, const u8* packed, const int* stages,
                                            const int4* items, int n_items, int x_first,
                                            int first_site, int padded_sites, u32* progress) {
-    constexpr int SHARE = B_BYTES<Z_SITES> / CLUSTER;  // of z, that this thread block copies
+    constexpr int SHARE = B_BYTES<Z_SITES> / CLUSTER;  // of z, that this CTA copies
     const int rank = cluster_rank();
     const i64 stage_bytes = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
     Ring<STAGES> ring;
@@ -81,7 +82,7 @@ __device__ __forceinline__ void copy_items(Slots slots, const u8* packed, const 
 }
 
 // acc[FIRST ...] += products of 64 rows and 2 SIZE columns. Two instructions of 128 columns are as
-// fast as one of 256, and fit a kernel that starts with 128 registers a thread.
+// fast as one of 256, and fit a kernel that is launched with 128 registers per thread.
 template <int FIRST, int SIZE, int N>
 __device__ __forceinline__ void multiply_step(int (&acc)[N], u64 a, u64 b) {
     if constexpr (SIZE == 96)
@@ -91,17 +92,17 @@ __device__ __forceinline__ void multiply_step(int (&acc)[N], u64 a, u64 b) {
     if constexpr (SIZE == 128) multiply_128<FIRST + 64>(acc, a, b + (128 * STAGE_BYTES >> 4));
 }
 
-// The side of a warpgroup that multiplies, 64 rows of y.
+// Consumer mainloop of one warpgroup: 64 rows of y.
 template <int Z_SITES>
-struct Feed {
+struct Mainloop {
     Slots slots;
-    u32 own_rows;  // of this warpgroup in a slot
+    u32 own_rows;  // offset of this warpgroup's rows in a slot
     int lane, step = 0, total = 0, unread = -1;
     Ring<STAGES> ring;
 
-    __device__ __forceinline__ Feed(Slots slots, int warpgroup, int lane)
+    __device__ __forceinline__ Mainloop(Slots slots, int warpgroup, int lane)
         : slots(slots), own_rows(warpgroup * 64 * STAGE_BYTES), lane(lane) {}
-    // Steps of the next x.
+    // Begins the next operand, of so many steps.
     __device__ __forceinline__ void start(int steps) {
         step = 0;
         total = steps;
@@ -124,7 +125,7 @@ struct Feed {
                 multiply_step<FIRST, SIZE>(acc, describe(a + at), describe(b + at));
             }
             asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-            // one group stays in flight: the slot before this one has been read
+            // one group stays in flight; the slot of the previous one can be refilled
             asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");
             release();
             if (step % STEPS == 0 || step == total) {
@@ -135,8 +136,8 @@ struct Feed {
         asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
         release();
     }
-    // acc[FIRST ...] += controls << 16 | cases, whose halves change places before each of the two
-    // segments. ends: of these.
+    // acc[FIRST ...] += controls << 16 | cases: the halves are swapped before each of the two
+    // segments, so that each is added to the low half. ends: of the two segments.
     template <int FIRST, int SIZE, int N>
     __device__ __forceinline__ void add(int (&acc)[N], const int* ends) {
         #pragma unroll

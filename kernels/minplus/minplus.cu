@@ -1,60 +1,68 @@
-// minplus: C[i][j] = min(C[i][j], min_k P[k][i] + Q[k][j]), the (min, +) matrix product.
+// minplus: C[i][j] = min(C[i][j], min_k P[k][i] + Q[k][j]), the (min, +) matrix product, and what
+// closures need besides.
 //
-// Source. The genome-distance work's CUDA product, restated: both operands lie k-major (rows of
-// P and Q are contiguous along i and j), which is how R-Kleene's panels and symmetric blocks lie
-// anyway, so that every stage of the pipeline is a plain 16-byte copy and nothing is transposed
-// on the way. Only the upper triangle of tiles is computed where the product is symmetric.
+// Source    The CUDA product of the genome-distance work, with both operands k-major (rows of P and
+//           Q are contiguous along i and j), as the panels and symmetric blocks of R-Kleene are
+//           stored anyway: each pipeline stage is a contiguous 16-byte copy and nothing is
+//           transposed. Only the upper triangle of tiles is computed where the product is
+//           symmetric.
 //
-// Types. NUMBER 0: int32 (values 0 ... 2^30 - 1, which stands for infinity: two of them add up
-// without overflow), 1: float32, 2: float64, 3: int64 (0 ... 2^62 - 1); never negative, never NaN,
-// so that float32 values compare like the integers that share their bits.
+// Types     NUMBER: int32 (values 0 ... 2^30 - 1, the largest standing for infinity: a sum of two
+//           does not overflow), float32, float64, int64 (0 ... 2^62 - 1); never negative, never
+//           NaN, so that float32 values compare like the integers with the same bits.
 //
-// Shapes. P (depth, m), Q (depth, n), C (m, n) with row lengths ldp, ldq, ldc; m and n multiples
-// of 128, depth of 32, rows on 16-byte boundaries: the host pads with infinity.
+// Shapes    P (depth, m), Q (depth, n), C (m, n) with row lengths ldp, ldq, ldc; m and n multiples
+//           of 128, depth of 32, rows aligned to 16 bytes: the host pads with infinity.
 //
-// Threads. A block of 256 owns a tile of BM x BN (16 x 16 threads of TM x TN registers each). P
-// and Q go through SLOTS buffers of DEPTH rows, filled by cp.async while others are used.
+// Threads   256 per thread block: a tile of BM x BN by 16 x 16 threads of TM x TN results each.
 //
-// Operations. Two k a step: min3(best, p0 + q0, p1 + q1). In int32 the compiler makes two fused
-// adds and mins (DPX viaddmin) of it; in float32 the three-way minimum of integers turns four
-// instructions into three, which lifts the product above the rate of separate mins.
+// Shared    cp.async pipeline of SLOTS slots of DEPTH rows of P and Q.
+//
+// Operations. Two k per step: min3(best, p0 + q0, p1 + q1). In int32 the compiler emits two fused
+// add-min instructions (DPX viaddmin); in float32 a three-way integer minimum replaces two of four
+// instructions by one, which beats separate minima.
 //
 // Pruning. Where floors are given, a run of 32 k is skipped for a tile if
 //   floor_p[k run][tile of i] + floor_q[k run][tile of j] >= ceil_c[tile of i][tile of j]:
 // no sum of that run can be below any entry of the tile (DESIGN section 7; exact in floats too,
-// because rounding is monotone). Tiles of 128, whatever BM and BN are.
+// because rounding is monotone). Tiles are 128 x 128, whatever BM and BN are.
 
 #include "../types.cuh"
 
-#if NUMBER == 0
+#if !defined(BOUND_TILE) || !defined(BOUND_RUN) || !defined(THREAD_SIDE) || \
+    !defined(TURN_SIDE) || !defined(BASE) || !defined(NUMBER_INT32) || \
+    !defined(NUMBER_FLOAT32) || !defined(NUMBER_FLOAT64) || !defined(LARGEST_INT32) || \
+    !defined(LARGEST_INT64)
+#error "BOUND_TILE ... LARGEST_INT64 come from engine/gpu/layout.py"
+#endif
+
+#if NUMBER == NUMBER_INT32
 typedef int T;
 constexpr int LANES = 4;
-#define LARGEST 1073741823
-#elif NUMBER == 1
+#define LARGEST LARGEST_INT32
+#elif NUMBER == NUMBER_FLOAT32
 typedef float T;
 constexpr int LANES = 4;
 #define LARGEST __int_as_float(0x7f800000)
-#elif NUMBER == 2
+#elif NUMBER == NUMBER_FLOAT64
 typedef double T;
 constexpr int LANES = 2;
 #define LARGEST __longlong_as_double(0x7ff0000000000000LL)
 #else
 typedef i64 T;
 constexpr int LANES = 2;
-#define LARGEST 4611686018427387903LL
+#define LARGEST ((T)LARGEST_INT64)
 #endif
 
-constexpr int TILE = 128;
-constexpr int RUN = 32;
-constexpr int THREADS = 256;
-constexpr int BM = 16 * TM, BN = 16 * TN;
+constexpr int THREADS = THREAD_SIDE * THREAD_SIDE;
+constexpr int BM = THREAD_SIDE * TM, BN = THREAD_SIDE * TN;
 constexpr int MAX_RUNS = 4096;
 
 struct alignas(16) Vector { T x[LANES]; };
 
 __device__ __forceinline__ T smaller(T a, T b) { return b < a ? b : a; }
 
-#if NUMBER == 0
+#if NUMBER == NUMBER_INT32
 __device__ __forceinline__ T min3(T a, T b, T c) {
 #if __CUDA_ARCH__ >= 900
   return __vimin3_s32(a, b, c);
@@ -63,7 +71,7 @@ __device__ __forceinline__ T min3(T a, T b, T c) {
 #endif
 }
 __device__ __forceinline__ T plus(T a, T b) { return a + b; }
-#elif NUMBER == 1
+#elif NUMBER == NUMBER_FLOAT32
 __device__ __forceinline__ T min3(T a, T b, T c) {
 #if __CUDA_ARCH__ >= 900
   return __int_as_float(
@@ -97,7 +105,7 @@ template <int N> __device__ __forceinline__ void wait_copies() {
 #endif
 }
 
-// Rows k ... k + DEPTH - 1 of the tile's columns of P and Q into one slot.
+// Producer: rows k ... k + DEPTH - 1 of the tile's columns of P and Q into one slot.
 __device__ __forceinline__ void fetch(T* slot, const T* p, const T* q, i64 ldp, i64 ldq, int k) {
   constexpr int VP = BM / LANES, VQ = BN / LANES;
 #pragma unroll
@@ -112,14 +120,15 @@ __device__ __forceinline__ void fetch(T* slot, const T* p, const T* q, i64 ldp, 
   }
 }
 
-// Registers of one k: TM values of P and TN of Q, in vectors that neighbouring threads share.
+// Fragments of one k: TM values of P and TN of Q, as vectors that threads of one row or column
+// share.
 __device__ __forceinline__ void read_row(const T* p, const T* q, int ty, int tx, T* a, T* b) {
 #pragma unroll
   for (int v = 0; v < TM / LANES; v++)
-    *(Vector*)(a + v * LANES) = *(const Vector*)(p + v * 16 * LANES + ty * LANES);
+    *(Vector*)(a + v * LANES) = *(const Vector*)(p + v * THREAD_SIDE * LANES + ty * LANES);
 #pragma unroll
   for (int v = 0; v < TN / LANES; v++)
-    *(Vector*)(b + v * LANES) = *(const Vector*)(q + v * 16 * LANES + tx * LANES);
+    *(Vector*)(b + v * LANES) = *(const Vector*)(q + v * THREAD_SIDE * LANES + tx * LANES);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
@@ -145,15 +154,15 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
     bj = blockIdx.x % columns;
   }
 
-  const int total = depth / RUN;
-  if (floor_p) {  // one warp lists the runs that may matter
+  const int total = depth / BOUND_RUN;
+  if (floor_p) {  // one warp lists the runs that are not skipped
     if (threadIdx.x < 32) {
-      int ti = bi * BM / TILE, tj = bj * BN / TILE, found = 0;
-      T ceiling = ceil_c[(i64)ti * (n / TILE) + tj];
+      int ti = bi * BM / BOUND_TILE, tj = bj * BN / BOUND_TILE, found = 0;
+      T ceiling = ceil_c[(i64)ti * (n / BOUND_TILE) + tj];
       for (int first = 0; first < total; first += 32) {
         int run = first + threadIdx.x;
-        bool needed = run < total && plus(floor_p[(i64)run * (m / TILE) + ti],
-                                          floor_q[(i64)run * (n / TILE) + tj]) < ceiling;
+        bool needed = run < total && plus(floor_p[(i64)run * (m / BOUND_TILE) + ti],
+                                          floor_q[(i64)run * (n / BOUND_TILE) + tj]) < ceiling;
         unsigned mask = __ballot_sync(~0u, needed);
         if (needed) runs[found + __popc(mask & ((1u << threadIdx.x) - 1))] = run;
         found += __popc(mask);
@@ -166,15 +175,15 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
     __syncthreads();
     if (n_runs == 0) return;
   }
-  const int steps = (floor_p ? n_runs : total) * (RUN / DEPTH);
+  const int steps = (floor_p ? n_runs : total) * (BOUND_RUN / DEPTH);
   const T* pi = p + (i64)bi * BM;
   const T* qj = q + (i64)bj * BN;
   auto row_of = [&](int step) {
-    int run = step / (RUN / DEPTH), within = step % (RUN / DEPTH) * DEPTH;
-    return (floor_p ? runs[run] : run) * RUN + within;
+    int run = step / (BOUND_RUN / DEPTH), within = step % (BOUND_RUN / DEPTH) * DEPTH;
+    return (floor_p ? runs[run] : run) * BOUND_RUN + within;
   };
 
-  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  const int tx = threadIdx.x % THREAD_SIDE, ty = threadIdx.x / THREAD_SIDE;
   T best[TM][TN];
 #pragma unroll
   for (int i = 0; i < TM; i++)
@@ -209,10 +218,10 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
   }
 #pragma unroll
   for (int i = 0; i < TM; i++) {
-    i64 row = (i64)bi * BM + i / LANES * 16 * LANES + ty * LANES + i % LANES;
+    i64 row = (i64)bi * BM + i / LANES * THREAD_SIDE * LANES + ty * LANES + i % LANES;
 #pragma unroll
     for (int v = 0; v < TN / LANES; v++) {
-      Vector* at = (Vector*)(c + row * ldc + (i64)bj * BN + v * 16 * LANES + tx * LANES);
+      Vector* at = (Vector*)(c + row * ldc + (i64)bj * BN + v * THREAD_SIDE * LANES + tx * LANES);
       Vector old = *at;
 #pragma unroll
       for (int x = 0; x < LANES; x++) old.x[x] = smaller(old.x[x], best[i][v * LANES + x]);
@@ -221,80 +230,82 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
   }
 }
 
-// Floyd-Warshall of one symmetric block of up to BASE individuals, of which the upper triangle
-// is read and all is written. The block lives in registers, 8 x 8 a thread, rows ty + 16 i and
-// columns tx + 16 j. Step k needs row k alone: it is column k too, and its diagonal is zero, so
-// that it does not change in its own step. Two buffers for it: one barrier a step.
-constexpr int BASE = 128;
+// close_block: Floyd-Warshall of one symmetric block of up to BASE individuals; reads the upper
+// triangle, writes all.
+// Threads   256; the block stays in registers, 8 x 8 entries per thread, rows ty + 16 i and columns
+//           tx + 16 j.
+// Shared    row k, double-buffered: one barrier per step. Row k equals column k, and does not
+//           change in step k because its diagonal entry is zero.
+constexpr int OWN = BASE / THREAD_SIDE;  // rows and columns of one thread
 
 extern "C" __global__ void __launch_bounds__(THREADS) close_block(T* w, i64 ldw, int n) {
   __shared__ T row[2][BASE];
-  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-  T own[8][8];
+  const int tx = threadIdx.x % THREAD_SIDE, ty = threadIdx.x / THREAD_SIDE;
+  T own[OWN][OWN];
 #pragma unroll
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < OWN; i++)
 #pragma unroll
-    for (int j = 0; j < 8; j++) {
-      int r = ty + 16 * i, c = tx + 16 * j;
+    for (int j = 0; j < OWN; j++) {
+      int r = ty + THREAD_SIDE * i, c = tx + THREAD_SIDE * j;
       int low = r < c ? r : c, high = r < c ? c : r;
       own[i][j] = high < n ? w[low * ldw + high] : LARGEST;
     }
 #pragma unroll
-  for (int block = 0; block < 8; block++)
-    for (int r = 0; r < 16; r++) {
+  for (int block = 0; block < OWN; block++)
+    for (int r = 0; r < THREAD_SIDE; r++) {
       T* shared = row[r % 2];
       if (ty == r)
 #pragma unroll
-        for (int j = 0; j < 8; j++) shared[tx + 16 * j] = own[block][j];
+        for (int j = 0; j < OWN; j++) shared[tx + THREAD_SIDE * j] = own[block][j];
       __syncthreads();
-      T a[8], b[8];
+      T a[OWN], b[OWN];
 #pragma unroll
-      for (int i = 0; i < 8; i++) a[i] = shared[ty + 16 * i];
+      for (int i = 0; i < OWN; i++) a[i] = shared[ty + THREAD_SIDE * i];
 #pragma unroll
-      for (int j = 0; j < 8; j++) b[j] = shared[tx + 16 * j];
+      for (int j = 0; j < OWN; j++) b[j] = shared[tx + THREAD_SIDE * j];
 #pragma unroll
-      for (int i = 0; i < 8; i++)
+      for (int i = 0; i < OWN; i++)
 #pragma unroll
-        for (int j = 0; j < 8; j++) own[i][j] = smaller(own[i][j], plus(a[i], b[j]));
+        for (int j = 0; j < OWN; j++) own[i][j] = smaller(own[i][j], plus(a[i], b[j]));
     }
 #pragma unroll
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < OWN; i++)
 #pragma unroll
-    for (int j = 0; j < 8; j++)
-      if (ty + 16 * i < n && tx + 16 * j < n)
-        w[(ty + 16 * i) * ldw + tx + 16 * j] = own[i][j];
+    for (int j = 0; j < OWN; j++)
+      if (ty + THREAD_SIDE * i < n && tx + THREAD_SIDE * j < n)
+        w[(ty + THREAD_SIDE * i) * ldw + tx + THREAD_SIDE * j] = own[i][j];
 }
 
-// to[j][i] = from[i][j] in 32 x 32 tiles; where `triangle`, only entries with i < j are copied
-// (mirroring an upper triangle in place: to and from are then the same matrix).
+// transpose: to[j][i] = from[i][j] in 32 x 32 tiles. With `triangle` only entries i < j are copied,
+// which mirrors an upper triangle in place (to and from are the same matrix).
 extern "C" __global__ void __launch_bounds__(THREADS)
 transpose(const T* from, T* to, i64 ld_from, i64 ld_to, int rows, int columns, int triangle) {
-  __shared__ T tile[32][33];
-  int bi = blockIdx.y * 32, bj = blockIdx.x * 32;
+  __shared__ T tile[TURN_SIDE][TURN_SIDE + 1];
+  int bi = blockIdx.y * TURN_SIDE, bj = blockIdx.x * TURN_SIDE;
   if (triangle && bi > bj) return;
-  int x = threadIdx.x % 32, y = threadIdx.x / 32;
-  for (int r = y; r < 32; r += THREADS / 32)
+  int x = threadIdx.x % TURN_SIDE, y = threadIdx.x / TURN_SIDE;
+  for (int r = y; r < TURN_SIDE; r += THREADS / TURN_SIDE)
     if (bi + r < rows && bj + x < columns) tile[r][x] = from[(i64)(bi + r) * ld_from + bj + x];
   __syncthreads();
-  for (int r = y; r < 32; r += THREADS / 32) {
+  for (int r = y; r < TURN_SIDE; r += THREADS / TURN_SIDE) {
     int i = bi + x, j = bj + r;
     if (i < rows && j < columns && (!triangle || i < j)) to[(i64)j * ld_to + i] = tile[x][r];
   }
 }
 
-// out[block of rows][block of columns] = smallest (or, with `largest`, largest) entry of each
-// height x TILE block of x (rows, columns); both divide evenly.
-extern "C" __global__ void __launch_bounds__(TILE)
+// tile_extremes: out[block of rows][block of columns] = smallest (or, with `largest`, largest)
+// entry of each height x BOUND_TILE block of x (rows, columns), whose sides are multiples of these.
+extern "C" __global__ void __launch_bounds__(BOUND_TILE)
 tile_extremes(const T* x, T* out, i64 ld, int height, int columns, int largest) {
-  __shared__ T found[TILE];
-  const T* at = x + (i64)blockIdx.y * height * ld + (i64)blockIdx.x * TILE + threadIdx.x;
+  __shared__ T found[BOUND_TILE];
+  const T* at = x + (i64)blockIdx.y * height * ld + (i64)blockIdx.x * BOUND_TILE + threadIdx.x;
   T best = *at;
   for (int r = 1; r < height; r++) {
     T value = at[(i64)r * ld];
     if (largest ? best < value : value < best) best = value;
   }
   found[threadIdx.x] = best;
-  for (int half = TILE / 2; half > 0; half /= 2) {
+  for (int half = BOUND_TILE / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) {
       T value = found[threadIdx.x + half];
@@ -302,5 +313,5 @@ tile_extremes(const T* x, T* out, i64 ld, int height, int columns, int largest) 
         found[threadIdx.x] = value;
     }
   }
-  if (threadIdx.x == 0) out[(i64)blockIdx.y * (columns / TILE) + blockIdx.x] = found[0];
+  if (threadIdx.x == 0) out[(i64)blockIdx.y * (columns / BOUND_TILE) + blockIdx.x] = found[0];
 }

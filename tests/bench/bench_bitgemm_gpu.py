@@ -23,7 +23,16 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.gpu import bitgemm, devices, layout, sources, tune, tune_plans, variants
+from popdesic.engine.gpu import (
+    bitgemm,
+    bitgemm_plans,
+    devices,
+    layout,
+    sources,
+    tune,
+    tune_plans,
+    variants,
+)
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes, Terms
 
@@ -114,26 +123,26 @@ def measure_limits(device: devices.Device) -> dict[str, float]:
             1,
             20_000,
             2 * 4 * 64 * 256 * 256,
-            ("-DSTAGES=4", "-DCLUSTER=1", "-DLOCKSTEP=0"),
         ),
         "mma": (
             LIMIT_MMA,
             2,
             60_000,
             8 * 8 * 16 * 8 * 256,
-            ("-DSTAGES=4", "-DB_TILES=2", "-DLOCKSTEP=0"),
         ),
-        "popc": (LIMIT_POPC, 8, 20_000, 256 * 8, ()),
+        "popc": (LIMIT_POPC, 8, 20_000, 256 * 8),
     }
-    for name, (text, blocks, rounds, work, options) in cases.items():
+    for name, (text, blocks, rounds, work) in cases.items():
         if name not in devices.supported_kernels(device):
             continue
-        source = text if name == "popc" else sources.read_source(bitgemm.MICRO_KERNELS[name]) + text
+        file = bitgemm.MICRO_KERNELS[name]
+        source = text if name == "popc" else sources.read_source(file) + text
+        variant = tune_plans.candidates(device, name)[-1]  # of wgmma: clusters of one
+        defines = variants.defines_of(variant, bitgemm_plans.Pass(()), True)
+        options = layout.compiler_options(file, defines)
         if device.capability == 90:
             options = (*options, "-arch=sm_90a")
-        function = cupy.RawModule(code=source, options=("-std=c++17", *options)).get_function(
-            "limit"
-        )
+        function = cupy.RawModule(code=source, options=options).get_function("limit")
         shared = layout.SLOT_BYTES + 1024 if name == "wgmma" else 0
         if shared:
             function.max_dynamic_shared_size_bytes = shared

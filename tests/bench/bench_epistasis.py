@@ -27,7 +27,8 @@ from popdesic.engine.base import OneHot, ScanData
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.epistasis import Scanner
-from popdesic.engine.gpu.epistasis_plans import STEP_BITS, order_items
+from popdesic.engine.gpu.epistasis_plans import order_items
+from popdesic.engine.gpu.layout import STEP_BITS
 from popdesic.epistasis.scores import score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)

@@ -39,7 +39,7 @@ def timed_kernels(spent: dict[str, float]):
 
         return run
 
-    kernels = [timed(*pair) for pair in zip(PHASES, epistasis_cpu._kernels(), strict=True)]
+    kernels = [timed(*pair) for pair in zip(PHASES, epistasis_cpu.kernels(), strict=True)]
     return lambda: kernels
 
 
@@ -80,12 +80,12 @@ def main() -> None:
             rates = [
                 tests[3] / best_time(b.scan_triples, data, options.repeats) for b in (one, many)
             ]
-            spent, kept = {}, epistasis_cpu._kernels
-            epistasis_cpu._kernels = timed_kernels(spent)
+            spent, kept = {}, epistasis_cpu.kernels
+            epistasis_cpu.kernels = timed_kernels(spent)
             started = time.process_time()
             one.scan_triples(data, range(n_sites), TOP)
             processor = time.process_time() - started
-            epistasis_cpu._kernels = kept
+            epistasis_cpu.kernels = kept
             shares = ", ".join(f"{key} {value / processor:.0%}" for key, value in spent.items())
             print(
                 f"{name:>14} {missing:>8.0%} {pairs / 1e6:>8.1f}M {rates[0] / 1e6:>9.2f}M "

@@ -47,7 +47,8 @@ def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.nd
     planes = cupy.empty((n_samples, 2, n_words), np.uint64)
     limits = cupy.asarray(np.minimum(frequencies * 2.0**32, 2.0**32 - 1).astype(np.uint32))
     source = sources.read_source("bitgemm/pack_finish") + DRAW_BITS
-    function = cupy.RawModule(code=source, options=("-std=c++17",)).get_function("draw")
+    options = layout.compiler_options("bitgemm/pack_finish", ())
+    function = cupy.RawModule(code=source, options=options).get_function("draw")
     arguments = (planes, limits, np.int64(n_words), np.int64(len(frequencies)), np.uint64(seed))
     function((n_samples * n_words // 256,), (256,), arguments)
     return planes

@@ -10,34 +10,62 @@ import pytest
 cupy = pytest.importorskip("cupy", reason="CuPy compiles CUDA: pip install -r requirements-gpu.txt")
 from cupy.cuda import nvrtc  # noqa: E402
 
+from popdesic.engine.gpu import epistasis_plans, minplus_plans, tune_plans  # noqa: E402
+from popdesic.engine.gpu.bitgemm_plans import Pass  # noqa: E402
+from popdesic.engine.gpu.devices import Device  # noqa: E402
+from popdesic.engine.gpu.layout import compiler_options  # noqa: E402
 from popdesic.engine.gpu.sources import read_source  # noqa: E402
+from popdesic.engine.gpu.variants import defines_of  # noqa: E402
 from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
-WGMMA = ("-DSTAGES=4", "-DCLUSTER=2", "-DLOCKSTEP=2")
-MMA = ("-DSTAGES=4", "-DB_TILES=2", "-DLOCKSTEP=0")
-XOR = ("-DFORM_XOR=1", "-DMASKED=0", "-DW0=0", "-DW1=1", "-DW2=4")
-SCAN = ("-DK2=1", "-DWIDE=0", "-DSTATES=2", "-DJOINT=1", "-DORDER=3", "-DTABLE=1", "-DSTAGES=3")
-ON_HOPPER = (*SCAN, "-DCLUSTER=2", "-DLOCKSTEP=0", "-DY_GROUPS=1", "-DUNROLL=2")
-ON_OTHERS = (*SCAN, "-DSCRATCH_SHARED=1", "-DY_GROUPS=2", "-DUNROLL=2")
-#: Files of kernels/, the architecture that each is compiled for here, and one set of definitions.
+HOPPER = Device(0, "", 90, 132, 232448, 0)
+XOR = Pass((), (0, 1, 4))
+
+
+def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
+    """Definitions of the first variant that would be measured."""
+    return defines_of(tune_plans.candidates(HOPPER, kernel)[0], XOR, True)
+
+
+def of_scan(core: str) -> tuple[tuple[str, int], ...]:
+    """Definitions of a scan of triples."""
+    chosen = epistasis_plans.CORES[core]
+    shape = epistasis_plans.scan_shape(
+        chosen,
+        order=3,
+        states=2,
+        table=0,
+        wide=0,
+        joint=1,
+        parts=2,
+        bare=False,
+        lockstep=0,
+        device=HOPPER,
+    )
+    return tuple((epistasis_plans.scan_defines(k2=True, wide=0, states=2) | shape.defines).items())
+
+
+WGMMA, MMA = of_micro_kernel("wgmma"), of_micro_kernel("mma")
+#: Files of kernels/, the architecture that each is compiled for here, and one set of definitions as
+#: a launch makes it.
 KERNELS = [
     ("bitgemm/pack_finish", "75", ()),
     ("bitgemm/sm90_wgmma", "90a", WGMMA),
-    ("bitgemm/sm90_wgmma", "90a", (*WGMMA, "-DR2=1")),
+    ("bitgemm/sm90_wgmma", "90a", (*WGMMA, ("R2", 1))),
     ("bitgemm/sm80_mma", "80", MMA),
-    ("bitgemm/simt_popc", "75", ("-DBLOCKS_PER_SM=2", "-DKC=4", *XOR)),
-    ("compare/compare", "80", ("-DN_PLANES=2",)),
-    ("epistasis/compact_score", "75", SCAN[:4]),
-    ("epistasis/sm90_deep", "90a", ON_HOPPER),
-    ("epistasis/sm90_fused", "90a", ON_HOPPER),
-    ("epistasis/multistage", "80", (*ON_OTHERS, "-DPOPC=0")),
-    ("epistasis/multistage", "75", (*ON_OTHERS, "-DPOPC=1")),
+    ("bitgemm/simt_popc", "75", of_micro_kernel("popc")),
+    ("compare/compare", "80", (("N_PLANES", 2),)),
     (
-        "minplus/minplus",
+        "epistasis/compact_score",
         "75",
-        ("-DNUMBER=0", "-DTM=8", "-DTN=8", "-DSLOTS=3", "-DDEPTH=8", "-DRESIDENT=1"),
+        tuple(epistasis_plans.scan_defines(k2=True, wide=0, states=2).items()),
     ),
+    ("epistasis/sm90_deep", "90a", of_scan("deep")),
+    ("epistasis/sm90_fused", "90a", of_scan("wgmma")),
+    ("epistasis/multistage", "80", of_scan("mma")),
+    ("epistasis/multistage", "75", of_scan("popc")),
+    *(("minplus/minplus", "75", minplus_plans.shape_of(d).defines) for d in minplus_plans.SHAPES),
     ("bitgemm/rare_sites", "75", ()),
 ]
 
@@ -46,7 +74,7 @@ def compile_source(text: str, capability: str, options: tuple[str, ...] = ()) ->
     """Compile by NVRTC; fails with the compiler's words."""
     program = nvrtc.createProgram(text, "kernel.cu", [], [])
     try:
-        nvrtc.compileProgram(program, (f"-arch=sm_{capability}", "-std=c++17", *options))
+        nvrtc.compileProgram(program, (f"-arch=sm_{capability}", *options))
     except nvrtc.NVRTCError:
         errors = [line for line in nvrtc.getProgramLog(program).splitlines() if "error" in line]
         pytest.fail("\n".join(errors[:10]))
@@ -54,9 +82,36 @@ def compile_source(text: str, capability: str, options: tuple[str, ...] = ()) ->
         nvrtc.destroyProgram(program)
 
 
-@pytest.mark.parametrize(("name", "capability", "options"), KERNELS)
-def test_kernel_compiles(name, capability, options):
-    compile_source(read_source(name), capability, options)
+@pytest.mark.parametrize(("name", "capability", "defines"), KERNELS)
+def test_kernel_compiles(name, capability, defines):
+    compile_source(read_source(name), capability, compiler_options(name, defines))
+
+
+@pytest.mark.parametrize(("name", "capability", "defines"), [KERNELS[0], KERNELS[3], KERNELS[7]])
+def test_a_missing_definition_is_named(name, capability, defines):
+    """The first of a kernel's common definitions is left out."""
+    options = compiler_options(name, defines)
+    with pytest.raises(pytest.fail.Exception, match=r"TILE_ROWS .* come from engine/gpu/layout"):
+        compile_source(read_source(name), capability, options[:1] + options[2:])
+
+
+def test_a_record_of_another_size_is_refused():
+    options = compiler_options("bitgemm/pack_finish", (("STEP_BYTES", 24),))
+    with pytest.raises(pytest.fail.Exception, match="laid out like Step"):
+        compile_source(read_source("bitgemm/pack_finish"), "75", options)
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "defines"), [KERNELS[1], KERNELS[3], *KERNELS[7:11]]
+)
+def test_a_launch_with_too_little_shared_memory_is_refused(name, capability, defines):
+    """Slots, counts, margins and barriers are added up by the kernel itself."""
+    shared = dict(defines)["LAUNCH_SHARED"]
+    options = compiler_options(
+        name, tuple((dict(defines) | {"LAUNCH_SHARED": shared - 2048}).items())
+    )
+    with pytest.raises(pytest.fail.Exception, match="is for another kernel"):
+        compile_source(read_source(name), capability, options)
 
 
 def test_every_kernel_file_is_compiled():
@@ -74,10 +129,12 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     import bench_minplus_gpu
     import spectra_gpu
 
-    read = read_source
-    compile_source(read("bitgemm/sm90_wgmma") + bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
-    compile_source(read("bitgemm/sm80_mma") + bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
+    def compile_beside(name: str, text: str, capability: str, defines: tuple = ()) -> None:
+        compile_source(read_source(name) + text, capability, compiler_options(name, defines))
+
+    compile_beside("bitgemm/sm90_wgmma", bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
+    compile_beside("bitgemm/sm80_mma", bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
     compile_source(bench_bitgemm_gpu.LIMIT_POPC, "75")
     compile_source(bench_epistasis.DRAW, "75")
     compile_source(bench_minplus_gpu.LIMITS, "90")
-    compile_source(read("bitgemm/pack_finish") + spectra_gpu.DRAW_BITS, "75")
+    compile_beside("bitgemm/pack_finish", spectra_gpu.DRAW_BITS, "75")

@@ -93,10 +93,10 @@ class Hits:
     sites: np.ndarray
 
 
-#: Largest number of individuals that become intermediate nodes together in a closure that runs
-#: where its matrix lies, and the block that Floyd-Warshall closes.
+#: Most individuals that become intermediate nodes together in a closure (of a matrix that is not
+#: streamed through a device), and the side of the base block that Floyd-Warshall closes.
 PANEL, BASE = 512, 128
-#: Largest weight in fixed point, standing for infinity: the sum of two still fits.
+#: Largest weight in fixed point, which stands for infinity: a sum of two does not overflow.
 INFINITY_INT32, INFINITY_INT64 = np.int32(2**30 - 1), np.int64(2**62 - 1)
 
 
@@ -111,8 +111,8 @@ def infinity(dtype) -> np.generic:
 def closure_panel(n: int) -> int:
     """Individuals that become intermediate nodes together in a closure of n.
 
-    A panel costs its own length squared times n; a short one reads the matrix more often. It
-    decides how float sums are split, so it is the same for all backends (measured on a CPU and an
+    Closing a panel costs its length squared times n; shorter panels read the matrix more often. The
+    length decides how float sums are split, so all backends use the same (measured on a CPU and an
     H200: tests/bench/bench_minplus.py, bench_minplus_gpu.py).
     """
     return BASE if n <= PANEL else PANEL // 2 if n <= 8 * PANEL else PANEL
@@ -168,8 +168,7 @@ class Backend(Protocol):
             only one triangle is computed, then mirrored.
         terms : Terms
             Letters are evaluated over called genotypes. Where a block is complete its c is all
-            ones. With ``b=None`` a GPU computes terms that
-            are not symmetric in full, a CPU only half of them.
+            ones. With ``b=None`` and terms that are not symmetric, a GPU computes all pairs.
 
         Returns
         -------
@@ -195,8 +194,8 @@ class Backend(Protocol):
             Any strides, in host memory or on the backend's device. `c` may not overlap `a` or
             `b`. Values are not negative, integers at most `infinity`, so that no sum overflows.
         symmetric : bool
-            The caller promises that the product and `c` are symmetric and reads the upper
-            triangle alone: entries below the diagonal may be left as they are (see `mirror`).
+            The product and `c` are symmetric, and the caller reads only the upper triangle:
+            entries below the diagonal may be left unchanged (see `mirror`).
         bounds : Bounds, optional
             What may be skipped.
         """
@@ -227,21 +226,22 @@ class Backend(Protocol):
         ...
 
     def hold(self, w: np.ndarray) -> np.ndarray:
-        """A square matrix of weights where this backend works on it.
+        """A copy of a square matrix of weights in the memory that this backend computes in.
 
-        It may be larger than `w`: the individuals added have no edges. A CPU returns `w` itself.
+        It may be padded with individuals that have no edges. A CPU returns `w` itself, as a GPU
+        does with a matrix that is too large for it.
         """
         ...
 
     def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
-        """What has become of the matrix that `hold` made of `w`, back into `w`."""
+        """Copy the matrix that `hold` returned for `w` back into `w`."""
         ...
 
     def panel(self, w: np.ndarray) -> int:
         """Individuals that become intermediate nodes together in the closure of `w`.
 
-        `closure_panel`, except for a matrix that exceeds the device: its floats may then differ
-        in the last places.
+        `closure_panel`, except for a matrix that is too large for the device: its floats may then
+        differ in the last digits.
         """
         ...
 
@@ -306,7 +306,7 @@ class Backend(Protocol):
         top : int
             How many to keep, at least 1.
         cutoff : int, optional
-            The caller needs no pair whose cost is above it (equal ones it does need).
+            Pairs that cost more may be left out; pairs that cost as much may not.
         """
         ...
 

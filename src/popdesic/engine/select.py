@@ -1,4 +1,4 @@
-"""Which backend a job computes on: `select_backend` is the way in."""
+"""Choose the backend that a job computes on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .threads import usable_cpus
 log = logging.getLogger(__name__)
 #: The GPU that `backend_for` has leased, if it has.
 _leased: list[Backend] = []
-#: One folder a GPU, where NVIDIA's driver is loaded.
+#: Has a folder for each GPU where NVIDIA's driver is loaded.
 DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
@@ -21,8 +21,8 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
 
     `threads` are the CPU threads of the job. `host_bytes` bounds the pinned host memory through
     which planes reach a GPU; a CPU maps its files.
-    Nothing falls back silently: ``gpu`` without a usable GPU is an error, what ``auto`` chose is
-    in the backend's `describe()`, which every caller logs, and so is why it took no GPU.
+    Nothing falls back silently: ``gpu`` without a usable GPU is an error; what ``auto`` chose is
+    in the backend's `describe()`, which every caller logs, and why it took no GPU is logged here.
 
     Raises
     ------

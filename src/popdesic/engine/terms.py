@@ -146,12 +146,12 @@ class Planes:
         return self.words.shape[0]
 
     def without_mask(self) -> Planes:
-        """The same genotypes with imputed values taken at their word."""
+        """The same genotypes, with imputed values counted as called."""
         return Planes(self.words[:, :2], self.n_sites)
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
-    """uint64 zeros that start on a 64-byte boundary: a vector register never spans two lines."""
+    """uint64 zeros that start on a 64-byte boundary, so that no vector spans two cache lines."""
     size = int(np.prod(shape)) * 8
     buffer = np.zeros(size + 64, np.uint8)
     start = -buffer.ctypes.data % 64

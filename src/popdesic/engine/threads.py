@@ -1,7 +1,7 @@
 """Sharing independent tasks among threads, around compiled kernels that release the GIL.
 
-Kernels are compiled without numba's own parallel loops: they compile several times faster, tasks of
-unequal length balance by themselves, and processes may fork or nest threads as they like.
+Kernels are compiled without numba's parallel loops: they compile several times faster, tasks of
+unequal length are balanced dynamically, and processes may fork and nest threads.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import pytest
 from reference import draw_genotypes, make_planes
 
 from popdesic.engine.gpu import compare_plans
-from popdesic.engine.gpu.compare_plans import CAPACITY, PROFILES_A_STEP, QUERIES
 from popdesic.engine.gpu.devices import Device
+from popdesic.engine.gpu.layout import CANDIDATES, PROFILES_A_STEP, QUERIES
 from popdesic.engine.terms import Planes
 
 
@@ -39,10 +39,10 @@ def test_letters_of_queries_are_their_genotypes(n_sites, missing):
 def test_pieces_find_room_for_their_candidates(k):
     first = compare_plans.piece_size(k, 0, cautious=False)
     assert first % PROFILES_A_STEP == 0
-    assert k + first <= CAPACITY
+    assert k + first <= CANDIDATES
     assert compare_plans.piece_size(k, 10**7, cautious=True) == first
     later = compare_plans.piece_size(k, 10**7, cautious=False)
-    assert k * later / 10**7 <= CAPACITY / 4  # what is expected
+    assert k * later / 10**7 <= CANDIDATES / 4  # what is expected
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 1), (10, 10), (1000, 64), (0, 1)])

@@ -7,8 +7,8 @@ from scipy.special import gammaln, xlogy
 
 from popdesic.engine.base import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.cpu.epistasis import _pext_loop
 from popdesic.engine.cpu.epistasis_cells import WIDE, cost_bound, sum_logs
+from popdesic.engine.cpu.epistasis_kernels import _pext_loop
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
 
 

@@ -10,11 +10,7 @@ from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.epistasis_plans import (
     CORES,
     ITEMS_A_BLOCK,
-    PARTS,
-    RUN,
     STAGE_STEPS,
-    STEP_BITS,
-    TILE_SITES,
     Batch,
     Pace,
     choose_core,
@@ -23,6 +19,7 @@ from popdesic.engine.gpu.epistasis_plans import (
     largest_sum,
     order_items,
 )
+from popdesic.engine.gpu.layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STEP_BITS, TILE_SITES
 from popdesic.io.errors import UserError
 
 
@@ -111,12 +108,16 @@ def test_parts_of_two_sites_make_both_tables(n_states):
         assert (depths[:, 0] == sizes[:-1, :, 2]).all()
         assert (depths[:, 1] == sizes[1:, :, 2]).all()
     # what the kernel makes of the sums after each part
-    sums = depths[:, -len(PARTS) :].reshape(5, -1, RUN, 2).cumsum(axis=2)
+    sums = depths[:, -len(PARTS) :].reshape(5, -1, PARTS_IN_A_ROW, 2).cumsum(axis=2)
     assert largest_sum(depths.reshape(5, -1)) == sums.max()
     after = sums.reshape(5, len(PARTS), 2)
     for s in (0, 1):
-        assert (after[:, RUN * s + 2] == sizes[:-1, :, s]).all()
-        other = after[:, RUN * s + 3] - after[:, RUN * s + 1] + after[:, RUN - RUN * s]
+        assert (after[:, PARTS_IN_A_ROW * s + 2] == sizes[:-1, :, s]).all()
+        other = (
+            after[:, PARTS_IN_A_ROW * s + 3]
+            - after[:, PARTS_IN_A_ROW * s + 1]
+            + after[:, PARTS_IN_A_ROW - PARTS_IN_A_ROW * s]
+        )
         assert (other == sizes[1:, :, s]).all()
 
 
@@ -204,7 +205,7 @@ def test_upload_blocks_are_all_sites_once_in_whole_blocks_of_rows(n, states):
         assert [site for block in blocks for site in block] == list(range(start, n))
         for block in blocks:
             assert block.start == epistasis_plans.align(block.start, states)
-            assert block.start * states % epistasis_plans.COMPACT_ROWS == 0
+            assert block.start * states % COMPACT_ROWS == 0
     assert 0 <= epistasis_plans.padded_sites(n, states) - n < epistasis_plans.PADDING[states]
 
 

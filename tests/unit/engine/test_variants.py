@@ -55,7 +55,11 @@ def test_definitions_say_how_a_pass_is_formed():
     (one,) = bitgemm_plans.plan_products(SQUARED, True).passes
     assert dict(variants.defines_of(popc, one, True))["FORM_XOR"] == 0
     mma = tune_plans.candidates(AMPERE)[0]
-    assert variants.defines_of(mma, one, True) == tuple(sorted(mma.parameters))
+    given = dict(variants.defines_of(mma, one, True))
+    shape = variants.launch_shape(mma)
+    assert given.items() >= dict(mma.parameters).items()
+    assert (given["LAUNCH_THREADS"], given["LAUNCH_PARTS"]) == (shape.threads, shape.parts)
+    assert given["LAUNCH_SHARED"] == shape.shared_bytes
 
 
 @pytest.mark.parametrize(("n_blocks", "n_stages"), [(1, 1), (1, 1000), (7, 300), (500, 40)])

@@ -42,7 +42,7 @@ LANES = 8 if _FEATURES.get("avx512f") else 4 if _FEATURES.get("avx2") else 2
 #: Carry-save levels; none where the CPU counts a whole vector in one instruction. Measured with
 #: tests/bench/bench_distance.py: more levels count less often, but their counters spill.
 LEVELS = 0 if _FEATURES.get("avx512vpopcntdq") else 2
-#: Samples a side of one tile, words of one pass, rows of A that share the first-level cache.
+#: Samples per side of one tile, words of one pass, rows of A that share the first-level cache.
 TILE = 64
 BLOCK_WORDS = 512
 ROWS_IN_L1 = 4

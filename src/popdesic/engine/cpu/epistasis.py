@@ -1,322 +1,25 @@
 """Exhaustive pair and triple scans on CPUs (contract: `engine.base.ScanData`, DESIGN section 8).
 
-    count[c, g, s, t, z] = popcount(compacted(x, g, c)[y, s] & compacted(x, g, c)[z, t])
-
-For x, class c and each stored state g of x, the carriers' bits of every later site are compacted
-(PEXT), so that a product has the depth of the carriers alone. Planes lie word by word with the
-sites side by side: one word of y meets a vector of z, and no sum crosses lanes. Stored counts give
-the 27 cells of a block of z by subtraction from pair tables. A lower bound of each cost, proved in
-`epistasis_cells`, is compared with the worst hit kept; only what may enter is looked up exactly.
-
 Loops: chunks of x (their compacted planes are made once), tiles of y (their pair tables with all z
 are counted once a chunk) shared among threads, blocks of z that stay in the first-level cache.
-A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that
-neither threads nor tiles nor the bound decide what is found. All counts and costs are exact.
+A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that the
+hits do not depend on threads, tiles or the bound. All counts and costs are exact.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-from pathlib import Path
 from queue import SimpleQueue
 
-import numba
 import numpy as np
-from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from ..base import Hits, ScanData
 from ..threads import run_tasks
-from . import bitgemm as bitgemm_cpu
-from . import epistasis_cells, epistasis_hits
-from .epistasis_cells import GROUP, cost_bound, count_states, fill_cells, sum_logs
-from .epistasis_hits import RANK_BITS, offer, permitted, rank_key
+from .epistasis_cells import GROUP, cost_bound
+from .epistasis_hits import RANK_BITS
+from .epistasis_kernels import BLOCK, SKEW, TILE, kernels
 
-#: Sites z of one block, y of one tile, x of one chunk; bytes that a chunk's planes may take.
-BLOCK = 64
-TILE = 8
-CHUNK = 32
-CHUNK_BYTES = 1 << 28
-#: Sites (one cache line) that rows of planes are longer than their blocks: rows of a power of two
-#: of bytes would compete for the same sets of a cache.
-SKEW = 8
-_HAS_PEXT = bool(binding.get_host_cpu_features().get("bmi2"))
-_I64 = ir.IntType(64)
-
-
-@intrinsic
-def _popcount(typing_context, word):
-    def codegen(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), codegen
-
-
-@intrinsic
-def _pext(typing_context, word, mask):
-    """The bits of `word` under `mask`, side by side."""
-
-    def codegen(context, builder, signature, arguments):
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_I64, [_I64, _I64]), "llvm.x86.bmi.pext.64"
-        )
-        return builder.call(function, arguments)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@numba.njit(nogil=True)
-def _pext_loop(word, mask):
-    out, bit = np.uint64(0), np.uint64(0)
-    while mask != np.uint64(0):
-        lowest = mask & (~mask + np.uint64(1))
-        if word & lowest:
-            out |= np.uint64(1) << bit
-        bit += np.uint64(1)
-        mask ^= lowest
-    return out
-
-
-if _HAS_PEXT:
-
-    @numba.njit(nogil=True)
-    def _extract(word, mask):
-        return _pext(word, mask)
-
-else:
-    _extract = _pext_loop
-
-
-@numba.njit(nogil=True)
-def _compact(words, x, state, first, out, row0, depth):
-    """out[row0 + s * depth + w, z] = bits of site z, state s, under x's `state`; z >= first."""
-    n_sites, n_states, n_words = words.shape
-    for z in range(first, n_sites):
-        for s in range(n_states):
-            row, filled, pending = row0 + s * depth, 0, np.uint64(0)
-            for w in range(n_words):
-                mask = words[x, state, w]
-                if mask == np.uint64(0):
-                    continue
-                bits = _extract(words[z, s, w], mask)
-                pending |= bits << np.uint64(filled)
-                size = _popcount(mask)
-                if filled + size >= 64:
-                    out[row, z] = pending
-                    row += 1
-                    used = 64 - filled
-                    pending = np.uint64(0) if used == 64 else bits >> np.uint64(used)
-                    filled = size - used
-                else:
-                    filled += size
-            if filled > 0:
-                out[row, z] = pending
-
-
-@numba.njit(nogil=True)
-def _row_tables(planes0, planes1, n_states, states_of, x, first, out):
-    """out[c, s, t, z]: pair tables of site x with every site of the block of `first` or later."""
-    for z0 in range(first // BLOCK * BLOCK, states_of.shape[0], BLOCK):
-        z_states = _block_states(states_of, n_states, z0)
-        for c in range(2):
-            planes = planes0 if c == 0 else planes1
-            depth = planes.shape[0] // n_states
-            count_states(
-                planes, 0, depth, n_states, x, states_of[x], z0, BLOCK, z_states,
-                out[c, :, :, z0 : z0 + BLOCK],
-            )  # fmt: skip
-
-
-@numba.njit(nogil=True)
-def _block_states(states_of, n_states, z0):
-    """Stored states that occur in a block of sites."""
-    if n_states == 2:
-        return 2
-    found = 2
-    for z in range(z0, min(z0 + BLOCK, states_of.shape[0])):
-        found = max(found, states_of[z])
-    return found
-
-
-@numba.njit(nogil=True)
-def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
-    """cells[first + c, :9] = the tables of (y, z); tables: those of y's `_row_tables`.
-
-    cells: int32 (at least first + 2, 27, BLOCK); the rest of it is overwritten.
-    """
-    for c in range(2):
-        fill_cells(
-            tables[c, :, :, z0 : z0 + BLOCK], n_states, margins[c, 0, y], margins[c, 1, y],
-            margins[c, n_states - 1, y], margins[c], z0, sizes[c],
-            cells, first + c, 18, cells, first + c, 0, BLOCK,
-        )  # fmt: skip
-
-
-@numba.njit(nogil=True)
-def _cost(cells, n_cells, z, total, part):
-    """Exact sum of the entries of all cells."""
-    cost = np.int64(0)
-    for k in range(n_cells):
-        n0, n1 = cells[0, k, z], cells[1, k, z]
-        cost += total[n0 + n1] - part[n0] - part[n1]
-    return cost
-
-
-@numba.njit(nogil=True)
-def _collect(
-    cells, n_cells, n_states, x, y, z0, low, high,
-    total, part, shift, bound, rank, allowed, work, sums, heap, state,
-):  # fmt: skip
-    """Offer the triples (x, y, z) for z in [low, high); x < 0: the pairs (y, z).
-
-    Costs are sums less `shift`, the entry of the one cell of all called samples, which differs
-    from table to table where genotypes are missing. bound: `CostBound` as an array.
-    """
-    beta_total, beta_part, scale, slack = bound[0], bound[1], bound[2], bound[3]
-    sum_logs(cells, n_cells, np.float32(beta_total), np.float32(beta_part), sums, work, BLOCK)
-    limit = np.float64(state[1]) * scale + slack
-    threshold = limit + np.float64(shift) * scale
-    if n_states == 2:
-        reached = 0
-        for z in range(BLOCK):
-            reached += work[z] <= threshold
-        if reached == 0:
-            return
-    for z in range(low, high):
-        i = z - z0
-        if n_states == 3:
-            n0, n1 = sums[0, i], sums[1, i]
-            shift = total[n0 + n1] - part[n0] - part[n1]
-            threshold = limit + np.float64(shift) * scale
-        if work[i] > threshold:
-            continue
-        cost = _cost(cells, n_cells, i, total, part) - shift
-        if cost <= state[1] and permitted(allowed, y, z):
-            if x < 0:
-                offer(heap, state, cost, rank_key(rank, y, z, -1), y, z, -1)
-            elif permitted(allowed, x, z):
-                offer(heap, state, cost, rank_key(rank, x, y, z), x, y, z)
-
-
-@numba.njit(nogil=True)
-def _pair_task(
-    tables, sizes, margins, n_states, x, total, part, shift, bound, rank, allowed, heap, state
-):
-    """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`."""
-    n_sites = rank.shape[0]
-    cells = np.empty((2, 27, BLOCK), np.int32)
-    work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
-    for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
-        _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
-        low, high = max(z0, x + 1), min(z0 + BLOCK, n_sites)
-        _collect(
-            cells, 9, n_states, -1, x, z0, low, high,
-            total, part, shift, bound, rank, allowed, work, sums, heap, state,
-        )  # fmt: skip
-
-
-@numba.njit(nogil=True)
-def _triple_task(
-    tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
-    y0, y1, total, part, shift, bound, rank, allowed, heap, state,
-):  # fmt: skip
-    """All triples (x, y, z) of the chunk of x that starts at `first` and y in [y0, y1).
-
-    tables_y, tables_x: (sites, 2, n_states, n_states, width) pair tables of these y and x.
-    compacted: uint64 (rows, width); offsets, depths: (x, 2, n_states), where each state's planes
-    start and how many words deep they are.
-    """
-    n_sites, last = rank.shape[0], n_states - 1
-    counts = np.empty((n_states, n_states, BLOCK), np.int32)
-    # Rows 0 to 26: the table, x's third state last; then the part with x missing.
-    cells = np.empty((2, 36, BLOCK), np.int32)
-    pairs = np.empty((2 * (y1 - y0), 27, BLOCK), np.int32)
-    work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
-    for z0 in range((y0 + 1) // BLOCK * BLOCK, n_sites, BLOCK):
-        z_states = _block_states(states_of, n_states, z0)
-        for y in range(y0, y1):
-            _pair_cells(tables_y[y - y0], sizes, margins, n_states, y, z0, pairs, 2 * (y - y0))
-        for i in range(tables_x.shape[0]):
-            x = first + i
-            for y in range(max(x + 1, y0), y1):
-                low, high = max(z0, y + 1), min(z0 + BLOCK, n_sites)
-                if low >= high or not permitted(allowed, x, y):
-                    continue
-                for c in range(2):
-                    for g in range(states_of[x]):
-                        count_states(
-                            compacted, offsets[i, c, g], depths[i, c, g], n_states, y,
-                            states_of[y], z0, BLOCK, z_states, counts,
-                        )  # fmt: skip
-                        # What x's stored states leave of the table of (y, z) has its third.
-                        of_x = tables_x[i, c, g]
-                        rest, r, q = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
-                        fill_cells(
-                            counts, n_states, of_x[0, y], of_x[1, y], of_x[last, y], of_x, z0,
-                            margins[c, g, x], rest, r, q, cells, c, 9 * g if g < 2 else 27, BLOCK,
-                        )  # fmt: skip
-                _collect(
-                    cells, 27, n_states, x, y, z0, low, high,
-                    total, part, shift, bound, rank, allowed, work, sums, heap, state,
-                )  # fmt: skip
-
-
-_U2, _U3 = types.Array(types.uint64, 2, "C"), types.Array(types.uint64, 3, "C", readonly=True)
-_R1 = types.Array(types.int64, 1, "C", readonly=True)
-_I1, _I2, _I3 = (types.Array(types.int64, n, "C") for n in (1, 2, 3))
-_T3, _T4, _T5 = (types.Array(types.int32, n, "C") for n in (3, 4, 5))
-_N = types.int64
-_SHARED = (_R1, _R1, _N, types.Array(types.float64, 1, "C"))
-_SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
-_SHARED += (types.Array(types.uint64, 2, "C", readonly=True), _I2, _I1)
-
-
-def _stamped(stamp: str):
-    """The kernels as functions of one tuple that hold `stamp`: compact, row tables, pairs, triples.
-
-    numba keeps compiled code as long as the function's own file is the same; what is held by a
-    function is part of the key as well, so that a change of the modules below is noticed.
-    """
-
-    def compact(arguments):
-        if stamp:
-            _compact(*arguments)
-
-    def row_tables(arguments):
-        if stamp:
-            _row_tables(*arguments)
-
-    def pairs(arguments):
-        if stamp:
-            _pair_task(*arguments)
-
-    def triples(arguments):
-        if stamp:
-            _triple_task(*arguments)
-
-    return compact, row_tables, pairs, triples
-
-
-@functools.cache
-def _kernels():
-    """The compiled kernels: compact, row tables, pairs, triples."""
-    sources = (bitgemm_cpu, epistasis_cells, epistasis_hits)
-    text = b"".join(Path(module.__file__).read_bytes() for module in sources)
-    signatures = (
-        (_U3, _N, _N, _N, _U2, _N, _N),
-        (_U2, _U2, _N, _I1, _N, _N, _T4),
-        (_T4, _I1, _T3, _N, _N, *_SHARED),
-        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, *_SHARED),
-    )
-    kernels = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
-
-    def compiled(function, signature):
-        kernel = numba.njit([types.void(types.Tuple(signature))], nogil=True, cache=True)(function)
-        return lambda *arguments: kernel(arguments)
-
-    return tuple(map(compiled, kernels, signatures))
+#: Sites x of one chunk, and bytes that its compacted planes may take.
+CHUNK, CHUNK_BYTES = 32, 1 << 28
 
 
 class _Scan:
@@ -370,7 +73,7 @@ def scan_pairs(
 ) -> Hits:
     """See `engine.base.Backend.scan_pairs`."""
     scan = _Scan(data, 2, top, cutoff, threads)
-    _, count_row, pairs, _ = _kernels()
+    _, count_row, pairs, _ = kernels()
 
     def work(start: int, stop: int) -> None:
         heap, state = scan.free.get()
@@ -415,7 +118,7 @@ def _whole_groups(n_words):
 
 
 def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
-    compact, count_row, _, triples = _kernels()
+    compact, count_row, _, triples = kernels()
     n, n_sites = len(depths), scan.data.n_sites
     depths = np.ascontiguousarray(depths)
     rows = depths.ravel() * scan.n_states

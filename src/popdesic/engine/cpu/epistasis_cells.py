@@ -1,7 +1,7 @@
 """Vector code of the CPU scans: counts of stored states, cells of tables, a bound on their cost.
 
-Sites z lie side by side in the lanes of a vector; everything here works on one vector of them and
-is written as LLVM IR, so that counts stay in registers and no row of a table is written twice.
+Consecutive sites z are the lanes of a vector; everything here works on one vector of them and is
+written as LLVM IR, so that counts stay in registers and each row of a table is written once.
 Counts are int32: a scan has fewer than 2**31 samples.
 
 The bound. The cost of a table is sum_k total[n_k] - part[n0_k] - part[n1_k] over its cells k. With
@@ -336,8 +336,8 @@ def cost_bound(total: np.ndarray, part: np.ndarray, n_cells: int) -> CostBound:
     """The bound for tables of `n_cells` cells and at most len(total) - 1 samples."""
     largest = len(total) - 1
     n = np.arange(largest + 1, dtype=np.float64)
-    # The fixed point of the tables is a power of two that nobody told us; a wrong guess only
-    # makes the bound useless.
+    # The scale of the tables, a power of two, is guessed: a wrong guess makes the bound useless,
+    # not wrong.
     ratio = float(total[-1]) / max(largest * np.log(max(largest, 2)), 1.0)
     scale = 2.0 ** -round(np.log2(ratio)) / np.log(2) if ratio > 0 else 1.0
     found = []

@@ -1,4 +1,4 @@
-"""The best hits of a scan on a CPU: a heap a worker, and the total order that makes it exact."""
+"""The best hits of a scan on a CPU: one heap per worker, and the total order of hits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _swap(heap, i, j):
 
 @numba.njit(nogil=True)
 def offer(heap, state, cost, key, x, y, z):
-    """Take a hit into the heap (worst on top) of state[0] entries; state[1] is what may enter."""
+    """Push a hit onto the heap (worst on top) of state[0] entries; state[1]: what may enter."""
     size, top = state[0], heap.shape[0]
     if size == top:
         if cost > heap[0, 0] or (cost == heap[0, 0] and key > heap[0, 1]):

@@ -17,13 +17,19 @@ import numpy as np
 
 from ...io.errors import UserError
 from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
-from ..comparisons import exact_pairs, r2_pairs_by_blocks, search_by_blocks, show_sampled_blocks
+from ..comparisons import (
+    exact_pairs,
+    r2_pairs_by_blocks,
+    search_by_blocks,
+    show_sampled_blocks,
+)
 from ..matches import TopMatches
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import minplus_plans, tune
 from .compile import current_device
 from .devices import supported_kernels
+from .layout import BOUND_RUN, BOUND_TILE
 from .lease import lease_device
 from .rare_sites import RareSites, site_costs
 from .rare_sites_plans import SiteCosts, pays
@@ -45,7 +51,7 @@ class GpuBackend:
         ``wgmma``, ``mma`` or ``popc``: only this micro-kernel. By default the fastest one that
         the device has, found by measurement (`tune.choose`). All give the same integers.
     host_bytes : int
-        Most pinned host memory for planes on their way to the device.
+        Most pinned host memory for staging planes.
     device_bytes : int, optional
         Most device memory to use, instead of what is free.
     rare_sites : bool or SiteCosts, optional
@@ -162,7 +168,7 @@ class GpuBackend:
             return BitgemmStream(self, m, n, planes_a, planes_b, terms, n_sites)
 
     def largest_block(self, terms: Terms, planes: int) -> int:
-        """Most samples of a square tile whose accumulators fit the device beside its planes."""
+        """Most samples of a square tile that fits the device with its planes."""
         return largest_block(len(terms.outputs), planes, self.free_bytes())
 
     def bitgemm(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
@@ -235,7 +241,6 @@ class GpuBackend:
         return exact_pairs(planes, *candidates, least, self.threads)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
-        """The best pairs (epistasis_gpu.py)."""
         from .epistasis import scan_pairs
 
         with device_errors(f"the scan of {data.n_sites} sites"):
@@ -244,7 +249,6 @@ class GpuBackend:
     def scan_triples(
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
-        """The best triples (epistasis_gpu.py)."""
         from .epistasis import scan_triples
 
         with device_errors(f"the scan of {data.n_sites} sites"):
@@ -296,7 +300,7 @@ class GpuBackend:
         minplus_gpu.transpose(source, target, self.device)
 
     def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
-        return minplus_plans.TILE, minplus_plans.TILE, minplus_plans.RUN
+        return BOUND_TILE, BOUND_TILE, BOUND_RUN
 
     def tile_minima(self, x, height: int, width: int) -> cupy.ndarray:
         return minplus_gpu.tile_extremes(x, height, False, self.device)

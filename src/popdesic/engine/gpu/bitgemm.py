@@ -11,14 +11,27 @@ import numpy as np
 
 from ..terms import PLANE_LETTERS
 from .bitgemm_plans import Plan
-from .compile import load_function, read_source
+from .compile import load_function
 from .devices import Device
-from .layout import BLOCK_ROWS, PACK_ROWS, PACK_STAGES, STAGE_WORDS, divide_up, layout_tiles
+from .layout import (
+    BLOCK_ROWS,
+    CHUNK_BYTES,
+    PACK_ROWS,
+    PACK_STAGES,
+    STAGE_BITS,
+    STAGE_WORDS,
+    TURN_LINES,
+    TURN_SIDE,
+    compiler_options,
+    divide_up,
+    layout_tiles,
+)
+from .sources import read_source
 from .variants import Variant, choose_splits, defines_of, launch_shape, step_table
 
 #: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).
 PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"
-#: The file of each micro-kernel of `plans.KERNELS`.
+#: The file of each micro-kernel of `devices.KERNELS`.
 MICRO_KERNELS = {
     "wgmma": "bitgemm/sm90_wgmma",
     "mma": "bitgemm/sm80_mma",
@@ -28,9 +41,10 @@ MICRO_KERNELS = {
 
 @functools.cache
 def source_digest() -> str:
-    """Changes whenever a kernel changes: choices measured before are then measured again."""
+    """Changes with every kernel and its layout: choices measured before are then measured again."""
     names = (PACK_FINISH, RARE_SITES, *MICRO_KERNELS.values())
-    return hashlib.sha256("".join(map(read_source, names)).encode()).hexdigest()[:16]
+    texts = (" ".join((read_source(name), *compiler_options(name, ()))) for name in names)
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -128,7 +142,7 @@ def pack_planes(
     function = load_function(PACK_FINISH, "pack_planes", (), capability)
     function(
         (padded // PACK_ROWS, divide_up(n_stages, PACK_STAGES)),
-        (256,),
+        (PACK_ROWS * STAGE_BITS // 8 // CHUNK_BYTES,),
         (
             words,
             packed,
@@ -165,8 +179,8 @@ def finish_rows(
     null = np.uint64(0)
     function = load_function(PACK_FINISH, "finish_rows", (), capability)
     function(
-        (divide_up(n_columns, 32), divide_up(n_rows, 32)),
-        (256,),
+        (divide_up(n_columns, TURN_SIDE), divide_up(n_rows, TURN_SIDE)),
+        (TURN_SIDE * TURN_LINES,),
         (
             null if acc is None else acc,
             null if total is None else total,

@@ -1,7 +1,7 @@
 """SNP comparisons on a GPU: best matches of query profiles, correlated pairs of sites.
 
-Both leave on the device what they are not asked for: of 32 x 20 million pairs only the best of each
-query come back, of a billion correlations only those that reach a limit.
+Both select on the device and copy only results: of 32 x 20 million pairs the best of each query, of
+a billion correlations those that reach a limit.
 """
 
 from __future__ import annotations
@@ -17,14 +17,8 @@ from ..terms import PRODUCT, Planes
 from .bitgemm import MICRO_KERNELS, pack_planes
 from .bitgemm_plans import plan_products
 from .compare_plans import (
-    CAPACITY,
-    INDEX_BITS,
-    KEEP_THREADS,
     MOST_MATCHES,
-    PROFILES_A_STEP,
-    QUERIES,
     ROUNDING,
-    SCAN_WARPS,
     blocks_of_rows,
     count_mismatches,
     part_rows,
@@ -37,6 +31,14 @@ from .compile import load_function
 from .devices import Device
 from .layout import (
     BLOCK_ROWS,
+    CANDIDATES,
+    INDEX_BITS,
+    KEEP_THREADS,
+    PROFILES_A_STEP,
+    QUERIES,
+    SCAN_WARPS,
+    SELECT_COLUMNS,
+    SELECT_ROWS,
     SLOT_BYTES,
     SLOT_OVERHEAD,
     STAGE_WORDS,
@@ -44,7 +46,7 @@ from .layout import (
     layout_tiles,
     packed_bytes,
 )
-from .variants import block_order, step_table
+from .variants import Variant, block_order, defines_of, launch_shape, step_table
 
 #: The file of these kernels.
 KERNEL = "compare/compare"
@@ -67,7 +69,7 @@ class _Search:
         self.scan_kernel = load_function(KERNEL, "scan_profiles", defines, device.capability)
         self.keep_kernel = load_function(KERNEL, "keep_best", defines, device.capability)
         self.blocks = device.multiprocessors * 4
-        self.candidates = cupy.empty((QUERIES, CAPACITY), np.uint64)
+        self.candidates = cupy.empty((QUERIES, CANDIDATES), np.uint64)
         self.counts = cupy.empty(QUERIES, np.uint32)
         self.limits = cupy.empty(QUERIES, np.uint64)
         self.overflow = cupy.empty(1, np.int32)
@@ -81,11 +83,10 @@ class _Search:
         self.cautious, self.seen = cautious, 0
 
     def scan(self, words: cupy.ndarray, first_index: int) -> None:
-        """Take in profiles, in pieces that grow while the limits get tighter.
+        """Scan profiles, in pieces that grow as the limits tighten (`piece_size`).
 
-        Of profiles in no particular order, a piece as long as all before it times g brings about
-        k g candidates. Where the order defeats that, the search is done again with pieces that
-        cannot overflow.
+        Where an unlucky order of the profiles makes candidates overflow, the search is repeated
+        with pieces that cannot.
         """
         row, n = 0, len(words)
         while row < n:
@@ -273,13 +274,16 @@ class R2Squares:
         self.moments = cupy.zeros((padded, 2), np.int32)
         self.moments[: self.n_sites, 0] = total.astype(np.int32)
         self.moments[: self.n_sites, 1] = scale.astype(np.float32).view(np.int32)
-        shared = SLOT_BYTES
-        self.stages = (device.shared_bytes - SLOT_OVERHEAD) // shared
-        defines = (("CLUSTER", 2), ("LOCKSTEP", 4), ("R2", 1), ("STAGES", self.stages))
+        stages = (device.shared_bytes - SLOT_OVERHEAD) // SLOT_BYTES
+        variant = Variant("wgmma", (("CLUSTER", 2), ("LOCKSTEP", 4), ("STAGES", stages)))
+        self.shape = launch_shape(variant)
         self.kernel = load_function(
-            MICRO_KERNELS["wgmma"], "bitgemm_wgmma", defines, device.capability
+            MICRO_KERNELS["wgmma"],
+            "bitgemm_wgmma",
+            (*defines_of(variant, self.plan.passes[0], True), ("R2", 1)),
+            device.capability,
         )
-        self.kernel.max_dynamic_shared_size_bytes = self.stages * SLOT_BYTES + SLOT_OVERHEAD
+        self.kernel.max_dynamic_shared_size_bytes = self.shape.shared_bytes
         self.steps = cupy.asarray(step_table(self.plan.passes[0].steps))
 
     def compute(self, out: cupy.ndarray, blocks: cupy.ndarray, first_block: int) -> None:
@@ -291,10 +295,9 @@ class R2Squares:
         # the kernel addresses rows from the start of all sites
         origin = out.data.ptr - first_block * BLOCK_ROWS * out.shape[1] * 4
         tiles = layout_tiles(self.n_sites)
-        grid = min(len(blocks) * 2, self.device.multiprocessors // 2 * 2)
         self.kernel(
-            (grid,),
-            (384,),
+            (self.shape.grid(len(blocks), self.device.multiprocessors),),
+            (self.shape.threads,),
             (
                 self.packed,
                 self.packed,
@@ -316,7 +319,7 @@ class R2Squares:
                 np.int32(self.n_samples),
                 np.int32(self.plan.scale[0]),
             ),
-            shared_mem=self.stages * SLOT_BYTES + SLOT_OVERHEAD,
+            shared_mem=self.shape.shared_bytes,
         )
 
     def pairs(self, ends: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
@@ -339,8 +342,11 @@ class R2Squares:
             while True:
                 count.fill(0)
                 select(
-                    (divide_up(self.n_sites, 32), min(1024, divide_up(row1 - row0, 8))),
-                    (256,),
+                    (
+                        divide_up(self.n_sites, SELECT_COLUMNS),
+                        min(1024, divide_up(row1 - row0, SELECT_ROWS)),
+                    ),
+                    (SELECT_COLUMNS * SELECT_ROWS,),
                     (
                         out,
                         np.int64(padded),

@@ -6,18 +6,10 @@ import numpy as np
 
 from ..terms import Planes
 from .devices import Device
-from .layout import divide_up
+from .layout import CANDIDATES, PROFILES_A_STEP, QUERIES, QUERY_BITS, divide_up
 
-#: Queries of one launch and candidates that are kept of each, as in kernels/compare/compare.cu.
-QUERIES, CAPACITY = 32, 4096
 #: Most matches of a query that the fused search returns.
 MOST_MATCHES = 256
-#: Bits of a profile's number in a key; the share of mismatches in 2**-20 is above them.
-INDEX_BITS = 40
-#: Profiles that a warp compares at a time: pieces of a scan are whole steps.
-PROFILES_A_STEP = 16
-#: Warps of a thread block of `scan_profiles`, and threads of one of `keep_best`.
-SCAN_WARPS, KEEP_THREADS = 8, 1024
 #: By how much float32 may miss an r2, and the most samples for which that holds.
 ROUNDING, MOST_SAMPLES = 1e-5, 20_000
 
@@ -41,7 +33,10 @@ def query_words(queries: Planes) -> np.ndarray:
         letters = [called & ~carrier, carrier & ~hom, hom]
         if n_planes == 3:
             letters.append(called)
-    out = np.zeros((len(letters), QUERIES, divide_up(n_words, 8) * 8), np.uint64)
+    out = np.zeros(
+        (len(letters), QUERIES, divide_up(queries.n_sites, QUERY_BITS) * QUERY_BITS // 64),
+        np.uint64,
+    )
     for i, letter in enumerate(letters):
         out[i, :n, :n_words] = letter
     return out.view(np.uint32)
@@ -64,8 +59,8 @@ def piece_size(k: int, seen: int, cautious: bool) -> int:
     Of profiles in no particular order a piece as long as all before it times g brings about k g
     candidates. A cautious piece cannot overflow in any order.
     """
-    room = (CAPACITY - k) // PROFILES_A_STEP * PROFILES_A_STEP
-    return room if cautious or not seen else max(room, seen * (CAPACITY // (4 * k)))
+    room = (CANDIDATES - k) // PROFILES_A_STEP * PROFILES_A_STEP
+    return room if cautious or not seen else max(room, seen * (CANDIDATES // (4 * k)))
 
 
 def part_rows(n_profiles: int, profile_bytes: int, part_bytes: int) -> int:

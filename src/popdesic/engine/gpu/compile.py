@@ -1,4 +1,4 @@
-"""Compile the CUDA sources in `kernels/` for the device at hand."""
+"""Compile the CUDA sources in `kernels/` for the current device."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 import cupy
 
 from .devices import Device
+from .layout import compiler_options
 from .sources import read_source
 
 
@@ -15,10 +16,10 @@ def load_function(
     file: str, function: str, defines: tuple[tuple[str, int], ...], capability: int
 ) -> cupy.RawKernel:
     """Compile one kernel (NVRTC, then CuPy's cache on disk) for the current device."""
-    options = ["-std=c++17", *(f"-D{name}={value}" for name, value in defines)]
+    options = compiler_options(file, defines)
     if capability == 90:
-        options.append("-arch=sm_90a")
-    module = cupy.RawModule(code=read_source(file), options=tuple(options))
+        options += ("-arch=sm_90a",)
+    module = cupy.RawModule(code=read_source(file), options=options)
     return module.get_function(function)
 
 

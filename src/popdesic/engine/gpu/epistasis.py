@@ -1,9 +1,9 @@
 """Scans of all pairs and triples on a CUDA device (kernels/epistasis/).
 
-The device computes tables and a bound of each combination's cost, and keeps those that the bound
-does not rule out against the K-th best cost so far; their exact integer costs decide. Work goes
-in batches of x (triples) and runs of items (tiles of y and z): after each the K-th best is set
-anew. What is kept does not depend on any of this.
+The device computes tables and a lower bound of each combination's cost, and writes records of
+those whose bound is not above the K-th best cost so far; their exact integer costs decide. Work is
+cut into batches of x (triples) and launches of items (tiles of y and z); after each launch the K-th
+best is updated. The result does not depend on how the work is cut.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from .epistasis_plans import (
     MAX_GRID,
     MAX_STORED,
     RECORD_WORDS,
-    SCAN,
-    TILE_SITES,
     Batch,
     Pace,
     align,
@@ -42,7 +40,7 @@ from .epistasis_plans import (
     scan_shape,
     upload_blocks,
 )
-from .layout import divide_up
+from .layout import RECORD_SITES, SCAN, TILE_SITES, divide_up
 
 #: The largest cost: nothing is ruled out.
 INT64_MAX = np.iinfo(np.int64).max
@@ -82,8 +80,8 @@ class Scanner(DeviceScan):
         self.order, self.top, self.n_cells = order, top, 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.scale = score_scale(data)
-        # Where every cell fits and small weights make the share of cases, counts of both classes
-        # share a word all the way; cells of triples are known before the first of them.
+        # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
+        # weights is close to the share of cases.
         weighted, steps = Bound.weighted(self.n_classes), 0.0
         self.wide = int(weighted is None or (order == 2 and max(self.n_classes) > MAX_STORED))
         if order == 3:
@@ -194,8 +192,8 @@ class Scanner(DeviceScan):
     ) -> None:
         """Scan runs of items, as many at a time as `Pace` says.
 
-        `on_device`: the same items there; `meanwhile`: what the host does while the last of them
-        are scanned.
+        `on_device`: a copy of the items on the device; `meanwhile`: what the host does while the
+        last of them are scanned.
         """
         if not len(items):
             meanwhile()
@@ -206,7 +204,7 @@ class Scanner(DeviceScan):
         while done < len(items):
             budget = self.pace.budget(CAPACITY)
             size = max(1, min(len(items) - done, budget // a_item))
-            # one item alone always finds room
+            # a launch that lets too many through is repeated with fewer items; one always fits
             while True:
                 self._start(operands, on_device[done : done + size], first, yz)
                 if done + size == len(items):
@@ -226,7 +224,7 @@ class Scanner(DeviceScan):
         self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
 
     def _take_over(self) -> int:
-        """How many a launch let through, -1 where that is more than there is room for."""
+        """Merge the records of a launch; returns their number, or -1 if they exceeded the room."""
         found = int(self.number.get()[0])
         kept = min(found, CAPACITY)
         before = self.hits
@@ -234,7 +232,7 @@ class Scanner(DeviceScan):
             self._merge(kept)
         if found <= CAPACITY:
             return found
-        self.hits = before  # the cutoff that these gave stays, they will be found again
+        self.hits = before  # the tighter cutoff stays; the hits will be found again
         return -1
 
     def _merge(self, n: int) -> None:
@@ -251,7 +249,7 @@ class Scanner(DeviceScan):
             (128,),
             (self.records, np.int64(n), self.total, self.part, np.int32(self.n_cells), costs),
         )
-        sites = self.records[:n, 3 - self.order : 3]
+        sites = self.records[:n, RECORD_SITES - self.order : RECORD_SITES]
         if n > FEW_RECORDS:
             costs, sites = self._below(cupy, costs, sites)
         costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())

@@ -1,4 +1,4 @@
-"""The bound that GPU scans rule combinations out by, and what the device needs to know of it.
+"""Coefficients of the bound by which GPU scans rule combinations out.
 
 kernels/epistasis/cells.cuh computes it and has the proof.
 """
@@ -13,17 +13,16 @@ from scipy.special import gammaln, rel_entr, xlogy
 
 from ..base import ScanData
 
-#: The bound may miss its exact value by this much, in nats, beside its relative slack.
+#: The bound may miss its exact value by this much, in nats, in addition to its relative slack.
 MARGIN_NATS = 2.0**-6
 #: Largest weight of a count: a signed byte.
 MAX_WEIGHT = 127
-#: What the cells of all samples may bring to the bound because r is not their share of cases, in
-#: nats.
+#: How much the bound may lose because r is not the share of cases of all samples, in nats.
 MOST_OFF_NATS = 0.25
 
 
 def share_of_cases(classes: tuple[int, int]) -> float:
-    """Of controls and cases; 0 where there is nobody."""
+    """Share of cases among controls and cases; 0 without samples."""
     return classes[1] / max(1, sum(classes))
 
 
@@ -91,7 +90,7 @@ def need_of(
     n_cells: int,
     missing: tuple[int, int] = (0, 0),
 ) -> float:
-    """What the divergence of a table must reach for its cost to be at most `cutoff` nats.
+    """The least divergence of a table whose cost can be at most `cutoff` nats.
 
     Half the sum of ln(max(n, 1)) over the cells, which the K2 score needs, is added on the device.
     `r`: of the bound.

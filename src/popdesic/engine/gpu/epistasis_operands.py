@@ -14,17 +14,17 @@ from .devices import Device
 from .epistasis_bound import is_k2
 from .epistasis_planes import ScanPlanes
 from .epistasis_plans import (
-    COMPACT_ROWS,
     COMPACT_WIDTH,
     MAX_STORED,
-    STEP_BITS,
     Batch,
     joins,
     joint_depths,
     operand_bytes,
     padded_sites,
+    scan_defines,
+    segments_of,
 )
-from .layout import STAGE_BITS, divide_up
+from .layout import COMPACT_ROWS, STAGE_BITS, STEP_BITS, TRANSPOSED_WORDS, divide_up
 
 #: The file of the kernels that make operands, and score what scans let through.
 KERNEL = "epistasis/compact_score"
@@ -68,7 +68,7 @@ class DeviceScan:
         self.k2, self.wide, self.joint = is_k2(data), 0, 1
         self.padded = padded_sites(data.n_sites, self.states)
         self.row_words = self.padded * self.states // 32
-        # what is small goes first: copies to a device queue up
+        # small arrays first: copies to the device are queued
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
         self.allowed = None if data.allowed is None else cupy.asarray(data.allowed)
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
@@ -78,12 +78,14 @@ class DeviceScan:
 
     def load(self, file: str, name: str, **defines) -> cupy.RawKernel:
         """A kernel, compiled for this scan."""
-        of_all = {"K2": int(self.k2), "WIDE": self.wide, "STATES": self.states, "JOINT": 1}
-        defines = tuple(sorted({**of_all, **defines}.items()))
-        return load_function(file, name, defines, self.device.capability)
+        of_all = scan_defines(
+            k2=self.k2, wide=self.wide, states=self.states, joint=defines.get("JOINT", 1)
+        )
+        merged = tuple(sorted({**of_all, **defines}.items()))
+        return load_function(file, name, merged, self.device.capability)
 
     def receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
-        """Waits for the planes of some sites, and counts their states."""
+        """Wait (on the stream) for the planes of some sites, and count their states."""
         cupy.cuda.get_current_stream().wait_event(arrival)
         self.missing = None  # that of the sites so far
         count = self.load(KERNEL, "count_states")
@@ -145,7 +147,7 @@ class DeviceScan:
         stage = operand_bytes(self.padded - batch.first_site, self.states)
         size = max(16, int(batch.stages[-1]) * stage)
         if self.packed.size < size:
-            self.packed = None  # given back first
+            self.packed = None  # freed before the larger one is allocated
             self.packed = cupy.empty(size, np.uint8)
         packed = self.packed[:size]
         stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
@@ -184,7 +186,7 @@ class DeviceScan:
         visits = cupy.asarray(batch.visits())
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
         self.load(KERNEL, "list_carriers", JOINT=self.joint)(
-            (n, batch.segments.shape[1] - 1),
+            (n, segments_of(self.states, self.joint)),
             (256,),
             (
                 *self.planes.words,
@@ -223,8 +225,8 @@ class DeviceScan:
             samples = cupy.zeros((max(1, n), self.row_words), np.uint32)
             if n:
                 kernel(
-                    (self.row_words // 8, divide_up(int(n_words), 32)),
-                    (256,),
+                    (self.row_words // TRANSPOSED_WORDS, divide_up(int(n_words), 32)),
+                    (32 * TRANSPOSED_WORDS,),
                     (
                         words,
                         samples,

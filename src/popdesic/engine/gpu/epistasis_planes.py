@@ -1,4 +1,4 @@
-"""Planes of a scan on their way to a CUDA device, and lists that overtake them."""
+"""Asynchronous upload of the planes of a scan, and of small lists past it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..base import OneHot
 class ScanPlanes:
     """Planes of both classes on the device, uint32 (n_sites, states, words), sent block by block.
 
-    Pinned host memory is sent as it lies, beside whatever the device is doing.
+    Pinned host memory is copied directly, while the device computes.
     """
 
     def __init__(self, classes: tuple[OneHot, OneHot]):
@@ -21,14 +21,14 @@ class ScanPlanes:
             words if isinstance(words, cupy.ndarray) else cupy.empty(words.shape, words.dtype)
             for words in self.given
         ]
-        # memory that was used before may still be in use
+        # the pool may return memory that queued kernels still use
         self.stream.wait_event(cupy.cuda.get_current_stream().record())
         self.stored = stored
         self.words = [words.view(np.uint32) for words in stored]
         self.n_words = [np.int32(words.shape[-1]) for words in self.words]
 
     def send(self, sites: range) -> cupy.cuda.Event:
-        """Starts to send some sites; the event says when they are there."""
+        """Start to copy some sites; the event completes when they have arrived."""
         for given, stored in zip(self.given, self.stored, strict=True):
             if given is not stored and len(sites):
                 part = np.ascontiguousarray(given[sites.start : sites.stop])
@@ -37,12 +37,12 @@ class ScanPlanes:
 
 
 def read_by_kernel(array: np.ndarray) -> cupy.ndarray:
-    """A copy on the device that does not queue up behind others: a kernel reads pinned memory."""
+    """A device copy that does not wait behind queued uploads: a kernel reads pinned memory."""
     memory = cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
     pinned = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
     pinned[...] = array
     view = cupy.cuda.UnownedMemory(memory.ptr, max(1, array.nbytes), memory)
     pointer = cupy.cuda.MemoryPointer(view, 0)
     out = cupy.ndarray(array.shape, array.dtype, pointer) + array.dtype.type(0)
-    cupy.cuda.get_current_stream().synchronize()  # before the pinned memory is given back
+    cupy.cuda.get_current_stream().synchronize()  # before the pinned memory is freed
     return out

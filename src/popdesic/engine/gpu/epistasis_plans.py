@@ -10,23 +10,18 @@ import numpy as np
 
 from ...io.errors import UserError
 from .devices import Device
-from .layout import STAGE_BITS
+from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
 
-#: Sites of one tile of y, and how many the padded number is a multiple of, by stored states: rows
-#: are made in blocks of 512.
-TILE_SITES, PADDING = 64, {2: 256, 3: 512}
-#: Samples of one step of depth.
-STEP_BITS = 256
-#: Steps of one stage of packed planes (kernels/common.cuh).
-STAGE_STEPS = 4
+#: How many sites the padded number is a multiple of, by stored states: rows are made in whole
+#: blocks of COMPACT_ROWS.
+PADDING = {2: COMPACT_ROWS // 2, 3: COMPACT_ROWS}
+#: Steps of one stage of packed planes.
+STAGE_STEPS = STAGE_BITS // STEP_BITS
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
 #: core `deep` is the faster, by stored states.
 LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 75, 3: 165}
-#: Two first sites may share an operand (core `deep`): their states (2: neither) in the parts
-#: of its depth, and how many parts in a row the kernel adds up (kernels/epistasis/parts.cuh).
-PARTS, RUN = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1)), 4
 #: Steps of depth (mean) that two first sites must save by it, by stored states: twice as many
 #: counts pass through memory, and those of three states have few threads to score them.
 JOINT_STEPS = {2: 160, 3: 350}
@@ -36,52 +31,31 @@ ITEMS_A_BLOCK = 12
 
 #: Largest number of samples of a class in one stored state: counts share a word.
 MAX_STORED = (1 << 16) - 1
-#: The same where a record is counted from the planes: more of them cost more than another launch.
-FIRST_BARE = 1 << 18
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
 FEW_RECORDS = 1 << 15
-#: Times the number of hits that a launch of as many combinations is taken to let through once a
-#: cutoff is known; triples: as many as before, they cost more.
+#: By order: the next launch is assumed to let through at most so many times the number of hits,
+#: once a cutoff is known; triples, which cost more, as many as the one before.
 PASSING = {2: 32, 3: math.inf}
-#: How many times the combinations of all launches before a launch may have, by order: triples that
-#: a weak cutoff lets through cost more than another launch, pairs less.
+#: By order: a launch may have so many times the combinations of all launches before. Triples that a
+#: weak cutoff lets through cost more than another launch, pairs less.
 GROWTH = {2: 64, 3: 8}
-#: Rows of a block that is compacted, and how many blocks of all stages come before others.
-COMPACT_ROWS, COMPACT_WIDTH = 512, 8
-#: Stages after which thread blocks wait for each other (common.cuh).
+#: Blocks of rows of all stages that are compacted before others.
+COMPACT_WIDTH = 8
+#: Stages after which thread blocks wait for each other (`Lockstep` in common.cuh).
 LOCKSTEP = 8
 #: Most thread blocks in the second dimension of a grid.
 MAX_GRID = 65535
-#: Shares of the sites up to which the planes of a scan of pairs reach the device at a time: the
-#: first are scanned while the others are on their way. A small block gives the first cutoff.
+#: Bounds, as shares of the sites, of the blocks in which a scan of pairs uploads planes: a block is
+#: scanned while the next ones are copied. A small first block gives a first cutoff.
 UPLOADS = (0.06, 0.4, 0.7, 1)
-#: Words of the record of a combination, by `wide`, and combinations of a scan's first launch,
-#: before any cost is known.
-RECORD_WORDS, FIRST_LAUNCH = {0: 32, 1: 64}, 1 << 21
-
-#: What a scan kernel is told of a launch (kernels/epistasis/cells.cuh, scan.cuh).
-FOUND = [
-    ("records", np.uint64),
-    ("number", np.uint64),
-    ("capacity", np.uint64),
-    ("allowed", np.uint64),
-    ("allowed_words", np.int32),
-    ("n_sites", np.int32),
-    ("first", np.int32),
-    ("stop", np.int32),
-]
-SCAN = np.dtype(
-    [
-        *FOUND,
-        ("weights", np.uint32),
-        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
-        ("need", np.float32),
-        ("controls", np.uint32),
-        ("cases", np.uint32),
-        ("margins", np.uint64),
-    ],
-    align=True,
-)
+#: Words of the record of a combination, by `wide`.
+RECORD_WORDS = {0: 32, 1: 64}
+#: Combinations of a scan's first launch, before any cost is known; and where a record is counted
+#: from the planes: more of them cost more than another launch.
+FIRST_LAUNCH, FIRST_BARE = 1 << 21, 1 << 18
+#: Counts that the margins of one site of y and of z take in shared memory, by stored states: padded
+#: so that 8 sites lie in different banks.
+MARGINS = {2: (12, 8), 3: (20, 12)}
 
 
 @dataclass(frozen=True)
@@ -90,11 +64,11 @@ class Core:
 
     Parameters
     ----------
-    defines : what the file is compiled with beside what every core takes.
+    defines : what the file is compiled with in addition to what every core takes.
     threads : of a thread block.
     cluster : tiles of y that share the copies of z.
-    relay : whether counts pass through memory to threads that score alone. Its kernel takes `Scan`
-        by value; where one thread counts and scores, a pointer to it is a tenth faster.
+    relay : whether counts pass through memory to epilogue warps. Such a kernel takes `Scan` by
+        value; where the same threads count and score, a pointer to it is a tenth faster.
     """
 
     file: str
@@ -162,8 +136,8 @@ def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
 def cut_runs(items: np.ndarray, operands: int, blocks: int) -> np.ndarray:
     """Items with runs of the operands of a batch, int32 (n, 4): row, column, begin, end.
 
-    So many runs that each of `blocks` (thread blocks or clusters of them) has some items if the
-    operands suffice, and that few of them idle at the end.
+    There are enough runs to give each of `blocks` (thread blocks or clusters) some items, if the
+    operands suffice, and their number leaves few blocks idle in the last wave.
     """
     n = max(1, len(items))
     least = max(1, min(operands, -(-ITEMS_A_BLOCK * blocks // n)))
@@ -196,7 +170,7 @@ def joint_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
 
 def largest_sum(depths: np.ndarray) -> int:
     """Most samples of a class that the parts of a run hold together."""
-    runs = depths[:, -2 * len(PARTS) :].reshape(-1, RUN, 2)
+    runs = depths[:, -2 * len(PARTS) :].reshape(-1, PARTS_IN_A_ROW, 2)
     return int(runs.sum(axis=1).max(initial=0))
 
 
@@ -222,7 +196,7 @@ class Batch:
         return len(self.segments)
 
     def visits(self) -> np.ndarray:
-        """All stages, each beside its operand, int32 (n, 2): the same samples come together.
+        """All stages with their operands, int32 (n, 2); stages of the same samples are adjacent.
 
         Segments of controls and of cases take turns in the depth of an operand.
         """
@@ -290,8 +264,8 @@ def scan_shape(
     slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
     fixed = 2048 + core.stash_bytes(order, states)
     if order == 3:
-        per_site = {2: (12, 8), 3: (20, 12)}[states]
-        fixed += 8 * (1 + wide) * (TILE_SITES * per_site[0] + z_sites * per_site[1])
+        of_y, of_z = MARGINS[states]
+        fixed += 8 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
     if core.cluster > 1:
         stages = min(6, (device.shared_bytes - fixed) // slot)
         defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster}
@@ -307,7 +281,31 @@ def scan_shape(
             f"{device.name} has {device.shared_bytes} bytes of shared memory for a "
             f"block and an epistasis scan needs {shared}; use another GPU or set device to cpu."
         )
-    return ScanShape(defines | {"STAGES": stages}, shared)
+    defines |= {"STAGES": stages, "LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
+    defines |= {"LAUNCH_Z_SITES": z_sites}
+    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts)
+    return ScanShape(defines, shared)
+
+
+def scan_defines(*, k2: bool, wide: int, states: int, joint: int = 1) -> dict[str, int]:
+    """What every kernel of one scan is compiled with."""
+    of_y, of_z = MARGINS[states]
+    return {
+        "K2": int(k2),
+        "WIDE": wide,
+        "STATES": states,
+        "JOINT": joint,
+        "SEGMENTS": segments_of(states, joint),
+        "RECORD_WORDS": RECORD_WORDS[wide],
+        "MARGINS_Y": of_y,
+        "MARGINS_Z": of_z,
+    }
+
+
+def segments_of(states: int, joint: int) -> int:
+    """Segments of an operand: controls and cases of each part of its depth."""
+    alone = 2 * (states == 3)  # the samples that miss one of two first sites
+    return 2 * (states if joint == 1 else alone + len(PARTS))
 
 
 def is_bare(core: Core, order: int, states: int) -> bool:

@@ -3,7 +3,7 @@
 A scheduler that grants devices says so in CUDA_VISIBLE_DEVICES. Without one, concurrent jobs share
 the machine's devices by lock files, held until the process ends, however it ends.
 
-Each user has a lock file of his own for each device, which the others can read and nobody else can
+Each user has their own lock file for each device, which others can read and nobody else can
 delete or replace where the folder is root's and sticky, as /tmp is. A process first locks its
 user's file and then looks whether another user's is locked: of two that come at once the later one
 sees the other. Users who have temporary folders of their own (TMPDIR, PrivateTmp of systemd) do not
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 #: Variables by which schedulers mark their jobs: the devices they show are the job's own.
 SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-#: Seconds between two looks for a free device, about: two who met do not meet again.
+#: Seconds between two polls for a free device, randomised so that jobs do not stay in step.
 POLL_SECONDS = 1.0
 #: Names of lock files: of a device, and of the user whose file it is.
 PREFIX = "popdesic-gpu-"
@@ -101,7 +101,7 @@ def lease_device(
 
 
 def _take(folder: Path, device: str) -> bool:
-    """Whether the device is ours: nobody held it, or this process does already."""
+    """Whether the device is ours: it was free, or this process holds it already."""
     path = folder / f"{PREFIX}{device}.{os.getuid()}.lock"
     if path in _held:
         return True
@@ -114,10 +114,10 @@ def _take(folder: Path, device: str) -> bool:
         ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A cleaner of old files may have taken it away before it was locked: then it locks nothing.
+        # A cleaner of temporary files may have removed it before it was locked.
         ours = os.path.samestat(os.fstat(descriptor), path.lstat())
         if ours and not any(_is_locked(other) for other in _others(folder, device, path)):
-            os.utime(descriptor)  # and does not take it for old
+            os.utime(descriptor)  # so that a cleaner does not remove it
             _held[path] = descriptor
             return True
     except (BlockingIOError, FileNotFoundError):
@@ -159,8 +159,8 @@ def _others(folder: Path, device: str, own: Path) -> list[Path]:
 def _is_locked(path: Path) -> bool:
     """Whether the user whose file this is holds the device.
 
-    A file that cannot be read is not locked yet: its user makes it readable first. A file that
-    belongs to somebody else than its name says holds nothing.
+    A file that cannot be read is not locked yet: its user makes it readable first. A file whose
+    owner is not the user in its name counts as unlocked.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
 """min-plus products on a CUDA device: operands made ready for minplus.cu, and launched.
 
-Device arrays in the kernel's own layout (rows on 16-byte boundaries, whole tiles) are used where
-they lie; anything else, host arrays above all, goes through a padded copy.
+Device arrays in the kernel's layout (rows aligned to 16 bytes, whole tiles) are used in place; all
+others, host arrays in particular, are copied and padded.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from ..base import Bounds, infinity
 from .compile import load_function
 from .devices import Device
-from .layout import divide_up
-from .minplus_plans import RUN, THREADS, TILE, host_block, shape_of
+from .layout import BOUND_RUN, BOUND_TILE, TURN_SIDE, divide_up
+from .minplus_plans import THREADS, host_block, shape_of
 
 #: The file of all min-plus kernels.
 KERNEL = "minplus/minplus"
@@ -29,7 +29,7 @@ def _row_length(x: cupy.ndarray) -> np.int64:
 
 
 def _usable(x, height: int, width: int) -> bool:
-    """Whether the kernel can read `x` where it lies, in blocks of height x width."""
+    """Whether the kernel can read `x` in place, in blocks of height x width."""
     return (
         isinstance(x, cupy.ndarray)
         and x.strides[1] == x.itemsize
@@ -83,7 +83,11 @@ def multiply(
 
 
 def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device) -> None:
-    p, q, out = _ready(a.T, RUN, TILE), _ready(b, RUN, TILE), _ready(c, TILE, TILE)
+    p, q, out = (
+        _ready(a.T, BOUND_RUN, BOUND_TILE),
+        _ready(b, BOUND_RUN, BOUND_TILE),
+        _ready(c, BOUND_TILE, BOUND_TILE),
+    )
     shape = shape_of(c.dtype)
     function = _function("minplus", c.dtype, device)
     function.max_dynamic_shared_size_bytes = shape.shared_bytes
@@ -110,8 +114,8 @@ def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device
         shared_mem=shape.shared_bytes,
     )
     if bounds is not None:
-        # stays on the device until somebody reads it: the host runs ahead of the products
-        bounds.skipped = bounds.skipped + skipped[0] * (RUN * shape.block**2)
+        # a device scalar, read at the end: the host does not wait for each product
+        bounds.skipped = bounds.skipped + skipped[0] * (BOUND_RUN * shape.block**2)
     if out is not c:
         c[...] = out[: c.shape[0], : c.shape[1]]
 
@@ -149,7 +153,7 @@ def _transpose(source, target, triangle: bool, device: Device) -> None:
     if not rows or not columns:
         return
     _function("transpose", source.dtype, device)(
-        (divide_up(columns, 32), divide_up(rows, 32)),
+        (divide_up(columns, TURN_SIDE), divide_up(rows, TURN_SIDE)),
         (THREADS,),
         (
             source,
@@ -164,12 +168,12 @@ def _transpose(source, target, triangle: bool, device: Device) -> None:
 
 
 def tile_extremes(x, height: int, largest: bool, device: Device) -> cupy.ndarray:
-    """Smallest or largest entry of each height x TILE block of a device array in whole tiles."""
-    assert _usable(x, height, TILE), "bounds are for matrices in whole tiles"
-    out = cupy.empty((x.shape[0] // height, x.shape[1] // TILE), x.dtype)
+    """Smallest or largest entry of each height x BOUND_TILE block of a device array."""
+    assert _usable(x, height, BOUND_TILE), "bounds are for matrices in whole tiles"
+    out = cupy.empty((x.shape[0] // height, x.shape[1] // BOUND_TILE), x.dtype)
     _function("tile_extremes", x.dtype, device)(
         (out.shape[1], out.shape[0]),
-        (TILE,),
+        (BOUND_TILE,),
         (x, out, _row_length(x), np.int32(height), np.int32(x.shape[1]), np.int32(largest)),
     )
     return out

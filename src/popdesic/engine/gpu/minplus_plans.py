@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import divide_up
+from .layout import BOUND_TILE, NUMBERS, THREAD_SIDE, divide_up
 
-#: Tiles and runs of the kernel (TILE and RUN in minplus/minplus.cu), and its blocks' threads.
-TILE, RUN, THREADS = 128, 32, 256
+#: Threads of a thread block.
+THREADS = THREAD_SIDE**2
 #: Register tile (TM = TN), rows of k in a slot and blocks a multiprocessor, by number type: the
 #: fastest of 32 variants on an H200 (14.9, 14.4 and 4.7 T op/s; tests/bench/bench_minplus_gpu.py).
 SHAPES = {"int32": (8, 32, 2), "float32": (8, 32, 2), "float64": (4, 16, 2), "int64": (4, 16, 2)}
 SLOTS = 3
-NUMBERS = {"int32": 0, "float32": 1, "float64": 2, "int64": 3}
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Shape:
     @property
     def block(self) -> int:
         """Rows and columns of the result of one thread block."""
-        return math.isqrt(THREADS) * self.side
+        return THREAD_SIDE * self.side
 
     @property
     def shared_bytes(self) -> int:
@@ -82,12 +80,12 @@ def host_block(depth: int, itemsize: int, free_bytes: int) -> int:
     A block, its padded copy, and both operands of its rows and columns share `free_bytes`.
     """
     side = int(np.sqrt(depth**2 + free_bytes / (2 * itemsize)) - depth)
-    return max(TILE, side // TILE * TILE)
+    return max(BOUND_TILE, side // BOUND_TILE * BOUND_TILE)
 
 
 def padded(n: int) -> int:
     """Rows of a square matrix of n individuals in whole tiles."""
-    return divide_up(n, TILE) * TILE
+    return divide_up(n, BOUND_TILE) * BOUND_TILE
 
 
 def closure_bytes(n: int, panel: int, dtype: np.dtype) -> int:

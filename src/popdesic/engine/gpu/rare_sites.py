@@ -1,13 +1,13 @@
-"""Rare sites on a GPU: what few carriers share is added carrier by carrier, exactly.
+"""Rare sites on a GPU: sites with few carriers are added carrier by carrier, exactly.
 
-The sites of a range are turned to site-major planes and counted. Each site then goes the way that
-costs least by a model whose costs are measured on the device (`site_costs`):
+The planes of a range are transposed to site-major order and counted. Each site is then processed in
+the way that is cheapest by a model whose costs are measured on the device (`site_costs`):
 
 - pairs: every two carriers of the site are added to the accumulators (missing genotypes count as
   a third kind of carrier, so this holds for any terms);
 - half: without missing genotypes ``a.b = e.e' + 2 (v.u' + u.v')``: one product on the tensor cores,
   and for each homozygote the carriers of its site, as vectors of bits (symmetric terms alone);
-- dense: the products of the plan, over these sites alone, brought together.
+- dense: the products of the plan, over the gathered planes of these sites.
 
 The integers are those of the dense products (kernels/bitgemm/rare_sites.cu has the formulas).
 """
@@ -25,10 +25,9 @@ from ..terms import Terms
 from . import tune
 from .bitgemm import Launch, launch, pack_planes
 from .devices import Device
-from .layout import STAGE_BITS
+from .layout import STAGE_BITS, STATE_SHIFT, TURN_LINES, TURN_SIDE
 from .rare_sites_kernels import (
     FEW_PAIRS,
-    STATE_SHIFT,
     Turned,
     add_carriers,
     add_pairs,
@@ -104,10 +103,10 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: ShapeClass
 
 @dataclass
 class RareSites:
-    """Sorts the sites of the ranges of one stream, and adds those that are rare.
+    """Sorts the sites of the ranges of one stream by their way, and adds those that are rare.
 
-    Everything runs on the current stream, but for the number of sites of each way, which the host
-    waits for.
+    Everything runs asynchronously on the current stream, except that the host waits for the number
+    of sites of each way.
     """
 
     stream: BitgemmStream
@@ -248,8 +247,8 @@ class RareSites:
             return
         rows, columns = s._a.padded, s._b.padded
         rare_sites_function("add_mirrored", self._capability)(
-            (columns // 32, rows // 32),
-            (256,),
+            (columns // TURN_SIDE, rows // TURN_SIDE),
+            (TURN_SIDE * TURN_LINES,),
             (
                 s._acc,
                 self._carried[0],

@@ -1,4 +1,4 @@
-"""Launch the kernels of rare sites (bitgemm/rare_sites.cu): turned planes, carriers, pairs."""
+"""Launch the kernels of rare sites (bitgemm/rare_sites.cu): transposes, carriers, pairs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ import numpy as np
 
 from .bitgemm import RARE_SITES
 from .compile import load_function
-from .layout import divide_up
+from .layout import ADDER_WORDS, ADDERS, SITE_THREADS, SQUARE_SIDE, divide_up
 
-#: Where the genotype of an entry of a list stands; as in kernels/bitgemm/rare_sites.cu.
-STATE_SHIFT = 30
-#: Square of bits that a thread block of `transpose_bits` turns; as in rare_sites.cu.
-SIDE = 512
 #: Accumulators that `add_pairs` works on together, so that they stay in L2 (H200, pairs of 60 to
 #: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list
 #: once a band costs more than that saves (2.5 ms with bands, 0.6 without).
@@ -41,12 +37,12 @@ def rare_sites_function(name: str, capability: int) -> cupy.RawKernel:
 def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:
     """Planes (n_samples, n_planes, .) from word `first` on by site, and bits of each site."""
     n_samples, n_planes, row_words = words.shape
-    out_words = divide_up(n_samples, SIDE) * SIDE // 32
+    out_words = divide_up(n_samples, SQUARE_SIDE) * SQUARE_SIDE // 32
     out = cupy.empty((n_sites, n_planes, out_words), np.uint32)
     counts = cupy.zeros((n_planes, n_sites), np.uint32)
     rare_sites_function("transpose_bits", capability)(
-        (divide_up(n_sites, SIDE), divide_up(n_samples, SIDE), n_planes),
-        (256,),
+        (divide_up(n_sites, SQUARE_SIDE), divide_up(n_samples, SQUARE_SIDE), n_planes),
+        ((SQUARE_SIDE // 32) ** 2,),
         (
             words[:, :, first:],
             np.uint64(0),
@@ -66,11 +62,11 @@ def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turn
 def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray:
     """Planes of the listed sites by sample: uint64 (n_samples, n_planes, n_words)."""
     _, n_planes, row_words = turned.words.shape
-    out_words = divide_up(len(sites), SIDE) * SIDE // 32
+    out_words = divide_up(len(sites), SQUARE_SIDE) * SQUARE_SIDE // 32
     out = cupy.empty((turned.n_samples, n_planes, out_words // 2), np.uint64)
     rare_sites_function("transpose_bits", capability)(
-        (divide_up(turned.n_samples, SIDE), divide_up(len(sites), SIDE), n_planes),
-        (256,),
+        (divide_up(turned.n_samples, SQUARE_SIDE), divide_up(len(sites), SQUARE_SIDE), n_planes),
+        ((SQUARE_SIDE // 32) ** 2,),
         (
             turned.words,
             sites,
@@ -102,8 +98,8 @@ def list_carriers(
     entries = cupy.empty(max(1, int(ends[-1])), np.uint32)
     lengths = cupy.empty(len(sites), np.int32)
     rare_sites_function("list_carriers", capability)(
-        (divide_up(len(sites) * 32, 256),),
-        (256,),
+        (divide_up(len(sites) * 32, SITE_THREADS),),
+        (SITE_THREADS,),
         (
             turned.words,
             sites,
@@ -128,8 +124,8 @@ def add_pairs(
     n_sites = len(a[2])
     band = max(1, BAND_BYTES // (4 * columns * n_slots)) if banded else rows
     rare_sites_function("add_pairs", capability)(
-        (divide_up(n_sites * 32, 256), divide_up(rows, band)),
-        (256,),
+        (divide_up(n_sites * 32, SITE_THREADS), divide_up(rows, band)),
+        (SITE_THREADS,),
         (
             *a,
             *b,
@@ -151,8 +147,8 @@ def add_carriers(
     """sums[i][j] += listed sites at which i is homozygous (`planes`, gathered) and j a carrier."""
     n_samples, n_planes, n_words = planes.shape
     rare_sites_function("add_carriers", capability)(
-        (n_samples, divide_up(turned.row_words, SIDE)),
-        (128,),
+        (n_samples, divide_up(turned.row_words, ADDERS * ADDER_WORDS)),
+        (ADDERS,),
         (
             planes[:, 1:],
             np.int64(2 * n_planes * n_words),

@@ -1,4 +1,4 @@
-"""Which way each site of a range goes, by a model of what the ways cost; see `rare_sites.py`."""
+"""Which way each site of a range is processed, by a model of costs; see `rare_sites.py`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ WAYS = PAIRS, HALF, DENSE = 0, 1, 2
 
 @dataclass(frozen=True)
 class SiteCosts:
-    """Seconds that one site costs on a device, by the way it goes.
+    """Seconds that one site costs on a device, by the way it is processed.
 
     Attributes
     ----------
     dense : one site in the dense products, per pair of (padded) samples of the result
     pair : two carriers added to the accumulators
     row : one homozygote's carriers, per 32 samples
-    rows : bringing the carriers of all homozygotes to the result, per pair of (padded) samples
-    move : turning one word (64 sites) of one plane of one sample, there and back
+    rows : adding the carriers of all homozygotes to the result, per pair of (padded) samples
+    move : transposing one word (64 sites) of one plane of one sample, and gathering it again
     """
 
     dense: float

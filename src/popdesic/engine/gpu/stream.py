@@ -32,7 +32,7 @@ from .variants import Variant, block_order
 
 @contextlib.contextmanager
 def device_errors(task: str) -> Iterator[None]:
-    """Turns whatever the driver says into one sentence."""
+    """Turn errors of the driver into a `UserError` with one sentence."""
     try:
         yield
     except cupy.cuda.memory.OutOfMemoryError as reason:
@@ -51,7 +51,7 @@ def device_errors(task: str) -> Iterator[None]:
 
 
 def _is_pinned(array: np.ndarray) -> bool:
-    """Whether planes lie in pinned memory, each plane of each sample in one piece."""
+    """Whether planes are in pinned memory, each plane of each sample contiguous."""
     if array.strides[2] != 8 or array.strides[0] != array.shape[1] * array.strides[1]:
         return False
     host = 1  # cudaMemoryTypeHost: pinned; ordinary memory is not registered at all
@@ -165,9 +165,9 @@ class BitgemmStream:
         ----------
         a, b : Planes
             The samples of the stream over some more sites, `words` on the host (any strides, a
-            memory map too; pinned memory is sent without a detour) or on the device. Host arrays
-            may be written again when `add` returns. Planes beyond those that the stream was made
-            for (the mask of a block that counts as complete) are not read.
+            memory map too; pinned memory is sent without staging) or on the device. Host arrays
+            may be overwritten when `add` returns. Further planes than the stream was made for
+            (the mask of a block that counts as complete) are not read.
 
         Raises
         ------
@@ -287,11 +287,11 @@ class BitgemmStream:
         )
 
     def _make_buffers(self, total_words: int, staged: bool, pinned: bool) -> None:
-        """Buffers for ranges as long as memory allows, at most `total_words`.
+        """Allocate buffers for ranges as long as memory allows, at most `total_words`.
 
         `staged`: some planes come from the host; `pinned`: some of them are not in pinned memory.
-        Pinned memory is slow to get, and asking for free memory waits for the device: both are
-        left alone where the buffers at hand will do.
+        Allocating pinned memory is slow and querying free memory synchronises with the device, so
+        existing buffers are reused where they suffice.
         """
         letters = max(1, len(self.plan.letters))
         packed = divide_up(
@@ -305,7 +305,7 @@ class BitgemmStream:
         budget = self.backend.free_bytes() + packed * self._range_words
         budget += 2 * stored * self._range_words if self._a.raw else 0
         budget -= self.rare_sites.reserved if self.rare_sites else 0
-        # by site, and brought together again: as much as they take as they are stored, twice
+        # rare sites: planes by site, and the gathered planes, each as large as the stored ones
         per_word = packed + (2 * stored if staged else 0) + (2 * stored if self.rare_sites else 0)
         longest = range_words(
             needed,

@@ -8,7 +8,7 @@ from .layout import BLOCK_ROWS, STAGE_WORDS, TILE_ROWS
 HOST_BYTES = 1 << 30
 #: Share of the free device memory that a product may take.
 DEVICE_SHARE = 0.9
-#: Device memory for the rows of a result on their way to the host.
+#: Device memory for staging the rows of a result.
 RESULT_BYTES = 256 << 20
 #: Most device memory for the packed planes of one range: enough for full speed.
 PACKED_BYTES = 16 << 30
@@ -45,7 +45,7 @@ def result_rows(n_columns: int, n_outputs: int, wanted: int | None = None) -> in
 
 
 def largest_block(n_outputs: int, planes: int, free_bytes: int) -> int:
-    """Most samples of a square tile whose accumulators fit the device beside its planes.
+    """Most samples of a square tile whose accumulators fit the device with its planes.
 
     Accumulators and totals (int32, int64) of every pair, two stages of every sample's planes.
     """

@@ -1,4 +1,4 @@
-"""Choice of the micro-kernel and its tile parameters by measurement on the device at hand.
+"""Choice of the micro-kernel and its tile parameters by measurement on the current device.
 
 Every variant gives the same integers, so the choice is one of time alone. The first problem of
 a class on a device measures the candidates on random planes of that class and keeps the winner
@@ -18,8 +18,17 @@ import numpy as np
 from ..terms import SQUARED, Terms
 from .bitgemm import Launch, launch, source_digest
 from .devices import Device
-from .layout import BLOCK_ROWS, packed_bytes
-from .tune_plans import ShapeClass, candidates, plan_for, read_cache, write_cache
+from .layout import (
+    BLOCK_ROWS,
+    packed_bytes,
+)
+from .tune_plans import (
+    ShapeClass,
+    candidates,
+    plan_for,
+    read_cache,
+    write_cache,
+)
 from .variants import Variant, block_order
 
 log = logging.getLogger(__name__)

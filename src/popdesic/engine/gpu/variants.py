@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bitgemm_plans import Pass, Step
-from .layout import SLOT_BYTES, SLOT_OVERHEAD, TILE_BYTES, divide_up
+from .layout import SLOT_BYTES, SLOT_OVERHEAD, STEP, TILE_BYTES, divide_up
 
 #: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
 BLOCK_GROUP = 8
@@ -81,11 +81,15 @@ def launch_shape(variant: Variant) -> LaunchShape:
 
 def defines_of(variant: Variant, one: Pass, complete: bool) -> tuple[tuple[str, int], ...]:
     """What a variant's kernel is compiled with for one pass of a plan."""
-    defines = dict(variant.parameters)
+    defines, shape = dict(variant.parameters), launch_shape(variant)
     if variant.kernel == "popc":
         w0, w1, w2 = one.xor or (0, 0, 0)
         xor, masked = int(one.xor is not None), int(one.xor is not None and not complete)
         defines |= {"FORM_XOR": xor, "MASKED": masked, "W0": w0, "W1": w1, "W2": w2}
+    if variant.kernel == "mma":
+        defines["BLOCKS_PER_SM"] = shape.resident
+    defines |= {"LAUNCH_THREADS": shape.threads, "LAUNCH_PARTS": shape.parts}
+    defines["LAUNCH_SHARED"] = shape.shared_bytes
     return tuple(sorted(defines.items()))
 
 
@@ -132,6 +136,5 @@ def choose_splits(n_blocks: int, parallel: int, n_stages: int, n_steps: int, n_e
 
 def step_table(steps: tuple[Step, ...]) -> np.ndarray:
     """The steps of one pass as the kernels read them: int32 (n_steps, 5)."""
-    return np.array(
-        [(s.plane_a, s.plane_b, s.multiplier, s.slot, s.weight) for s in steps], np.int32
-    )
+    rows = [(s.plane_a, s.plane_b, s.multiplier, s.slot, s.weight) for s in steps]
+    return np.array(rows, STEP).view(np.int32).reshape(len(rows), -1)

@@ -1,0 +1,156 @@
+"""What Python and CUDA share is written once: in Python, and defined for the compiler."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from popdesic.engine.base import INFINITY_INT32, INFINITY_INT64
+from popdesic.engine.gpu import epistasis_plans, layout, tune_plans, variants
+from popdesic.engine.gpu.bitgemm_plans import Pass
+from popdesic.engine.gpu.devices import Device
+from popdesic.engine.gpu.layout import DEFINES
+from popdesic.engine.terms import PLANE_LETTERS
+from popdesic.io.places import KERNEL_FOLDER
+
+KERNELS = sorted([*KERNEL_FOLDER.rglob("*.cu"), *KERNEL_FOLDER.rglob("*.cuh")])
+PYTHON = Path(layout.__file__).parent
+HOPPER = Device(0, "H", 90, 132, 232448, 12040)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(KERNEL_FOLDER))
+
+
+def launch_defines() -> set[str]:
+    """Names that launches define beside the common ones."""
+    names = set(epistasis_plans.scan_defines(k2=True, wide=0, states=2))
+    for core in epistasis_plans.CORES.values():
+        shape = epistasis_plans.scan_shape(
+            core,
+            order=3,
+            states=2,
+            table=0,
+            wide=0,
+            joint=1,
+            parts=2,
+            bare=False,
+            lockstep=0,
+            device=HOPPER,
+        )
+        names |= set(shape.defines)
+    for variant in tune_plans.candidates(HOPPER):
+        names |= {name for name, _ in variants.defines_of(variant, Pass((), (1, 1, 1)), True)}
+    return names
+
+
+DEFINED = launch_defines().union(*DEFINES.values())
+
+
+def constants_of_python() -> set[str]:
+    """Upper-case names with a number of their own in the modules that launch kernels."""
+    names = set()
+    for path in PYTHON.glob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    names |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return {name for name in names if name.isupper()}
+
+
+def code_of(path: Path) -> str:
+    return re.sub(r"//[^\n]*", "", path.read_text())
+
+
+def constants_of_cuda(path: Path) -> dict[str, str]:
+    """Names and values of a file's `constexpr` constants."""
+    found = {}
+    for declared in re.findall(r"constexpr \w+ ([^;{(]+);", code_of(path)):
+        for one in re.split(r",(?![^<]*>)", declared):
+            name, _, value = one.partition("=")
+            found[name.strip()] = value.strip()
+    return found
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=name_of)
+def test_no_constant_is_written_twice(path):
+    """Defined names are no `constexpr`; numbers of a `constexpr` have no namesake in Python."""
+    for name, value in constants_of_cuda(path).items():
+        assert name not in DEFINED
+        number = re.fullmatch(r"[\dx'uUlL<. f]+", value)
+        assert not (number and name in constants_of_python()), f"{name} = {value}"
+
+
+def test_constants_are_found():
+    path = KERNEL_FOLDER / "bitgemm" / "rare_sites.cu"
+    assert {"LEVELS": "14", "LIST": "8192"}.items() <= constants_of_cuda(path).items()
+    assert {"TILE_ROWS", "EMIT_STAGES", "CANDIDATES"} <= constants_of_python()
+    assert {"STAGES", "LAUNCH_SHARED", "SEGMENTS", "TILE_SITES"} <= DEFINED
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=name_of)
+def test_whoever_needs_a_definition_stops_without_it(path):
+    """Common names that a file uses are demanded by it or by a header that it includes."""
+
+    def demanded(file: Path) -> set[str]:
+        text = file.read_text()
+        names = set(re.findall(r"!defined\((\w+)\)", text))
+        for other in re.findall(r'^#include "([^"]+)"', text, re.MULTILINE):
+            names |= demanded((file.parent / other).resolve())
+        return names
+
+    family = name_of(path).split("/")[0]
+    common = DEFINES.get(family, {**DEFINES["bitgemm"], **DEFINES["epistasis"]})
+    used = set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", code_of(path))) & set(common)
+    assert used <= demanded(path)
+
+
+@pytest.mark.parametrize("family", DEFINES)
+def test_every_definition_is_used(family):
+    text = "".join(code_of(path) for path in KERNELS)
+    for name in set(DEFINES[family]) - {"LETTER_H", "NUMBER_INT64"}:  # what is left over
+        assert re.search(rf"(?<!defined\()\b{name}\b", text), name
+
+
+def test_records_are_laid_out_as_in_c():
+    assert layout.STEP_BYTES == 5 * 4
+    assert layout.MOMENTS_BYTES == 2 * 4
+    offsets = [layout.SCAN.fields[name][1] for name in ("allowed_words", "weights", "margins")]
+    assert offsets == [32, 48, 88]
+    assert layout.SCAN_BYTES == 96
+    step = variants.Step(1, 2, 3, 4, 5)
+    assert variants.step_table((step,)).tolist() == [[1, 2, 3, 4, 5]]
+
+
+def test_codes_follow_their_tables():
+    letters = sorted(PLANE_LETTERS, key=lambda x: DEFINES["bitgemm"][f"LETTER_{x.upper()}"])
+    assert "".join(letters) == PLANE_LETTERS
+    assert DEFINES["minplus"]["LARGEST_INT32"] == INFINITY_INT32
+    assert DEFINES["minplus"]["LARGEST_INT64"] == INFINITY_INT64
+    packed = DEFINES["epistasis"]["PARTS_OF_FIRST"], DEFINES["epistasis"]["PARTS_OF_SECOND"]
+    for i, part in enumerate(layout.PARTS):
+        for which, state in enumerate(part):
+            assert packed[which] >> 2 * i & 3 == (3 if state == 2 else state)
+
+
+@pytest.mark.parametrize(
+    ("states", "joint", "parts"), [(2, 1, 2), (3, 1, 3), (2, 2, 8), (3, 2, 10)]
+)
+def test_segments_are_those_of_the_depths(states, joint, parts):
+    assert epistasis_plans.segments_of(states, joint) == 2 * parts
+    if joint == 2:
+        sizes, both = np.ones((4, 2, states), int), np.zeros((3, 2, 2, 2), int)
+        depths = epistasis_plans.joint_depths(sizes, both)
+        assert depths.shape[1] == 2 * parts
+
+
+def test_options_of_a_file():
+    options = layout.compiler_options("minplus/minplus", (("DEPTH", 8),))
+    assert options[0] == "-std=c++17"
+    assert "-DBOUND_TILE=128" in options
+    assert options[-1] == "-DDEPTH=8"
+    assert not any(option.startswith("-DTILE_ROWS") for option in options)
