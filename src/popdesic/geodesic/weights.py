@@ -72,8 +72,8 @@ def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
     overflown = np.isinf(weights) & np.isfinite(distances)
     if overflown.any():
         raise UserError(
-            f"config/config.yaml: geodesic.alpha = {alpha:g} overflows the weight of the distance "
-            f"{distances[overflown].max():.6g}; lower it."
+            f"config/config.yaml: geodesic.alpha = {alpha:g} makes the weight of the distance "
+            f"{distances[overflown].max():.6g} overflow; lower it."
         )
     return weights
 
