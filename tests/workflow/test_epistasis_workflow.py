@@ -130,7 +130,7 @@ def test_refused_before_the_scans(study, tmp_path):
     shutil.copytree(study["folder"], folder, symlinks=True)
     write(folder, units=3, strata="batch")
     output = snakemake(folder, "epistasis", fails=True)
-    assert "epistasis.strata is 'batch', which is no column of config/samples.tsv" in output
+    assert "epistasis.strata is 'batch', which is not a column of config/samples.tsv" in output
     assert not finished(output) and "Traceback" not in output
     write(folder, units=3, max_device_hours=1e-9)
     output = snakemake(folder, "epistasis", fails=True)

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from popdesic.compare.independence import measure_resolution
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.select import cpu_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -12,7 +12,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         [Path(planes).parent for planes in snakemake.input.planes],
         Path(snakemake.input.panel),
         Path(snakemake.output[0]),
-        CpuBackend(snakemake.threads),
+        cpu_backend(snakemake.threads),
         max_mismatch=snakemake.params.max_mismatch,
     )
     log_counts(log, asdict(found))

@@ -190,7 +190,7 @@ def prune_founders(
         `panel.ld_prune`.
     """
     # Only who prunes pays for compiled kernels.
-    from ..engine.cpu.backend import CpuBackend
+    from ..engine.select import cpu_backend
     from .prune import contig_runs, pruned
 
     pruning = parse_pruning(values, "panel.ld_prune")
@@ -202,7 +202,7 @@ def prune_founders(
         row, swapped, _ = match_sites(read_bim(raw), sites)
         keep = np.flatnonzero(table.keep.to_numpy() == "yes")
         found.append((open_bed(raw), len(table), keep, row, swapped))
-    backend = CpuBackend(threads)
+    backend = cpu_backend(threads)
     for first, last in contig_runs(sites.chrom.to_numpy()):
         parts = []
         for bed, n, keep, row, swapped in found:

@@ -17,37 +17,37 @@ FIT = Path(__file__).with_name("block_model_fit.py")
 
 
 class NoGraphToolError(Exception):
-    """Why an interpreter cannot fit the blocks."""
+    """An interpreter cannot fit the blocks; the message says why."""
 
 
 def fit_blocks(
     graph: Path, out: Path, *, python: str, seed: int, restarts: int, draws: int, threads: int = 1
 ) -> str:
-    """Fit the blocks of a graph; where graph-tool is missing, write and return one sentence.
+    """Fit the blocks of a graph; without graph-tool, write and return one sentence instead.
 
     Parameters
     ----------
     graph : Path
-        npz of `communities.build_graph`: `edges` int64 (n_edges, 2), `n`.
+        npz of `partition.build_graph`: `edges` int64 (n_edges, 2), `n`.
     out : Path
-        npz as `block_model_fit.py` describes it; without graph-tool `missing`, the sentence, alone:
-        nothing optional stops a run, and HDBSCAN's clusters then take the place of the blocks.
+        npz as described in `block_model_fit.py`. Without graph-tool it holds only `missing`, the
+        sentence: no optional part stops a run, and HDBSCAN's clusters then replace the blocks.
     python : str
-        Interpreter that has graph-tool. The workflow's own is tried after it: in a conda
-        environment it has graph-tool, too.
+        Interpreter that has graph-tool. The workflow's own interpreter is tried next: in a conda
+        environment it has graph-tool too.
     seed, restarts, draws : int
-        Of graph-tool's generator; fits of which the best is kept; partitions sampled from the
-        posterior.
+        Seed of graph-tool's generator; number of fits, of which the best is kept; number of
+        partitions sampled from the posterior.
 
     Returns
     -------
     str
-        Empty where the blocks were fitted.
+        Empty if the blocks were fitted.
 
     Raises
     ------
     RuntimeError
-        graph-tool is there and stopped.
+        graph-tool is installed but failed.
     """
     reasons = []
     for interpreter in dict.fromkeys([python, sys.executable]):
@@ -68,8 +68,8 @@ def fit_blocks(
 
 
 def _fit(interpreter: str, arguments: list[str], threads: int) -> None:
-    """Run `block_model_fit.py` under an interpreter, with that interpreter's own packages alone."""
-    others = ("PYTHONPATH", "PYTHONHOME")  # of the workflow's Python, perhaps of another version
+    """Run `block_model_fit.py` under an interpreter, with only that interpreter's packages."""
+    others = ("PYTHONPATH", "PYTHONHOME")  # for the workflow's Python, perhaps another version
     environment = {name: value for name, value in os.environ.items() if name not in others}
     environment |= {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": str(threads)}
     command = [interpreter, str(FIT), *arguments]

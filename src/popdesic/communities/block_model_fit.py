@@ -1,12 +1,12 @@
 """Fit a nested stochastic block model with graph-tool (Peixoto 2014, 2017).
 
-Run as a file by `block_model`, under the interpreter that has graph-tool, which need not be the
-workflow's own: plain files in, plain files out, nothing of the package.
-``block_model_fit.py GRAPH OUT SEED RESTARTS DRAWS``; where numpy or graph-tool cannot be imported,
+`block_model` runs this file under the interpreter that has graph-tool, which may differ from the
+workflow's: it reads and writes plain files and imports nothing from the package.
+``block_model_fit.py GRAPH OUT SEED RESTARTS DRAWS``; if numpy or graph-tool cannot be imported,
 the reason goes to standard output and the exit status is 3.
 
 GRAPH  npz: `edges` int64 (n_edges, 2), `n` number of nodes
-OUT    npz: `levels` int32 (n_levels, n), finest first, of the smallest description length;
+OUT    npz: `levels` int32 (n_levels, n), finest first, with the smallest description length;
        `draws` int32 (n_draws, n_levels, n), the same levels of partitions sampled from the
        posterior (a draw with fewer levels repeats its last); `lengths` float64 (n_levels) and
        `total`, description lengths in nats; `draw_lengths` float64 (n_draws); `version`.
@@ -16,7 +16,7 @@ import sys
 import warnings
 
 SWEEPS, STEPS = 10, 5
-#: Exit status where graph-tool, or the numpy that it was built for, is missing.
+#: Exit status if graph-tool, or the numpy that it was built for, is missing.
 MISSING = 3
 
 
@@ -37,7 +37,7 @@ def fit(edges, n, seed, restarts, n_draws):
     graph.add_edge_list(edges)
     states = [minimize_nested_blockmodel_dl(graph) for _ in range(restarts)]
     best = min(states, key=lambda state: state.entropy())
-    for _ in range(SWEEPS):  # never up: beta is infinite
+    for _ in range(SWEEPS):  # beta is infinite: the description length never increases
         best.multiflip_mcmc_sweep(beta=np.inf, niter=STEPS)
     bs = [np.array(b) for b in best.get_bs()]
     n_levels = next(i for i in range(1, len(bs) + 1) if len(set(project(bs, i)[-1])) == 1)
@@ -73,10 +73,10 @@ if __name__ == "__main__":
 
         try:
             from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
-        except ImportError:  # the inference of newer versions wants their drawing to come first
+        except ImportError:  # newer versions need graph_tool.draw to be imported first
             import graph_tool.draw
             from graph_tool.inference.minimize import minimize_nested_blockmodel_dl
-    except Exception as reason:  # built for another numpy, it raises more than ImportError
+    except Exception as reason:  # built for another numpy, it raises other errors too
         print("{}: {}".format(type(reason).__name__, " ".join(str(reason).split())))
         sys.exit(MISSING)
     main(*sys.argv[1:])

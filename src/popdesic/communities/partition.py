@@ -1,12 +1,12 @@
-"""Communities of a geodesic: blocks of its neighbour graph, joined by the geodesic; HDBSCAN.
+"""Communities from geodesics: blocks of the neighbour graph joined by geodesics, and HDBSCAN.
 
 The nested stochastic block model (Peixoto 2014, 2017; graph-tool) finds the finest groups that
-the k-nearest-neighbour graph supports: `level0`. What that graph cannot know is how far apart two
-groups are that share no edge, so the upper levels join strangers (they are written and scored all
-the same). Here the blocks are joined by the energy distance of their geodesics, and the tree is cut
-twice, each time without any label: `community`, shown first, where the mean silhouette of the
-geodesics is greatest, and `fine`, where the modularity of the graph is. Communities are numbered
-by size, never named.
+the k-nearest-neighbour graph supports: `level0`. The graph does not show how far apart two
+groups without a common edge are, so its upper levels can join distant groups (they are still
+written and scored). Here the blocks are joined by the energy distance of their geodesics, and the
+tree is cut twice without using labels: `community`, shown first, at the largest mean silhouette of
+the geodesics, and `fine`, at the largest modularity of the graph. Communities are numbered by
+size, never named.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from ..io.tables import read_table, write_npz, write_table
 
 log = logging.getLogger(__name__)
 
-#: Communities at most: as many as there are colours, and of the fine ones.
+#: Most communities (the number of colours), and most fine communities.
 MOST_COARSE, MOST_FINE = 12, 40
-#: HDBSCAN needs the whole matrix twice in float64: larger studies go without.
+#: Most samples for HDBSCAN, which needs the whole matrix twice in float64.
 HDBSCAN_SAMPLES = 20_000
-#: Leaves of the tree at most, evenly spaced in sample order: joining takes n**3 steps.
+#: Most leaves of the tree, evenly spaced in sample order: neighbour joining takes n**3 steps.
 TREE_LEAVES = 600
-#: A column of the sheet with more labels than this is none to compare with.
+#: Columns of the sheet with more labels than this are not compared.
 MOST_LABELS = 100
 
 
 def build_graph(lengths: Path, k: int, out: Path) -> int:
-    """Write the graph that joins everyone to the k nearest by geodesic; its number of edges.
+    """Write the k-nearest-neighbour graph of the geodesics; return its number of edges.
 
-    An edge of either end counts once. npz with `edges` int64 (n_edges, 2), each row ascending,
-    rows sorted, and `n`.
+    An edge found from both ends counts once. npz with `edges` int64 (n_edges, 2), each row
+    ascending, rows sorted, and `n`.
     """
     matrix = np.load(lengths, mmap_mode="r")
     n = len(matrix)
@@ -58,7 +58,7 @@ def build_graph(lengths: Path, k: int, out: Path) -> int:
 
 
 def number_by_size(labels: np.ndarray) -> np.ndarray:
-    """Labels renamed 1, 2, … from the largest group on; of equal ones the first seen is first.
+    """Labels renumbered 1, 2, … from the largest group on; ties in order of first appearance.
 
     Negative labels (no group) become 0.
     """
@@ -73,7 +73,7 @@ def number_by_size(labels: np.ndarray) -> np.ndarray:
 
 
 def _blocks(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Row numbers and float64 rows; pairs without a path are as far as the farthest other."""
+    """Row numbers and float64 rows; pairs without a path get the largest finite length."""
     n = len(matrix)
     farthest = 0.0
     bounds = list(chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))))
@@ -116,11 +116,11 @@ def mean_silhouette(sums: np.ndarray, groups: np.ndarray) -> float:
 
 
 def energy_tree(sums: np.ndarray, groups: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Groups joined one after the other by their energy distance (Székely and Rizzo 2005).
+    """Join groups step by step by their energy distance (Székely and Rizzo 2005).
 
-    Two groups of n and m samples are n m / (n + m) * (2 D_ab - D_aa - D_bb) apart, with D the mean
-    geodesics between and within: a few outlying samples weigh little, which the mean alone would
-    set apart first. The closest pair joins; of equal ones the first.
+    The distance between groups of n and m samples is n m / (n + m) * (2 D_ab - D_aa - D_bb), with D
+    the mean geodesics between and within groups. A few outlying samples therefore weigh little;
+    the mean alone would separate them first. The closest pair is joined; ties by order.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def energy_tree(sums: np.ndarray, groups: np.ndarray) -> Iterator[tuple[int, np.
     Yields
     ------
     count, merged : int and int array, (n_groups,)
-        Number of groups left, and which of them (0 …) each first group is in.
+        Number of groups left, and the group (0 …) that each initial group belongs to.
     """
     n_groups = sums.shape[1]
     total = np.zeros((n_groups, n_groups))
@@ -157,7 +157,7 @@ def energy_tree(sums: np.ndarray, groups: np.ndarray) -> Iterator[tuple[int, np.
 
 
 def modularity(edges: np.ndarray, groups: np.ndarray) -> float:
-    """Modularity (Newman 2004) of a partition of a graph without weights."""
+    """Modularity (Newman 2004) of a partition of an unweighted graph."""
     inside = (groups[edges[:, 0]] == groups[edges[:, 1]]).mean()
     ends = np.bincount(groups[edges.ravel()])
     return float(inside - ((ends / ends.sum()) ** 2).sum())
@@ -165,7 +165,7 @@ def modularity(edges: np.ndarray, groups: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Joined:
-    """Two cuts through the tree of the blocks; group numbers (n,) each."""
+    """Two cuts of the tree of blocks; group numbers (n,) each."""
 
     coarse: np.ndarray
     fine: np.ndarray
@@ -175,22 +175,22 @@ class Joined:
 
 
 def join_groups(matrix: np.ndarray, groups: np.ndarray, edges: np.ndarray) -> Joined:
-    """Blocks joined by their geodesics, cut where the silhouette and where the modularity is best.
+    """Join blocks by their geodesics; cut at the best silhouette and the best modularity.
 
     Parameters
     ----------
     matrix : float array, (n, n)
-        Geodesics; may be mapped from disk.
+        Geodesics; may be memory-mapped.
     groups : int array, (n,)
         0 … n_groups - 1, none empty.
     edges : int array, (n_edges, 2)
-        The graph of nearest neighbours.
+        The nearest-neighbour graph.
 
     Returns
     -------
     Joined
-        2 … MOST_COARSE coarse and 2 … MOST_FINE fine groups, the fine ones never fewer than the
-        coarse; one for all where there is one from the start.
+        2 … MOST_COARSE coarse and 2 … MOST_FINE fine groups, never fewer fine than coarse groups;
+        a single group if there is only one block.
     """
     silhouettes: dict[int, float] = {}
     modularities: dict[int, float] = {}
@@ -213,10 +213,10 @@ def join_groups(matrix: np.ndarray, groups: np.ndarray, edges: np.ndarray) -> Jo
 
 
 def membership(draws: np.ndarray, communities: np.ndarray) -> np.ndarray:
-    """Share of sampled partitions that leave each sample in its community, float64 (n,).
+    """Share of sampled partitions that keep each sample in its community, float64 (n,).
 
-    In every draw a block belongs to the community that most of its members have (of equal ones
-    the first); so no labels have to be matched. NaN without draws.
+    In every draw, a block is assigned to the community of most of its members (ties: the first),
+    so labels of draws need not be matched. NaN without draws.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def membership(draws: np.ndarray, communities: np.ndarray) -> np.ndarray:
 
 
 def density_clusters(matrix: np.ndarray, min_cluster_size: int) -> np.ndarray | None:
-    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise; None beyond HDBSCAN_SAMPLES."""
+    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise; None above HDBSCAN_SAMPLES."""
     if len(matrix) > HDBSCAN_SAMPLES:
         log.warning("HDBSCAN is left out: more than %d samples", HDBSCAN_SAMPLES)
         return None
@@ -259,27 +259,27 @@ def find_communities(
     about_out: Path,
     tree_out: Path | None = None,
 ) -> dict[str, Any]:
-    """Write the communities of a study and how they agree with its labels.
+    """Write the communities of a study and their agreement with its labels.
 
     Parameters
     ----------
     lengths : Path
         Geodesics, (n, n).
     graph : Path
-        What `build_graph` wrote.
+        Written by `build_graph`.
     blocks : Path, optional
-        What `block_model.fit_blocks` wrote; may say that graph-tool is missing. HDBSCAN's clusters,
-        noise being one more, are then what is joined; all are one community where there are too
-        many samples for it.
+        Written by `block_model.fit_blocks`; may state that graph-tool is missing. HDBSCAN's
+        clusters (noise is one of them) are then joined instead; with too many samples for HDBSCAN,
+        everyone is in one community.
     methods : list of str
-        ``hdbscan`` and ``tree`` are done here.
+        This function handles ``hdbscan`` and ``tree``.
     partition_out : Path
         `sample`, `community` (shown first), `probability` (share of sampled partitions that agree),
         `fine`, `level0` … (graph-tool's nested levels, finest first), `hdbscan` (0: noise).
     agreement_out : Path
-        ARI and AMI of every partition with every column of labels.
+        ARI and AMI of every partition with every label column.
     about_out : Path
-        JSON: numbers, description lengths, silhouettes, the sentence where graph-tool is missing.
+        JSON: counts, description lengths, silhouettes, and the sentence if graph-tool is missing.
     """
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
@@ -334,7 +334,7 @@ def find_communities(
 
 
 def describe_model(model: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Numbers of a fitted block model: blocks and description length a level, spread of draws."""
+    """Summary of a block model: blocks and description length per level, spread of draws."""
     draws = [len(np.unique(draw)) for draw in model["draws"][:, 0]]
     same = [adjusted_rand_score(model["levels"][0], draw) for draw in model["draws"][:, 0]]
     lengths = model["draw_lengths"]
@@ -356,7 +356,7 @@ def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
     """Adjusted Rand index and adjusted mutual information of partitions with labels.
 
     Samples without a label are left out; HDBSCAN's noise is one more group. Columns of the sheet
-    with one label, or with more than MOST_LABELS or half the samples, are none to compare with.
+    with one label, more than MOST_LABELS labels, or more labels than half the samples are skipped.
 
     Returns
     -------
@@ -398,7 +398,7 @@ def write_tree(matrix: np.ndarray, names: pd.Series, out: Path) -> None:
 
 
 def load_partition(path: Path) -> pd.DataFrame:
-    """`communities/partition.tsv`: integers but `sample` (text) and `probability` (float64)."""
+    """`communities/partition.tsv`: integers except `sample` (text) and `probability` (float64)."""
     table = read_table(path)
     table["probability"] = pd.to_numeric(table.probability, errors="coerce")
     whole = table.columns.drop(["sample", "probability"])

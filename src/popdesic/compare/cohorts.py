@@ -1,8 +1,8 @@
-"""Two cohorts against each other: one product, three questions.
+"""Compare two cohorts: kinship, identity and contamination from one product.
 
-The counts of `engine.base.KINSHIP` say how closely two people are related, whether they are the
-same person, and whether one has hardly an allele that the other lacks, as if the other's sample
-held both people's DNA. Blocks of samples bound the memory; nothing depends on their size.
+The counts of `engine.terms.KINSHIP` show how closely two people are related, whether they are the
+same person, and whether one has nearly no allele that the other lacks, as if the other's sample
+contained both people's DNA. Blocks of samples limit memory; results do not depend on their size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
 from .resolution import Resolution
 
-#: Samples a side of one block: five int64 matrices of it are 160 MB.
+#: Samples per side of one block: its five int64 matrices take 160 MB.
 BLOCK_SAMPLES = 2048
 
 IDENTITY = ["query", "query_cohort", "match", "match_cohort", "rank", "called", "mismatches"]
@@ -35,22 +35,22 @@ MIXTURE += ["absent", "absent_share", "log10_lr", "log10_rmne", "random_inclusio
 
 @dataclass(frozen=True)
 class Limits:
-    """What is written of all pairs (configuration keys of the same names, but the last).
+    """Which pairs are written (configuration keys of the same names, except `resolution`).
 
     Attributes
     ----------
     min_kinship : float
     top : int
-        Best matches a query.
+        Best matches per query.
     error_rate : float
-        Of a genotype, for the likelihood ratio of a match.
+        Genotyping error rate, for the likelihood ratio of a match.
     max_absent : float
         Largest share of sites at which a contributor has an allele that the mixture lacks.
     dropout, drop_in : float
     min_called : int
         Pairs with fewer jointly called sites are not judged.
     resolution : Resolution
-        What the panel tells apart, and `compare.identity.max_mismatch`.
+        What the panel can distinguish, and `compare.identity.max_mismatch`.
     """
 
     min_kinship: float
@@ -64,10 +64,10 @@ class Limits:
 
     @property
     def least_called(self) -> int:
-        """Jointly called sites from which on two samples are compared.
+        """Fewest jointly called sites at which two samples are compared.
 
-        Where identity can be told at all, pairs that have too few sites for it are left out: they
-        would hide who is the same.
+        If the panel can establish identity at all, pairs with too few sites for it are left out:
+        they would displace true matches.
         """
         return max(self.min_called, self.resolution.least_called or 0)
 
@@ -75,13 +75,13 @@ class Limits:
 def compare_cohorts(
     folder_a: Path, folder_b: Path, panel: Path, out: dict[str, Path], backend: Backend, limits
 ) -> dict[str, int]:
-    """Compare all samples of two cohorts, or of one with itself.
+    """Compare all samples of two cohorts, or of one cohort with itself.
 
     Parameters
     ----------
     folder_a, folder_b : Path
-        Folders of `planes.npy`; the same twice for one cohort. The samples of b are the queries:
-        b is the cohort that comes later in sample order.
+        Folders of `planes.npy`; the same folder twice for one cohort. The samples of b are the
+        queries: b is the later cohort in sample order.
     panel : Path
         `panel/sites.tsv`.
     out : dict
@@ -141,11 +141,11 @@ def compare_cohorts(
                     counts["called"][i, j],
                     strict=True,
                 )
-    sides = _Sides(a, b, about_a, about_b, af, limits)
+    compared = _Compared(a, b, about_a, about_b, af, limits)
     tables = {
-        "kinship": _kinship_table(pairs, sides),
-        "identity": _identity_table(best, sides),
-        "mixture": _mixture_table(hits, sides),
+        "kinship": _kinship_table(pairs, compared),
+        "identity": _identity_table(best, compared),
+        "mixture": _mixture_table(hits, compared),
     }
     for name, table in tables.items():
         write_table(out[name], table)
@@ -160,7 +160,9 @@ _KINSHIP_COUNTS = ("called", "ibs0", "het_a", "het_b", "both_het")
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _Compared:
+    """The two cohorts of a comparison, ALT frequencies and limits."""
+
     a: Planes
     b: Planes
     about_a: dict
@@ -170,7 +172,7 @@ class _Sides:
 
 
 def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
-    """Samples of a as matches of the queries in these columns of b; with one cohort both ways."""
+    """Add samples of a as matches of the queries in these columns of b; both ways in one cohort."""
 
     def add(queries: slice, first: int, mismatches, called) -> None:
         part = TopMatches(0, best.k)
@@ -182,23 +184,23 @@ def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
 
     if same and row0 == column0:
         called = called.copy()
-        np.fill_diagonal(called, 0)  # nobody is a match of themselves
+        np.fill_diagonal(called, 0)  # a sample is not its own match
     add(slice(column0, column0 + called.shape[1]), row0, mismatches.T, called.T)
     if same and row0 != column0:
         add(slice(row0, row0 + called.shape[0]), column0, mismatches, called)
 
 
-def _kinship_table(pairs, sides: _Sides) -> pd.DataFrame:
+def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
     rows = []
     for i, j, found, phi in pairs:
         called, ibs0, het_a, het_b, both = (int(x) for x in found)
-        verdict = sides.limits.resolution.verdict(het_a + het_b - 2 * both + ibs0, called)
+        verdict = compared.limits.resolution.verdict(het_a + het_b - 2 * both + ibs0, called)
         rows.append(
             (
-                sides.about_a["samples"][i],
-                sides.about_b["samples"][j],
-                sides.about_a["cohort"],
-                sides.about_b["cohort"],
+                compared.about_a["samples"][i],
+                compared.about_b["samples"][j],
+                compared.about_a["cohort"],
+                compared.about_b["cohort"],
                 *(called, ibs0, het_a, het_b, both),
                 phi,
                 kinship.relation(phi, ibs0 / called, same=verdict == "same"),
@@ -207,27 +209,27 @@ def _kinship_table(pairs, sides: _Sides) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=kinship.COLUMNS)
 
 
-def _identity_table(best: TopMatches, sides: _Sides) -> pd.DataFrame:
+def _identity_table(best: TopMatches, compared: _Compared) -> pd.DataFrame:
     rows = []
     for query, rank in np.argwhere(best.index >= 0):
         match = best.index[query, rank]
         mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
-        verdict = sides.limits.resolution.verdict(mismatches, called)
+        verdict = compared.limits.resolution.verdict(mismatches, called)
         rmp = lr = np.nan
-        if verdict != "different":  # of the others only the counts are of interest
+        if verdict != "different":  # for different people only the counts matter
             found = identity.match_statistics(
-                identity.genotypes_of(sides.b, np.array([query])),
-                identity.genotypes_of(sides.a, np.array([match])),
-                sides.af,
-                sides.limits.error_rate,
+                identity.genotypes_of(compared.b, np.array([query])),
+                identity.genotypes_of(compared.a, np.array([match])),
+                compared.af,
+                compared.limits.error_rate,
             )
             rmp, lr = found[0][0], found[1][0]
         rows.append(
             (
-                sides.about_b["samples"][query],
-                sides.about_b["cohort"],
-                sides.about_a["samples"][match],
-                sides.about_a["cohort"],
+                compared.about_b["samples"][query],
+                compared.about_b["cohort"],
+                compared.about_a["samples"][match],
+                compared.about_a["cohort"],
                 rank + 1,
                 called,
                 mismatches,
@@ -240,23 +242,25 @@ def _identity_table(best: TopMatches, sides: _Sides) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=IDENTITY)
 
 
-def _mixture_table(hits, sides: _Sides) -> pd.DataFrame:
+def _mixture_table(hits, compared: _Compared) -> pd.DataFrame:
     """Contamination: a mixture of two people, one of whom is the reference."""
-    errors = {"dropout": sides.limits.dropout, "drop_in": sides.limits.drop_in}
+    errors = {"dropout": compared.limits.dropout, "drop_in": compared.limits.drop_in}
     rows = []
     for i, j, a_is_mixture, absent, called in sorted(hits):
-        one = identity.genotypes_of(sides.a, np.array([i]))
-        two = identity.genotypes_of(sides.b, np.array([j]))
+        one = identity.genotypes_of(compared.a, np.array([i]))
+        two = identity.genotypes_of(compared.b, np.array([j]))
         mixed, other = (one, two) if a_is_mixture else (two, one)
-        ratio = mixture.likelihood_ratios(mixed[0], other, sides.af, 2, **errors)[0]
+        ratio = mixture.likelihood_ratios(mixed[0], other, compared.af, 2, **errors)[0]
         jointly = np.where(other[0] >= 0, mixed[0], -1)
-        rmne = mixture.log10_rmne(jointly, sides.af, int(absent))
+        rmne = mixture.log10_rmne(jointly, compared.af, int(absent))
         names = [
-            (sides.about_a["samples"][i], sides.about_a["cohort"]),
-            (sides.about_b["samples"][j], sides.about_b["cohort"]),
+            (compared.about_a["samples"][i], compared.about_a["cohort"]),
+            (compared.about_b["samples"][j], compared.about_b["cohort"]),
         ]
         (name, cohort), (reference, of) = names if a_is_mixture else names[::-1]
-        n_references = sides.a.n_samples if sides.a is not sides.b else sides.a.n_samples - 1
+        n_references = (
+            compared.a.n_samples if compared.a is not compared.b else compared.a.n_samples - 1
+        )
         rows.append(
             (
                 *(name, cohort, reference, of, 2, int(called), int(absent)),
@@ -276,8 +280,8 @@ def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int
     Parameters
     ----------
     sheet : DataFrame
-        `sample` and, where the study has them, `sex` and `population`: a match that is the same
-        person by genotype but not by these is a likely sample swap, named in column `conflict`.
+        `sample` and, if the study has them, `sex` and `population`. If genotypes say the same
+        person but these columns differ, a sample swap is likely; `conflict` names the columns.
     """
     table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     order = {name: i for i, name in enumerate(sheet["sample"])}
@@ -304,7 +308,7 @@ def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int
 
 
 def join_mixture(tiles: list[Path], out: Path) -> pd.DataFrame:
-    """All tiles' contamination hits, strongest first."""
+    """Contamination hits of all tiles, strongest first."""
     table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     strength = -table.log10_lr.astype(np.float64)
     table = table.assign(_strength=strength).sort_values(

@@ -10,15 +10,15 @@ import pandas as pd
 
 from ..io.errors import UserError
 
-#: An EM step that changes no haplotype frequency by more than this is the last one.
+#: EM stops when no haplotype frequency changes by more than this, or after EM_STEPS steps.
 EM_TOLERANCE, EM_STEPS = 1e-12, 2000
 
 
 def haplotype_frequencies(tables: np.ndarray) -> np.ndarray:
     """Frequencies of the four haplotypes of two sites by EM on genotypes (Excoffier, Slatkin 1995).
 
-    All genotypes but the double heterozygote tell their haplotypes; of those the share in coupling
-    phase is re-estimated, from equal shares on, until nothing moves.
+    Only the double heterozygote leaves the haplotypes ambiguous. Its share in coupling phase starts
+    at one half and is re-estimated until convergence.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def haplotype_frequencies(tables: np.ndarray) -> np.ndarray:
     Returns
     -------
     float64 array, (n_pairs, 4)
-        REF-REF, REF-ALT, ALT-REF, ALT-ALT; NaN where nothing is jointly called.
+        REF-REF, REF-ALT, ALT-REF, ALT-ALT; NaN where no sample is jointly called.
     """
     t = tables.astype(np.float64)
     total = 2 * t.sum(axis=(1, 2))
@@ -67,7 +67,7 @@ def _with_phase(known, double, coupling):
 def disequilibrium(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """D and D' (Lewontin 1964) from haplotype frequencies (n_pairs, 4): ALT with ALT is positive.
 
-    D = P(ALT, ALT) - p q; D' = D / D_max, in [-1, 1], NaN where a site does not vary.
+    D = P(ALT, ALT) - p q; D' = D / D_max, in [-1, 1], NaN if a site is monomorphic.
     """
     p, q = frequency[:, 2] + frequency[:, 3], frequency[:, 1] + frequency[:, 3]
     d = frequency[:, 3] - p * q
@@ -81,7 +81,7 @@ def disequilibrium(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def haplotype_pair_frequencies(tables: np.ndarray) -> np.ndarray:
-    """The same from tables of phased haplotypes, whose "genotypes" are 0 and 1: (n_pairs, 4)."""
+    """Haplotype frequencies, (n_pairs, 4), from tables of phased haplotypes (alleles 0 and 1)."""
     flat = tables[:, :2, :2].reshape(-1, 4).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return flat / flat.sum(axis=1, keepdims=True)
@@ -92,26 +92,26 @@ def read_haplotypes(
 ) -> np.ndarray:
     """Phased haplotypes of a cohort at the panel's sites, from its VCF or BCF files.
 
-    The stores keep genotypes alone, so phase is read from the cohort's own files once more.
+    The decoded results keep no phase, so it is read again from the cohort's files.
 
     Parameters
     ----------
     sites : DataFrame
-        The panel: `chrom`, `pos`, `ref`, `alt`; swapped alleles are turned.
+        The panel: `chrom`, `pos`, `ref`, `alt`; swapped alleles are flipped.
     samples : list of str
 
     Returns
     -------
     int8 array, (n_sites, 2 n_samples)
-        1 where the haplotype carries ALT, -1 where the genotype is missing or no file has the
-        site. A site counts where it comes first.
+        1 if the haplotype carries ALT, -1 if the genotype is missing or no file has the
+        site. If a site is repeated, its first record counts.
 
     Raises
     ------
     UserError
         A file is PLINK's, or a heterozygous genotype is not phased.
     """
-    from ..io.plink import plink_prefix  # decoders of genotypes: only phase needs them
+    from ..io.plink import plink_prefix  # imports genotype decoders, which only phase needs
 
     for source in sources:
         if plink_prefix(source) is not None:
@@ -140,7 +140,7 @@ def _read_phase(
     haplotypes: np.ndarray,
     done: set[int],
 ) -> None:
-    """Write what one file says of sites that are not `done` yet; `row`: their row, and swapped."""
+    """Fill in the sites of one file that are not `done`; `row`: row of a site, whether swapped."""
     from cyvcf2 import VCF
 
     vcf = VCF(str(source), samples=samples, lazy=True)
@@ -153,7 +153,7 @@ def _read_phase(
             continue
         index, swapped = found
         done.add(index)
-        calls = record.genotype.array()[place]  # (n_samples, ploidy + 1), the last column: phased
+        calls = record.genotype.array()[place]  # (n_samples, ploidy + 1); last column: phased
         alleles, phased = calls[:, :2].astype(np.int8), calls[:, -1].astype(bool)
         missing = (alleles < 0).any(axis=1)
         unknown = ~phased & ~missing & (alleles[:, 0] != alleles[:, 1])

@@ -1,4 +1,4 @@
-"""Identity search: who of a database is a query profile, tolerant of genotyping error.
+"""Identity search: match query profiles to a database, allowing for genotyping errors.
 
 The search itself is `Backend.top_matches`.
 """
@@ -11,7 +11,7 @@ from ..engine.terms import Planes
 
 
 def genotypes_of(planes: Planes, which: np.ndarray) -> np.ndarray:
-    """int8 (len(which), n_sites) genotypes of these samples, -1 where not called."""
+    """Genotypes of these samples, int8 (len(which), n_sites), -1 where not called."""
     bits = np.unpackbits(
         np.ascontiguousarray(planes.words[which]).view(np.uint8), axis=2, bitorder="little"
     )[:, :, : planes.n_sites]
@@ -24,26 +24,26 @@ def genotypes_of(planes: Planes, which: np.ndarray) -> np.ndarray:
 def match_statistics(
     query: np.ndarray, found: np.ndarray, af: np.ndarray, error_rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How probable a match is by chance, and how much it says.
+    """Random match probability and likelihood ratio of a match.
 
     Parameters
     ----------
     query, found : int8 arrays, (n_pairs, n_sites)
         Genotypes, -1 missing.
     af : float64 array, (n_sites,)
-        ALT frequency on the panel; 0 and 1 are drawn in by half an allele in 10 000.
+        ALT frequency on the panel; clipped to at least half an allele in 10 000 from 0 and 1.
     error_rate : float
-        Probability that a genotype is called as one of the other two.
+        Probability that a genotype is called as one of the other two genotypes.
 
     Returns
     -------
     log10_rmp : float64 array, (n_pairs,)
-        log10 of the random match probability: that an unrelated person of the panel's frequencies,
-        in Hardy-Weinberg proportions and with independent sites, has the query's genotype at all
-        jointly called sites. Sites in LD make it too small.
+        log10 of the random match probability: the probability that an unrelated person has the
+        query's genotype at all jointly called sites, given the panel's frequencies, Hardy-Weinberg
+        proportions and independent sites. Sites in LD make it too small.
     log10_lr : float64 array, (n_pairs,)
-        log10 likelihood ratio of the pair's genotypes: the same person with genotyping errors
-        against an unrelated one.
+        log10 likelihood ratio of the pair's genotypes: same person with genotyping errors
+        versus unrelated person.
     """
     p = np.clip(af, 5e-5, 1 - 5e-5)
     frequency = np.log10(np.stack([(1 - p) ** 2, 2 * p * (1 - p), p**2], axis=1))

@@ -1,12 +1,13 @@
-"""How many independent sites a panel amounts to, for kinship and for identity.
+"""Effective number of independent sites of a panel, for kinship and for identity.
 
-KING-robust kinship of two unrelated people of one population scatters about zero. With haplotype
-covariances D_kl of the sites its variance is ``3 sum D_kl^2 / (4 (sum p_k q_k)^2)``, which is
-``3 / (4 n)`` for n independent sites of one frequency: what a single genotype adds cancels, up to
-products of its two haplotypes. The effective number of independent sites is therefore
-``3 / (4 variance)``. The variance is measured: the genome is cut into blocks, and the covariances
-of what near blocks add to the kinship of many pairs of founders sum to it. What blocks far apart
-have in common is no LD but structure and relatedness, and is taken out.
+KING-robust kinship of two unrelated people from one population scatters around zero. With haplotype
+covariances D_kl of the sites, its variance is ``3 sum D_kl^2 / (4 (sum p_k q_k)^2)``, which is
+``3 / (4 n)`` for n independent sites of equal frequency: contributions of single haplotypes cancel,
+and only products of a genotype's two haplotypes remain. The effective number of independent sites
+is therefore ``3 / (4 variance)``. The variance is measured: the genome is cut into blocks, each of
+which contributes to the kinship of many founder pairs; the covariances between contributions of
+nearby blocks add up to the variance. Covariance between distant blocks is not LD but structure and
+relatedness, and is subtracted.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from ..io.files import write_json
 from ..io.sites import canonical_contig
 from .resolution import Resolution, resolve
 
-#: Founders whose pairs are measured, evenly spread over all, and blocks of the genome, about.
+#: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
 MOST_FOUNDERS, BLOCKS = 300, 64
-#: Every founder is measured against the NEAREST that are most alike, from whom false relatives
-#: would come (people of other populations scatter otherwise), after FAMILY that may be relatives.
+#: Each founder is compared with the NEAREST most similar founders, the source of false relatives
+#: (other populations scatter differently), after skipping the FAMILY closest as possible relatives.
 FAMILY, NEAREST = 5, 40
-#: Pairs that were chosen for being alike scatter less: on independent sites the variance came out
-#: at nine tenths (0.90, 8 draws of 300 people and 640 sites), which is put right.
+#: Correction: pairs selected for similarity scatter less. On independent sites their variance was
+#: 0.90 of the true one (8 draws of 300 people and 640 sites).
 CHOSEN = 1.1
-#: Far apart are blocks of different contigs, or a quarter of the longest contig from each other.
-#: Where pairs of different contigs are few (less than LEAST_FAR of the weight), LD may reach across
-#: that quarter: if what far blocks share is more than MOST_SHARED of what a block shares with
-#: itself, all of it counts as chance.
+#: Distant blocks are on different contigs or at least a quarter of the longest contig apart. If
+#: pairs on different contigs carry less than LEAST_FAR of the weight, LD may span that quarter: if
+#: then the covariance of distant blocks exceeds MOST_SHARED of the variance within blocks, nothing
+#: is subtracted.
 LEAST_FAR, MOST_SHARED = 0.25, 0.5
-#: Morgans a base pair, about, for the chance that siblings are identical.
+#: Approximate Morgans per base pair, for the probability that siblings are identical.
 MORGANS = 1e-8
 
 
 def measure_resolution(
     folders: list[Path], panel: Path, out: Path, backend: Backend, *, max_mismatch: float
 ) -> Resolution:
-    """Measure what the panel resolves, from its founders alone, and write it.
+    """Measure what the panel can resolve, from its founders only, and write it.
 
     Parameters
     ----------
@@ -77,17 +78,18 @@ def measure_resolution(
 
 
 def siblings_alike(contigs: np.ndarray, pos: np.ndarray) -> float:
-    """Share of full siblings who have inherited the same haplotypes over all contigs' spans.
+    """Share of full siblings who inherited the same haplotypes over the spans of all contigs.
 
-    A quarter of them at one place; along a contig it ends four times a Morgan.
+    A quarter share both haplotypes at one position; along a contig this ends at a rate of four per
+    Morgan.
     """
     names = dict.fromkeys(contigs.tolist())
     spans = [np.ptp(pos[contigs == name]) * MORGANS for name in names]
     return 0.25 ** len(spans) * math.exp(-4 * sum(spans))
 
 
-def _spread(cohorts: list[Planes]) -> Planes:
-    """At most MOST_FOUNDERS samples of all cohorts, evenly spread, with planes u, v and c."""
+def _founder_subset(cohorts: list[Planes]) -> Planes:
+    """At most MOST_FOUNDERS evenly spaced samples of all cohorts, with planes u, v and c."""
     starts = np.cumsum([0, *(planes.n_samples for planes in cohorts)])
     n = min(int(starts[-1]), MOST_FOUNDERS)
     chosen = (np.arange(n) * int(starts[-1])) // n
@@ -111,14 +113,14 @@ def _bits(first: int, last: int, n_words: int) -> np.ndarray:
 
 
 def cut_genome(contigs: np.ndarray, n_blocks: int = BLOCKS) -> list[tuple[int, int, int]]:
-    """Blocks of consecutive sites, about `n_blocks` of them and about equally long.
+    """About `n_blocks` blocks of consecutive sites of about equal length.
 
-    A large contig is cut, small ones are joined.
+    Large contigs are cut, small ones are merged.
 
     Returns
     -------
     list of (first, last, contig)
-        `contig` is a number that blocks of the same contig share; joined ones have their own.
+        Blocks of one contig share the number `contig`; merged contigs get their own number.
     """
     size = max(1, -(-len(contigs) // n_blocks))
     starts = np.flatnonzero(contigs[1:] != contigs[:-1]) + 1
@@ -146,22 +148,22 @@ def cut_genome(contigs: np.ndarray, n_blocks: int = BLOCKS) -> list[tuple[int, i
 def measure_variances(
     cohorts: list[Planes], contigs: np.ndarray, backend: Backend
 ) -> tuple[float | None, float | None, float | None]:
-    """How kinship and mismatches of unrelated people scatter by chance.
+    """Chance variance of kinship and mismatches between unrelated people.
 
     Parameters
     ----------
     cohorts : list of Planes
-        The founders, all over the same sites.
+        The founders, over the same sites.
     contigs : array of str, (n_sites,)
-        Contigs in runs, positions rising.
+        Grouped by contig, positions ascending.
 
     Returns
     -------
     variance, mean_mismatch, mismatch_variance : float or None
-        Variance of kinship, mean and variance of the share of mismatching genotypes, of pairs that
-        are called everywhere. None where no pair of founders has a heterozygote.
+        Variance of kinship, and mean and variance of the share of mismatching genotypes, for pairs
+        called at all sites. None if no pair of founders has a heterozygote.
     """
-    planes = _spread(cohorts)
+    planes = _founder_subset(cohorts)
     blocks = cut_genome(contigs)
     shared, hets, called, mismatches = (0.0 for _ in range(4))
     for first, last, _ in blocks:
@@ -185,7 +187,7 @@ def measure_variances(
     shared, hets = parts[0] / hets[i, j], parts[1] / hets[i, j]
     sites = parts[2] / called[i, j]
     wrong = parts[3] / called[i, j] - mean * sites
-    share = float(np.mean(called[i, j])) / planes.n_sites  # of all sites: none missing, less error
+    share = float(np.mean(called[i, j])) / planes.n_sites  # scales to pairs without missing calls
     number = np.array([contig for _, _, contig in blocks])
     return (
         chance_variance(shared, hets, number) * share,
@@ -195,11 +197,11 @@ def measure_variances(
 
 
 def _block_counts(planes: Planes, first: int, last: int, backend: Backend) -> tuple:
-    """float64 (n, n) of a block: half of (heterozygotes - squared distance); heterozygotes of both;
-    jointly called sites; mismatching genotypes.
+    """Four float64 (n, n) of a block: half of (heterozygotes - squared distance); heterozygotes of
+    both samples; jointly called sites; mismatching genotypes.
 
-    The sum of the first over that of the second is kinship with the mean of both heterozygosities
-    in place of the smaller one, which KING's is never above.
+    Sums of the first divided by sums of the second are kinship with the mean of the two
+    heterozygosities instead of the smaller one. KING's estimate is never above it.
     """
     word0, word1 = first // 64, -(-last // 64)
     mask = _bits(first - 64 * word0, last - 64 * word0, word1 - word0)
@@ -213,17 +215,17 @@ def _block_counts(planes: Planes, first: int, last: int, backend: Backend) -> tu
 
 
 def chance_variance(parts: np.ndarray, weights: np.ndarray, contig: np.ndarray) -> float:
-    """Variance by LD alone of a statistic that blocks of the genome add up to.
+    """Variance due to LD alone of a statistic that is a sum over blocks of the genome.
 
     Parameters
     ----------
     parts, weights : float64 arrays, (n_blocks, n_pairs)
-        What each block adds to the statistic of a pair of people, and its share of the genome.
+        Contribution of each block to the statistic of a pair, and the block's share of the genome.
     contig : int array, (n_blocks,)
         Contig of each block.
     """
     n = parts.shape[1]
-    # No BLAS: its threads would end the sums otherwise.
+    # No BLAS: the order of its sums depends on the number of threads.
     products = np.einsum("ip,jp->ij", parts, parts) / n
     weight = np.einsum("ip,jp->ij", weights, weights) / n
     place = np.arange(len(contig))

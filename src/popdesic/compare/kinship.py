@@ -14,10 +14,10 @@ from ..io.tables import read_table, write_table
 from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
 
 #: First-degree pairs with a smaller share of opposite homozygotes are parent and child, who have
-#: none but genotyping errors; full siblings share no allele at a quarter of the genome.
+#: none apart from genotyping errors; full siblings share no haplotype at a quarter of the genome.
 PARENT_IBS0 = 0.005
-#: What the same person is called: whether two profiles are that is decided by their genotypes
-#: alone (`Resolution.verdict`), as in `identity.tsv`, never by kinship.
+#: Label of two profiles of the same person. Genotype mismatches alone decide this
+#: (`Resolution.verdict`), as in `identity.tsv`, never kinship.
 SAME = "duplicate or identical twin"
 #: Largest group of relatives whose maximum unrelated set is found exactly.
 EXACT_GROUP = 40
@@ -27,9 +27,9 @@ COLUMNS += ["both_het", "kinship", "relation"]
 
 
 def kinship_counts(a: Planes, b: Planes | None, backend: Backend) -> dict[str, np.ndarray]:
-    """What all pairs of samples have in common: int64 (m, n) by the names of `engine.base.KINSHIP`.
+    """Counts of all pairs of samples: int64 (m, n) by output name of `engine.terms.KINSHIP`.
 
-    ``b=None``: a against itself.
+    ``b=None`` compares a with itself.
     """
     return dict(zip(KINSHIP.outputs, backend.bitgemm(a, b, KINSHIP), strict=True))
 
@@ -44,12 +44,12 @@ def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
     Parameters
     ----------
     counts : dict of int64 arrays of one shape
-        Outputs of the terms `engine.base.KINSHIP`.
+        Outputs of the terms `engine.terms.KINSHIP`.
 
     Returns
     -------
     float64 array
-        NaN where one of the two has no heterozygous site that is jointly called.
+        NaN if one of the two samples has no heterozygous site among the jointly called sites.
     """
     squared = 4 * counts["ibs0"] + counts["het_a"] + counts["het_b"] - 2 * counts["both_het"]
     least = np.minimum(counts["het_a"], counts["het_b"])
@@ -58,10 +58,10 @@ def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def relation(kinship: float, ibs0_share: float, *, same: bool) -> str:
-    """Words for a kinship, and for first-degree pairs for their share of opposite homozygotes.
+    """Label of a kinship; for first-degree pairs also by their share of opposite homozygotes.
 
-    `same`: the two are one person by their genotypes. Without that, a kinship beyond the first
-    degree is a duplicate of poor quality or inbreeding: the words leave it open.
+    `same`: the two are one person by their genotypes. Otherwise, a kinship above first degree
+    may be a duplicate of poor quality or inbreeding, and the label leaves this open.
     """
     if same:
         return SAME
@@ -82,11 +82,11 @@ def close_pairs(
     upper: bool,
     same: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and kinship of the pairs of a block that are at least `min_kinship`.
+    """Rows, columns and kinship of the pairs of a block with at least `min_kinship`.
 
-    Pairs with fewer than `min_called` jointly called sites are left out. `min_kinship` may be a
-    number for each pair. `upper`: the block is a set of samples against itself, of which the pairs
-    above the diagonal count. `same`: bool, pairs that are taken whatever their kinship.
+    Pairs with fewer than `min_called` jointly called sites are left out. `min_kinship` may be
+    a matrix with one limit per pair. `upper`: the block compares samples with themselves, so only
+    pairs above the diagonal count. `same`: bool, pairs included whatever their kinship.
     """
     kinship = king_robust(counts)
     with np.errstate(invalid="ignore"):
@@ -101,9 +101,9 @@ def close_pairs(
 
 
 def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:
-    """Pairs of all tiles that are the same person or at least so closely related.
+    """Pairs of all tiles that are the same person or have at least `min_kinship`.
 
-    Kinship is a number here, NaN where two profiles without a heterozygous site are the same.
+    Kinship is numeric, NaN if two profiles of the same person have no heterozygous site.
     """
     table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     table["kinship"] = pd.to_numeric(table.kinship, errors="coerce")
@@ -112,7 +112,7 @@ def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:
 
 
 def join_pairs(tiles: list[Path], out: Path, *, min_kinship: float = -np.inf) -> pd.DataFrame:
-    """All tiles' close pairs in one table, closest first, ties by name; written to `out`."""
+    """Write the close pairs of all tiles to one table, closest first, ties by name."""
     table = read_pairs(tiles, min_kinship)
     table = table.assign(_value=-table.kinship)
     table = table.sort_values(["_value", "sample_a", "sample_b"], kind="stable")[COLUMNS]
@@ -128,27 +128,27 @@ def choose_unrelated(
     max_kinship: float,
     resolution: Resolution,
 ) -> dict[str, int | float | str]:
-    """Write which founder samples define the PCA axes: a largest set without close relatives.
+    """Write which founder samples define the PCA axes: a maximum set without close relatives.
 
     Parameters
     ----------
     tiles : list of Path
-        Close pairs of all pairs of founder cohorts, as far as the panel tells relatives.
+        Close pairs of all pairs of founder cohorts, above what the panel can resolve.
     fams : dict
-        `planes.json`-ordered sample names come from ``cohorts/{cohort}/genotypes.fam``.
+        ``cohorts/{cohort}/genotypes.fam`` by cohort: sample names, in the order of the planes.
     out : Path
-        `panel/unrelated.tsv`: `sample`, `cohort`, `unrelated` (yes or no), `relatives` (how many
-        founders are closer than the limit).
+        `panel/unrelated.tsv`: `sample`, `cohort`, `unrelated` (yes or no), `relatives` (number of
+        founders related at or above the limit).
     max_kinship : float
-        Pairs at or above it are relatives, and so are those that are one person.
+        Pairs at or above it are relatives, and so are duplicates.
     resolution : Resolution
-        What the panel tells apart: with few independent sites no pair counts that an unrelated one
-        could be by chance, and the limit in use is the larger one.
+        What the panel can distinguish: with few independent sites, pairs whose kinship unrelated
+        people could reach by chance do not count, and the larger limit is used.
 
     Returns
     -------
     dict
-        Founders, unrelated ones, pairs of relatives, the limit that was asked for and the one in
+        Founders, unrelated founders, pairs of relatives, the configured limit and the limit in
         use.
 
     Raises
@@ -166,9 +166,9 @@ def choose_unrelated(
     kept = unrelated_set(len(samples), edges)
     if len(kept) < 2:
         raise UserError(
-            f"results/panel/unrelated.tsv: only {len(kept)} of the {len(samples)} founder samples "
-            f"is no relative of another (kinship below embedding.max_kinship = {max_kinship}), but "
-            "PCA axes need two; raise it, or set it to 0 for axes from all founders."
+            f"results/panel/unrelated.tsv: at most {len(kept)} of the {len(samples)} founder "
+            f"samples is unrelated (kinship below embedding.max_kinship = {max_kinship}), but PCA "
+            "axes need two; raise it, or set it to 0 for axes from all founders."
         )
     degree = np.bincount(np.array(edges, np.int64).ravel(), minlength=len(samples))
     write_table(
@@ -191,10 +191,10 @@ def choose_unrelated(
 
 
 def relatives_but_one(tiles: list[Path]) -> set[str]:
-    """Samples to leave out so that no duplicates or first-degree relatives are left.
+    """Samples to leave out so that no duplicates or first-degree relatives remain.
 
-    Of every family a largest unrelated set stays; ties go to the sample whose name comes first.
-    No tiles: nobody.
+    A maximum unrelated set of every family is kept; ties go to the first name. Without tiles,
+    nobody is left out.
     """
     if not tiles:
         return set()
@@ -207,10 +207,10 @@ def relatives_but_one(tiles: list[Path]) -> set[str]:
 
 
 def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
-    """A maximum set of samples no two of which are joined by an edge.
+    """A maximum independent set: samples without an edge between any two.
 
-    Exact in every connected group of up to EXACT_GROUP samples; in larger ones a sample with the
-    fewest remaining relatives is taken again and again. Ties go to the sample that comes first.
+    Exact for connected groups of up to EXACT_GROUP samples. In larger groups, the sample with the
+    fewest remaining relatives is taken repeatedly. Ties go to the first sample.
     """
     neighbours: dict[int, set[int]] = {}
     for a, b in edges:
@@ -244,7 +244,7 @@ def _greedy(group: set[int], neighbours: dict[int, set[int]]) -> list[int]:
 
 
 def _largest(group: frozenset[int], neighbours: dict[int, set[int]]) -> list[int]:
-    """Branch on the node with most neighbours; nodes with one or none are always taken."""
+    """Branch on the node with most neighbours; nodes with at most one are always taken."""
     taken: list[int] = []
     while group:
         degree = {i: len(neighbours[i] & group) for i in group}

@@ -1,4 +1,4 @@
-"""Correlation between sites: r2 over windows, its decay with distance."""
+"""Correlation between sites: r2 within windows and its decay with distance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..io.errors import UserError
 from ..io.genotypes import unpack_bed
 from ..io.sites import chunks
 
-#: Sites of one pass over the .bed files.
+#: Sites read at a time from the .bed files.
 CHUNK_SITES = 4096
-#: Bounds of the distances, in bp, over which the decay curve averages: five a decade.
+#: Bounds of the distance bins of the decay curve, in bp: five per decade.
 DECAY_BOUNDS = np.unique(np.rint(10 ** np.arange(1, 8.01, 0.2)).astype(np.int64))
 
 
@@ -29,7 +29,7 @@ def founder_genotypes(
 ) -> np.ndarray:
     """Genotypes of several cohorts on the panel, side by side: int8 (n_sites, n_samples).
 
-    `keep` names the samples to take (all by default), `rows` the sites.
+    `keep`: names of the samples to read (default: all); `rows`: rows of the sites.
     """
     parts = []
     for prefix in prefixes:
@@ -61,7 +61,7 @@ class Decay:
         self.pairs += np.bincount(index[inside], minlength=size)
 
     def table(self) -> pd.DataFrame:
-        """`from_bp`, `to_bp`, `pairs`, `mean_r2` of the distances that occur."""
+        """`from_bp`, `to_bp`, `pairs`, `mean_r2` of the non-empty distance bins."""
         some = self.pairs > 0
         return pd.DataFrame(
             {
@@ -74,12 +74,12 @@ class Decay:
 
 
 def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) -> np.ndarray:
-    """For each site the end of its window: sites up to this one are compared with it.
+    """The end of each site's window: the site is compared with the sites before this row.
 
     Parameters
     ----------
     sites : DataFrame
-        `chrom`, `pos`, contigs in runs, positions rising.
+        `chrom`, `pos`; grouped by contig, positions ascending.
     window : str
         Such as ``250 kb``, ``1000 bp``, ``50 sites`` (partners on one side), ``0.5 cM``.
     cm : float64 array, optional
@@ -92,7 +92,7 @@ def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) 
     Raises
     ------
     UserError
-        The window cannot be read, or is in cM without a map.
+        The window is invalid, or is in cM without a map.
     """
     amount, unit = parse_window(window)
     _, run = np.unique(sites.chrom.to_numpy(), return_inverse=True)
@@ -114,7 +114,7 @@ def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) 
 
 
 def r2_matrix(planes: Planes, backend: Backend) -> np.ndarray:
-    """r2 of all pairs of sites, block by block so that only the result is whole.
+    """r2 of all pairs of sites, computed in blocks to limit memory.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def r2_matrix(planes: Planes, backend: Backend) -> np.ndarray:
     Returns
     -------
     float64 array, (n_sites, n_sites)
-        As `r2_block` has it.
+        As from `r2_block`.
     """
     n = planes.n_samples
     found = np.empty((n, n))

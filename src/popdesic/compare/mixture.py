@@ -1,8 +1,8 @@
-"""Mixture analysis: is a person's DNA part of a sample that holds several people's?
+"""Mixture analysis: does a sample with several people's DNA contain a given person's?
 
-A research tool, not casework: sites are taken as independent (LD makes every figure too strong),
-contributors as unrelated to each other and to the tested person (a contributor's relatives are
-included far too often), frequencies as the panel's, and error rates as one number for all sites.
+A research tool, not for casework. It assumes independent sites (LD makes all evidence too strong),
+contributors unrelated to each other and to the tested person (a contributor's relatives are
+included far too often), the panel's frequencies, and the same error rates at all sites.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.special import gammaln, xlogy
 from ..engine.terms import Product, Terms
 
 #: Sites at which the reference (second block) has an allele that the mixture (first block) lacks,
-#: and jointly called sites: r & ~m (FastID mixture analysis; DESIGN section 5).
+#: and jointly called sites: r & ~m (FastID mixture analysis).
 MIXTURE = Terms(
     ("absent", "called"),
     (
@@ -23,17 +23,17 @@ MIXTURE = Terms(
         Product(1, 1, "c", "c"),
     ),
 )
-#: Most contributors that are tried where their number is not given.
+#: Most contributors that are tried if their number is not given.
 MOST_CONTRIBUTORS = 6
-#: log10 likelihood ratio from which a reference counts as included, and as excluded below minus it.
+#: A reference is included at or above this log10 likelihood ratio, excluded at or below minus it.
 DECISIVE = 4.0
 
 
 def detection(copies: np.ndarray, dropout: float, drop_in: float) -> np.ndarray:
-    """Probability that an allele shows with this many copies among the contributors.
+    """Probability that an allele is seen, given its number of copies among the contributors.
 
-    ``1 - dropout**copies * (1 - drop_in)``: each copy may drop out by itself, and any allele may
-    drop in (a semi-continuous model; Curran, Gill and Bill 2005).
+    ``1 - dropout**copies * (1 - drop_in)``: each copy may drop out independently, and any allele
+    may drop in (semi-continuous model; Curran, Gill and Bill 2005).
     """
     return 1 - dropout ** copies.astype(np.float64) * (1 - drop_in)
 
@@ -41,30 +41,30 @@ def detection(copies: np.ndarray, dropout: float, drop_in: float) -> np.ndarray:
 def evidence_tables(
     mixture: np.ndarray, af: np.ndarray, contributors: int, *, dropout: float, drop_in: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Probability of what shows at each site, with and without a given reference.
+    """Probability of the alleles seen at each site, with and without a given reference.
 
     Parameters
     ----------
     mixture : int8 array, (n_sites,)
-        0: only REF shows, 1: both, 2: only ALT, -1: not called.
+        0: only REF seen, 1: both, 2: only ALT, -1: not called.
     af : float64 array, (n_sites,)
     contributors : int
-        People in the mixture, the reference among them.
+        Number of people in the mixture, the reference included.
 
     Returns
     -------
     with_reference : float64 array, (n_sites, 3)
         log10 P(evidence | reference of genotype 0, 1, 2 and contributors - 1 unknown people);
-        0 where the mixture is not called.
+        0 if the mixture is not called.
     unknown : float64 array, (n_sites,)
-        log10 P(evidence | as many unknown people).
+        log10 P(evidence | `contributors` unknown people).
     """
     p = np.clip(af, 5e-5, 1 - 5e-5)
     called = mixture >= 0
     ref_shows, alt_shows = mixture <= 1, mixture >= 1
 
     def probability(known: int, n_unknown: int) -> np.ndarray:
-        """Over the number of ALT among the unknown people's alleles; known: None or a genotype."""
+        """Sum over the unknown people's ALT count; known: reference's genotype or -1."""
         n = 2 * n_unknown
         alt = np.arange(n + 1)
         log_binomial = gammaln(n + 1) - gammaln(alt + 1) - gammaln(n - alt + 1)
@@ -86,7 +86,7 @@ def evidence_tables(
 def count_contributors(
     mixture: np.ndarray, af: np.ndarray, *, dropout: float, drop_in: float
 ) -> int:
-    """The number of unknown people, 1 to MOST_CONTRIBUTORS, that makes the evidence likeliest."""
+    """The most likely number of unknown people, 1 to MOST_CONTRIBUTORS."""
     likelihoods = [
         evidence_tables(mixture, af, n, dropout=dropout, drop_in=drop_in)[1].sum()
         for n in range(1, MOST_CONTRIBUTORS + 1)
@@ -129,10 +129,10 @@ def likelihood_ratios(
 def log10_rmne(mixture: np.ndarray, af: np.ndarray, absent: int) -> float:
     """Bound on the probability that a random person is not excluded (RMNE), as log10.
 
-    A random person has an allele that the mixture lacks with probability 1 - (1 - p)^2 where only
-    REF shows, 1 - p^2 where only ALT does. The probability of at most `absent` such sites is at
-    most min over t >= 0 of exp(t absent) prod (1 - q + q exp(-t)) (Chernoff), which is what is
-    returned: never too small a probability, if sites are independent.
+    A random person has an allele that the mixture lacks with probability 1 - (1 - p)^2 if only
+    REF is seen, 1 - p^2 if only ALT is seen. The probability of at most `absent` such sites is at
+    most min over t >= 0 of exp(t absent) prod (1 - q + q exp(-t)) (Chernoff). This upper bound is
+    returned; it holds if sites are independent.
     """
     p = np.clip(af, 5e-5, 1 - 5e-5)
     lacks = np.select([mixture == 0, mixture == 2], [1 - (1 - p) ** 2, 1 - p**2], 0.0)
@@ -159,7 +159,7 @@ def log10_rmne(mixture: np.ndarray, af: np.ndarray, absent: int) -> float:
 
 
 def verdict(log10_lr: float) -> str:
-    """Words for a likelihood ratio."""
+    """Verdict for a likelihood ratio."""
     if log10_lr >= DECISIVE:
         return "included"
     return "excluded" if log10_lr <= -DECISIVE else "undecided"

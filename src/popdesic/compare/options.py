@@ -1,4 +1,4 @@
-"""Options of the comparisons that a schema cannot check: light, since every plan reads them."""
+"""Options of the comparisons that a schema cannot check; cheap to import for planning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse_region(region: str) -> tuple[str, int, int] | None:
 
 
 def check_options(config: dict) -> None:
-    """Raise a `UserError` where windows, pruning or region of a configuration cannot be read."""
+    """Raise a `UserError` if windows, pruning or region of a configuration are invalid."""
     ld = config["compare"]["ld"]
     _, unit = parse_window(ld["window"])
     if unit == "cM" and not ld["map"]:

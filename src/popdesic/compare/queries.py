@@ -1,4 +1,4 @@
-"""Query modes: profiles searched in all cohorts, and mixtures held against every sample."""
+"""Queries: search profiles in all cohorts, and compare mixtures with every sample."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MIXTURE_COLUMNS += ["verdict"]
 def place_profiles(
     source: Path, panel: Path, out: Path, *, haploid: str, threads: int = 1
 ) -> dict[str, int]:
-    """Decode a file of profiles and place it on the panel, as a cohort would be, all samples kept.
+    """Decode a file of profiles and place it on the panel like a cohort, keeping all samples.
 
     Raises
     ------
     UserError
-        As for a cohort: no biallelic SNP, no site of the panel, a profile without a called site.
+        As for a cohort: no biallelic SNP, no panel site, a profile without a called site.
     """
     ingest_cohort(source, out / "raw", haploid=haploid, threads=threads)
     names = read_fam(out / "raw")["sample"]
@@ -53,7 +53,7 @@ def place_profiles(
 
 
 class _Database:
-    """All cohorts' planes, mapped one after the other."""
+    """The memory-mapped planes of all cohorts."""
 
     def __init__(self, profiles: Path, cohorts: list[Path]):
         self.planes, self.about = load_planes(profiles)
@@ -61,12 +61,12 @@ class _Database:
         for folder in cohorts:
             planes, about = load_planes(folder)
             require_one_panel(profiles, self.about, folder, about)
-            # Imputed genotypes are no evidence: masked wherever a mask is stored.
+            # Imputed genotypes are not evidence: masked if a mask is stored.
             self.parts.append((planes, about))
         self.starts = np.cumsum([0, *(planes.n_samples for planes, _ in self.parts)])
 
     def locate(self, index: int) -> tuple[str, str, np.ndarray]:
-        """Name, cohort and genotypes (1, n_sites) of a sample of the database."""
+        """Name, cohort and genotypes (1, n_sites) of a sample in the database."""
         part = int(np.searchsorted(self.starts, index, "right")) - 1
         planes, about = self.parts[part]
         row = index - self.starts[part]
@@ -74,13 +74,13 @@ class _Database:
         return about["samples"][row], about["cohort"], genotypes
 
     def require_matches(self, best: TopMatches, min_called: int, what: str) -> None:
-        """Raise where a profile shares too few called sites with everybody."""
+        """Raise if a profile shares too few called sites with every sample."""
         for name, index in zip(self.about["samples"], best.index, strict=True):
             if index[0] < 0:
                 raise UserError(
                     f"{self.about['cohort']}: {what} '{name}' has fewer than "
-                    f"distance.min_called = {min_called} sites that are called jointly with any of "
-                    f"the {self.starts[-1]} samples; type it at more of the panel's sites or lower "
+                    f"distance.min_called = {min_called} jointly called sites with any of the "
+                    f"{self.starts[-1]} samples; genotype it at more panel sites or lower "
                     "distance.min_called."
                 )
 
@@ -106,14 +106,14 @@ def search_queries(
     cohorts : list of Path
         Folders of `planes.npy`, in sample order.
     out : Path
-        `compare/identity.query.tsv`, `top` rows a query, best first.
+        `compare/identity.query.tsv`, `top` rows per query, best first.
     resolution : Resolution
-        What the panel tells apart, and `compare.identity.max_mismatch`.
+        What the panel can distinguish, and `compare.identity.max_mismatch`.
 
     Raises
     ------
     UserError
-        Another panel, or a query without enough jointly called sites with anybody.
+        Different panels, or a query without enough jointly called sites with any sample.
     """
     database = _Database(profiles, cohorts)
     af = load_panel(panel)[0].af.to_numpy()
@@ -149,14 +149,14 @@ def search_mixtures(
     dropout: float,
     drop_in: float,
 ) -> pd.DataFrame:
-    """Who of all cohorts may be in each mixture: the references with fewest absent alleles.
+    """Possible contributors to each mixture: the references with fewest absent alleles.
 
     Parameters
     ----------
     contributors : int or ``auto``
-        People in each mixture.
+        Number of people in each mixture.
     out : Path
-        `compare/mixture.query.tsv`, `top` rows a mixture.
+        `compare/mixture.query.tsv`, `top` rows per mixture.
     """
     database = _Database(profiles, cohorts)
     af = load_panel(panel)[0].af.to_numpy()

@@ -1,10 +1,10 @@
-"""What kinship and identity can tell apart on a panel: limits that chance does not reach.
+"""What kinship and identity can distinguish on a panel: limits not reached by chance.
 
 With ``pairs = people (people - 1) / 2``, the probability that any pair of `people` unrelated people
 reaches the kinship ``standard_error * sqrt(2 ln(pairs / ERROR_RATE))`` is at most ERROR_RATE: the
-tail of a normal variable beyond z is below exp(-z^2 / 2). The share of mismatching genotypes is
-held to the same rate by Chernoff's bound, exp(-n KL(max_mismatch, mean)), n being the number of
-independent sites whose mismatches would scatter as much. `independence.py` measures both.
+tail of a normal variable beyond z is below exp(-z^2 / 2). For the share of mismatching genotypes,
+the Chernoff bound exp(-n KL(max_mismatch, mean)) gives the same error rate, with n the number of
+independent sites whose mismatches have the same variance. `independence.py` measures both.
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ from ..io.files import read_json
 
 #: Smallest kinship of each degree (Manichaikul et al. 2010, table 1: powers of two).
 DUPLICATE, FIRST, SECOND, THIRD = 2**-1.5, 2**-2.5, 2**-3.5, 2**-4.5
-#: Chance that any two of the unrelated founders are taken for relatives, or for one person.
+#: Probability that any two unrelated founders are called relatives, or the same person.
 ERROR_RATE = 0.05
-#: Fewer founders are held to the pairs of so many people: newcomers bring pairs of their own, but
-#: may not change what a founder's kinship means.
+#: Limits hold for at least this many people: newcomers add pairs, but must not change the limits
+#: for founders.
 LEAST_PEOPLE = 1_000
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """What a panel resolves (`compare/kinship.json`).
+    """What a panel can resolve (`compare/kinship.json`).
 
     Attributes
     ----------
     panel : str
-        Its digest.
+        The panel's digest.
     sites : int
     founders, people : int
-        Founders, and how many people the limits hold for (at least LEAST_PEOPLE).
+        Number of founders, and of people that the limits hold for (at least LEAST_PEOPLE).
     error_rate : float
-        Chance that any pair of `people` unrelated people is above a limit.
+        Probability that any pair of `people` unrelated people exceeds a limit.
     effective_sites, standard_error : float or None
-        Independent sites that kinship amounts to, and its standard error for two unrelated people
-        who are called everywhere; None where it cannot be measured.
+        Effective number of independent sites for kinship, and the standard error of kinship for two
+        unrelated people called at all sites; None if it cannot be measured.
     smallest_kinship : float or None
-        No unrelated pair that is called everywhere reaches it; None where this is above 1/2, the
-        kinship of a person with itself, so that kinship tells nothing.
+        Not reached by any unrelated pair called at all sites; None if this is above 1/2, the
+        kinship of a person with itself, so that kinship is uninformative.
     degrees : list of str
-        What is told of two people who are called everywhere, of ``duplicate``, ``first``,
-        ``second``, ``third``. Closer relatives than `smallest_kinship` are listed all the same
-        where their degree as a whole is not told.
+        Those of ``duplicate``, ``first``, ``second``, ``third`` that can be distinguished for two
+        people called at all sites. Relatives closer than `smallest_kinship` are listed even if
+        their degree as a whole cannot be distinguished.
     max_mismatch : float
         `compare.identity.max_mismatch`.
     mean_mismatch, mismatch_sites : float or None
-        Share of mismatching genotypes of unrelated people, and independent sites that it amounts
-        to.
+        Share of mismatching genotypes of unrelated people, and the effective number of independent
+        sites for mismatches.
     least_called : int or None
-        Jointly called sites from which on no unrelated pair is one person by `max_mismatch`; None
-        where all sites of the panel are too few.
+        With at least this many jointly called sites, no unrelated pair is the same person by
+        `max_mismatch`; None if the whole panel has too few sites.
     siblings_alike : float
-        Share of full siblings, about, who have inherited the same at every site of the panel
-        (one centimorgan a megabase): small unless the panel covers little of the genome.
+        Approximate share of full siblings who inherited the same haplotypes at every panel site
+        (at one centimorgan per megabase): small unless the panel covers little of the genome.
     """
 
     panel: str
@@ -78,10 +78,10 @@ class Resolution:
     siblings_alike: float
 
     def least_kinship(self, called: np.ndarray) -> np.ndarray:
-        """Smallest kinship that makes relatives of pairs with so many jointly called sites.
+        """Smallest kinship of relatives among pairs with this many jointly called sites.
 
-        float64, infinite where it is above 1/2: the standard error grows with the root of the
-        sites that are missing.
+        float64, infinite where it is above 1/2. The standard error is inversely proportional to
+        the square root of the called sites.
         """
         if self.smallest_kinship is None:
             return np.full(np.shape(called), np.inf)
@@ -89,14 +89,14 @@ class Resolution:
         return np.where(limit <= 0.5, limit, np.inf)
 
     def verdict(self, mismatches: int, called: int) -> str:
-        """Whether two profiles are one person's: ``same``, ``different`` or ``too few sites``."""
+        """Whether two profiles are of one person: ``same``, ``different`` or ``too few sites``."""
         if mismatches / called > self.max_mismatch:
             return "different"
         enough = self.least_called is not None and called >= self.least_called
         return "same" if enough else "too few sites"
 
     def same(self, mismatches: np.ndarray, called: np.ndarray) -> np.ndarray:
-        """bool, where `verdict` is ``same``."""
+        """bool: whether `verdict` is ``same``, for each pair."""
         if self.least_called is None:
             return np.zeros(np.shape(called), bool)
         share = mismatches / np.maximum(called, 1)
@@ -118,10 +118,11 @@ def resolve(
     max_mismatch: float,
     siblings: float = 0.0,
 ) -> Resolution:
-    """Limits that follow from the measured variances (of kinship, of the share of mismatches).
+    """Limits from the measured variances of kinship and of the share of mismatches.
 
-    A variance that is not positive was measured on too few founders: nothing is told, but the
-    sites that count for kinship then count for identity.
+    A variance that is not positive was measured on too few founders. Without one of kinship,
+    kinship distinguishes nothing; without one of mismatches, the effective sites of kinship are
+    used for identity.
     """
     people = max(founders, LEAST_PEOPLE)
     surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)
@@ -161,11 +162,11 @@ def resolve(
 
 
 def _rounded(value: float | None) -> float | None:
-    """Six digits: sums of floats may end otherwise on another machine."""
+    """Round to six digits: the last digits of float sums can differ between machines."""
     return None if value is None else float(f"{value:.6g}")
 
 
 def _divergence(a: float, b: float) -> float:
-    """Kullback-Leibler divergence of two coins in nats, of a from b in (0, 1)."""
+    """Kullback-Leibler divergence in nats of Bernoulli(a) from Bernoulli(b), b in (0, 1)."""
     one = a * math.log(a / b) if a > 0 else 0.0
     return one + ((1 - a) * math.log((1 - a) / (1 - b)) if a < 1 else 0.0)

@@ -1,4 +1,4 @@
-"""The LD stage: pairs in LD, decay with distance, one region whole, pruned lists."""
+"""The LD stage: pairs in LD, decay with distance, the full matrix of one region, pruned lists."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .ld import Decay, founder_genotypes, r2_matrix, window_ends
 from .options import parse_region
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
-#: Sites of the region that is drawn where none is named, and most sites of one that is.
+#: Sites of the drawn region if none is named, and most sites of a named region.
 REGION_SITES, MOST_REGION_SITES = 150, 2000
 
 HOW = {
@@ -61,17 +61,16 @@ def measure_ld(
     backend: Backend,
     options: LdOptions,
 ) -> dict[str, int]:
-    """LD between the panel's sites, over the founders (the unrelated ones where a table says who).
+    """LD between the panel's sites, over the founders (only the unrelated ones, given a table).
 
-    Contig after contig, so that memory is bounded by the largest one.
+    Contigs are processed one by one, so the largest one bounds the memory.
 
     Parameters
     ----------
     prefixes : list of Path
         Stems of the founder cohorts' genotypes on the panel.
     sources : list of lists of Path
-        The founder cohorts' own files, which are read for phase alone (``compare.ld.phase:
-        phased``).
+        The founder cohorts' genotype files, read only for phase (``compare.ld.phase: phased``).
     out : dict
         ``pairs`` (.tsv.gz), ``decay`` (.tsv), ``region`` (.npz: chrom, pos, r2), ``kept`` and
         ``removed`` (site lists of pruning).
@@ -84,7 +83,7 @@ def measure_ld(
     Raises
     ------
     UserError
-        A window, region or map that cannot be used; genotypes without phase.
+        An invalid window, region or map; genotypes without phase.
     """
     sites, digest = load_panel(panel)
     pruning = parse_pruning(options.prune, "compare.ld.prune")
@@ -165,13 +164,13 @@ def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -
 def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Rows of the sites of a region.
 
-    `region` is ``chrom:from-to``, or ``auto``: the run of REGION_SITES sites of one contig that
-    holds most of the pairs in LD, the first of several.
+    `region` is ``chrom:from-to``, or ``auto``: the REGION_SITES consecutive sites of one contig
+    with the most pairs in LD; ties go to the first.
 
     Raises
     ------
     UserError
-        It cannot be read, or holds fewer than 2 or more than MOST_REGION_SITES sites.
+        It is invalid, or has fewer than 2 or more than MOST_REGION_SITES sites.
     """
     bounds = parse_region(region)
     if bounds is not None:
@@ -180,8 +179,8 @@ def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray
         rows = np.flatnonzero((sites.chrom == chrom).to_numpy() & (pos >= low) & (pos <= high))
         if not 2 <= len(rows) <= MOST_REGION_SITES:
             raise UserError(
-                f"config/config.yaml: compare.ld.region {region} holds {len(rows)} sites of the "
-                f"panel; choose one with 2 to {MOST_REGION_SITES}."
+                f"config/config.yaml: compare.ld.region {region} has {len(rows)} panel sites; "
+                f"choose one with 2 to {MOST_REGION_SITES}."
             )
         return rows
     near = j - i < REGION_SITES
@@ -199,15 +198,15 @@ def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray
 
 
 def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
-    """Genetic positions of the sites, in cM, interpolated within a map: float64 (n_sites,).
+    """Genetic positions of the sites, in cM, interpolated in a map: float64 (n_sites,).
 
-    The map is a table with the columns `chrom`, `pos` (bp) and `cm`, perhaps gzipped; `chr1` and
-    `1` are one contig. Sites beyond its ends take the value of the end.
+    The map is a table with the columns `chrom`, `pos` (bp) and `cm`, optionally gzipped; `chr1` and
+    `1` are the same contig. Sites beyond its ends get the value at the end.
 
     Raises
     ------
     UserError
-        The file cannot be used (`genetic_maps.parse_ld_map`), lacks a contig, or its values fall.
+        The file is invalid (`genetic_maps.parse_ld_map`), lacks a contig, or its values decrease.
     """
     shown = f"{path} (compare.ld.map)"
     table = parse_ld_map(read_text(path, "compare.ld.map"), shown)

@@ -16,7 +16,7 @@ from .tiles import study_matrices
 
 #: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
 DISTANCE_BLOCK = 1 << 22
-#: Rows that stand for all of them where a typical distance is looked for.
+#: Rows sampled to estimate a typical distance.
 PROBE_ROWS = 500
 
 
@@ -36,27 +36,27 @@ def metric_distances(
     ``euclidean``: sqrt(squared * n_sites / called); ``manhattan``: (squared - 2 ibs0) * n_sites /
     called, in allele counts (PLINK 1.9's ``--distance flat-missing``); ``ibs``: (squared - 2 ibs0)
     / (2 called), one minus the share of alleles identical by state; ``normalized``: the Euclidean
-    distance of the two individuals, each divided by the sum of its own genotypes, over jointly
-    called sites alone. Both then sum to one whatever is missing, so nothing is scaled.
+    distance of the two individuals' genotypes, each divided by its own sum over jointly called
+    sites only. Both then sum to one regardless of missing genotypes, so nothing is scaled.
 
     Parameters
     ----------
     squared, called, ibs0 : int64 arrays, (m, n)
-        Over jointly called sites. With missing genotypes the scaled distance is no metric any
-        more: the triangle inequality can fail.
+        Over jointly called sites. With missing genotypes the scaled distance is not a metric: the
+        triangle inequality can fail.
     sums, squares : two int64 arrays, (m, n), each
-        ``normalized``: sums of the genotypes, and of their squares, of the sample of the row and of
-        that of the column, over jointly called sites.
+        ``normalized``: sums of genotypes and of squared genotypes over jointly called sites, for
+        the row's sample and for the column's sample.
 
     Returns
     -------
     float64 array, (m, n)
-        Infinite where fewer than `min_called` sites are jointly called, and, ``normalized``, where
-        one of the two has no ALT allele at any of them.
+        Infinite where fewer than `min_called` sites are jointly called; with ``normalized`` also
+        where one of the two samples has no ALT allele at these sites.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         if metric == "euclidean":
-            # Multiplied before it is divided: exact while the product stays below 2**53.
+            # Multiply before dividing: exact while the product stays below 2**53.
             distances = np.sqrt(squared * np.float64(n_sites) / called)
         elif metric == "manhattan":
             distances = (squared - 2 * ibs0) * np.float64(n_sites) / called
@@ -71,13 +71,13 @@ def metric_distances(
 def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
     """Distances between a / sum_a and b / sum_b; infinite where a sum is 0.
 
-    square_a / sum_a^2 + square_b / sum_b^2 - 2 a.b / (sum_a sum_b), brought to one denominator and
-    to terms that are 0 for equal samples: (sum_a sum_b squared + (sum_b - sum_a)(square_a sum_b -
+    square_a / sum_a^2 + square_b / sum_b^2 - 2 a.b / (sum_a sum_b), with a common denominator and
+    terms that are 0 for equal samples: (sum_a sum_b squared + (sum_b - sum_a)(square_a sum_b -
     square_b sum_a)) / (sum_a sum_b)^2. The inner products fit int64 up to 2^30 sites.
     """
     scale = sum_a * np.float64(1) * sum_b
     uneven = (sum_b - sum_a) * (square_a * sum_b - square_b * sum_a).astype(np.float64)
-    # rounding may leave a little less than nothing
+    # rounding can give slightly negative values
     distances = np.sqrt(np.maximum(scale * squared + uneven, 0)) / scale
     distances[scale == 0] = np.inf
     return distances
@@ -86,14 +86,14 @@ def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
 def distances_of_counts(
     counts: dict[str, np.ndarray], which: np.ndarray, *, metric: str, n_sites: int, min_called: int
 ) -> np.ndarray:
-    """Distances of some samples to all: `metric_distances`, and zero to themselves.
+    """Distances of some samples to all samples: `metric_distances`, zero to themselves.
 
     Parameters
     ----------
     counts : dict of int64 arrays, (m, n)
-        Of `tiles.pairwise_counts`.
+        From `tiles.pairwise_counts`.
     which : int array, (m,)
-        The column of each row's own sample.
+        Column of each row's sample.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def distances_of_counts(
 
 @dataclass(frozen=True)
 class Distances:
-    """The distance matrix of a study, computed by blocks of rows so that it need not be whole.
+    """The distance matrix of a study, computed in blocks of rows to limit memory.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Distances:
     n_sites : int
         Sites of the panel.
     min_called : int
-        Pairs with fewer jointly called sites are infinitely far.
+        Pairs with fewer jointly called sites have an infinite distance.
     """
 
     folder: Path
@@ -145,7 +145,7 @@ class Distances:
         return len(self._matrices()["called"])
 
     def rows(self, which: np.ndarray) -> np.ndarray:
-        """float64 (len(which), n) distances of these samples to all, zero to themselves."""
+        """float64 (len(which), n): distances of these samples to all, zero to themselves."""
         counts = {}
         for name, matrix in self._matrices().items():
             counts[name] = matrix[which]
@@ -187,7 +187,7 @@ def load_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) 
 def export_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) -> None:
     """Write `distance.mdist` with `.mdist.id` (PLINK's square matrix) and `distance.tsv.gz`.
 
-    The long table has one row a pair: both samples, distance, jointly called sites.
+    The long table has one row per pair: both samples, distance, jointly called sites.
     """
     distances = load_distances(folder, metric=metric, n_sites=n_sites, min_called=min_called)
     called = np.load(folder / "called.npy", mmap_mode="r")
@@ -206,7 +206,7 @@ def export_distances(folder: Path, *, metric: str, n_sites: int, min_called: int
 
 
 def point_distances(scores: Path, n_components: int) -> np.ndarray:
-    """Euclidean distances between the rows of a saved array, by their first components.
+    """Euclidean distances between the rows of a saved array, over its first components.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def study_distances(
 ) -> np.ndarray:
     """float64 (n, n) distances of a study in one space: ``genotypes`` or ``pcs``.
 
-    `source` is `embedding/pca.npy` for the components, else any matrix of `distance/`.
+    `source` is `embedding/pca.npy` for ``pcs``, otherwise any matrix of `distance/`.
     """
     if space == "pcs":
         return point_distances(source, pcs)

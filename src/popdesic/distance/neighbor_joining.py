@@ -1,4 +1,4 @@
-"""Neighbour-joining trees (Saitou and Nei 1987) of a matrix of distances."""
+"""Neighbour-joining trees (Saitou and Nei 1987) from a distance matrix."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
     Returns
     -------
     str
-        Newick; three branches at the root from three samples on. Branches can be slightly negative
-        where the distances fit no tree. Ties are broken by sample order.
+        Newick; the root has three branches if there are at least three samples. Branch lengths can
+        be slightly negative if the distances do not fit a tree. Ties are broken by sample order.
     """
     labels = [_quoted(name) for name in names]
     d = np.array(distances, np.float64)
@@ -33,7 +33,7 @@ def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
         labels[i] = f"({labels[i]}:{a:.9g},{labels[j]}:{d[i, j] - a:.9g})"
         d[i], d[:, i] = new, new
         d[i, i] = 0.0
-        # The last one moves into the gap: no matrix is copied.
+        # The last row moves into the gap, so that the matrix is not copied.
         last = n - 1
         labels[j] = labels[last]
         d[j], d[:, j] = d[last].copy(), d[:, last].copy()

@@ -21,7 +21,7 @@ _TERMS = {
     "ibs": SQUARED_IBS0,
     "normalized": SQUARED_SUMS,
 }
-#: Parts of a tile's site axis begin at whole runs of so many words: every device's vectors.
+#: Parts of a tile's site axis start at multiples of this many words: whole vectors everywhere.
 PART_WORDS = 16
 
 
@@ -31,7 +31,7 @@ def tile_outputs(metric: str) -> tuple[str, ...]:
 
 
 def site_part(planes: Planes, part: int, parts: int) -> Planes:
-    """One of `parts` runs of sites, about equally long, perhaps empty."""
+    """One of `parts` ranges of sites of about equal length; it can be empty."""
     n_runs = -(-planes.n_sites // (64 * PART_WORDS))
     first, last = (n_runs * k // parts * PART_WORDS for k in (part, part + 1))
     n_sites = min(planes.n_sites, last * 64) - min(planes.n_sites, first * 64)
@@ -56,17 +56,17 @@ def measure_tile(
     folder_a, folder_b : Path
         Folders with `planes.npy` and `planes.json`; the same folder twice gives the diagonal tile.
     out : Path
-        `.npz` with int64 (n_a, n_b) `squared`, `called` (over jointly called sites) and what else
-        `metric` needs (`tile_outputs`); `samples_a`, `samples_b`, `n_sites`, `panel`.
+        `.npz` with int64 (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
+        matrices that `metric` needs (`tile_outputs`); `samples_a`, `samples_b`, `n_sites`, `panel`.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
     part, parts : int
-        Only this run of the sites, of so many; `sum_parts` adds them up.
+        Measure only range `part` of `parts` ranges of sites; `sum_parts` adds them up.
 
     Returns
     -------
     dict
-        Samples of both sides, sites, and site-pairs that were compared.
+        Samples of both cohorts, sites, and compared site-pairs.
 
     Raises
     ------
@@ -105,12 +105,12 @@ def measure_tile(
 def pairwise_counts(
     a: Planes, b: Planes | None, backend: Backend, *, metric: str, missing: str
 ) -> dict[str, np.ndarray]:
-    """Integers that the distances of all pairs of samples follow from, exact.
+    """Exact integer counts from which the distances of all pairs of samples are computed.
 
     Parameters
     ----------
     a, b : Planes
-        Blocks of m and n samples over the same sites. ``b=None``: a against itself.
+        Blocks of m and n samples over the same sites. ``b=None`` compares a with itself.
     metric : {'euclidean', 'manhattan', 'ibs', 'normalized'}
     missing : {'pairwise', 'imputed'}
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
@@ -118,24 +118,24 @@ def pairwise_counts(
     Returns
     -------
     dict of int64 arrays, (m, n)
-        Named as `tile_outputs` has them.
+        Named as in `tile_outputs`.
     """
     if missing == "imputed":
         a, b = a.without_mask(), None if b is None else b.without_mask()
     terms = _TERMS[metric]
     n = a.n_samples if b is None else b.n_samples
-    if not a.n_sites:  # more parts than runs of sites
+    if not a.n_sites:  # more parts than ranges of sites
         return {name: np.zeros((a.n_samples, n), np.int64) for name in terms.outputs}
     return dict(zip(terms.outputs, backend.bitgemm(a, b, terms), strict=True))
 
 
 def sum_parts(parts: list[Path], out: Path) -> dict[str, int]:
-    """Add the parts of one tile: the bytes of the tile measured in one piece.
+    """Add the parts of one tile: same bytes as the tile measured in one piece.
 
     Parameters
     ----------
     parts : list of Path
-        What `measure_tile` wrote for each run of the sites.
+        Files that `measure_tile` wrote, one per range of sites.
     out : Path
         The tile.
 
@@ -147,7 +147,7 @@ def sum_parts(parts: list[Path], out: Path) -> dict[str, int]:
     Raises
     ------
     UserError
-        The parts are not of one panel and the same samples.
+        The parts differ in panel or samples.
     """
     with np.load(parts[0]) as first:
         tile = dict(first)
@@ -166,7 +166,7 @@ def sum_parts(parts: list[Path], out: Path) -> dict[str, int]:
 
 
 def require_one_panel(folder_a: Path, about_a: dict, folder_b: Path, about_b: dict) -> None:
-    """Raise a `UserError` where two cohorts were encoded on different panels."""
+    """Raise a `UserError` if two cohorts were encoded on different panels."""
     if about_a["panel"] != about_b["panel"]:
         raise UserError(
             f"{folder_b}/planes.json: encoded on panel {about_b['panel']}, but {folder_a} on "
@@ -183,23 +183,23 @@ def assemble_tiles(
     min_called: int,
     on_uncomparable: str,
 ) -> dict[str, int]:
-    """Join the tiles of all cohort pairs to the study's matrices.
+    """Assemble the tiles of all cohort pairs into the study's matrices.
 
     Parameters
     ----------
     tiles : dict
-        Tile of each pair (a, b), a before or equal to b in `order`.
+        Tile of each pair (a, b), with a before or equal to b in `order`.
     out : Path
-        Folder of the matrices that `study_matrices` names, `.npy`, int64 (n, n), and
+        Folder for the matrices named by `study_matrices`, `.npy`, int64 (n, n), and
         `samples.tsv` (sample, cohort), which gives the order of rows and columns.
     min_called, on_uncomparable
-        What to do with pairs of fewer jointly called sites: ``error``, ``drop`` the sample with
-        more missing genotypes until none is left, or ``keep`` (an infinite distance).
+        Action for pairs with fewer jointly called sites: ``error``; ``drop`` the sample with
+        more missing genotypes until no such pair is left; or ``keep`` (an infinite distance).
 
     Returns
     -------
     dict
-        Samples, samples dropped, pairs kept at an infinite distance.
+        Samples kept, samples dropped, pairs kept with an infinite distance.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def assemble_tiles(
 
 
 def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -> np.ndarray:
-    """Indices of the samples to keep, so that every pair has `least` jointly called sites."""
+    """Indices of the samples to keep so that every pair has `least` jointly called sites."""
     kept = np.arange(len(names))
     if action == "keep":
         return kept
@@ -277,7 +277,7 @@ def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -
 def study_matrices(metric: str) -> tuple[str, ...]:
     """Names of the integer matrices that the assembled study holds for `metric`.
 
-    Row i of `sums` and `squares` belongs to sample i, over the sites called in sample j as well.
+    Row i of `sums` and `squares` belongs to sample i, over sites also called in sample j.
     """
     named = (name.removesuffix("_a") for name in _TERMS[metric].outputs if name[-2:] != "_b")
     return tuple(named)

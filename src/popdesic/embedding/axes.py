@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-#: Names of the axes of each kind of map, a number after them.
+#: Prefix of the axis names of each kind of map; a number follows.
 AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne": "tSNE"}

@@ -1,9 +1,9 @@
-"""Leading eigenvectors of large symmetric matrices, the same bytes every run.
+"""Leading eigenvectors of large symmetric matrices, with the same bytes in every run.
 
-Up to DENSE_ROWS rows LAPACK decomposes the matrix, about n**3 operations. Above, ARPACK's Lanczos
-iteration (Lehoucq, Sorensen and Yang 1998) needs a product with a vector for each step, n**2
-operations, from a start that depends on n alone. Callers keep BLAS to one thread, so that sums run
-in one order.
+Up to DENSE_ROWS rows LAPACK decomposes the matrix in about n**3 operations. Larger matrices use
+ARPACK's Lanczos iteration (Lehoucq, Sorensen and Yang 1998): one matrix-vector product, n**2
+operations, per step, from a start vector that depends only on n. Callers limit BLAS to one thread
+to fix the order of sums.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
-#: Rows from which on Lanczos takes over (tests/bench/bench_maps.py).
+#: Above this many rows Lanczos is used (measured by tests/bench/bench_maps.py).
 DENSE_ROWS = 4_000
 
 
@@ -30,7 +30,7 @@ def leading_eigenpairs(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
     -------
     values : float64 array, (k,)
     vectors : float64 array, (n, k)
-        Of any sign.
+        Signs are arbitrary.
     """
     n = len(matrix)
     if k < 1:

@@ -1,9 +1,9 @@
-"""Maps that no arrival changes: a frame of the founders, and later samples placed in it.
+"""Stable maps: a frame of the founders, in which later samples are placed.
 
-In stable mode (`embedding.stable`) a map is fitted on the founders' own closure. Every later sample
-is placed by itself: from its direct weights to the founders and that closure, never from another
-newcomer, and by operations on its own row alone, so that its place is the same to the last bit
-whoever else arrived.
+In stable mode (`embedding.stable`) a map is fitted on the closure of the founders alone. Every
+later sample is placed separately, from its direct weights to the founders and that closure. Other
+newcomers play no part, and all operations are on its own row, so its position is bit-identical
+whichever other samples arrived.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import procrustes
 
-#: Power of UMAP's membership strengths in the mean of the neighbours' places. Plain strengths (1)
-#: pull a sample to the middle of its neighbours; measured on HapMap3 (tests/golden/test_maps.py).
+#: Exponent of UMAP's membership strengths in the mean of the neighbours' positions. Plain
+#: strengths (1) pull a sample to the centre of its neighbours; measured on HapMap3
+#: (tests/golden/test_maps.py).
 SHARPNESS = 3
 
 
 def place_among(lengths: np.ndarray, places: np.ndarray, neighbors: int) -> np.ndarray:
-    """Places of newcomers on a map: means of their nearest founders', by UMAP's strengths.
+    """Position newcomers on a map: mean of their nearest founders, weighted by UMAP's strengths.
 
     The strength of a neighbour at distance d is exp(-(d - rho) / sigma), rho the nearest distance
     and sigma such that the strengths add up to log2(k) (McInnes et al. 2018, section 3.1).
@@ -27,7 +28,7 @@ def place_among(lengths: np.ndarray, places: np.ndarray, neighbors: int) -> np.n
     lengths : float64 array, (m, n_founders)
     places : float64 array, (n_founders, 2)
     neighbors : int
-        As the map was made with: itself included.
+        Number of neighbours that the map was made with, the sample itself included.
 
     Returns
     -------
@@ -62,10 +63,10 @@ def _strengths(beyond: np.ndarray) -> np.ndarray:
 def register(
     points: np.ndarray, frame: np.ndarray, among: np.ndarray
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """A map turned, mirrored, moved and scaled onto a frame, and how far samples still moved.
+    """Align a map to a frame (rotate, mirror, shift, scale) and measure the remaining displacement.
 
-    Procrustes on the founders (Gower 1975); lengths are shares of the frame's radius, the root mean
-    square distance of its founders from their middle.
+    Procrustes on the founders (Gower 1975). Displacements are shares of the frame's radius, which
+    is the root mean square distance of its founders from their centroid.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def register(
     -------
     moved : float64 array, (n, k)
     about : dict
-        `disparity` (share of the founders' variance that no registration explains),
+        `disparity` (share of the founders' variance that the alignment leaves unexplained),
         `median_displacement` and `largest_displacement` of all samples, `founder_median`,
         `newcomer_median`.
     """

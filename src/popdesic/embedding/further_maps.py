@@ -1,4 +1,4 @@
-"""Maps on request: densMAP, which keeps densities, and t-SNE, of the same geodesic neighbours."""
+"""Optional maps of the same geodesic neighbours: densMAP, which preserves density, and t-SNE."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .knn import Rows
 from .tables import write_embedding
 from .umap_maps import draw_in_frame, scaled_neighbors, umap_layout
 
-#: Neighbours that t-SNE balances each sample against, more or less; fewer in a small study.
+#: t-SNE's perplexity, roughly its number of neighbours; lower in a small study.
 PERPLEXITY = 30
 #: Standard deviation of the first axis at the start (Kobak and Berens 2019).
 START_SPREAD = 1e-4
 
 
 def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarray:
-    """A t-SNE map (van der Maaten 2014) by scikit-learn; one thread: a rerun gives the same.
+    """A t-SNE map (van der Maaten 2014) by scikit-learn; one thread, so reruns are identical.
 
     Parameters
     ----------
     rows : callable
-        Distances (len(which), n) of the samples `which` to all; only the nearest
-        3 * PERPLEXITY + 1 of every sample are held.
+        Distances (len(which), n) of the samples `which` to all; only the 3 * PERPLEXITY + 1 nearest
+        of every sample are kept.
     n : int
     start : float64 array, (n, at least 1)
-        Where the layout starts, in its first two columns.
+        The first two columns are the initial layout.
 
     Returns
     -------
@@ -46,14 +46,14 @@ def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarr
     if n < 5:
         raise UserError(
             f"embedding.further_maps: t-SNE needs at least 5 samples, this study has {n}; "
-            "take it out or add samples."
+            "remove tsne or add samples."
         )
-    from sklearn.manifold import TSNE  # takes a second: only who needs it pays
+    from sklearn.manifold import TSNE  # slow to import: import only when needed
 
     perplexity = min(float(PERPLEXITY), (n - 1) / 3)
     k = min(n - 1, int(3 * perplexity + 1))
     near, scaled = scaled_neighbors(rows, n, k)
-    # each sample stands first in its own row: scikit-learn leaves it out again
+    # each sample comes first in its own row; scikit-learn removes it
     graph = csr_array(
         (scaled.ravel(), near.ravel(), np.arange(n + 1) * (k + 1)), (n, n), dtype=np.float64
     )
@@ -67,7 +67,7 @@ def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarr
         random_state=seed,
         n_jobs=1,
     )
-    # its gradient adds up over threads: another number of them, another sum
+    # the gradient is summed over threads: the result would depend on their number
     with threadpool_limits(1):
         return model.fit_transform(graph).astype(np.float64)
 
@@ -86,7 +86,7 @@ def compute_further_map(
     frame: Path | None = None,
     founders: set[str] | None = None,
 ) -> None:
-    """densMAP or t-SNE of one geodesic distance, a table like those of UMAP.
+    """densMAP or t-SNE of one geodesic distance; a table like those of UMAP.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ def compute_further_map(
     lengths : Path
         Geodesics (n, n).
     scores : Path
-        `embedding/pca.npy`: where the layout starts.
+        `embedding/pca.npy`, the initial layout.
     neighbors, min_dist, seed
-        As for UMAP; t-SNE takes the seed alone, and `neighbors` where it places newcomers.
+        As for UMAP; t-SNE uses only the seed, and `neighbors` to place newcomers.
     frame, founders : optional
-        In stable mode lengths to the founders (n, n_founders), and the founder cohorts.
+        In stable mode: lengths to the founders (n, n_founders), and the founder cohorts.
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]

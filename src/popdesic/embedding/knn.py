@@ -1,4 +1,4 @@
-"""Nearest neighbours from distances that need not be whole in memory."""
+"""Nearest neighbours from distances read in blocks."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import numpy as np
 
 from ..io.sites import chunks
 
-#: Numbers of one block of rows.
+#: Values in one block of rows.
 BLOCK_NUMBERS = 8_000_000
 #: Rows `which` of a matrix of distances: float array (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
 
 
 def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest others of every sample.
+    """The k nearest other samples of every sample.
 
     Parameters
     ----------
     rows : callable
-        Distances (len(which), n) of the samples `which` to all; infinite and undefined (NaN) ones
-        are no neighbours while there are others, and are infinite if they have to be.
+        Distances (len(which), n) of the samples `which` to all. NaN counts as infinite; samples at
+        an infinite distance are neighbours only if there are not enough others.
     n, k : int
-        Samples, and neighbours of each (at most n - 1).
+        Number of samples, and of neighbours of each (at most n - 1).
 
     Returns
     -------
     neighbors : int64 array, (n, k)
-        Nearest first; of equally near samples the first in sample order, whatever the blocks.
+        Nearest first; ties in sample order, for any block size.
     distances : float64 array, (n, k)
     """
     k = min(k, n - 1)
@@ -45,7 +45,7 @@ def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _smallest(values: np.ndarray, own: int, k: int) -> np.ndarray:
-    """Positions of the k smallest values but the own one, by value and then by position."""
+    """Positions of the k smallest values except position `own`, by value and then by position."""
     if k == 0:
         return np.empty(0, np.int64)
     limit = np.partition(values, k - 1)[k - 1]

@@ -1,4 +1,4 @@
-"""PCA of genotypes, with axes that the founders define."""
+"""PCA of genotypes, with axes defined by the founders."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .tables import write_embedding, write_statistics
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048
-#: Samples a side of one block of the products.
+#: Samples per side of one block of the products.
 BLOCK_SAMPLES = 512
 
 
 def standardized_products(
     prefixes: list[Path], af: np.ndarray, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`products_of` the genotypes of cohorts on the panel, read chunk by chunk.
+    """`products_of` for the genotypes of cohorts on the panel, read chunk by chunk.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def products_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of products of standardised genotypes over all samples.
 
-    A genotype g at a site of ALT frequency p counts (g - 2p) / sqrt(2p (1 - p)) (Patterson, Price
-    and Reich 2006), a missing one nothing. Monomorphic sites are left out.
+    A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
+    (Patterson, Price and Reich 2006); a missing genotype counts 0. Monomorphic sites are skipped.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ def products_of(
         ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 where
         missing.
     sizes : list of int
-        Samples of each cohort, n in all.
+        Number of samples of each cohort, n in total.
     af : float64 array, (n_sites,)
         ALT frequency in the founders.
     threads : int
-        Threads to use; the sums are the same to the last bit for any number.
+        Number of threads; the sums are bit-identical for any number.
 
     Returns
     -------
@@ -97,10 +97,10 @@ def products_of(
 
 
 def sample_blocks(sizes: list[int]) -> list[tuple[int, int]]:
-    """Bounds of runs of at most BLOCK_SAMPLES samples, none of two cohorts.
+    """Bounds of blocks of at most BLOCK_SAMPLES samples, each within one cohort.
 
-    The shape of a product decides the order of its sums: with blocks of one cohort each, what is
-    between two cohorts is the same to the last bit whoever else is there.
+    The shape of a matrix product decides the order of its sums. With blocks within cohorts, the
+    products of two cohorts are bit-identical whichever other cohorts are present.
     """
     first, found = 0, []
     for size in sizes:
@@ -114,8 +114,8 @@ def _add_products(
 ) -> None:
     """Add columns' * columns to the upper triangle of `total`, block by block.
 
-    Each block is one product on one BLAS thread: BLAS itself would sum in another order for
-    another number of threads.
+    Each block is one product on one BLAS thread, because the order of BLAS's sums depends on its
+    number of threads.
     """
 
     def work(one: tuple[int, int], other: tuple[int, int]) -> None:
@@ -139,13 +139,13 @@ def principal_components(
     """PCA with axes from the founders; all others are projected.
 
     The relationship matrix G = products / called is decomposed over the founders, G = U L U'. A
-    founder's scores are U sqrt(L), as `plink2 --pca` has them up to sign and scale; any other
-    sample's are its row of G times U / sqrt(L), which gives a founder its own scores again.
+    founder's scores are U sqrt(L), equal to `plink2 --pca` up to sign and scale. Any other sample's
+    scores are its row of G times U / sqrt(L); for a founder this gives its own scores.
 
     Returns
     -------
     scores : float64 array, (n, n_components)
-        The sign makes the component's largest absolute founder score positive.
+        Signs are chosen so that each component's largest absolute founder score is positive.
     explained : float64 array, (n_components,)
         Share of the founders' total variance.
 
@@ -167,7 +167,7 @@ def principal_components(
     values, vectors = values[positive], vectors[:, positive]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     vectors = vectors * np.sign(largest)
-    # Row by row: the same to the last bit whoever else is projected.
+    # Row by row: bit-identical whichever other samples are projected.
     axes = vectors / np.sqrt(values)
     scores = np.stack([row @ axes for row in relationship[:, founders]])
     scores[founders] = vectors * np.sqrt(values)
@@ -188,7 +188,7 @@ def compute_pca(
     statistics_out: Path,
     threads: int = 1,
 ) -> dict:
-    """PCA of a study: table, scores in full precision (float64 (n, k)), variance explained.
+    """PCA of a study: table, full-precision scores (float64 (n, k)), variance explained.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ def compute_pca(
     founders : set of str
         Names of the cohorts that define the axes.
     unrelated : Path, optional
-        `panel/unrelated.tsv`: of the founders, only its unrelated samples define the axes; the
-        relatives are projected like newcomers.
+        `panel/unrelated.tsv`: only its unrelated founders define the axes; other founders are
+        projected like newcomers.
     """
     sites, _ = load_panel(panel)
     products, called = standardized_products(prefixes, sites.af.to_numpy(), threads)

@@ -1,4 +1,4 @@
-"""PCoA of geodesics: classical multidimensional scaling, by axes of the founders if asked for."""
+"""PCoA of geodesics: classical multidimensional scaling, optionally with axes of the founders."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def require_finite(distances: np.ndarray) -> None:
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # as in pca
 def principal_coordinates(distances: np.ndarray, n_components: int):
-    """Classical scaling (PCoA) of a distance matrix.
+    """Principal coordinates (PCoA, classical scaling) of a distance matrix.
 
     Returns
     -------
     coordinates : float64 array, (n, n_components)
     explained : float64 array, (n_components,)
-        Eigenvalues over the trace, which is the sum of all of them. Distances that are not
-        Euclidean have negative eigenvalues too, so that the shares can add up to more than one.
+        Eigenvalues divided by the trace, the sum of all eigenvalues. Non-Euclidean distances have
+        negative eigenvalues too, so the shares can add up to more than one.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
 def project_coordinates(
     lengths: np.ndarray, distances: np.ndarray, coordinates: np.ndarray
 ) -> np.ndarray:
-    """Principal coordinates of newcomers (Gower 1968), each from its own row alone.
+    """Principal coordinates of newcomers (Gower 1968), each from its own row only.
 
     Parameters
     ----------
     lengths : float64 array, (m, n)
-        Of the newcomers to those whose `distances` (n, n) gave `coordinates` (n, k).
+        From newcomers to the samples whose `distances` (n, n) gave `coordinates` (n, k).
 
     Returns
     -------
@@ -91,8 +91,8 @@ def compute_pcoa(
     """PCoA of one geodesic distance: table and variance explained.
 
     With `frame`, lengths to the founders (n, n_founders), the founders define the axes and all
-    others are projected; the PCoA of everyone goes to `refit_out`, registered to that, with a JSON
-    of how far samples moved.
+    other samples are projected. The PCoA of everyone is aligned to that map and written to
+    `refit_out`, with a JSON of the displacements.
     """
     samples = describe_samples(order, sheet)
     matrix = np.load(lengths).astype(np.float64)

@@ -1,4 +1,4 @@
-"""How well each map keeps the distances it was drawn from: `embedding/quality.tsv`."""
+"""How well each map preserves the distances it was computed from: `embedding/quality.tsv`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..io.files import read_json
 from ..io.tables import read_table, write_table
 from .axes import AXES
 
-#: Sizes of neighbourhoods whose recall is measured, and that of trustworthiness and continuity.
+#: Neighbourhood sizes for recall, and for trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15
-#: Samples whose neighbourhoods are looked at; of larger studies evenly spaced ones.
+#: Most samples whose neighbourhoods are measured; larger studies use evenly spaced samples.
 MAX_ANCHORS = 2_000
 Rows = Callable[[np.ndarray], np.ndarray]
 
@@ -31,11 +31,11 @@ def choose_anchors(n: int) -> np.ndarray:
 def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str, float]:
     """Agreement of a map with distances.
 
-    Trustworthiness and continuity as Venna and Kaski (2001) define them, with k = TRUST_AT:
-    trustworthiness falls with samples that are neighbours on the map only, continuity with
-    neighbours that the map has torn apart. Recall is the share of the k nearest by distance that
+    Trustworthiness and continuity as defined by Venna and Kaski (2001), with k = TRUST_AT:
+    samples that are neighbours only on the map lower trustworthiness, neighbours that the map
+    separates lower continuity. Recall is the share of the k nearest by distance that
     are among the k nearest on the map. Each is a mean over the anchors; neighbours come from all
-    samples. Of equally near samples the first in sample order is the nearer one.
+    samples. Ties are broken by sample order.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str
     rows : callable
         Distances (len(which), n_samples) of the samples `which` to all.
     anchors : int array
-        Rows to look at.
+        Rows whose neighbourhoods are measured.
 
     Returns
     -------
     dict
         `trustworthiness`, `continuity`, `recall_{k}`, `rank_correlation` (Spearman, all pairs of
-        an anchor and another sample); NaN where the study is too small for k, or where all
-        distances or all points agree.
+        an anchor and another sample); NaN if the study is too small for k, or if all
+        distances or all points are equal.
     """
     n = len(points)
     recalled = dict.fromkeys(RECALL_AT, 0)
@@ -61,7 +61,7 @@ def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str
         far = rows(np.array([anchor]))[0][others]
         drawn = np.sqrt(((points[others] - points[anchor]) ** 2).sum(axis=1))
         far_order, drawn_order = np.argsort(far, kind="stable"), np.argsort(drawn, kind="stable")
-        far_rank, drawn_rank = _places(far_order), _places(drawn_order)
+        far_rank, drawn_rank = _ranks(far_order), _ranks(drawn_order)
         for k in RECALL_AT:
             recalled[k] += int((far_rank[drawn_order[:k]] <= k).sum())
         intruders += int(np.maximum(far_rank[drawn_order[:TRUST_AT]] - TRUST_AT, 0).sum())
@@ -79,11 +79,11 @@ def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str
     return found
 
 
-def _places(order: np.ndarray) -> np.ndarray:
-    """Place of each sample, from 1."""
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(1, len(order) + 1)
-    return places
+def _ranks(order: np.ndarray) -> np.ndarray:
+    """Rank of each sample, from 1."""
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    return ranks
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
@@ -93,9 +93,9 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
-    """Mean silhouette of the labels on the map; samples without one are left out.
+    """Mean silhouette of the labels on the map; samples without a label are left out.
 
-    NaN where there are fewer than two labels, or one for every sample.
+    NaN if there are fewer than two labels, or a different label for every sample.
     """
     known = ~labels.isin(UNKNOWN).to_numpy()
     chosen = np.flatnonzero(known)
@@ -120,11 +120,11 @@ def measure_maps(
     instability_out: Path | None = None,
     out: Path,
 ) -> pd.DataFrame:
-    """Quality of all maps of a study, their first two axes, beside two without any geodesic.
+    """Quality of all maps of a study (their first two axes), with PCA and plain UMAP as references.
 
-    Every map is measured against the plain distances between genotypes (`against` is
-    ``distance``), the maps of a geodesic against that geodesic too. `umap.distance` is the UMAP of
-    a space's plain distances with the same parameters: the twin that a geodesic has to beat.
+    Every map is compared with the plain distances between genotypes (`against` is
+    ``distance``), and maps of a geodesic also with that geodesic. `umap.distance` is the UMAP of a
+    space's plain distances with the same parameters, the baseline that a geodesic should beat.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ def measure_maps(
     label : str
         Column of the sample sheet for the silhouette; missing columns give NaN.
     refits : bool
-        Whether there are maps of everyone beside a frame of the founders.
+        Whether there are maps of everyone in addition to a frame of the founders.
     further : sequence of str
-        Kinds of map on request: ``densmap``, ``tsne``.
+        Optional kinds of map: ``densmap``, ``tsne``.
     instability : dict, optional
-        Tables of `compute_umap` by space: joined into `instability_out`, a column
-        ``instability.umap.{space}.alpha{alpha}`` each, and their means are in the table.
+        Tables of `compute_umap` by space. They are joined into `instability_out`, one column
+        ``instability.umap.{space}.alpha{alpha}`` each; the result has their means.
     """
     samples = describe_samples(order, sheet)
     labels = samples[label] if label in samples else pd.Series(["NA"] * len(samples))
@@ -188,7 +188,7 @@ def _join_instability(samples: pd.DataFrame, tables: dict[str, Path]) -> pd.Data
 
 
 def _points(path: Path, stem: str) -> np.ndarray:
-    """First two axes of a map, (n_samples, 2); a map of one axis has zeros for the second."""
+    """First two axes of a map, (n_samples, 2); the second is zero if the map has only one."""
     table = read_table(path)
     points = np.zeros((len(table), 2))
     for axis in range(2):

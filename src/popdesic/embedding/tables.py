@@ -1,4 +1,4 @@
-"""Tables of maps: coordinates of every sample with what the sheet says of it."""
+"""Tables of maps: coordinates of every sample with its columns of the sheet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:
 def write_embedding(
     path: Path, samples: pd.DataFrame, coordinates: np.ndarray, prefix: str
 ) -> None:
-    """One row a sample: name, coordinates `{prefix}1`, …, then the sheet's columns."""
+    """One row per sample: name, coordinates `{prefix}1`, …, then the sheet's columns."""
     table = pd.DataFrame(
         coordinates, columns=[f"{prefix}{i + 1}" for i in range(coordinates.shape[1])]
     )

@@ -1,8 +1,8 @@
 """UMAP of geodesics from their nearest neighbours: of everyone, or of the founders as a frame.
 
 The layout starts from the first two principal components (Kobak and Linderman 2021), so that maps
-of one study lie the same way round, and a graph that falls into parts needs nothing more. Nothing
-of a matrix but everyone's neighbours is held.
+of one study have the same orientation and disconnected graphs need no special treatment. Only the
+neighbours are kept in memory, never the whole matrix.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .knn import Rows, nearest_neighbors
 from .pcoa import require_finite
 from .tables import write_embedding
 
-#: Neighbours on the map that tell whether a sample keeps its place, and neighbours of the members
-#: of the ensemble as shares of the map's own.
+#: Neighbours on the map by which instability is measured, and the numbers of neighbours of the
+#: ensemble's members relative to the map's.
 INSTABILITY_AT = 15
 NEIGHBOR_SHARES = (0.5, 2.0, 1.0)
 #: (seed, neighbours) to points (n, 2).
@@ -43,10 +43,10 @@ def umap_layout(
     seed: int,
     densmap: bool = False,
 ) -> np.ndarray:
-    """A UMAP map (McInnes et al. 2018) by umap-learn; one thread, seeded: a rerun gives the same.
+    """A UMAP map (McInnes et al. 2018) by umap-learn; seeded, one thread, so reruns are identical.
 
-    Distances are divided by the median of the neighbours' above zero, which changes no
-    neighbourhood but keeps float32 inside umap-learn from underflow at large alpha.
+    Distances are divided by the median positive distance to a neighbour. This changes no
+    neighbourhood, but prevents float32 underflow inside umap-learn at large alpha.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def umap_layout(
         Distances (len(which), n) of the samples `which` to all.
     n : int
     start : float64 array, (n, at least 1)
-        Where the layout starts, in its first two columns.
+        The first two columns are the initial layout.
     neighbors : int
-        Neighbours that each sample is balanced against, itself included, at most n - 1.
+        UMAP's n_neighbors: neighbours of each sample, itself included, at most n - 1.
     densmap : bool
-        Whether crowded places stay crowded (densMAP: Narayan, Berger and Cho 2021); not where all
-        samples have neighbours equally near, since there is no density to keep.
+        Preserve local density (densMAP: Narayan, Berger and Cho 2021). Ignored if all samples have
+        equally near neighbours, since there is no density to preserve.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def umap_layout(
             f"embedding: UMAP needs at least 5 samples, this study has {n}; "
             "add samples or read the PCA instead."
         )
-    import umap  # its own compilation takes seconds: only who needs it pays
+    import umap  # compiles for seconds: import only when needed
 
     k = max(2, min(neighbors, n - 1))
     near, scaled = scaled_neighbors(rows, n, k - 1)
@@ -88,7 +88,7 @@ def umap_layout(
         n_jobs=1,
         init=first,
         precomputed_knn=(near.astype(np.int32), scaled.astype(np.float32)),
-        # umap-learn ignores known neighbours of small studies unless told that they are few
+        # otherwise umap-learn ignores precomputed neighbours of small studies
         force_approximation_algorithm=True,
         densmap=densmap and not np.allclose(scaled[:, 1:], scaled[0, 1]),
     )
@@ -96,7 +96,7 @@ def umap_layout(
 
 
 def scaled_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each sample itself, then its k `nearest_neighbors`; distances over the median above zero.
+    """Each sample itself, then its k `nearest_neighbors`; distances over their positive median.
 
     Returns
     -------
@@ -122,12 +122,12 @@ def draw_in_frame(
     start: np.ndarray,
     neighbors: int,
 ) -> np.ndarray:
-    """A map of the founders with all others placed in it one by one, float64 (n, 2).
+    """A map of the founders in which all others are placed one by one, float64 (n, 2).
 
     Parameters
     ----------
     layout : callable
-        Distances in rows, number of samples and start to a map.
+        Function of distances in rows, number of samples and initial layout that returns a map.
     near : array, (n, n_founders)
         Lengths to the founders.
     among : bool array, (n,)
@@ -149,13 +149,13 @@ def measure_instability(points: np.ndarray, members: list[np.ndarray]) -> np.nda
     points : float64 array, (n, 2)
         The map.
     members : list of float64 arrays, (n, 2)
-        The same drawn with other seeds and numbers of neighbours.
+        The same map with other seeds and numbers of neighbours.
 
     Returns
     -------
     float64 array, (n,)
-        Mean over the members of the share of the INSTABILITY_AT nearest on the map that are not
-        among the nearest there: 0 where nothing changes, near 1 where a place means nothing.
+        Share of the INSTABILITY_AT nearest on the map that are not among the nearest in a member,
+        averaged over the members: 0 if nothing changes, near 1 if a position is meaningless.
     """
     k = min(INSTABILITY_AT, len(points) - 1)
     own = _drawn_neighbors(points, k)
@@ -172,7 +172,7 @@ def _drawn_neighbors(points: np.ndarray, k: int) -> list[set[int]]:
 
 
 def draw_ensemble(draw: Draw, *, neighbors: int, seed: int, size: int) -> list[np.ndarray]:
-    """The map with `size` other seeds, the number of neighbours as NEIGHBOR_SHARES go round."""
+    """The map with `size` other seeds; numbers of neighbours cycle through NEIGHBOR_SHARES."""
     shares = [NEIGHBOR_SHARES[i % len(NEIGHBOR_SHARES)] for i in range(size)]
     return [draw(seed + 1 + i, max(2, round(s * neighbors))) for i, s in enumerate(shares)]
 
@@ -194,23 +194,23 @@ def compute_umap(
     founders: set[str] | None = None,
     refits: dict[str, Path] | None = None,
 ) -> None:
-    """UMAPs of the geodesics of one space, and of its plain distances as their twin.
+    """UMAPs of the geodesics of one space, and of its plain distances as the baseline.
 
     Parameters
     ----------
     lengths : dict
         Geodesics (n, n) by alpha.
     plain : Distances or float64 array
-        Distances of the space without any geodesic; or points (n, k) whose distances they are.
+        Plain distances of the space; or points (n, k) whose Euclidean distances are used.
     scores : Path
-        `embedding/pca.npy`: where the layouts start.
+        `embedding/pca.npy`, the initial layouts.
     ensemble : int
-        Further maps a geodesic for `instability_out`, a table of `sample` and a column an alpha.
+        Extra maps per geodesic for `instability_out`, a table of `sample` and one column per alpha.
     tables : dict
-        Where to write, by alpha and ``plain``.
+        Output paths, by alpha and ``plain``.
     frame, founders, refits : optional
-        In stable mode lengths to the founders (n, n_founders) by alpha, the founder cohorts, and
-        where maps of everyone go (with a JSON of how far they moved beside each).
+        In stable mode: lengths to the founders (n, n_founders) by alpha, the founder cohorts, and
+        output paths of the maps of everyone (each with a JSON of the displacements beside it).
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]
@@ -251,7 +251,7 @@ def compute_umap(
 
 
 def rows_of_points(points: np.ndarray) -> Rows:
-    """Euclidean distances of points, (n, k), in rows."""
+    """Euclidean distances between points, (n, k), as a function of rows."""
 
     def rows(which: np.ndarray) -> np.ndarray:
         found = np.zeros((len(which), len(points)))

@@ -48,7 +48,12 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
                 )
             else:
                 log.info("No GPU can be used here (%s), so the CPU computes.", reason)
-    from .cpu.backend import CpuBackend
+    return cpu_backend(threads)
+
+
+def cpu_backend(threads: int = 1) -> Backend:
+    """The CPU backend, for work that no GPU speeds up; no kernel is part of its rule's digest."""
+    from .cpu.backend import CpuBackend  # numba starts slowly
 
     return CpuBackend(threads)
 

@@ -1,4 +1,4 @@
-"""Names and options of the epistasis scans: light, since every plan reads them."""
+"""Names and options of the epistasis scans; cheap to import for planning."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
 NAMES = {2: "pairs", 3: "triples"}
-#: A covariate of words becomes one column a word: more are an identifier, not a covariate.
+#: A categorical covariate becomes one column per level; with more levels it is an identifier.
 MAX_LEVELS = 30
 _WHERE = "config/config.yaml: epistasis"
-
-
-#: Tests times samples a second that jobs are given time for: a slow core, and a small GPU.
+#: Tests x samples per second that time limits assume: a slow core, and a small GPU.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
 
 def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:
-    """Hours that so many scans are given: at most `longest`, and this where there is no plan yet.
+    """Time limit in hours of this many scans: at most `longest`, which is used if no plan exists.
 
-    `plan` is results/epistasis/plan.json; `device` the configured one, where `auto` may turn out
-    to be a CPU.
+    `plan` is results/epistasis/plan.json. `device` is the configured one; `auto` may mean a CPU.
     """
     if not Path(plan).exists():
         return longest
@@ -34,17 +31,17 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
 
 
 def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
-    """Refuse what a study's sheets and configuration show to be impossible, before any job.
+    """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
     ----------
     block : dict
-        `epistasis` of the configuration, defaults filled in; nothing is checked where its `order`
+        `epistasis` of the configuration, defaults filled in; nothing is checked if its `order`
         is empty.
     samples : DataFrame
-        The sample sheet, `sheet` its name.
+        The sample sheet; `sheet` is its name.
     folder : Path
-        Of the study.
+        The study's folder.
 
     Raises
     ------
@@ -63,13 +60,13 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
         )
     if block["strata"] in ("sample", "phenotype", "row"):
         raise UserError(
-            f"{_WHERE}.strata is '{block['strata']}', within which no phenotype can be exchanged "
-            "for another; name a column of groups, or 'none'."
+            f"{_WHERE}.strata is '{block['strata']}', within which phenotypes cannot be permuted; "
+            "name a column of groups, or 'none'."
         )
     if block["strata"] != "none" and block["strata"] not in samples:
         raise UserError(
-            f"{_WHERE}.strata is '{block['strata']}', which is no column of {sheet}; name one, or "
-            "'none'."
+            f"{_WHERE}.strata is '{block['strata']}', which is not a column of {sheet}; name one, "
+            "or 'none'."
         )
     if block["restrict"] and not is_file(folder / block["restrict"]):
         raise UserError(
@@ -95,20 +92,20 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
 
 
 def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.DataFrame:
-    """A column of the sheet as columns of a regression, NaN where not known.
+    """Regression columns of a column of the sheet, NaN where unknown.
 
-    Numbers stay as they are; of words each but the first (in alphabetical order) is a column of 0
-    and 1.
+    Numbers stay as they are. Categories become one column of 0 and 1 per level, except for the
+    first level in alphabetical order.
 
     Raises
     ------
     UserError
-        No such column, or too many different words.
+        No such column, or too many levels.
     """
     if column not in samples or column in ("sample", "phenotype", "row"):
         raise UserError(
-            f"{_WHERE}.covariates names '{column}', which is no further column of {sheet}; correct "
-            "the name or leave it out."
+            f"{_WHERE}.covariates names '{column}', which is not a further column of {sheet}; "
+            "correct the name or leave it out."
         )
     known = ~samples[column].isin(UNKNOWN)
     numbers = pd.to_numeric(samples[column].where(known), errors="coerce")
@@ -117,8 +114,8 @@ def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.Data
     levels = sorted(samples[column][known].unique())
     if len(levels) > MAX_LEVELS:
         raise UserError(
-            f"{_WHERE}.covariates names '{column}', which has {len(levels)} different words in "
-            f"{sheet}; a covariate has at most {MAX_LEVELS}, or is a number."
+            f"{_WHERE}.covariates names '{column}', which has {len(levels)} different values in "
+            f"{sheet}; a covariate has at most {MAX_LEVELS} categories, or is numeric."
         )
     return pd.DataFrame(
         {
@@ -130,14 +127,14 @@ def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.Data
 
 
 def _check_listed(path: Path, least: int) -> None:
-    """A list of sites is long enough; how many sites the ranges of a BED file hold comes later."""
+    """Check that a list has enough sites; ranges of a BED file are checked later."""
     from .site_list import read_site_list  # as in check_epistasis
 
     names = read_site_list(path).names
     if names and len(set(names)) < least:
         raise UserError(
-            f"{path}: it lists {len(set(names))} sites, fewer than the {least} that a scan of "
-            f"order {least} combines; list more (epistasis.restrict) or set it to ''."
+            f"{path} lists {len(set(names))} sites, fewer than the {least} that a scan of order "
+            f"{least} combines; list more (epistasis.restrict) or set it to ''."
         )
 
 
@@ -147,16 +144,16 @@ def _check_model(model: dict, number: int, orders: list[int]) -> None:
     start = f"{_WHERE}.power[{number}] ('{name}')"
     if n_cells != 3**n_sites:
         raise UserError(
-            f"{start} has {n_cells} penetrances for {n_sites} sites; give {3**n_sites}, the last "
-            "site's genotype changing fastest."
+            f"{start} has {n_cells} penetrances for {n_sites} sites; give {3**n_sites}, with the "
+            "last site's genotype varying fastest."
         )
     if n_sites not in orders:
         raise UserError(
-            f"{start} is of {n_sites} sites, but epistasis.order is {orders}; add {n_sites} to it "
-            "or leave the model out."
+            f"{start} has {n_sites} sites, but epistasis.order is {orders}; add {n_sites} to it "
+            "or remove the model."
         )
     if not min(model["penetrance"]) < max(model["penetrance"]):
         raise UserError(
-            f"{start} has the same penetrance everywhere, so there is nothing to find; give "
-            "different ones."
+            f"{start} has the same penetrance for all genotypes, so there is no effect to find; "
+            "give different values."
         )

@@ -1,4 +1,4 @@
-"""Power of the study's scans for penetrance tables that the configuration gives."""
+"""Power of the study's scans for penetrance models of the configuration."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .options import NAMES
 from .scores import score_tables, table_cost
 from .significance import permutation_p
 
-#: Share of scans without any interaction that may show one.
+#: Family-wise error rate of a scan.
 ALPHA = 0.05
-#: Studies that are drawn for each model.
+#: Studies simulated for each model.
 DRAWN = 2000
 
 
 def cell_probabilities(maf: list[float], penetrance: list[float]) -> np.ndarray:
     """Shares of the genotype combinations among controls and among cases, float64 (2, 3**k).
 
-    Sites are independent and in Hardy-Weinberg proportions; `penetrance` is the probability of
-    being a case, by the counts of the minor alleles, the last site's changing fastest.
+    Sites are independent and in Hardy-Weinberg proportions. `penetrance` is the probability of
+    being a case, by minor allele counts, the last site varying fastest.
     """
     shares = np.ones(1)
     for q in maf:
@@ -47,10 +47,10 @@ def chi2_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -
 def score_power(
     cells: np.ndarray, n_controls: int, n_cases: int, score: str, null: np.ndarray, seed: list[int]
 ) -> float:
-    """Share of drawn studies whose score has a permutation p of at most `ALPHA`.
+    """Share of simulated studies whose score has a permutation p of at most `ALPHA`.
 
-    `null` holds the best costs of permuted scans, as `significance.permutation_p` takes them; NaN
-    where they are too few for any p to be so small.
+    `null` holds the best costs of permuted scans, as for `significance.permutation_p`; NaN if
+    they are too few for such a small p.
     """
     if 1 / (1 + len(null)) > ALPHA:
         return float("nan")
@@ -75,18 +75,18 @@ def estimate_power(
     score: str,
     seed: int,
 ) -> dict[str, float]:
-    """Write a row a model: columns in config/README.md.
+    """Write one row per model; columns are described in config/README.md.
 
     Parameters
     ----------
     samples : Path
-        `results/reorder/samples.tsv`: how many controls and cases there are.
+        `results/reorder/samples.tsv`: numbers of controls and cases.
     plan : Path
-        `results/epistasis/plan.json`: how many tests each scan makes.
+        `results/epistasis/plan.json`: number of tests of each scan.
     nulls : dict
-        Table of the permuted scans' best costs by order, of those that were permuted.
+        Table of the permuted scans' best costs, by order, for orders that were permuted.
     models : list of dict
-        `name`, `maf`, `penetrance`, as in the configuration.
+        `name`, `maf` and `penetrance` of each model, as in the configuration.
 
     Returns
     -------

@@ -1,10 +1,10 @@
-"""The best hits once more, as logistic regressions with covariates.
+"""Refit the best hits by logistic regression with covariates.
 
-Scans look at tables of genotypes alone. Here the phenotype is regressed on the ALT counts of a
-hit's sites, their products, the strata and the covariates of the study (statsmodels' binomial
-GLM). The product of all sites is the interaction on the scale of log odds, if effects grow
-linearly with the count; beside it stands the likelihood-ratio test of an interaction of any
-shape, every combination of genotypes against all lower orders, with the same covariates.
+Scans use only genotype tables. Here the phenotype is regressed on the ALT counts of a hit's sites,
+their products, the strata and the covariates of the study (statsmodels' binomial GLM). The product
+of all sites is the interaction on the log-odds scale, if effects grow linearly with the count. In
+addition, a likelihood-ratio test covers interactions of any shape: every genotype combination
+against all lower-order terms, with the same covariates.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def refit_hits(
     tables : dict
         Table of hits by order.
     sheet : Path
-        Sample sheet; people with a covariate that is not known are left out.
+        Sample sheet; people with an unknown covariate are left out.
     covariates : list of str
-        Its columns. Strata are covariates in any case; columns that follow from others are left
+        Columns of the sheet. Strata are always covariates; linearly dependent columns are left
         out.
     out : Path
-        A row a term: columns in config/README.md.
+        One row per term; columns are described in config/README.md.
 
     Returns
     -------
     dict
-        Hits and those whose regression did not converge.
+        Number of terms, and of hits whose regression did not converge.
     """
     words, sites, samples = read_reordered(folder)
     case = (samples["class"] == "case").to_numpy()
@@ -79,15 +79,15 @@ def refit_hits(
 def refit(
     genotypes: np.ndarray, case: np.ndarray, further: np.ndarray, names: list[str]
 ) -> list[dict]:
-    """One hit's regression, a row a term.
+    """Regression of one hit, one row per term.
 
     Parameters
     ----------
     genotypes : int8 array, (k, n_samples)
-        ALT counts, -1 missing: these people are left out.
+        ALT counts, -1 missing; people with a missing genotype are left out.
     case : bool array, (n_samples,)
     further : float64 array, (n_samples, n_columns)
-        Strata and covariates, NaN where not known; `names` of the columns.
+        Strata and covariates, NaN where unknown; `names` are the names of the columns.
     """
     used = (genotypes >= 0).all(axis=0) & np.isfinite(further).all(axis=1)
     dosage, y = genotypes[:, used].astype(float), case[used].astype(float)
@@ -137,19 +137,19 @@ def refit(
 
 def _fit(y: np.ndarray, design: np.ndarray):
     with warnings.catch_warnings():
-        # Cells of cases alone have no finite odds: the standard error says so.
+        # Cells with only cases have no finite odds; a huge standard error shows this.
         warnings.simplefilter("ignore")
         return GLM(y, design, family=Binomial()).fit(maxiter=50)
 
 
 def _independent(base: np.ndarray, columns: np.ndarray) -> list[int]:
-    """Columns, from the left, that do not follow from `base` and those before them."""
+    """Columns, from the left, that are linearly independent of `base` and the columns before."""
     basis, _ = np.linalg.qr(base)
     kept = []
     for k in range(columns.shape[1]):
         column = columns[:, k]
         rest = column - basis @ (basis.T @ column)
-        rest -= basis @ (basis.T @ rest)  # once more: rounding of the first
+        rest -= basis @ (basis.T @ rest)  # repeat to remove rounding errors
         length = float(np.linalg.norm(rest))
         if length > 1e-8 * max(float(np.linalg.norm(column)), 1.0):
             kept.append(k)
@@ -158,7 +158,7 @@ def _independent(base: np.ndarray, columns: np.ndarray) -> list[int]:
 
 
 def _cells(genotypes: np.ndarray) -> np.ndarray:
-    """One column of 0 and 1 for each combination of genotypes that occurs."""
+    """One column of 0 and 1 per genotype combination that occurs."""
     cell = np.zeros(genotypes.shape[1], np.int64)
     for row in genotypes:
         cell = 3 * cell + row
@@ -166,7 +166,7 @@ def _cells(genotypes: np.ndarray) -> np.ndarray:
 
 
 def _shape_test(genotypes, y, base) -> tuple[float, int, float]:
-    """Likelihood ratio of every cell against all lower orders: chi2, df, p."""
+    """Likelihood-ratio test of all cells against all lower-order terms: chi2, df, p."""
     k = len(genotypes)
     lower = np.concatenate(
         [_cells(genotypes[list(group)]) for group in combinations(range(k), k - 1)], axis=1

@@ -1,8 +1,8 @@
-"""One-hot planes of the scanned sites, split by phenotype: what the epistasis scans read.
+"""One-hot planes of the scanned sites, split by phenotype: the input of the epistasis scans.
 
-Within a site genotypes are ranked by frequency and only the two rarest are stored (and missing
-ones); sites are ordered by how many samples their stored states hold, fewest first, which is what
-a scan compacts (DESIGN section 8). Labels and panel order are kept beside the planes.
+Within a site, genotypes are ranked by frequency and only the two rarest (and missing) are stored.
+Sites are sorted by the number of samples in their stored states, fewest first, because scans
+compact these samples. Genotype labels and panel order are kept beside the planes.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from .site_list import SiteList, read_site_list
 
 logger = logging.getLogger("popdesic")
 
-#: The backends' accumulators and the score tables hold this many samples.
+#: Most samples that the backends' accumulators and the score tables can hold.
 MAX_SAMPLES = 1 << 24
-#: Entries of a list that the log names.
+#: Most entries of a list that the log names.
 MOST_NAMED = 5
 
 
 def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.ndarray:
     """Class of each row of the sample sheet: int8, 0 control, 1 case, -1 unknown.
 
-    PLINK's 1 and 2 are controls and cases, its codes for missing are refused (`phenotype`).
+    PLINK's 1 and 2 are controls and cases; its codes for missing are refused (`phenotype`).
 
     Raises
     ------
     UserError
-        No phenotype column, a value that cannot be one, only one class, or a quantitative trait
-        without ``median``.
+        No phenotype column, an invalid value, only one class, or a quantitative trait without
+        ``median``.
     """
     if "phenotype" not in samples:
         raise UserError(
@@ -66,14 +66,14 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
 
 
 def read_restriction(path: Path, bim: pd.DataFrame) -> np.ndarray:
-    """Sites that a file names, bool (n_sites,); entries that name none are counted in the log.
+    """Sites listed in a file, bool (n_sites,); entries that match none are counted in the log.
 
-    See `site_list.read_site_list`. `chr1` and `1` are one contig, as in the panel.
+    See `site_list.read_site_list`. `chr1` and `1` are the same contig, as in the panel.
 
     Raises
     ------
     UserError
-        The file cannot be used, or no entry names a site of the panel.
+        The file is invalid, or no entry matches a panel site.
     """
     listed = read_site_list(path)
     contigs = bim.chrom.map(canonical_contig)
@@ -95,21 +95,21 @@ def read_restriction(path: Path, bim: pd.DataFrame) -> np.ndarray:
             found.append(len(chosen) > 0)
     if not keep.any():
         raise UserError(
-            f"{path}: none of its {len(found)} entries names a site of the panel; check the names "
-            "of chromosomes and sites (epistasis.restrict)."
+            f"{path}: none of its {len(found)} entries matches a panel site; check the names of "
+            "chromosomes and sites (epistasis.restrict)."
         )
     _log_unmatched(path, listed, found, set(contigs))
     return keep
 
 
 def _canonical_key(name: str) -> str:
-    """chrom:pos:ref:alt with the contig's canonical name; an ID stays what it is."""
+    """chrom:pos:ref:alt with the contig's canonical name; an ID stays unchanged."""
     contig, colon, rest = name.partition(":")
     return f"{canonical_contig(contig)}{colon}{rest}" if colon else name
 
 
 def _log_unmatched(path: Path, listed: SiteList, found: list[bool], contigs: set[str]) -> None:
-    """Say how many entries name no site of the panel, and which come first."""
+    """Log how many entries match no panel site, and the first of them."""
     lost = [k for k, hit in enumerate(found) if not hit]
     if not lost:
         return
@@ -117,15 +117,13 @@ def _log_unmatched(path: Path, listed: SiteList, found: list[bool], contigs: set
     named = [f"row {listed.rows[k]} ({entries[k]})" for k in lost[:MOST_NAMED]]
     absent = {c for c, _, _ in listed.ranges if canonical_contig(c) not in contigs}
     logger.warning(
-        "%s (epistasis.restrict): %d of %d entries name no site of the panel: %s%s%s",
+        "%s (epistasis.restrict): %d of %d entries match no panel site: %s%s%s",
         path,
         len(lost),
         len(found),
         ", ".join(named),
         " and others" if len(lost) > MOST_NAMED else "",
-        f"; contigs that the panel has not: {', '.join(sorted(absent)[:MOST_NAMED])}"
-        if absent
-        else "",
+        f"; contigs not on the panel: {', '.join(sorted(absent)[:MOST_NAMED])}" if absent else "",
     )
 
 
@@ -141,7 +139,7 @@ def build_onehot(
     sites_out: Path,
     samples_out: Path,
 ) -> dict[str, int]:
-    """Write the planes of all samples with a phenotype.
+    """Write the one-hot planes of all samples with a phenotype.
 
     Parameters
     ----------
@@ -157,7 +155,8 @@ def build_onehot(
         Fewest sites that the scans of this study need.
     onehot_out : Path
         uint64 (n_sites, n_states, words of the controls + words of the cases), as
-        `engine.base.OneHot`: rarest genotype, second rarest and, if any is missing, missing.
+        `engine.base.OneHot`: rarest genotype, second rarest and, if any genotype is missing,
+        missing.
     sites_out : Path
         chrom, pos, id, ref, alt, `rank` (row in the panel), `state0`, `state1`, `other` (ALT
         counts of the stored genotypes and of the third one), `n_missing`.
@@ -167,18 +166,18 @@ def build_onehot(
     Returns
     -------
     dict
-        Samples, sites, and the sites dropped by reason.
+        Numbers of samples, sites, and dropped sites by reason.
     """
     sheet = samples.set_index("sample")
     names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
-    # The classes stay out of the table: the sheet may have a column of any name.
+    # Keep the classes out of the table: the sheet may have a column with any name.
     place = pd.Series(np.arange(len(sheet)), sheet.index)
     rows = place.loc[[name for group in names for name in group]].to_numpy()
     kept, case = sheet.iloc[rows], np.asarray(classes)[rows]
     if strata != "none" and strata not in kept:
         raise UserError(
-            f"config/config.yaml: epistasis.strata is '{strata}', which is no column of the sample "
-            "sheet; name one, or 'none'."
+            f"config/config.yaml: epistasis.strata is '{strata}', which is not a column of the "
+            "sample sheet; name one, or 'none'."
         )
     stratum = np.full(len(kept), "all", object)
     if strata != "none":
@@ -237,7 +236,7 @@ def build_onehot(
 def reorder_sites(
     read: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, n_controls: int
 ) -> tuple[np.ndarray, pd.DataFrame, dict[str, int]]:
-    """One-hot planes of the sites that vary, in the order of a scan.
+    """One-hot planes of the polymorphic sites, in scan order.
 
     Parameters
     ----------
@@ -245,17 +244,17 @@ def reorder_sites(
         ``read(part)`` gives the genotypes of some of `rows`: int8 (len(part), n_samples), -1
         missing, controls first.
     rows : int array
-        Rows of the panel to take.
+        Rows of the panel to use.
     n_controls : int
 
     Returns
     -------
     words : uint64 array, (n_sites, n_states, words of the controls + words of the cases)
-        As `build_onehot` writes them.
+        As written by `build_onehot`.
     sites : DataFrame
-        `rank`, `state0`, `state1`, `other`, `n_missing` of its rows.
+        `rank`, `state0`, `state1`, `other`, `n_missing` of each row.
     counts : dict
-        Sites that were dropped, by reason.
+        Dropped sites by reason.
     """
     counts = {"no_called_genotype": 0, "monomorphic": 0}
     states, tables = [], [np.empty((0, 5), np.int64)]
@@ -298,7 +297,7 @@ def _rank_genotypes(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pack_states(states: np.ndarray, n_controls: int) -> np.ndarray:
-    """States as the array of onehot.npy; controls are the first columns."""
+    """States packed as in onehot.npy; controls are the first columns."""
     kinds = [0, 1, 2] if (states == 2).any() else [0, 1]
     parts = []
     for part in (states[:, :n_controls], states[:, n_controls:]):
@@ -312,7 +311,7 @@ def pack_states(states: np.ndarray, n_controls: int) -> np.ndarray:
 
 
 def unpack_states(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
-    """States int8 (n_sites, n_samples), controls first, of the array of onehot.npy."""
+    """States int8 (n_sites, n_samples), controls first, from the array of onehot.npy."""
     split = -(-n_controls // 64)
     out = np.full((len(words), n_controls + n_cases), 3, np.int8)
     for part, columns, n in (
@@ -327,7 +326,7 @@ def unpack_states(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarra
 
 
 def read_reordered(folder: Path) -> tuple[np.ndarray, pd.DataFrame, pd.DataFrame]:
-    """onehot.npy (mapped), sites.tsv and samples.tsv of results/reorder."""
+    """onehot.npy (memory-mapped), sites.tsv and samples.tsv of results/reorder."""
     sites = read_table(folder / "sites.tsv")
     numbers = ["pos", "rank", "state0", "state1", "other", "n_missing"]
     return (

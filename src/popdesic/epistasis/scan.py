@@ -1,4 +1,4 @@
-"""Exhaustive scans of pairs and triples: units of work, forecast, merged hits."""
+"""Exhaustive scans of pairs and triples: units of work, forecast, merging of hits."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .options import NAMES
 from .reorder import pack_states, read_reordered, unpack_states
 from .scores import score_tables
 
-#: Sites of the first scan that measures this machine's rate, and the most; it doubles until one
-#: scan takes PROBE_SECONDS, so that a GPU is measured at work and not at its start.
+#: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
+#: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
 PROBE_SITES, MOST_PROBE_SITES = {2: 1024, 3: 128}, {2: 16_384, 3: 4096}
 PROBE_SECONDS = 0.3
-#: Sites, controls, cases and shares of the genotypes of a study shaped as the Wellcome Trust Case
-#: Control Consortium's (2007): the forecast that lets machines be compared.
+#: Sites, controls, cases and genotype frequencies of a study like that of the Wellcome Trust Case
+#: Control Consortium (2007), whose forecast makes machines comparable.
 WTCCC = (500_568, 3004, 2000, (0.067, 0.237, 0.696))
 
 
 def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:
-    """The array of onehot.npy as two phenotype classes."""
+    """Split the array of onehot.npy into the two phenotype classes."""
     split = -(-n_controls // 64)
     return (
         OneHot(np.ascontiguousarray(words[:, :, :split]), n_controls),
@@ -63,7 +63,7 @@ def make_scan_data(
     max_r2: float,
     backend: Backend,
 ) -> ScanData:
-    """What a scan reads, from the planes and sites of `reorder.reorder_sites`."""
+    """Scan data from the planes and sites of `reorder.reorder_sites`."""
     total, part = score_tables(score, n_controls + n_cases)
     allowed = permitted_partners(
         words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
@@ -81,7 +81,7 @@ def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> n
 
 
 def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.ndarray:
-    """Rows in `sites` of the sites of a table of hits: int64 (n_hits, order)."""
+    """Rows in `sites` of the sites of each hit: int64 (n_hits, order)."""
     keys = ["chrom", "pos", "ref", "alt"]
 
     def names(table: pd.DataFrame, columns: list[str]) -> list[tuple[str, ...]]:
@@ -96,10 +96,10 @@ def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.nda
 def permitted_partners(
     words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
 ) -> np.ndarray | None:
-    """Bit matrix of `engine.base.ScanData.allowed`, or None where nothing is forbidden.
+    """Bit matrix of `engine.base.ScanData.allowed`, or None if all partners are permitted.
 
-    Partners are `min_distance_bp` apart if on one chromosome, and the r2 of their ALT counts over
-    all samples of the scan is at most `max_r2` (a pair without variance has none).
+    Partners on one chromosome are at least `min_distance_bp` apart, and the r2 of their ALT counts
+    over all samples of the scan is at most `max_r2` (an undefined r2 is permitted).
     """
     if min_distance_bp <= 0 and max_r2 >= 1:
         return None
@@ -127,12 +127,12 @@ def permitted_partners(
 
 
 def count_tests(n_sites: int, order: int) -> int:
-    """Combinations of a whole scan, before any is excluded as a partner."""
+    """Combinations of a whole scan, including those that partner limits exclude."""
     return math.comb(n_sites, order)
 
 
 def unit_range(n_sites: int, order: int, unit: int, n_units: int) -> range:
-    """The first sites of unit `unit` of `n_units`: equal numbers of combinations, about."""
+    """First sites of unit `unit` of `n_units`, with about equal numbers of combinations."""
 
     def bound(k: int) -> int:
         # C(n - x, order) combinations start at x or later.
@@ -143,17 +143,17 @@ def unit_range(n_sites: int, order: int, unit: int, n_units: int) -> range:
 
 
 def scanner(backend: Backend, order: int):
-    """The scan of this order."""
+    """The backend's scan of this order."""
     return backend.scan_pairs if order == 2 else backend.scan_triples
 
 
 def measure_rate(
     probe_of: Callable[[int], ScanData], n_sites: int, order: int, backend: Backend
 ) -> float:
-    """Combinations a second on the device at hand, from short scans.
+    """Combinations per second on this device, measured by short scans.
 
-    `probe_of(n)` gives scan data of n sites; it is asked for more and more, at most `n_sites`,
-    until one scan takes long enough to be measured.
+    `probe_of(n)` returns scan data of n sites; n grows up to `n_sites` until a scan takes long
+    enough to be measured.
     """
     scan, n = scanner(backend, order), min(n_sites, PROBE_SITES[order])
     scan(probe_of(n), range(1), 1)  # compiles
@@ -169,14 +169,14 @@ def measure_rate(
 
 
 def thinned(data: ScanData, n: int) -> ScanData:
-    """`n` evenly spaced sites of a scan."""
+    """Scan data of `n` evenly spaced sites."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
     classes = tuple(OneHot(one.words[rows], one.n_samples) for one in data.classes)
     return ScanData(classes, data.total, data.part, data.rank[rows])
 
 
 def wtccc_shaped(n_sites: int, score: str) -> ScanData:
-    """Random genotypes of as many people and of the frequencies of `WTCCC`."""
+    """Random genotypes with the sample sizes and genotype frequencies of `WTCCC`."""
     _, n_controls, n_cases, shares = WTCCC
     n, rng = n_controls + n_cases, np.random.default_rng(1)
     drawn = rng.random((n_sites, n), np.float32)
@@ -188,7 +188,7 @@ def wtccc_shaped(n_sites: int, score: str) -> ScanData:
 
 
 def describe_scans(tests: int, scans: int, rate: float) -> str:
-    """Tests, rate and time of scans, in words."""
+    """Tests, rate and time of scans, as text."""
     hours = tests * scans / rate / 3600
     return f"{tests} tests, {scans} scans, {rate:.3g} tests/s, {hours:.3g} device-hours"
 
@@ -206,11 +206,11 @@ def plan_scan(
     top: int,
     max_device_hours: float,
 ) -> dict[str, str]:
-    """Forecast tests, device-hours and memory; refuse what exceeds `max_device_hours`.
+    """Forecast tests, device-hours and memory; refuse scans above `max_device_hours`.
 
-    The measured rate and what follows from it are returned for the log, with the same forecast for
-    a study of the size and frequencies of `WTCCC`; the file holds only what the data decide, so
-    that it stays the same from run to run.
+    The measured rate and the forecast are returned for the log, with the same forecast for
+    a study of the size and frequencies of `WTCCC`. The file holds only what depends on the data,
+    so it is the same in every run.
     """
     data, _, _ = load_scan(folder, score, 0, 1.0, backend)
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
@@ -260,7 +260,7 @@ def scan_unit(
     min_distance_bp: int,
     max_r2: float,
 ) -> dict[str, int]:
-    """One unit of a scan: its best `top` hits as npz (cost, sites)."""
+    """Run one unit of a scan and write its best `top` hits as npz (cost, sites)."""
     data, _, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
     first = unit_range(data.n_sites, order, unit, n_units)
     hits = scanner(backend, order)(data, first, top)
@@ -269,7 +269,7 @@ def scan_unit(
 
 
 def merge_hits(parts: list[Hits], rank: np.ndarray, top: int) -> Hits:
-    """The best `top` of all parts, in the order of hits."""
+    """The best `top` hits of all parts, by cost, then by panel order of their sites."""
     cost = np.concatenate([part.cost for part in parts])
     sites = np.concatenate([part.sites for part in parts])
     ranks = np.sort(rank[sites], axis=1)
@@ -278,7 +278,7 @@ def merge_hits(parts: list[Hits], rank: np.ndarray, top: int) -> Hits:
 
 
 def permuted(words, samples: pd.DataFrame, data: ScanData, seed: int, index: int) -> ScanData:
-    """The scan with phenotypes permuted within strata; permutation `index` of `seed`."""
+    """Scan data with phenotypes permuted within strata: permutation `index` of `seed`."""
     rng = np.random.default_rng([seed, index])
     n_controls, n_cases = (one.n_samples for one in data.classes)
     case = np.arange(n_controls + n_cases) >= n_controls

@@ -1,4 +1,4 @@
-"""Scores of contingency tables as sums of integer table entries (DESIGN section 8)."""
+"""Scores of contingency tables as sums of entries of integer lookup tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-#: Bits after the binary point, fewer where a cost of so many samples would not fit int64.
+#: Fractional bits of a cost; fewer if costs of many samples would not fit int64.
 SCALE_BITS = 40
 
 
 def scale_bits(n_samples: int) -> int:
-    """Binary places of the table entries for scans of `n_samples` samples."""
+    """Fractional bits of the table entries for scans of `n_samples` samples."""
     largest = max(float(gammaln(n_samples + 2)), float(xlogy(n_samples, n_samples)), 1.0)
     return min(SCALE_BITS, math.floor(63 - math.log2(largest)))
 
@@ -20,8 +20,8 @@ def scale_bits(n_samples: int) -> int:
 def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_samples + 1,).
 
-    ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n twice. Every entry is
-    rounded once, so that sums are exact in any order and equal on every device.
+    ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n for both. Every entry
+    is rounded once, so sums are exact in any order and equal on every device.
     """
     n = np.arange(n_samples + 1, dtype=np.float64)
     if score == "k2":
@@ -35,7 +35,7 @@ def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def table_cost(table: np.ndarray, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Cost of contingency tables, int64 (...); `table` is (2, ..., n_cells), controls and cases."""
+    """Cost of contingency tables, int64 (...); `table`: (2, ..., n_cells), controls and cases."""
     controls, cases = np.asarray(table)
     cells = total[controls + cases] - part[controls] - part[cases]
     n0, n1 = controls.sum(axis=-1), cases.sum(axis=-1)

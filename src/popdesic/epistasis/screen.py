@@ -1,4 +1,4 @@
-"""Triples that extend one of the best pairs by any third site: a screen, not an exhaustive scan."""
+"""Screen: extend the best pairs by every third site. Not an exhaustive scan of triples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits
 from .scores import table_cost
 
-#: Pairs and third sites whose tables are made at once.
+#: Pairs and third sites whose tables are computed at once.
 PAIRS, SITES = 32, 2048
-#: Of two sites, one a mask (genotype 1 inside, 0 outside): people inside who carry ALT, who are
-#: homozygous for it, who are called.
+#: Products of a mask (genotype 1 inside, 0 outside) and a site: people inside the mask who carry
+#: ALT, who are homozygous for it, who are called.
 INSIDE = Terms(
     ("carriers", "homozygotes", "called"),
     tuple(Product(k, 1, "u", plane) for k, plane in enumerate("uvc")),
@@ -37,7 +37,7 @@ def screen_pairs(
     min_distance_bp: int,
     max_r2: float,
 ) -> dict[str, int]:
-    """Score the best `pairs` pairs with every third site: the best `top` as npz (cost, sites).
+    """Score the best `pairs` pairs with every third site; write the best `top` (cost, sites).
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def screen_pairs(
     Returns
     -------
     dict
-        Pairs, and triples that were kept.
+        Numbers of pairs and of kept triples.
     """
     words, _, _ = read_reordered(folder)
     data, sites, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
@@ -88,8 +88,8 @@ def screen_pairs(
 def tables_of_thirds(pairs: np.ndarray, third: Planes, backend: Backend) -> np.ndarray:
     """Tables of each pair with each third site in one class: int64 (n_pairs, n_sites, 27).
 
-    `pairs` are ALT counts, int8 (n_pairs, 2, n_samples), -1 missing; the third site's genotype
-    changes fastest.
+    `pairs`: ALT counts, int8 (n_pairs, 2, n_samples), -1 missing. The third site's genotype
+    varies fastest.
     """
     inside = np.stack(
         [(pairs[:, 0] == a) & (pairs[:, 1] == b) for a in range(3) for b in range(3)], axis=1
@@ -102,7 +102,7 @@ def tables_of_thirds(pairs: np.ndarray, third: Planes, backend: Backend) -> np.n
 
 
 def _permitted(pairs: np.ndarray, first: int, last: int, allowed) -> np.ndarray:
-    """Third sites first..last that may join each pair, bool (n_pairs, last - first)."""
+    """Whether third sites first ... last - 1 may join each pair, bool (n_pairs, last - first)."""
     sites = np.arange(first, last)
     permitted = (pairs[:, :, None] != sites).all(axis=1)
     if allowed is not None:
@@ -112,8 +112,8 @@ def _permitted(pairs: np.ndarray, first: int, last: int, allowed) -> np.ndarray:
 
 
 def _best_of(kept: Hits, cost, sites, rank, top: int) -> Hits:
-    """The best `top` of both; a triple that several pairs lead to counts once."""
-    if len(kept.cost) == top:  # most are worse than what there is
+    """The best `top` of both; a triple found from several pairs counts once."""
+    if len(kept.cost) == top:  # most new triples are worse than all kept ones
         close = cost <= kept.cost[-1]
         cost, sites = cost[close], sites[close]
     sites, which = np.unique(np.concatenate([kept.sites, sites]), axis=0, return_index=True)

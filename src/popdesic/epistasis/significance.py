@@ -1,7 +1,7 @@
-"""Significance of hits: the null of the best score, interaction tests, BitEpi's measures.
+"""Significance of hits: null distribution of the best score, interaction tests, BitEpi's measures.
 
-Permutations keep phenotypes within strata; the best score of each permuted scan is one draw from
-the null of the maximum, which corrects for all tests at once (Westfall & Young 1993).
+Phenotypes are permuted within strata. The best score of each permuted scan is one draw from the
+null distribution of the maximum, which corrects for all tests of a scan (Westfall & Young 1993).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 
-#: Fewest permutations that an extreme-value distribution is fitted to.
+#: Fewest permutations for an extreme-value fit.
 LEAST_FOR_FIT = 20
-#: How far below the smallest p of N permutations, 1 / (N + 1), the fit is believed.
+#: Lower bound of the fitted p, relative to the smallest p of N permutations, 1 / (N + 1).
 LEAST_OF_RESOLUTION = 0.1
 
 
@@ -38,7 +38,7 @@ def permute_scan(
     min_distance_bp: int,
     max_r2: float,
 ) -> list[str]:
-    """Best cost of each permuted scan, one row a permutation; returns warnings for the log."""
+    """Write the best cost of each permuted scan, one row each; return warnings for the log."""
     words, _, _ = read_reordered(folder)
     data, _, samples = load_scan(folder, score, min_distance_bp, max_r2, backend)
     best = []
@@ -53,7 +53,7 @@ def permute_scan(
 
 
 def strata_warnings(samples: pd.DataFrame) -> list[str]:
-    """A sentence where phenotype and stratum are associated: p-values then cover less."""
+    """Warnings about strata of one class and about association of phenotype and stratum."""
     table = pd.crosstab(samples["stratum"], samples["class"])
     if len(table) < 2:
         return []
@@ -66,17 +66,17 @@ def strata_warnings(samples: pd.DataFrame) -> list[str]:
 
 
 def permutation_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """(1 + permutations whose best is as good or better) / (1 + permutations); NaN without any."""
+    """(1 + permutations with an equal or better best) / (1 + permutations); NaN without any."""
     if not len(null):
         return np.full(len(cost), np.nan)
     return (1 + np.searchsorted(np.sort(null), cost, "right")) / (1 + len(null))
 
 
 def extreme_value_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """p of each cost under a generalised extreme-value fit to the null's best; NaN if too few.
+    """p of each cost under a generalised extreme-value fit to the null; NaN with too few draws.
 
-    Never below LEAST_OF_RESOLUTION times the smallest permutation p: the fitted tail may even end
-    before a cost, and a p of 0 would claim what no number of permutations can show.
+    Never below LEAST_OF_RESOLUTION times the smallest permutation p: the fitted tail may end
+    before a cost, and a p of 0 would claim more than permutations can show.
     """
     if len(null) < LEAST_FOR_FIT or np.ptp(null) == 0:
         return np.full(len(cost), np.nan)
@@ -107,16 +107,16 @@ def bitepi_beta(table: np.ndarray) -> float:
 
 
 def bitepi_alpha(table: np.ndarray) -> float:
-    """BitEpi's alpha: beta less the best beta with one site less."""
+    """BitEpi's alpha: beta minus the best beta with one site removed."""
     sites = range(1, table.ndim)
     return bitepi_beta(table) - max(bitepi_beta(table.sum(axis=site)) for site in sites)
 
 
 def interaction_test(table: np.ndarray, steps: int = 200) -> tuple[float, int, float]:
-    """Likelihood-ratio test of the pair's interaction: G2, degrees of freedom, p.
+    """Likelihood-ratio test of a pair's interaction: G2, degrees of freedom, p.
 
-    Saturated log-linear model against that with all two-way terms (BOOST, Wan et al. 2010), fitted
-    by iterative proportional fitting; df = (rows - 1)(columns - 1) of the genotypes that occur.
+    Saturated log-linear model against the model with all two-way terms (BOOST, Wan et al. 2010),
+    fitted by iterative proportional fitting; df = (rows - 1)(columns - 1) of observed genotypes.
     """
     expected = np.ones(table.shape)
     for _ in range(steps):
@@ -149,7 +149,7 @@ def rank_hits(
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
-    `labels` are further columns, the same in every row.
+    `labels`: further columns with one value for all rows.
     """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
@@ -188,16 +188,16 @@ def describe_hits(
     ----------
     hits : Hits
     words, sites
-        Of `reorder.reorder_sites`; `sites` has the columns of `named` besides.
+        From `reorder.reorder_sites`; `sites` also has the columns of `named`.
     drawn : int64 array
         Best cost of each permuted scan.
     named : sequence of str
-        Columns of `sites` that are shown of each site of a hit.
+        Columns of `sites` that are written for each site of a hit.
 
     Returns
     -------
     DataFrame
-        One row a hit, without columns where there are no hits.
+        One row per hit; without columns if there are no hits.
     """
     n_samples = n_controls + n_cases
     total, part = score_tables(score, n_samples)

@@ -1,4 +1,4 @@
-"""Lists of sites to scan (`epistasis.restrict`): BED ranges, or one site a line."""
+"""Lists of sites to scan (`epistasis.restrict`): BED ranges, or one site per line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..io.errors import UserError, shorten
 from ..io.text import read_text, rows_of
 
 KEY = "epistasis.restrict"
-#: First words of lines that are for genome browsers.
+#: First words of lines for genome browsers.
 BROWSER_WORDS = ("track", "browser")
 
 
 @dataclass(frozen=True)
 class SiteList:
-    """What a file lists: `names` of sites, or `ranges` (contig, start, end), with their rows."""
+    """Content of a list: `names` of sites, or `ranges` (contig, start, end), with their rows."""
 
     rows: list[int]
     names: list[str]
@@ -23,7 +23,7 @@ class SiteList:
 
 
 def read_site_list(path: Path) -> SiteList:
-    """Read a BED file (chrom, start, end, 0-based half-open) or one site a line.
+    """Read a BED file (chrom, start, end, 0-based half-open) or a list with one site per line.
 
     A site is its ID or chrom:pos:ref:alt. Further columns of a BED file are ignored, and so are
     lines that begin with '#', 'track' or 'browser'.
@@ -31,7 +31,7 @@ def read_site_list(path: Path) -> SiteList:
     Raises
     ------
     UserError
-        The file is no text, lists nothing, or a row is not what the first one is.
+        The file is not text, lists nothing, or a row has another form than the first.
     """
     shown = f"{path} ({KEY})"
     entries = [
@@ -47,7 +47,7 @@ def read_site_list(path: Path) -> SiteList:
             if len(words) > 1:
                 raise UserError(
                     f"{shown}, row {row}: '{shorten(' '.join(words))}' is not one site, as in the "
-                    "rows before; give one ID or chrom:pos:ref:alt a line, or a BED file."
+                    "rows before; give one ID or chrom:pos:ref:alt per line, or a BED file."
                 )
         return SiteList(rows, [words[0] for _, words in entries], [])
     ranges = []
@@ -55,13 +55,13 @@ def read_site_list(path: Path) -> SiteList:
         if len(words) < 3 or not (_is_whole(words[1]) and _is_whole(words[2])):
             raise UserError(
                 f"{shown}, row {row}: '{shorten(' '.join(words))}' is not chrom, start, end of a "
-                "BED file; correct it, or list one site a line."
+                "BED file; correct it, or list one site per line."
             )
         start, end = int(words[1]), int(words[2])
         if start > end:
             raise UserError(
-                f"{shown}, row {row}: the range starts at {start} and ends before it, at {end}; "
-                "exchange or correct them."
+                f"{shown}, row {row}: the range starts at {start} but ends before that, at {end}; "
+                "swap or correct them."
             )
         ranges.append((words[0], start, end))
     return SiteList(rows, [], ranges)

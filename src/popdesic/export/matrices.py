@@ -25,7 +25,7 @@ def export_mibs(folder: Path, out: Path) -> None:
     Parameters
     ----------
     folder : Path
-        `results/distance`, of a metric with `ibs0.npy`.
+        `results/distance`, with a metric that writes `ibs0.npy`.
     """
     squared, called, ibs0 = (np.load(folder / f"{n}.npy") for n in ("squared", "called", "ibs0"))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -65,7 +65,7 @@ def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
 
 
 def export_eigenvec(pca: Path, out: Path) -> None:
-    """PLINK's `.eigenvec` (with a header) of `embedding/pca.tsv`: covariates for --covar."""
+    """PLINK's `.eigenvec` (with a header) from `embedding/pca.tsv`: covariates for --covar."""
     table = read_table(pca)
     components = [c for c in table.columns if c.startswith("PC") and c[2:].isdigit()]
     rows = table[["sample", *components]].assign(family="0")
@@ -88,7 +88,7 @@ def export_phylip(distances: np.ndarray, names: list[str], out: Path) -> None:
 
 
 def export_newick(distances: np.ndarray, names: list[str], out: Path) -> None:
-    """The neighbour-joining tree in Newick's format, unrooted."""
+    """The unrooted neighbour-joining tree in Newick format."""
     with atomic_path(out) as temporary:
         temporary.write_text(neighbor_joining(distances, names) + "\n", "utf-8")
 
@@ -96,12 +96,12 @@ def export_newick(distances: np.ndarray, names: list[str], out: Path) -> None:
 def export_trees_and_matrices(
     folder: Path, formats: list[str], out: Path, *, metric: str, n_sites: int, min_called: int
 ) -> None:
-    """Write those of ``phylip``, ``newick`` and ``mibs`` that are asked for, into `out`.
+    """Write the requested formats of ``phylip``, ``newick`` and ``mibs`` into `out`.
 
     Raises
     ------
     UserError
-        A pair has too few jointly called sites, so that no tree can be made.
+        A pair has too few jointly called sites, so its distance is unknown.
     """
     names = list(read_table(folder / "samples.tsv")["sample"])
     if "mibs" in formats:
@@ -114,9 +114,9 @@ def export_trees_and_matrices(
         i, j = np.argwhere(~np.isfinite(distances))[0]
         raise UserError(
             f"{folder}: samples '{names[i]}' and '{names[j]}' share fewer than "
-            f"distance.min_called = {min_called} called sites, so their distance is not known and "
-            "export.formats cannot have 'phylip' or 'newick'; set distance.on_uncomparable to "
-            "'drop'."
+            f"distance.min_called = {min_called} called sites, so their distance is unknown and "
+            "'phylip' or 'newick' of export.formats cannot be written; set "
+            "distance.on_uncomparable to 'drop'."
         )
     if "phylip" in formats:
         export_phylip(distances, names, out / "distance.phylip")

@@ -19,15 +19,15 @@ from ..io.files import atomic_path
 from ..io.genotypes import BED_MAGIC, pack_bed, unpack_bed
 from ..io.sites import chunks
 
-#: Sites taken at a time, and those of one chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
+#: Sites read at a time, and per chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
 CHUNK_SITES = 1_000
 CHUNK_SAMPLES = 10_000
-_BLOCK_BYTES = 65_280  # what bgzip itself puts into a block
+_BLOCK_BYTES = 65_280  # bgzip's own block size
 _CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
 
 
 def panel_genotypes(prefixes: list[Path]) -> Iterator[tuple[int, np.ndarray]]:
-    """First site and int8 (n_sites, n_samples) genotypes of consecutive runs of panel sites.
+    """First site and int8 (n_sites, n_samples) genotypes of consecutive chunks of panel sites.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
     Parameters
     ----------
     sheet : DataFrame
-        `sample` and, where the study has them, `sex` (M, F), `father`, `mother` and `phenotype`
-        (1 case, 0 control, or a trait), all strings: the .fam has them in PLINK's codes.
+        `sample` and, if the study has them, `sex` (M, F), `father`, `mother` and `phenotype`
+        (1 case, 0 control, or a trait), all strings; the .fam has them in PLINK's codes.
     """
     names = sample_names(prefixes)
     write_panel_bed(prefixes, out)
@@ -71,7 +71,7 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
     sex = rows.get("sex", pd.Series("NA", rows.index))
     fam["sex"] = sex.map({"M": "1", "F": "2"}).fillna("0").to_numpy()
     trait = rows.get("phenotype", pd.Series("NA", rows.index)).replace("", "NA")
-    # The whole sheet says what it holds: of a trait, 0 and 1 may be all that passed the filters.
+    # Decide by the whole sheet: after filtering, a trait may have only the values 0 and 1.
     stated = known_numbers(sheet.phenotype) if "phenotype" in sheet else np.empty(0)
     if np.isin(stated[~np.isnan(stated)], (0, 1)).all():  # PLINK has 1 for controls, 2 for cases
         trait = trait.map(lambda text: "NA" if text == "NA" else str(int(float(text)) + 1))
@@ -93,7 +93,7 @@ def write_panel_bed(prefixes: list[Path], out: Path) -> None:
 
 
 class BgzfWriter:
-    """Writes BGZF blocks (SAM specification, section 4.1): what bgzip and tabix read."""
+    """Writes BGZF blocks (SAM specification, section 4.1), as read by bgzip and tabix."""
 
     def __init__(self, file) -> None:
         self._file, self._waiting = file, bytearray()
@@ -112,7 +112,7 @@ class BgzfWriter:
     def _block(self, data: bytes) -> None:
         packer = zlib.compressobj(4, zlib.DEFLATED, -15)
         body = packer.compress(data) + packer.flush()
-        # gzip header with the BC field, whose value is the block's size less one.
+        # gzip header with the BC field, which holds the block size minus one.
         head = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0"
         self._file.write(head + struct.pack("<H", len(body) + 25) + body)
         self._file.write(struct.pack("<II", zlib.crc32(data), len(data)))
@@ -132,13 +132,7 @@ def export_vcf(prefixes: list[Path], panel_path: Path, out: Path) -> None:
         writer = BgzfWriter(file)
         writer.write("\n".join([*lines, ""]).encode())
         for first, genotypes in panel_genotypes(prefixes):
-            calls = _CALLS[genotypes]  # MISSING, -1, is the last
+            calls = _CALLS[genotypes]  # MISSING is -1: the last entry
             for k, row in enumerate(calls):
                 writer.write(starts[first + k] + row.tobytes() + b"\n")
         writer.close()
-
-
-# --- VCF-Zarr -------------------------------------------------------------------------------
-
-
-# --- matrices, components, trees --------------------------------------------------------------

@@ -16,10 +16,10 @@ from .panel import CHUNK_SAMPLES, CHUNK_SITES, sample_names, write_panel_bed
 def export_zarr(prefixes: list[Path], panel_path: Path, out: Path) -> None:
     """Write the called genotypes of all cohorts as VCF-Zarr (Czech et al. 2025; Zarr format 2).
 
-    bio2zarr converts PLINK files of the panel, which are made for it and removed. The attribute
-    `popdesic_panel` is the panel's digest. The folder takes its name when it is whole.
+    bio2zarr converts temporary PLINK files of the panel. The attribute `popdesic_panel` is the
+    panel's digest. The folder is renamed to `out` when it is complete.
     """
-    import zarr  # these two take seconds to import, and one job needs them
+    import zarr  # zarr and bio2zarr take seconds to import, and only this job needs them
     from bio2zarr import plink
 
     _, digest = load_panel(panel_path)
@@ -28,7 +28,7 @@ def export_zarr(prefixes: list[Path], panel_path: Path, out: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         stem, whole = Path(folder, "panel"), Path(folder, "panel.vcz")
         write_panel_bed(prefixes, stem)
-        # A name in a .fam ends at a space for other readers: the true names follow.
+        # Other readers end a .fam name at a space: the true names are set below.
         rows = [f"0 {k} 0 0 0 -9\n" for k in range(len(names))]
         stem.with_suffix(".fam").write_text("".join(rows))
         plink.convert(

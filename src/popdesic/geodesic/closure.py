@@ -1,15 +1,15 @@
 """All-pairs shortest paths on a symmetric matrix of weights: closure, insertion, pruning.
 
-R-Kleene's block steps (D'Alberto and Nicolau; the genome-distance work's symmetric form, DESIGN
-section 7) in the iterative order: one panel of individuals after another becomes allowed as
-intermediate nodes. Only the upper triangle is worked on, n**3 / 2 operations in all. The same
-code runs on numpy arrays with the CPU backend and on device arrays with the GPU backend, in the
-same panels, so that floats come out the same on both; fixed point does not depend on any order.
+R-Kleene's block steps (D'Alberto and Nicolau) for symmetric matrices, in iterative order: one block
+of individuals after another ("panel" below, as in linear algebra) is allowed as intermediate nodes.
+Only the upper triangle is computed, n**3 / 2 operations in all. The same code runs on numpy arrays
+with the CPU backend and on device arrays with the GPU backend, in the same panels, so that floats
+are equal on both. Fixed point does not depend on any order.
 
-Exact pruning. No path through an individual of run K can shorten an entry of tile (I, J) when
-``min W[I, K] + min W[K, J] >= max W[I, J]``: the kernels skip such runs. Tiles in which even the
-smallest weights of two individuals add up to no less than any weight between them are never
-touched, and panels of nothing but such tiles form no products of their own.
+Exact pruning. No path through the individuals of run K can shorten an entry of tile (I, J) when
+``min W[I, K] + min W[K, J] >= max W[I, J]``: the kernels skip such runs. A tile is never touched
+if the smallest weights of any two of its individuals add up to at least the tile's largest weight;
+a panel that consists of such tiles needs no product of its own.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 
 from ..engine.base import BASE, PANEL, Backend, Bounds, infinity
 
-#: A numpy array, or what the backend holds on its device.
+#: A numpy array, or the backend's array on its device.
 Array = Any
 
 
 @dataclass
 class Work:
-    """Operations (one add, one minimum) that a closure could cost, and those that were skipped."""
+    """Operations (one add, one minimum) of a closure without pruning, and skipped operations."""
 
     possible: int = 0
     skipped: int = 0
@@ -38,11 +38,11 @@ class Work:
 
 
 class _Pruning:
-    """What one closure may leave out, from the weights that it starts with.
+    """The tiles that one closure can skip, derived from its initial weights.
 
-    Ceilings stay those of the start: entries only fall, so they remain upper bounds. A path from
-    i to j takes at least the smallest weight of i and the smallest of j: where that is no less
-    than a whole tile's largest weight, the tile is `fixed`, and its ceiling is set to zero.
+    Ceilings are computed once: entries only decrease, so they remain upper bounds. An indirect path
+    from i to j costs at least the smallest weight of i plus the smallest of j. If that is at least
+    a tile's largest weight for the whole tile, the tile is `fixed` and its ceiling is set to zero.
     """
 
     def __init__(self, w: Array, backend: Backend) -> None:
@@ -60,7 +60,7 @@ class _Pruning:
         self.used: list[Bounds] = []
 
     def unchanged(self, first: int, last: int) -> bool:
-        """Whether no weight of individuals first ... last - 1 can fall."""
+        """Whether no weight of individuals first ... last - 1 can decrease."""
         return all(self.fixed_rows[first // self.rows : -(-last // self.rows)])
 
     def bounds(self, through: Array) -> Bounds:
@@ -83,16 +83,16 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
     ----------
     w : array, (n, n), int32, int64, float32 or float64
         Symmetric, zero diagonal, non-negative; `infinity` of the dtype where there is no edge.
-        Individuals that are similar should be neighbours: pruning then finds more to skip.
+        Place similar individuals next to each other: pruning then skips more.
     backend : Backend
-        `w` lies where it works: host memory or its device.
+        `w` is in the memory that it works on: host or device.
     prune : bool
-        Whether bounds are computed and used; the result is the same.
+        Whether to compute and use bounds; the result is the same.
 
     Returns
     -------
     Work
-        Operations of the panel products, and how many of them were skipped.
+        Operations of the panel products, and how many were skipped.
     """
     n = len(w)
     work = Work()
@@ -100,7 +100,7 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
         backend.close_block(w)
         return work
     size = backend.panel(w)
-    if n <= size:  # a matrix in host memory whose rest fits one panel
+    if n <= size:  # a matrix in host memory that fits into one panel
         size = PANEL if n > PANEL else BASE
     pruning = _Pruning(w, backend) if prune and n > 2 * PANEL >= 2 * size else None
     for first in range(0, n, size):
@@ -130,23 +130,23 @@ def _allow(w, first: int, last: int, backend: Backend, pruning: _Pruning | None)
     backend.transpose(w[:first, first:last], through[:, :first])
     if not unchanged:
         before, through = through, through.copy()
-        # `block` is symmetric: its transpose is the layout that needs no copy on a device.
+        # `block` is symmetric; its transpose is the layout that needs no copy on a device.
         backend.minplus(through, block.T, before)
         backend.transpose(through[:, :first], w[:first, first:last])
         w[first:last, last:] = through[:, last:]
     bounds = None
     if pruning:
-        # The way from an individual to itself must not spoil the floors; it shortens nothing.
+        # Zeros on the diagonal would lower the floors; these edges never shorten a path.
         through.reshape(-1)[first :: len(w) + 1][: last - first] = infinity(w.dtype)
         bounds = pruning.bounds(through)
     backend.minplus(w, through.T, through, symmetric=True, bounds=bounds)
 
 
 def insert_paths(w: Array, closed: int, backend: Backend) -> None:
-    """Close a matrix whose leading `closed` individuals are closed already: O(m n**2) for m new.
+    """Close a matrix whose leading `closed` individuals are already closed: O(m n**2) for m new.
 
     R-Kleene's steps for W = [A B'; B D] without the first one: B = B*A; D = min(D, B*B');
-    close D; B = D*B; A = min(A, B'*B). Reads A, the upper right block and D; all is written.
+    close D; B = D*B; A = min(A, B'*B). Reads A, the upper right block and D; writes all of W.
     """
     a, upper, d = w[:closed, :closed], w[:closed, closed:], w[closed:, closed:]
     if not closed or closed == len(w):
@@ -166,9 +166,9 @@ def insert_paths(w: Array, closed: int, backend: Backend) -> None:
 
 
 def attach_paths(w: Array, closed: int, backend: Backend) -> None:
-    """Paths of individuals that are only ends: the first two steps of an insertion.
+    """Paths to individuals that can only be ends: the first two steps of an insertion.
 
-    The leading `closed` individuals are closed already. The others are joined to them and to one
+    The leading `closed` individuals are already closed. The others are connected to them and to one
     another, but no path runs through them.
     """
     a, upper, d = w[:closed, :closed], w[:closed, closed:], w[closed:, closed:]
@@ -179,10 +179,10 @@ def attach_paths(w: Array, closed: int, backend: Backend) -> None:
 
 
 def similar_order(w: np.ndarray) -> np.ndarray:
-    """An order of individuals in which close ones are neighbours, so that bounds are tight.
+    """An order that places close individuals next to each other, so that bounds are tight.
 
-    Every individual is joined with its nearest; the groups that this makes (relatives first of
-    all) stay together, and are ordered by the weights to a few far individuals.
+    Every individual is linked to its nearest one. The resulting groups (mostly relatives) stay
+    together and are ordered by their weights to two distant individuals.
 
     Parameters
     ----------
@@ -216,6 +216,6 @@ def similar_order(w: np.ndarray) -> np.ndarray:
 
 
 def _far_from(w: np.ndarray, individual: int) -> int:
-    """The individual that is farthest from this one, among those that it can be compared with."""
+    """The individual farthest from this one, among those it can be compared with."""
     row = w[individual]
     return int(np.where(row >= infinity(w.dtype), 0, row).argmax())

@@ -1,8 +1,8 @@
-"""Which individuals bridge others: shortest path trees of the direct weights.
+"""The paths behind a closure, and the individuals that bridge others.
 
-The closure holds lengths alone. Here the paths themselves are found again, by Dijkstra's
-algorithm from every individual (n**3 operations on the CPU, so an option), in the closure's own
-number type: in fixed point the lengths agree to the bit.
+The closure holds only lengths. This module recovers the paths with Dijkstra's algorithm from every
+individual on the direct weights (n**3 operations on the CPU, hence optional), in the closure's
+number type: in fixed point the lengths are bit-identical.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def explain_geodesics(
     Parameters
     ----------
     distances : float64 array, (n, n)
-        Those that the geodesics were measured on.
+        The distances that the geodesics were computed from.
     samples : DataFrame
         `sample`, `cohort`, `population` of the rows.
     statistics : dict
@@ -46,17 +46,17 @@ def explain_geodesics(
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
     parents_out : Path
-        int32 (n, n): row of the individual before j on the path from i; i where it is direct.
+        int32 (n, n): row of the individual before j on the path from i; i if the path is direct.
     hops_out : Path
         JSON: unordered pairs by number of edges of their path.
     bridges_out : Path
-        TSV: individuals by the paths between other individuals of different populations that
-        run through them, most first. Where several shortest paths exist one is counted: direct
-        edges first, then the one through whoever is closer, then earlier in sample order.
+        TSV: individuals by the number of paths through them between other individuals of different
+        populations, most first. If several shortest paths exist, one is counted: a direct edge
+        first, then the path through the closer individual, then the earlier in sample order.
     """
     number = Number(**statistics["number"])
     direct = number.store(fermat_weights(distances, statistics["value"]))
-    if "population" not in samples:  # then none is between two populations
+    if "population" not in samples:  # then no path connects two populations
         samples = samples.assign(population="NA")
     labels = pd.factorize(samples.population)[0].astype(np.int64)
     parents, hops, between = shortest_trees(
@@ -75,7 +75,7 @@ def explain_geodesics(
 
 
 def rank_bridges(tables: dict[tuple[str, str], Path], out: Path) -> None:
-    """One table of the bridges of every space and alpha: `space`, `alpha`, `rank`, then theirs."""
+    """Join the bridges of every space and alpha: `space`, `alpha`, `rank`, then their columns."""
     parts = []
     for (space, alpha), path in tables.items():
         table = read_table(path)
@@ -123,9 +123,9 @@ def read_path(study: Path, space: str, alpha: str, start: str, end: str) -> list
         if at < 0:
             raise UserError(f"there is no path from '{start}' to '{end}' in {parents_path}.")
         path.append(at)
-        # A path visits nobody twice: a longer one goes round in a circle.
+        # A path visits nobody twice: a longer one is a cycle.
         if at >= len(names) or len(path) > len(names):
             raise UserError(
-                f"{parents_path} has no end to the path from '{start}' to '{end}': it {damaged}."
+                f"{parents_path}: the path from '{start}' to '{end}' never ends: it {damaged}."
             )
     return [names[index] for index in reversed(path)]

@@ -1,4 +1,4 @@
-"""Geodesics to the founders through founders alone, for maps that no arrival changes."""
+"""Geodesics to the founders through founders only, for maps that stay fixed when samples arrive."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ def founder_lengths(
     neighbors: int,
     out: Path,
 ) -> np.ndarray:
-    """Write geodesics from everyone to the founders through founders alone.
+    """Write geodesics from everyone to the founders through founders only.
 
     Parameters
     ----------
     distances : float64 array, (n, n)
     founders, ends : bool arrays, (n,)
-        Who makes the frame, and whom no path may run through.
+        Samples of the frame, and samples that no path may run through.
     alpha : float
     number, dense_limit, neighbors
-        See `geodesic.close_weights`.
+        See `measure.close_weights`.
     out : Path
-        float32 (n, n_founders), float64 where the founders' own need it: of founders their
-        closure, of any other sample the smallest of its direct weights plus a founder's closure.
+        float32 (n, n_founders), or float64 if the founders' closure needs it. Rows of founders are
+        their closure; rows of other samples are the minimum, over founders, of the direct weight
+        to that founder plus the founder's closure.
     """
     inner = distances[np.ix_(founders, founders)]
     found = close_weights(
@@ -58,11 +59,11 @@ def founder_lengths(
         top = infinity(np.dtype(np.float64))
         direct = fermat_weights(distances[np.ix_(~founders, founders)], alpha)
         first = direct.copy()
-        first[:, ends[founders]] = top  # who is an end only is no first step of a path
-        # one addition and a minimum: exact in any order, so each row depends on itself alone
+        first[:, ends[founders]] = top  # an end-only sample cannot be the first step of a path
+        # one addition and a minimum are exact in any order, so each row depends only on itself
         backend.minplus(direct, first, closure)
         lengths[~founders] = direct
-    if fits_float32(closure):  # as geodesics are written: a study of founders alone has one map
+    if fits_float32(closure):  # as geodesics are written: with founders only, both maps are equal
         lengths = lengths.astype(np.float32)
     write_npy(out, lengths)
     return lengths

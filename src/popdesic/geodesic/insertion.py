@@ -1,9 +1,9 @@
-"""Earlier closures: found beside the one to be made, checked, and continued.
+"""Find, check and continue earlier closures.
 
 A closure is kept in its native number type under a name keyed by its set of cohorts, with a JSON
-file that says what it was made from. When cohorts arrive, the largest one whose samples are all
-still here and whose weights are still the same is continued in O(m n**2) instead of starting
-from scratch. In fixed point the result is the same to the bit.
+file that describes what it was made from. When cohorts arrive, the largest closure whose samples
+are all still present with unchanged weights is continued in O(m n**2) instead of starting from
+scratch. In fixed point the result is bit-identical.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Earlier:
     """A closure that can be continued."""
 
     path: Path
-    #: Where its samples are now, in its own order.
+    #: Present positions of its samples, in the closure's order.
     positions: np.ndarray
     closure: np.ndarray
 
 
 def digest_weights(direct: np.ndarray, positions: np.ndarray) -> str:
-    """Content of the weights between some samples, in that order."""
+    """Digest of the weights between some samples, in that order."""
     content = hashlib.blake2b(digest_size=16)
     for position in positions:
         content.update(np.ascontiguousarray(direct[position, positions]))
@@ -44,7 +44,7 @@ def digest_weights(direct: np.ndarray, positions: np.ndarray) -> str:
 
 
 def describe_closure(direct: np.ndarray, names: list[str], number: Number, code: str) -> dict:
-    """What a later run has to know of a closure before it may continue it."""
+    """Description of a closure that a later run checks before it continues the closure."""
     return {
         "samples": names,
         "dtype": number.dtype,
@@ -57,11 +57,11 @@ def describe_closure(direct: np.ndarray, names: list[str], number: Number, code:
 def find_earlier(
     own: Path, direct: np.ndarray, names: list[str], number: Number, code: str
 ) -> Earlier | None:
-    """The largest closure beside `own` that these weights continue, or None.
+    """The largest closure in the folder of `own` that can be continued with these weights, or None.
 
     Its samples are any subset of the present ones. Number type, scale, code and every weight
-    between its samples have to be the same: panel, metric and alpha are then the same too.
-    Only fixed point is continued: floats would depend on the order of arrival.
+    between its samples must be the same, which implies the same panel, metric and alpha. Only
+    fixed-point closures are continued: floats would depend on the order of arrival.
     """
     if number.dtype not in FIXED:
         return None
@@ -87,7 +87,7 @@ def find_earlier(
     for n_samples, path, about in sorted(found, key=lambda one: (-one[0], one[1])):
         positions = np.array([position[sample] for sample in about["samples"]])
         if digest_weights(direct, positions) != about["weights"]:
-            log.info("%s was made from other weights: not used", path)
+            log.info("%s was made from different weights: not used", path)
             continue
         try:
             closure = np.load(path, mmap_mode="r")
@@ -95,7 +95,7 @@ def find_earlier(
             log.warning("%s is damaged (%s): not used", path, reason)
             continue
         if closure.shape != (n_samples, n_samples) or closure.dtype != number.dtype:
-            log.warning("%s is not what its description says: not used", path)
+            log.warning("%s does not match its description: not used", path)
             continue
         return Earlier(path, positions, closure)
     return None
@@ -104,14 +104,14 @@ def find_earlier(
 def leading_closure(
     closure: np.ndarray, weights: np.ndarray, held: Number, direct: np.ndarray, number: Number
 ) -> Earlier | None:
-    """A closure in memory as one that `direct` continues, by the rules of `find_earlier`.
+    """A closure in memory, if `direct` can continue it by the rules of `find_earlier`.
 
     Parameters
     ----------
     closure, weights : arrays, (k, k)
-        Of the leading samples, in the number type `held`.
+        Closure and direct weights of the leading samples, in number type `held`.
     direct : array, (n, n)
-        Weights of all samples, in the number type `number`.
+        Weights of all samples, in number type `number`.
     """
     k = len(closure)
     same = (held.dtype, held.scale) == (number.dtype, number.scale) and number.dtype in FIXED
@@ -123,26 +123,26 @@ def leading_closure(
 def continue_closure(
     earlier: Earlier, direct: np.ndarray, backend: Backend
 ) -> tuple[np.ndarray, dict]:
-    """The closure of all samples, from that of some.
+    """Extend the closure of some samples to all samples.
 
     Parameters
     ----------
     earlier : Earlier
     direct : array, (n, n)
-        Weights of all samples, of the earlier closure's number type.
+        Weights of all samples, in the earlier closure's number type.
 
     Returns
     -------
     closure : array, (n, n)
     record : dict
-        Samples closed before and inserted, and how far old geodesics moved: a newcomer can
-        shorten them.
+        Numbers of samples closed before and inserted, and how much old geodesics were shortened
+        by newcomers.
     """
     n, n_old = len(direct), len(earlier.positions)
     is_new = np.ones(n, bool)
     is_new[earlier.positions] = False
     order = np.concatenate([earlier.positions, np.flatnonzero(is_new)])
-    # whole tiles for a device: individuals without edges between the old and the new
+    # pad to whole tiles: individuals without edges between the old and the new ones
     gap = -n_old % BASE
     place = np.concatenate([np.arange(n_old), n_old + gap + np.arange(n - n_old)])
     w = np.full((n + gap, n + gap), infinity(direct.dtype), direct.dtype)
@@ -163,7 +163,7 @@ def continue_closure(
 
 
 def _displacement(before: np.ndarray, after: np.ndarray) -> dict:
-    """How many old pairs became shorter, and by what share of their length."""
+    """How many old pairs were shortened, and by what share of their length."""
     upper = np.triu_indices(len(before), 1)
     old, new = before[upper], after[upper]
     moved = new < old
@@ -179,9 +179,9 @@ def _displacement(before: np.ndarray, after: np.ndarray) -> dict:
 
 
 def shortest_rows(direct: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Lengths from some individuals to all, by Dijkstra's algorithm: O(n**2) a row.
+    """Lengths from some individuals to all, by Dijkstra's algorithm: O(n**2) per row.
 
-    int64 or float64, `infinity` of the weights' own type where there is no path.
+    int64 or float64; `infinity` of the weights' dtype where there is no path.
     """
     top = infinity(direct.dtype)
     wide = np.int64 if direct.dtype.kind == "i" else np.float64
@@ -201,7 +201,7 @@ def shortest_rows(direct: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
 def audit_rows(closure: np.ndarray, direct: np.ndarray, rows: np.ndarray) -> float:
     """Largest relative difference between rows of a closure and Dijkstra's on the direct weights.
 
-    Exact in fixed point (0.0 where all is well), and apart from all kernels.
+    Exact in fixed point (0.0 if the closure is right), and independent of all kernels.
     """
     largest = 0.0
     for row, found in zip(rows, shortest_rows(direct, rows), strict=True):

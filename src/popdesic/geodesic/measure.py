@@ -1,8 +1,8 @@
 """Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 
 The sample Fermat distance of two individuals is the length of the shortest path between them in
-the complete graph whose edges weigh d**alpha (genome-distance work in shared terms: DESIGN
-section 7). A large alpha makes paths through many close individuals cheaper than one long step.
+the complete graph with edge weights d**alpha. A large alpha makes paths through many close
+individuals shorter than one long step.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .weights import Number, choose_number, fermat_weights, fits_float32
 
 log = logging.getLogger(__name__)
 
-#: Exponents that `auto` tries, and the share of indirect founder pairs it looks for.
+#: Exponents that `auto` tries, and the share of indirect founder pairs that it requires.
 AUTO_ALPHAS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 AUTO_SHARE = 0.2
-#: Rows that an audit computes again, and the differences that rounding explains.
+#: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a closure did to the direct weights, over pairs with a finite geodesic."""
+    """Comparison of a closure with its direct weights, over pairs with a finite geodesic."""
 
     pairs: int
     indirect_pairs: int
@@ -53,9 +53,9 @@ class Closure:
     direct: np.ndarray
     number: Number
     statistics: Statistics
-    #: How it was computed this time: differs between a first run and an insertion.
+    #: How it was computed: differs between a run from scratch and an insertion.
     record: dict
-    #: Measured error of approximate geodesics; None where they are exact.
+    #: Measured error of approximate geodesics; None if they are exact.
     approximate: dict | None = None
 
 
@@ -85,18 +85,18 @@ def close_weights(
     ends : bool array, (n,), optional
         Samples that no path may run through.
     dense_limit, neighbors : int
-        Above so many samples, paths run through that many nearest neighbours alone.
+        With more than `dense_limit` samples, paths run only among `neighbors` nearest neighbours.
     store : Path, optional
-        Where the closure will be written: earlier ones are looked for beside it.
+        Where the closure will be written; its folder is searched for earlier closures.
     code : str
-        Digest of the code; closures that other code made are not continued.
+        Digest of the code; closures made by different code are not continued.
     known : Closure, optional
-        Of the leading samples: continued where it holds the same weights in the same fixed point.
+        Closure of the leading samples; continued if its weights and fixed-point type are the same.
 
     Raises
     ------
     UserError
-        A sample has no finite geodesic to any other, or a weight leaves the range of its type.
+        A sample has no finite geodesic to any other, or a weight exceeds the range of its type.
     """
     weights = fermat_weights(distances, alpha)
     approximate = dense_limit is not None and len(names) > dense_limit
@@ -108,9 +108,9 @@ def close_weights(
             f"alpha = {alpha:g}; set it to auto or float64."
         )
     del weights
-    among = ends is not None and ends.any()
-    earlier = store and not among and find_earlier(store, direct, names, chosen, code)
-    if known is not None and not among:
+    with_ends = ends is not None and ends.any()
+    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code)
+    if known is not None and not with_ends:
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
     if approximate:
@@ -122,10 +122,12 @@ def close_weights(
         closure, record = continue_closure(earlier, direct, backend)
     else:
         closure, work = (
-            _close_among(direct, ends, backend) if among else _close_from_scratch(direct, backend)
+            _close_with_ends(direct, ends, backend)
+            if with_ends
+            else _close_from_scratch(direct, backend)
         )
         record = {"continued": None, "work_skipped": round(work.skipped_share, 6)}
-        log.info("%.1f %% of the work was certified needless", 100 * work.skipped_share)
+        log.info("pruning skipped %.1f %% of the operations", 100 * work.skipped_share)
     unreachable = closure >= infinity(closure.dtype)
     alone = np.flatnonzero(unreachable.sum(axis=1) == len(names) - 1)
     if len(names) > 1 and alone.size:
@@ -137,7 +139,9 @@ def close_weights(
     return Closure(closure, direct, chosen, statistics, record, error)
 
 
-def _close_among(direct: np.ndarray, ends: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+def _close_with_ends(
+    direct: np.ndarray, ends: np.ndarray, backend: Backend
+) -> tuple[np.ndarray, Work]:
     """Closure in which no path runs through the individuals of `ends`, bool (n,)."""
     inner, outer = np.flatnonzero(~ends), np.flatnonzero(ends)
     closed, work = _close_from_scratch(direct[np.ix_(inner, inner)], backend)
@@ -191,12 +195,12 @@ def _share(part: np.ndarray, whole: np.ndarray) -> float:
 def find_alpha(distances: np.ndarray, founders: np.ndarray, names, backend, *, number: str):
     """The smallest of AUTO_ALPHAS at which AUTO_SHARE of the founder pairs are indirect.
 
-    Only the founders' own distances count, so that a new cohort never changes the choice.
+    Only distances between founders are used, so a new cohort never changes the choice.
 
     Returns
     -------
     alpha : float
-        The largest one tried when none reaches the share.
+        The largest exponent if none reaches the share.
     tried : dict
         Share of indirect founder pairs by alpha.
     """
@@ -253,19 +257,19 @@ def measure_geodesics(
     code : str
         Digest of the code, see `close_weights`.
     lengths_out, closure_out : Path
-        Fermat distances (n, n), float32 unless that cannot hold them (a large alpha), then
-        float64; and the closure in its native type, with a description for later insertions in
+        Fermat distances (n, n), float32, or float64 if they exceed its range (at large alpha);
+        and the closure in its native type, with a description for later insertions in
         `closure_about_out`.
     statistics_out : Path
-        JSON: alpha, number type with its error bound, share of indirect pairs. The same however
-        the closure was computed.
+        JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
+        how the closure was computed.
     record_out : Path
-        JSON: how it was computed this time: from scratch or from an earlier closure.
+        JSON: whether it was computed from scratch or from an earlier closure.
 
     Raises
     ------
     UserError
-        As `close_weights`; or the audit found a difference.
+        As in `close_weights`; or the audit found a difference.
     """
     among = samples.cohort.isin(founders).to_numpy()
     names = samples["sample"].tolist()
@@ -301,10 +305,10 @@ def measure_geodesics(
     if fits_float32(lengths):
         lengths = lengths.astype(np.float32)
     else:
-        log.warning("lengths at alpha %g leave the range of float32: written as float64", value)
+        log.warning("lengths at alpha %g exceed the range of float32: written as float64", value)
     write_npy(lengths_out, lengths)
     write_npy(closure_out, found.lengths)
-    # a closure in which some are only ends is none that a later one may continue
+    # a closure in which some samples can only be ends must not be continued
     about_closure = describe_closure(found.direct, names, found.number, code)
     write_json(closure_about_out, about_closure | ({"samples": []} if is_end.any() else {}))
     write_json(record_out, record)
@@ -321,6 +325,6 @@ def _audit(found: Closure, names: list[str]) -> dict:
         raise UserError(
             f"results/geodesic: the audit found lengths that differ by {difference:.1e} from "
             f"Dijkstra's (allowed: {allowed:.0e}); nothing was written: remove the folder "
-            f"results/geodesic/*/closure, run again, and report it if it comes back."
+            f"results/geodesic/*/closure, run again, and report the error if it recurs."
         )
     return {"rows": len(rows), "largest_relative_difference": difference}

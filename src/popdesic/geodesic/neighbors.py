@@ -1,8 +1,8 @@
-"""Approximate geodesics of very many individuals: paths among nearest neighbours alone.
+"""Approximate geodesics of very many individuals: paths among nearest neighbours only.
 
 Above `geodesic.dense_limit` the exact closure's n**3 is replaced by Dijkstra's algorithm (SciPy)
-on the graph of everyone's k nearest neighbours; a pair keeps its direct weight where that is
-shorter. Lengths are never too short. What they are too long by is measured on some rows.
+on the k-nearest-neighbour graph; a pair keeps its direct weight if that is shorter. Lengths are
+never too short. Their excess is measured on some rows.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from scipy.sparse.csgraph import dijkstra
 
 from .insertion import shortest_rows
 
-#: Rows of the result that are computed at a time, and those that are compared with exact ones.
+#: Rows computed at a time, and rows compared with exact ones.
 BLOCK_ROWS = 1024
 CHECKED_ROWS = 16
 
 
 def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
-    """Lengths of the shortest paths among nearest neighbours, and how far they are off.
+    """Lengths of the shortest paths among nearest neighbours, and their error.
 
     Parameters
     ----------
     weights : float64 array, (n, n)
         Symmetric direct weights, zero diagonal, infinite where there is no edge.
     k : int
-        Neighbours of every individual; an edge of either end counts for both.
+        Neighbours of every individual; an edge from either end counts for both.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
         At most the direct weights.
     error : dict
         Relative excess over exact lengths, median and largest, on CHECKED_ROWS rows (drawn with
-        a seed that depends on n alone).
+        a seed that depends only on n).
     """
     n = len(weights)
     k = min(k, n - 1)
@@ -46,7 +46,7 @@ def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
         nearest = nearest[np.isfinite(row[nearest])]
         rows.append(np.full(len(nearest), i))
         columns.append(nearest)
-        # an explicit zero is an edge too; SciPy's sparse graphs keep it
+        # an explicit zero is also an edge; SciPy's sparse graphs keep it
         values.append(row[nearest])
     graph = csr_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), (n, n)

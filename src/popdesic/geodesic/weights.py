@@ -1,8 +1,8 @@
-"""Weights of the complete graph, d**alpha, and the number types that closures hold them in.
+"""Weights of the complete graph, d**alpha, and the number types of closures.
 
-Fixed point is associative: sums of weights do not depend on the order in which paths are put
-together, so a closure has the same bytes on every device, whatever the tiles, and whether its
-cohorts came at once or one by one (DESIGN section 7).
+Addition in fixed point is associative: sums of weights do not depend on the order in which paths
+are built, so a closure has the same bytes on every device, for any tile size, and whether its
+cohorts arrived together or one by one (docs/geodesics.md).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..io.errors import UserError
 
 log = logging.getLogger(__name__)
 
-#: Error allowed to fixed point, relative to every weight above MEDIAN_FRACTION of the median.
+#: Allowed error of fixed point, relative to every weight above MEDIAN_FRACTION of the median.
 FIXED_TOLERANCE = 1e-6
 MEDIAN_FRACTION = 1e-3
-#: Hops that the error bound of fixed point allows for (each weight is off by half a unit).
+#: Hops covered by the error bound of fixed point (each weight is off by up to half a unit).
 BOUND_HOPS = 16
-#: Room above the founders' largest weight, for later cohorts.
+#: Headroom above the founders' largest weight, for later cohorts.
 HEADROOM = 4
-#: Number types in fixed point, narrowest first.
+#: Fixed-point number types, narrowest first.
 FIXED = ("int32", "int64")
 
 
@@ -32,7 +32,7 @@ FIXED = ("int32", "int64")
 class Number:
     """Number type of a closure: ``value = stored / scale``.
 
-    `rescaled` says that a later sample exceeded the founders' scale, so that all samples set it.
+    `rescaled`: a later sample exceeded the founders' scale, so all samples determine it.
     """
 
     dtype: str
@@ -41,7 +41,7 @@ class Number:
     rescaled: bool = False
 
     def store(self, weights: np.ndarray) -> np.ndarray:
-        """float64 weights in this type; infinite ones become its infinity."""
+        """Convert float64 weights to this type; infinite weights become its infinity."""
         if self.dtype not in FIXED:
             with np.errstate(over="ignore"):
                 return weights.astype(self.dtype)
@@ -72,8 +72,8 @@ def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
     overflown = np.isinf(weights) & np.isfinite(distances)
     if overflown.any():
         raise UserError(
-            f"config/config.yaml: geodesic.alpha = {alpha:g} makes a weight too large for a "
-            f"number of the distance {distances[overflown].max():.6g}; lower it."
+            f"config/config.yaml: geodesic.alpha = {alpha:g} makes the weight of the distance "
+            f"{distances[overflown].max():.6g} overflow; lower it."
         )
     return weights
 
@@ -81,11 +81,11 @@ def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
 def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Number:
     """The number type for these weights.
 
-    The scale of fixed point is the power of two that gives the founders' largest weight HEADROOM
-    below overflow. ``auto`` takes int32 where half a unit on each of BOUND_HOPS hops is at most
-    FIXED_TOLERANCE of the smallest weight above a thousandth of the median, or where all weights
-    are integers that fit; else int64 by the same rule; else float64. So is float64 where no
-    weight is finite and positive, whatever is wanted.
+    The fixed-point scale is the power of two that leaves room for HEADROOM times the founders'
+    largest weight. ``auto`` selects int32 if an error of half a unit on each of BOUND_HOPS hops is
+    at most FIXED_TOLERANCE of the smallest weight above MEDIAN_FRACTION of the median, or if all
+    weights are integers that fit; otherwise int64 by the same rule; otherwise float64. If no weight
+    is finite and positive, the type is float64, whatever is wanted.
     """
     if wanted in ("float32", "float64"):
         return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
@@ -104,16 +104,16 @@ def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Num
         rescaled = bool(finite.max() * scale >= top)
         if rescaled:
             scale = 2.0 ** np.floor(np.log2(top / (2 * finite.max())))
-        # float64 weights themselves are rounded: no fixed point is better than that
+        # float64 weights themselves are rounded: fixed point cannot be more accurate
         bound = BOUND_HOPS * (0.5 / (scale * matters) + np.finfo(np.float64).eps)
         if dtype == wanted or bound <= FIXED_TOLERANCE:
             return Number(dtype, float(scale), float(bound), rescaled)
-        log.info("%s could be off by %.1e of a weight: something wider instead", dtype, bound)
+        log.info("%s could be off by %.1e of a weight: trying a wider type", dtype, bound)
     return Number("float64", 1.0, float(np.finfo(np.float64).eps) * BOUND_HOPS)
 
 
 def fits_float32(values: np.ndarray) -> bool:
-    """False when a positive finite value would become infinite or lose digits near zero."""
+    """Whether no positive finite value becomes infinite or loses digits near zero in float32."""
     positive = values[np.isfinite(values) & (values > 0)]
     limits = np.finfo(np.float32)
     return not positive.size or bool(positive.max() <= limits.max and positive.min() >= limits.tiny)

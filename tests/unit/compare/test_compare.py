@@ -410,7 +410,7 @@ def test_mixtures_find_their_contributors(planted, query_folder, tmp_path):
 
 
 def test_query_without_joint_sites_is_one_sentence(planted, query_folder, tmp_path):
-    with pytest.raises(UserError, match=r"query 'known' has fewer than .* = 950 sites"):
+    with pytest.raises(UserError, match=r"'known' has fewer than .* = 950 jointly called sites"):
         queries.search_queries(
             query_folder,
             planted["folders"],

@@ -282,7 +282,7 @@ def test_regions_and_maps(study, tmp_path):
     none = np.zeros(0, np.int64)
     rows = scan.choose_region(sites, "1:2000-3000", none, none)
     np.testing.assert_array_equal(sites.pos[rows], np.arange(2000, 3001, 100))
-    with pytest.raises(UserError, match="holds 0 sites"):
+    with pytest.raises(UserError, match="has 0 panel sites"):
         scan.choose_region(sites, "7:1-9", none, none)
     with pytest.raises(UserError, match=r"write chrom:from-to"):
         scan.choose_region(sites, "7-1-9", none, none)

@@ -482,7 +482,7 @@ REFUSED = {
         ["values other than 0 and 1", "set epistasis.binarize to 'median'"],
     ),
     "a word": ({}, {"phenotype": ["0", "case"] * 20}, ["sample 's1' is 'case'"]),
-    "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "no column of samples.tsv"]),
+    "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "not a column of samples.tsv"]),
     "restrict": ({"restrict": "no.bed"}, {}, ["restrict is 'no.bed', which does not exist"]),
     "screen of triples": (
         {"order": [3], "screen": 5},
@@ -490,13 +490,17 @@ REFUSED = {
         ["epistasis.order is [3]", "set epistasis.screen to 0"],
     ),
     "screen beyond top": ({"screen": 50, "top": 10}, {}, ["screen is 50", "the 10 pairs"]),
-    "covariate": ({"covariates": ["sex"]}, {}, ["covariates names 'sex'", "no further column"]),
+    "covariate": ({"covariates": ["sex"]}, {}, ["covariates names 'sex'", "not a further column"]),
     "phenotype as covariate": (
         {"covariates": ["phenotype"]},
         {},
         ["covariates names 'phenotype'", "leave it out"],
     ),
-    "identifier as covariate": ({"covariates": ["name"]}, {}, ["40 different words", "at most 30"]),
+    "identifier as covariate": (
+        {"covariates": ["name"]},
+        {},
+        ["40 different values", "at most 30"],
+    ),
     "penetrances": (
         {"power": [MODEL | {"penetrance": [0.1] * 8}]},
         {},
@@ -505,12 +509,12 @@ REFUSED = {
     "power of what is not scanned": (
         {"power": [MODEL], "order": [3]},
         {},
-        ["is of 2 sites, but epistasis.order is [3]"],
+        ["has 2 sites, but epistasis.order is [3]"],
     ),
     "power of nothing": (
         {"power": [MODEL | {"penetrance": [0.1] * 9}]},
         {},
-        ["the same penetrance everywhere"],
+        ["the same penetrance for all genotypes"],
     ),
 }
 
@@ -542,7 +546,7 @@ def test_what_is_not_refused(tmp_path):
     [
         ("", "is empty"),
         ("# ids\n\n", "lists no site"),
-        ("rs1\nrs2\nrs1\n", "it lists 2 sites, fewer than the 3 that"),
+        ("rs1\nrs2\nrs1\n", "lists 2 sites, fewer than the 3 that"),
         ("1\t5\t9\n", None),
     ],
 )

@@ -55,7 +55,7 @@ def test_contigs_have_one_name_and_nothing_vanishes(tmp_path, caplog, text, rows
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == bool(unmatched)
     if unmatched:
-        assert f"{unmatched} of " in said[0] and "name no site of the panel: row " in said[0]
+        assert f"{unmatched} of " in said[0] and "match no panel site: row " in said[0]
 
 
 def test_contigs_that_the_panel_has_not_are_named(tmp_path, caplog):
@@ -63,13 +63,13 @@ def test_contigs_that_the_panel_has_not_are_named(tmp_path, caplog):
     read_restriction(tmp_path / "list", PANEL)
     said = caplog.records[0].getMessage()
     assert "9 of 10 entries" in said and "row 2 (chr3:0-9)" in said and "and others" in said
-    assert "contigs that the panel has not: chr10" in said
+    assert "contigs not on the panel: chr10" in said
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"7\t0\t9\n", "none of its 1 entries names a site"),
+        (b"7\t0\t9\n", "none of its 1 entries matches a panel site"),
         (b"1\t0\t9\n1\t5\n", "row 2: '1 5' is not chrom, start, end"),
         (b"1\t0\t-9\n", "row 1"),
         ("1\t0\t\u00b29\n".encode(), "row 1"),
