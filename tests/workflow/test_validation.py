@@ -224,7 +224,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         both(config(qc={"fasta": "g.gz"}), put(gzip.compress(b">1\nACGT\n" * 999)[:40], "g.gz")),
         ["g.gz (qc.fasta)", "cut short"],
     ),
-    "folder for a genome": (config(qc={"fasta": "data"}), ["data (qc.fasta) is no file"]),
+    "folder for a genome": (config(qc={"fasta": "data"}), ["data (qc.fasta) is not a file"]),
     "map without columns": (
         both(config(compare={"ld": {"map": "m.txt"}}), put("chrom\tpos\n1\t5\n", "m.txt")),
         ["m.txt (compare.ld.map), row 1", "chrom, pos and cm"],
