@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     # --- names
     "cohorts that differ by case": (
         edit(SHEET, "south\t", "North\t"),
-        [f"{SHEET}, row 3", "'North'", "'north' in row 2", "case alone"],
+        [f"{SHEET}, row 3", "'North'", "'north' in row 2", "only in case"],
     ),
     "long name of a cohort": (edit(SHEET, "north\t", "n" * 65 + "\t"), ["row 2", "at most 64"]),
     "coordinates as a column": (column("PC1", "x"), ["row 1", "'PC1' is reserved", "rename"]),
@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     "word": (put("device\n"), [CONFIG, "not a mapping"]),
     "key twice": (
         put("device: cpu\nqc: {}\ndevice: gpu\n"),
-        [f"{CONFIG}, row 3", "'device' already stands in row 1"],
+        [f"{CONFIG}, row 3", "'device' already appears in row 1"],
     ),
     "key twice in a block": (
         put("qc:\n  min_sample_call_rate: 0.5\n  min_sample_call_rate: 0.9\n"),
