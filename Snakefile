@@ -56,6 +56,7 @@ if not is_module(workflow):
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/functions.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"
 include: "workflow/rules/panel.smk"
@@ -64,12 +65,16 @@ include: "workflow/rules/impute.smk"
 include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
+include: "workflow/rules/maps.smk"
 include: "workflow/rules/geodesic.smk"
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/profiles.smk"
+include: "workflow/rules/ld.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/epistasis.smk"
+include: "workflow/rules/hits.smk"
 include: "workflow/rules/report.smk"
 
 

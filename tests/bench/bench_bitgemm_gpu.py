@@ -23,15 +23,7 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.gpu import (
-    bitgemm,
-    devices,
-    layout,
-    sources,
-    tune,
-    tune_plans,
-    variants,
-)
+from popdesic.engine.gpu import bitgemm, devices, layout, sources, tune, tune_plans, variants
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes, Terms
 

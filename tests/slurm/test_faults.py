@@ -18,7 +18,8 @@ from slurm.sandbox import Sandbox
 from study import make_cohorts, write_study
 
 from popdesic.io.errors import UserError
-from popdesic.study.resume import cancel_jobs, run_ids
+from popdesic.study.resume import cancel_jobs
+from popdesic.study.snakemake_internals import run_ids
 
 pytestmark = pytest.mark.slurm
 

@@ -18,7 +18,7 @@ from popdesic.cohort.encode import load_planes
 from popdesic.cohort.impute import read_windows
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import unpack_bed
-from popdesic.report.sections import beagle_findings
+from popdesic.report.sections.imputation import beagle_findings
 
 SETTINGS = {
     "method": "beagle",

@@ -14,7 +14,7 @@ from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.tables import read_table
-from popdesic.study.records import NAME_MAX, snakemake_path
+from popdesic.study.snakemake_internals import NAME_MAX, snakemake_path
 
 DAY = 86_400 * 10**9
 #: What tells who is who: a table with labels of the sheet.

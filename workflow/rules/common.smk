@@ -3,7 +3,6 @@
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
 
-import subprocess
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -11,8 +10,9 @@ from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
 from popdesic.study import code as digests
-from popdesic.study.records import exchange_records
 from popdesic.report.registry import study_figures
+from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
+from popdesic.study.records import exchange_records
 from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, names_key, source_key
 from popdesic.io.files import digest
@@ -76,13 +76,6 @@ def input_mb(input):
     return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
 
 
-def distance_source(wildcards):
-    """What the distances of a space are computed from."""
-    if wildcards.space == "pcs":
-        return ["results/embedding/pca.npy"]
-    return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
-
-
 FIGURES = study_figures(CONFIG, ALPHAS)
 
 
@@ -102,13 +95,12 @@ def reported(rule):
     return [flag(figure) for figure in figures_by(rule).values()]
 
 
-def has_module(python, name):
-    """Whether an interpreter finds a module."""
-    probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
-    try:
-        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
-    except OSError:
-        return False
+#: Relatives have to be known where they may be no bridges of geodesics.
+BRIDGE_TILES = (
+    [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
+    if CONFIG["geodesic"]["bridges"] == "unrelated"
+    else []
+)
 
 
 def keep_records():
@@ -128,18 +120,35 @@ def keep_records():
         )
 
 
-def memory(megabytes, attempt):
-    """mem_mb of a job: what its data take, 700 MB for Python and Snakemake, half more a retry.
+def _amount(cost, wildcards, input, files):
+    """What a job takes, by its input (all, an input of this name, or a path) and its samples."""
+    chosen = input if files is None else input.get(files, files)
+    mb = input_mb([chosen] if isinstance(chosen, str) else chosen)
+    names = [wildcards.get(name) for name in ("a", "b")]
+    if all(names):
+        return cost.of(mb, *map(n_samples, names))
+    cohort = wildcards.get("cohort")
+    return cost.of(mb, n_samples(*([cohort] if cohort else COHORTS)))
 
-    A Slurm job holds two Snakemakes of 150 MB beside the script; with 400 MB, jobs that compile
-    were killed.
-    """
-    return int((700 + megabytes) * (1 + 0.5 * (attempt - 1)))
+
+def memory(fixed=0, *, files=None, **sizes):
+    """`mem_mb` of a rule: the megabytes of its data as a `Cost`, with room and more a retry."""
+    cost = Cost(fixed, **sizes)
+
+    def mem_mb(wildcards, input, attempt):
+        return limit_mb(_amount(cost, wildcards, input, files), attempt)
+
+    return mem_mb
 
 
-def minutes(expected, attempt):
-    """runtime of a job: the expected minutes with room to spare, doubled with every retry."""
-    return int((5 + 3 * expected) * 2 ** (attempt - 1))
+def minutes(fixed=0, *, files=None, **sizes):
+    """`runtime` of a rule: the minutes that it expects as a `Cost`, with room and more a retry."""
+    cost = Cost(fixed, **sizes)
+
+    def runtime(wildcards, input, attempt):
+        return limit_minutes(_amount(cost, wildcards, input, files), attempt)
+
+    return runtime
 
 
 #: Jobs that can use a GPU ask for one unless the study wants the CPU.

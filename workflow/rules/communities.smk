@@ -19,141 +19,133 @@ COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS
 COMMUNITY_FIGURES = figures_by("draw_communities")
 
 
+#: What the study asks for: nothing without a method.
+COMMUNITY_TARGETS = [
+    "results/communities/partition.tsv",
+    "results/communities/agreement.tsv",
+    *expand("results/figures/{name}.{end}", name=COMMUNITY_FIGURES, end=["svg", "png"]),
+]
+#: Minutes a sample: a fit takes about 10 ms, a draw 1 ms.
+FIT_MINUTES = 2e-4 * CONFIG["communities"]["restarts"] + 3e-5 * CONFIG["communities"]["draws"]
+
+
 rule communities:
     input:
-        (
-            [
-                "results/communities/partition.tsv",
-                "results/communities/agreement.tsv",
-                *expand(
-                    "results/figures/{name}.{end}", name=COMMUNITY_FIGURES, end=["svg", "png"]
-                ),
-            ]
-            if COMMUNITY_METHODS
-            else []
-        ),
+        COMMUNITY_TARGETS if COMMUNITY_METHODS else [],
 
 
-if COMMUNITY_METHODS:
+rule build_graph:
+    input:
+        lengths=COMMUNITY_LENGTHS,
+    output:
+        "results/communities/graph.npz",
+    log:
+        "logs/build_graph.log",
+    benchmark:
+        "benchmarks/build_graph.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(300, samples=0.01),
+        runtime=minutes(1, pairs=1e-9),
+    params:
+        neighbors=CONFIG["communities"]["neighbors"],
+        code=code_of("build_graph"),
+    message:
+        "Nearest neighbours by geodesic"
+    script:
+        "../scripts/build_graph.py"
 
-    rule build_graph:
-        input:
-            lengths=COMMUNITY_LENGTHS,
-        output:
-            "results/communities/graph.npz",
-        log:
-            "logs/build_graph.log",
-        benchmark:
-            "benchmarks/build_graph.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, attempt: memory(300 + 0.01 * n_samples(*COHORTS), attempt),
-            runtime=lambda wildcards, attempt: minutes(1 + 1e-9 * n_samples(*COHORTS) ** 2, attempt),
-        params:
-            neighbors=CONFIG["communities"]["neighbors"],
-            code=code_of("build_graph"),
-        message:
-            "Nearest neighbours by geodesic"
-        script:
-            "../scripts/build_graph.py"
 
-    rule fit_blocks:
-        input:
-            "results/communities/graph.npz",
-        output:
-            "results/communities/blocks.npz",
-        log:
-            "logs/fit_blocks.log",
-        benchmark:
-            "benchmarks/fit_blocks.tsv"
-        conda:
-            "../../envs/graph-tool.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, attempt: memory(700 + 0.2 * n_samples(*COHORTS), attempt),
-            # A fit takes about 10 ms a sample, a draw 1 ms.
-            runtime=lambda wildcards, attempt: minutes(
-                (2e-4 * CONFIG["communities"]["restarts"] + 3e-5 * CONFIG["communities"]["draws"])
-                * n_samples(*COHORTS),
-                attempt,
-            ),
-        params:
-            python=CONFIG["communities"]["graph_tool_python"],
-            seed=CONFIG["communities"]["seed"],
-            restarts=CONFIG["communities"]["restarts"],
-            draws=CONFIG["communities"]["draws"],
-            # Installing graph-tool later runs this again.
-            found=lambda wildcards: has_module(
-                CONFIG["communities"]["graph_tool_python"], "graph_tool"
-            ),
-            code=code_of("fit_blocks"),
-        message:
-            "Nested stochastic block model"
-        script:
-            "../scripts/fit_blocks.py"
+rule fit_blocks:
+    input:
+        "results/communities/graph.npz",
+    output:
+        "results/communities/blocks.npz",
+    log:
+        "logs/fit_blocks.log",
+    benchmark:
+        "benchmarks/fit_blocks.tsv"
+    conda:
+        "../../envs/graph-tool.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(700, samples=0.2),
+        runtime=minutes(samples=FIT_MINUTES),
+    params:
+        python=CONFIG["communities"]["graph_tool_python"],
+        seed=CONFIG["communities"]["seed"],
+        restarts=CONFIG["communities"]["restarts"],
+        draws=CONFIG["communities"]["draws"],
+        # Installing graph-tool later runs this again.
+        found=has_graph_tool,
+        code=code_of("fit_blocks"),
+    message:
+        "Nested stochastic block model"
+    script:
+        "../scripts/fit_blocks.py"
 
-    rule find_communities:
-        input:
-            lengths=COMMUNITY_LENGTHS,
-            graph="results/communities/graph.npz",
-            blocks=(["results/communities/blocks.npz"] if "blockmodel" in COMMUNITY_METHODS else []),
-            samples="results/distance/samples.tsv",
-        output:
-            partition="results/communities/partition.tsv",
-            agreement="results/communities/agreement.tsv",
-            about="results/communities/communities.json",
-            tree=COMMUNITY_TREE,
-        log:
-            "logs/find_communities.log",
-        benchmark:
-            "benchmarks/find_communities.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, attempt: memory(
-                300 + 28e-6 * min(n_samples(*COHORTS), 20_000) ** 2, attempt
-            ),
-            runtime=lambda wildcards, attempt: minutes(1 + 4e-8 * n_samples(*COHORTS) ** 2, attempt),
-        params:
-            methods=COMMUNITY_METHODS,
-            min_cluster_size=CONFIG["communities"]["min_cluster_size"],
-            sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(),
-            code=code_of("find_communities"),
-        message:
-            "Communities and their agreement with labels"
-        script:
-            "../scripts/find_communities.py"
 
-    rule draw_communities:
-        input:
-            lengths=COMMUNITY_LENGTHS,
-            partition="results/communities/partition.tsv",
-            samples="results/distance/samples.tsv",
-            tree=COMMUNITY_TREE,
-        output:
-            svg=reported("draw_communities"),
-            png=expand("results/figures/{name}.png", name=COMMUNITY_FIGURES),
-        log:
-            "logs/draw_communities.log",
-        benchmark:
-            "benchmarks/draw_communities.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, attempt: memory(600 + 0.02 * n_samples(*COHORTS), attempt),
-            runtime=lambda wildcards, attempt: minutes(1 + 2e-9 * n_samples(*COHORTS) ** 2, attempt),
-        params:
-            color_by=CONFIG["report"]["color_by"],
-            title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",
-            sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(),
-            code=code_of("draw_communities"),
-        message:
-            "Figures of the communities"
-        script:
-            "../scripts/draw_communities.py"
+rule find_communities:
+    input:
+        lengths=COMMUNITY_LENGTHS,
+        graph="results/communities/graph.npz",
+        blocks=(["results/communities/blocks.npz"] if "blockmodel" in COMMUNITY_METHODS else []),
+        samples="results/distance/samples.tsv",
+    output:
+        partition="results/communities/partition.tsv",
+        agreement="results/communities/agreement.tsv",
+        about="results/communities/communities.json",
+        tree=COMMUNITY_TREE,
+    log:
+        "logs/find_communities.log",
+    benchmark:
+        "benchmarks/find_communities.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(300, pairs=28e-6, most_samples=20_000),
+        runtime=minutes(1, pairs=4e-8),
+    params:
+        methods=COMMUNITY_METHODS,
+        min_cluster_size=CONFIG["communities"]["min_cluster_size"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("find_communities"),
+    message:
+        "Communities and their agreement with labels"
+    script:
+        "../scripts/find_communities.py"
+
+
+rule draw_communities:
+    input:
+        lengths=COMMUNITY_LENGTHS,
+        partition="results/communities/partition.tsv",
+        samples="results/distance/samples.tsv",
+        tree=COMMUNITY_TREE,
+    output:
+        svg=reported("draw_communities"),
+        png=expand("results/figures/{name}.png", name=COMMUNITY_FIGURES),
+    log:
+        "logs/draw_communities.log",
+    benchmark:
+        "benchmarks/draw_communities.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(600, samples=0.02),
+        runtime=minutes(1, pairs=2e-9),
+    params:
+        color_by=CONFIG["report"]["color_by"],
+        title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("draw_communities"),
+    message:
+        "Figures of the communities"
+    script:
+        "../scripts/draw_communities.py"

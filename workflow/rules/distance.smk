@@ -13,7 +13,11 @@ DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
 SITE_PARTS = CONFIG["distance"]["site_parts"]
 #: Memory of a tile for each pair of samples: its matrices, and one more while they are made.
 TILE_BYTES = 8 * (len(tile_outputs(CONFIG["distance"]["metric"])) + 1)
+#: Pinned memory that a GPU is fed through.
+FEED_MB = CONFIG["distance"]["host_memory_mb"] if GPUS else 0
 PART = ".part{part}" if SITE_PARTS > 1 else ""
+#: One job's tile: whole, or the part of some of the sites until all are there.
+TILE = f"results/distance/tiles/{{a}}__{{b}}{PART}.npz"
 #: What turns the integer matrices into distances; every rule that does so reruns with it.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
 
@@ -38,9 +42,7 @@ rule measure_distance_tile:
         a=multiext("results/cohorts/{a}/planes", ".npy", ".json"),
         b=multiext("results/cohorts/{b}/planes", ".npy", ".json"),
     output:
-        temp(f"results/distance/tiles/{{a}}__{{b}}{PART}.npz")
-        if PART
-        else "results/distance/tiles/{a}__{b}.npz",
+        temp(TILE) if PART else TILE,
     log:
         f"logs/measure_distance_tile/{{a}}__{{b}}{PART}.log",
     benchmark:
@@ -50,16 +52,8 @@ rule measure_distance_tile:
     threads: 8
     resources:
         # The int64 matrices of the pair; the planes are mapped, not read whole.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            200
-            + input_mb(input) / SITE_PARTS
-            + (CONFIG["distance"]["host_memory_mb"] if GPUS else 0)
-            + TILE_BYTES * 1e-6 * n_samples(wildcards.a) * n_samples(wildcards.b),
-            attempt,
-        ),
-        runtime=lambda wildcards, input, attempt: minutes(
-            input_mb(input.a[:1]) * n_samples(wildcards.b) / SITE_PARTS / 1e5, attempt
-        ),
+        mem_mb=memory(200 + FEED_MB, mb=1 / SITE_PARTS, pairs=TILE_BYTES * 1e-6),
+        runtime=minutes(mb_samples=1e-5 / SITE_PARTS, files="a"),
         gpu=GPUS,
         # No parameter: it changes no result, and so reruns nothing.
         host_memory_mb=CONFIG["distance"]["host_memory_mb"],
@@ -91,12 +85,8 @@ if SITE_PARTS > 1:
             "../../envs/popdesic.yaml"
         threads: 1
         resources:
-            mem_mb=lambda wildcards, attempt: memory(
-                2 * TILE_BYTES * 1e-6 * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
-            ),
-            runtime=lambda wildcards, attempt: minutes(
-                1e-9 * SITE_PARTS * n_samples(wildcards.a) * n_samples(wildcards.b), attempt
-            ),
+            mem_mb=memory(pairs=2 * TILE_BYTES * 1e-6),
+            runtime=minutes(pairs=1e-9 * SITE_PARTS),
         params:
             code=code_of("sum_distance_parts"),
         message:
@@ -119,10 +109,8 @@ rule assemble_distance:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(
-            (16 + 8 * len(DISTANCE_MATRICES)) * 1e-6 * n_samples(*COHORTS) ** 2, attempt
-        ),
-        runtime=lambda wildcards, attempt: minutes(1e-8 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(pairs=(16 + 8 * len(DISTANCE_MATRICES)) * 1e-6),
+        runtime=minutes(pairs=1e-8),
     params:
         **DISTANCE_RULE,
         pairs=STUDY.pairs(),
@@ -152,8 +140,8 @@ rule export_distance:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(24e-6 * n_samples(*COHORTS) ** 2, attempt),
-        runtime=lambda wildcards, attempt: minutes(5e-8 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(pairs=24e-6),
+        runtime=minutes(pairs=5e-8),
     params:
         **DISTANCE_RULE,
         code=code_of("export_distance"),

@@ -29,8 +29,8 @@ rule encode_cohort:
     threads: 2
     resources:
         # Planes are written through a memory map; the panel and the .bim are read whole.
-        mem_mb=lambda wildcards, input, attempt: memory(300 + 2 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+        mem_mb=memory(300, mb=2),
+        runtime=minutes(mb=1 / 200),
     params:
         impute=CONFIG["impute"]["method"],
         code=code_of("encode_cohort"),

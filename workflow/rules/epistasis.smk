@@ -5,24 +5,26 @@
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
-#         results/epistasis/screen.tsv                   best pairs with every third site
-#         results/epistasis/refit.tsv power.tsv          with covariates; power, where asked for
-#         results/figures/hits.*, network.*, penetrance.*
+#         what is made of the hits: hits.smk
 
 from popdesic.epistasis.options import NAMES, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
+RANKING = {name: EPISTASIS[name] for name in ("score", "top")}
+RANKING["code"] = code_of("rank_epistasis")
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
-NULLS = [f"results/epistasis/null.order{order}.tsv" for order in ORDERS if PERMUTATIONS[order]]
 EXTRAS = {
     name: f"results/epistasis/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key]
 }
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
+
+
+NULLS = [path for order in ORDERS for path in null_of(order)]
 
 
 wildcard_constraints:
@@ -55,8 +57,8 @@ rule plan_epistasis:
     threads: 8
     resources:
         # The planes, and the random genotypes that the forecast of a large study is measured on.
-        mem_mb=lambda wildcards, input, attempt: memory(1500 + 2 * input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(2, attempt),
+        mem_mb=memory(1500, mb=2),
+        runtime=minutes(2),
         gpu=GPUS,
     params:
         orders=ORDERS,
@@ -89,11 +91,8 @@ rule scan_epistasis:
     threads: 8
     resources:
         # The planes twice, the compacted planes of a chunk of sites, the partners' bit matrix.
-        mem_mb=lambda wildcards, input, attempt: memory(1000 + 4 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(
-            60 * scan_hours(input.plan, int(wildcards.order), 1 / len(UNITS), *SCAN_LIMITS),
-            attempt,
-        ),
+        mem_mb=memory(1000, mb=4),
+        runtime=scan_minutes,
         gpu=GPUS,
     params:
         scan=SCAN,
@@ -121,18 +120,12 @@ rule permute_epistasis:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(1000 + 20 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(
-            60
-            * scan_hours(
-                input.plan, int(wildcards.order), PERMUTATIONS[int(wildcards.order)], *SCAN_LIMITS
-            ),
-            attempt,
-        ),
+        mem_mb=memory(1000, mb=20),
+        runtime=permutation_minutes,
         gpu=GPUS,
     params:
         scan=SCAN,
-        permutations=lambda wildcards: PERMUTATIONS[int(wildcards.order)],
+        permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
         code=code_of("permute_epistasis"),
@@ -142,160 +135,45 @@ rule permute_epistasis:
         "../scripts/permute_epistasis.py"
 
 
-for scanned in ORDERS:
-
-    rule:
-        name:
-            f"rank_{NAMES[scanned]}"
-        input:
-            **(
-                {"null": f"results/epistasis/null.order{scanned}.tsv"}
-                if PERMUTATIONS[scanned]
-                else {}
-            ),
-            planes=REORDERED,
-            plan="results/epistasis/plan.json",
-            units=expand(f"results/epistasis/units/order{scanned}.{{unit}}.npz", unit=UNITS),
-        output:
-            f"results/epistasis/{NAMES[scanned]}.tsv",
-        log:
-            f"logs/rank_{NAMES[scanned]}.log",
-        benchmark:
-            f"benchmarks/rank_{NAMES[scanned]}.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, input, attempt: memory(500 + input_mb(input), attempt),
-            runtime=lambda wildcards, attempt: minutes(1, attempt),
-        params:
-            order=scanned,
-            score=EPISTASIS["score"],
-            top=EPISTASIS["top"],
-            code=code_of("rank_epistasis"),
-        message:
-            "Ranked hits of the epistasis scan"
-        script:
-            "../scripts/rank_epistasis.py"
-
-
-rule screen_pairs:
+rule rank_pairs:
     input:
+        null=null_of(2),
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
-        hits="results/epistasis/units/screen.npz",
-        table="results/epistasis/screen.tsv",
+        "results/epistasis/pairs.tsv",
     log:
-        "logs/screen_pairs.log",
+        "logs/rank_pairs.log",
     benchmark:
-        "benchmarks/screen_pairs.tsv"
+        "benchmarks/rank_pairs.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: 1
     resources:
-        # The tables of a block of pairs and sites, and the planes.
-        mem_mb=lambda wildcards, input, attempt: memory(1500 + 4 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(
-            1 + 1e-4 * EPISTASIS["screen"] * input_mb(input), attempt
-        ),
-        gpu=GPUS,
+        mem_mb=memory(500, mb=1),
+        runtime=minutes(1),
     params:
-        scan=SCAN,
-        pairs=EPISTASIS["screen"],
-        top=EPISTASIS["top"],
-        device=CONFIG["device"],
-        code=code_of("screen_pairs"),
+        **RANKING,
+        order=2,
     message:
-        "Screen of the best {params.pairs} pairs with every third site"
+        "Ranked hits of the epistasis scan"
     script:
-        "../scripts/screen_pairs.py"
+        "../scripts/rank_epistasis.py"
 
 
-rule refit_hits:
+use rule rank_pairs as rank_triples with:
     input:
+        null=null_of(3),
         planes=REORDERED,
-        hits=HITS,
-    output:
-        "results/epistasis/refit.tsv",
-    log:
-        "logs/refit_hits.log",
-    benchmark:
-        "benchmarks/refit_hits.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=lambda wildcards, input, attempt: memory(800 + input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(1 + 1e-3 * n_samples(*COHORTS), attempt),
-    params:
-        orders=ORDERS,
-        covariates=EPISTASIS["covariates"],
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
-        code=code_of("refit_hits"),
-    message:
-        "Logistic regressions of the best hits"
-    script:
-        "../scripts/refit_hits.py"
-
-
-rule estimate_power:
-    input:
-        samples="results/reorder/samples.tsv",
         plan="results/epistasis/plan.json",
-        nulls=NULLS,
+        units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/power.tsv",
+        "results/epistasis/triples.tsv",
     log:
-        "logs/estimate_power.log",
+        "logs/rank_triples.log",
     benchmark:
-        "benchmarks/estimate_power.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=lambda wildcards, attempt: memory(800, attempt),
-        runtime=lambda wildcards, attempt: minutes(1, attempt),
+        "benchmarks/rank_triples.tsv"
     params:
-        orders=[order for order in ORDERS if PERMUTATIONS[order]],
-        models=EPISTASIS["power"],
-        score=EPISTASIS["score"],
-        seed=EPISTASIS["seed"],
-        code=code_of("estimate_power"),
-    message:
-        "Power of the epistasis scans"
-    script:
-        "../scripts/estimate_power.py"
-
-
-if ORDERS:
-
-    rule draw_epistasis:
-        input:
-            planes=REORDERED,
-            hits=HITS,
-            nulls=NULLS,
-        output:
-            svg=reported("draw_epistasis"),
-            png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
-        log:
-            "logs/draw_epistasis.log",
-        benchmark:
-            "benchmarks/draw_epistasis.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=lambda wildcards, input, attempt: memory(
-                500 + 20 * input_mb(input.hits), attempt
-            ),
-            runtime=lambda wildcards, attempt: minutes(1, attempt),
-        params:
-            orders=ORDERS,
-            code=code_of("draw_epistasis"),
-        message:
-            "Figures of the epistasis scans"
-        script:
-            "../scripts/draw_epistasis.py"
+        **RANKING,
+        order=3,

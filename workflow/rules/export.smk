@@ -44,10 +44,8 @@ rule export_panel:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(
-            300 + 6 * input_mb([input.panel]) + 0.01 * n_samples(*COHORTS), attempt
-        ),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
+        mem_mb=memory(300, mb=6, samples=0.01, files="panel"),
+        runtime=minutes(mb=1 / 20),
     params:
         cohorts=COHORTS,
         code=code_of("export_panel"),
@@ -71,8 +69,8 @@ rule export_panel_plink:
     threads: 1
     resources:
         # A thousand sites of all samples at a time.
-        mem_mb=lambda wildcards, attempt: memory(200 + 0.005 * n_samples(*COHORTS), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 100, attempt),
+        mem_mb=memory(200, samples=0.005),
+        runtime=minutes(mb=1 / 100),
     params:
         cohorts=COHORTS,
         sheet=CONFIG["samples"],
@@ -98,10 +96,8 @@ rule export_panel_zarr:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(
-            300 + 6 * input_mb([input.panel]) + 0.02 * n_samples(*COHORTS), attempt
-        ),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
+        mem_mb=memory(300, mb=6, samples=0.02, files="panel"),
+        runtime=minutes(mb=1 / 20),
     params:
         cohorts=COHORTS,
         code=code_of("export_panel_zarr"),
@@ -126,9 +122,9 @@ rule export_matrices:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(40e-6 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(pairs=40e-6),
         # Neighbour joining takes n**3 / 3 steps at 0.3 G/s.
-        runtime=lambda wildcards, attempt: minutes(2e-11 * n_samples(*COHORTS) ** 3, attempt),
+        runtime=minutes(triples=2e-11),
     params:
         **DISTANCE_RULE,
         formats=OF_DISTANCES,
@@ -152,8 +148,8 @@ rule export_components:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(5 * input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(1, attempt),
+        mem_mb=memory(mb=5),
+        runtime=minutes(1),
     params:
         code=code_of("export_components"),
     message:
@@ -181,12 +177,8 @@ rule export_kinship:
     threads: 8
     resources:
         # The matrix, and five int64 counts of the largest pair of cohorts.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            input_mb(input) + 56e-6 * n_samples(*COHORTS) ** 2, attempt
-        ),
-        runtime=lambda wildcards, input, attempt: minutes(
-            input_mb(input.planes) * n_samples(*COHORTS) / 5e4, attempt
-        ),
+        mem_mb=memory(mb=1, pairs=56e-6),
+        runtime=minutes(mb_samples=2e-5, files="planes"),
         gpu=GPUS,
     params:
         device=CONFIG["device"],

@@ -12,14 +12,6 @@
 #         results/geodesic/bridges.tsv                                  with geodesic.explain
 
 
-#: Relatives have to be known where they may be no bridges.
-KINSHIP_TILES = (
-    [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
-    if CONFIG["geodesic"]["bridges"] == "unrelated"
-    else []
-)
-
-
 rule geodesic:
     input:
         expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
@@ -31,7 +23,7 @@ rule close_paths:
         source=distance_source,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
-        kinship=KINSHIP_TILES,
+        kinship=BRIDGE_TILES,
     output:
         lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
@@ -46,13 +38,9 @@ rule close_paths:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, attempt: memory(56e-6 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(pairs=56e-6),
         # n**3 / 2 operations at 10 G/s on a CPU; a GPU is a thousand times faster.
-        runtime=lambda wildcards, attempt: minutes(
-            (1e-15 if GPUS else 1e-12) * n_samples(*COHORTS) ** 3
-            + 1e-8 * n_samples(*COHORTS) ** 2,
-            attempt,
-        ),
+        runtime=minutes(pairs=1e-8, triples=closing_minutes(GPUS)),
         gpu=GPUS,
     params:
         **DISTANCE_RULE,
@@ -77,7 +65,7 @@ rule explain_paths:
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
-        kinship=KINSHIP_TILES,
+        kinship=BRIDGE_TILES,
     output:
         parents="results/geodesic/{space}/parents.alpha{alpha}.npy",
         hops="results/geodesic/{space}/hops.alpha{alpha}.json",
@@ -90,9 +78,9 @@ rule explain_paths:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, attempt: memory(44e-6 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(pairs=44e-6),
         # n**3 steps of Dijkstra's algorithm at 1 G/s.
-        runtime=lambda wildcards, attempt: minutes(1.7e-11 * n_samples(*COHORTS) ** 3, attempt),
+        runtime=minutes(triples=1.7e-11),
     params:
         **DISTANCE_RULE,
         pcs=CONFIG["geodesic"]["pcs"],
@@ -118,8 +106,8 @@ rule rank_bridges:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(100, attempt),
-        runtime=lambda wildcards, attempt: minutes(0.1, attempt),
+        mem_mb=memory(100),
+        runtime=minutes(0.1),
     params:
         tables=[(space, alpha) for space in SPACES for alpha in ALPHAS],
         code=code_of("rank_bridges"),

@@ -11,9 +11,7 @@
 
 rule impute:
     input:
-        lambda wildcards: [
-            path for cohort in COHORTS for path in imputed_windows(SimpleNamespace(cohort=cohort))
-        ],
+        all_imputed_windows,
         EVALUATION,
 
 
@@ -30,8 +28,8 @@ checkpoint plan_imputation:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(6 * input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(1, attempt),
+        mem_mb=memory(mb=6),
+        runtime=minutes(1),
     params:
         window_mb=IMPUTE["window_mb"],
         overlap_mb=IMPUTE["overlap_mb"],
@@ -60,16 +58,14 @@ rule impute_window:
     threads: IMPUTE["threads"]
     resources:
         # Java's heap, and the window's genotypes as bytes beside it.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            IMPUTE["memory_mb"] + 300 + 12 * input_mb(input.raw), attempt
-        ),
+        mem_mb=memory(300 + IMPUTE["memory_mb"], mb=12, files="raw"),
         # 19 000 sites of 564 people take 4 minutes on 2 cores.
-        runtime=lambda wildcards, input, attempt: minutes(5 + 3 * input_mb(input.raw), attempt),
+        runtime=minutes(5, mb=3, files="raw"),
     params:
         **BEAGLE_SETTINGS,
         reference=contig_file("reference"),
         map=contig_file("map"),
-        key=lambda wildcards: file_key(contig_files(wildcards)),
+        key=contig_key,
         code=code_of("impute_window"),
     message:
         "Beagle: window {wildcards.window} of cohort {wildcards.cohort}"
@@ -82,9 +78,7 @@ rule evaluate_imputation:
         raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
         samples="results/qc/{cohort}.samples.tsv",
         panel="results/panel/sites.tsv",
-        windows=lambda wildcards: (
-            [] if wildcards.window == "all" else ["results/impute/windows.tsv"]
-        ),
+        windows=window_table,
         files=contig_files,
     output:
         "results/impute/evaluation/{cohort}.{window}.npz",
@@ -96,19 +90,15 @@ rule evaluate_imputation:
         "../../envs/{}.yaml".format("beagle" if BEAGLE else "popdesic")
     threads: IMPUTE["threads"] if BEAGLE else 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(
-            (IMPUTE["memory_mb"] if BEAGLE else 0) + 300 + 16 * input_mb(input.raw), attempt
-        ),
-        runtime=lambda wildcards, input, attempt: minutes(
-            (5 + 3 * input_mb(input.raw)) if BEAGLE else input_mb(input.raw) / 50, attempt
-        ),
+        mem_mb=memory(300 + (IMPUTE["memory_mb"] if BEAGLE else 0), mb=16, files="raw"),
+        runtime=minutes(**EVALUATION_MINUTES, files="raw"),
     params:
         **BEAGLE_SETTINGS,
         methods=IMPUTE["evaluate_methods"],
         share=IMPUTE["evaluate"],
         reference=contig_file("reference"),
         map=contig_file("map"),
-        key=lambda wildcards: file_key(contig_files(wildcards)),
+        key=contig_key,
         code=code_of("evaluate_imputation"),
     message:
         "Accuracy of imputation: window {wildcards.window} of cohort {wildcards.cohort}"
@@ -118,7 +108,7 @@ rule evaluate_imputation:
 
 rule summarize_imputation:
     input:
-        parts=lambda wildcards: [path for c in COHORTS for path in evaluated_windows(c)],
+        parts=evaluation_parts,
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
     output:
         table="results/impute/evaluation.tsv",
@@ -132,11 +122,11 @@ rule summarize_imputation:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(300 + 3 * input_mb(input), attempt),
-        runtime=lambda wildcards, attempt: minutes(1, attempt),
+        mem_mb=memory(300, mb=3),
+        runtime=minutes(1),
     params:
         cohorts=COHORTS,
-        parts=lambda wildcards: {cohort: evaluated_windows(cohort) for cohort in COHORTS},
+        parts=evaluation_parts_by_cohort,
         methods=IMPUTE["evaluate_methods"],
         code=code_of("summarize_imputation"),
     message:

@@ -24,8 +24,8 @@ rule ingest_cohort:
     threads: 2
     resources:
         # Decoding streams: its memory does not grow with the number of sites.
-        mem_mb=lambda wildcards, attempt: memory(600 + 0.05 * n_samples(wildcards.cohort), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 500, attempt),
+        mem_mb=memory(600, samples=0.05),
+        runtime=minutes(mb=1 / 500),
     params:
         source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
         sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),

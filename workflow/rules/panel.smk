@@ -30,8 +30,8 @@ rule build_panel:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(6 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+        mem_mb=memory(mb=6),
+        runtime=minutes(mb=1 / 200),
     params:
         founders=STUDY.founders,
         filters=CONFIG["panel"],

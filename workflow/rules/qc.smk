@@ -15,6 +15,9 @@ REFERENCE_CHECKS = (
 )
 #: Who is the same person as somebody else, where the study asks for it.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
+#: Keys of `qc` that say which samples are kept.
+SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd", "x_contigs"]
+SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
 
 
 rule qc:
@@ -39,23 +42,12 @@ rule summarize_cohort:
     threads: 2
     resources:
         # One pass holds counts of a chunk of sites; the .bim is read whole.
-        mem_mb=lambda wildcards, input, attempt: memory(200 + 2 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+        mem_mb=memory(200, mb=2),
+        runtime=minutes(mb=1 / 200),
     params:
         sheet=CONFIG["samples"],
-        rows=lambda wildcards: STUDY.digest_of(
-            wildcards.cohort, "population", "sex", "father", "mother"
-        ),
-        limits={
-            name: CONFIG["qc"][name]
-            for name in (
-                "min_sample_call_rate",
-                "max_heterozygosity_sd",
-                "x_contigs",
-                "sex_mismatch",
-                "max_mendel_rate",
-            )
-        },
+        rows=rows_of_cohort,
+        limits={name: CONFIG["qc"][name] for name in SAMPLE_LIMITS},
         exclude_contigs=CONFIG["panel"]["exclude_contigs"],
         par=pseudoautosomal(CONFIG["qc"]["build"]),
         code=code_of("summarize_cohort"),
@@ -80,8 +72,8 @@ rule check_reference:
     threads: 1
     resources:
         # One contig of the genome at a time, and the .bim.
-        mem_mb=lambda wildcards, input, attempt: memory(900 + 6 * input_mb([input.raw]), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 1000, attempt),
+        mem_mb=memory(900, mb=6, files="raw"),
+        runtime=minutes(mb=1 / 1000),
     params:
         key=lambda wildcards: file_key([CONFIG["qc"]["fasta"]]),
         code=code_of("check_reference"),
@@ -109,8 +101,8 @@ rule summarize_filters:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(100, attempt),
-        runtime=lambda wildcards, attempt: minutes(1, attempt),
+        mem_mb=memory(100),
+        runtime=minutes(1),
     params:
         cohorts=COHORTS,
         code=code_of("summarize_filters"),
@@ -134,8 +126,8 @@ rule measure_drift:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: memory(300 + 6 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 200, attempt),
+        mem_mb=memory(300, mb=6),
+        runtime=minutes(mb=1 / 200),
     params:
         cohorts=COHORTS,
         founders=STUDY.founders,

@@ -33,8 +33,8 @@ rule build_onehot:
     threads: 1
     resources:
         # One byte a genotype of the chosen sites, twice while they are ordered.
-        mem_mb=lambda wildcards, input, attempt: memory(500 + 10 * input_mb(input), attempt),
-        runtime=lambda wildcards, input, attempt: minutes(input_mb(input) / 20, attempt),
+        mem_mb=memory(500, mb=10),
+        runtime=minutes(mb=1 / 20),
     params:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),

@@ -87,13 +87,8 @@ rule draw_figures:
     threads: 1
     resources:
         # The matrices are mapped and read in blocks; the panel's table is read whole.
-        mem_mb=lambda wildcards, input, attempt: memory(
-            800 + 3 * input_mb(["results/panel/sites.tsv"]) + 16e-6 * n_samples(*COHORTS) ** 2,
-            attempt,
-        ),
-        runtime=lambda wildcards, attempt: minutes(
-            0.05 * len(MAIN_FIGURES) + 2e-8 * n_samples(*COHORTS) ** 2, attempt
-        ),
+        mem_mb=memory(800, mb=3, pairs=16e-6, files="results/panel/sites.tsv"),
+        runtime=minutes(0.05 * len(MAIN_FIGURES), pairs=2e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
@@ -133,8 +128,8 @@ rule write_report:
     threads: 1
     resources:
         # Closest pairs are looked for in blocks of the mapped matrices.
-        mem_mb=lambda wildcards, attempt: memory(700 + 16e-6 * n_samples(*COHORTS) ** 2, attempt),
-        runtime=lambda wildcards, attempt: minutes(0.2 + 1e-8 * n_samples(*COHORTS) ** 2, attempt),
+        mem_mb=memory(700, pairs=16e-6),
+        runtime=minutes(0.2, pairs=1e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
@@ -170,8 +165,8 @@ rule count_work:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory(100 + 0.02 * len(COHORTS) ** 2, attempt),
-        runtime=lambda wildcards, attempt: minutes(1e-4 * len(COHORTS) ** 2, attempt),
+        mem_mb=memory(100 + 0.02 * len(COHORTS) ** 2),
+        runtime=minutes(1e-4 * len(COHORTS) ** 2),
     params:
         code=code_of("count_work"),
     message:

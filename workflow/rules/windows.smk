@@ -19,6 +19,8 @@ EVALUATION = (
     if IMPUTE["evaluate"]
     else []
 )
+#: Minutes of an evaluation: Beagle's, or those of the modes alone.
+EVALUATION_MINUTES = dict(fixed=5, mb=3) if BEAGLE else dict(mb=1 / 50)
 
 
 wildcard_constraints:
@@ -37,6 +39,15 @@ def contig_files(wildcards):
     contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
     found = [find_contig_file(IMPUTE[key], contig) for key in ("reference", "map")]
     return [path for path in found if path]
+
+
+def contig_key(wildcards):
+    """Changes with those files, also where a new one has an older date."""
+    return file_key(contig_files(wildcards))
+
+
+def window_table(wildcards):
+    return [] if wildcards.window == "all" else ["results/impute/windows.tsv"]
 
 
 def contig_file(key):
@@ -59,9 +70,21 @@ def imputed_windows(wildcards):
     return [f"results/impute/{wildcards.cohort}/{number}.npy" for number in numbers]
 
 
+def all_imputed_windows(wildcards):
+    return [path for c in COHORTS for path in imputed_windows(SimpleNamespace(cohort=c))]
+
+
 def evaluated_windows(cohort):
     """Parts of a cohort's evaluation: the mode alone is quick enough to be done at once."""
     if "beagle" not in IMPUTE["evaluate_methods"]:
         return [f"results/impute/evaluation/{cohort}.all.npz"]
     numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)
     return [f"results/impute/evaluation/{cohort}.{number}.npz" for number in numbers]
+
+
+def evaluation_parts(wildcards):
+    return [path for cohort in COHORTS for path in evaluated_windows(cohort)]
+
+
+def evaluation_parts_by_cohort(wildcards):
+    return {cohort: evaluated_windows(cohort) for cohort in COHORTS}

@@ -9,11 +9,10 @@ from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     order = snakemake.params.order
-    null = snakemake.input.get("null")
     counts = rank_hits(
         Path(snakemake.input.planes[0]).parent,
         [Path(path) for path in snakemake.input.units],
-        Path(null) if null else None,
+        next(map(Path, snakemake.input.get("null", [])), None),
         Path(snakemake.output[0]),
         order=order,
         score=snakemake.params.score,

@@ -12,14 +12,7 @@ from ..distance.tiles import pairwise_counts
 from ..embedding.pca import principal_components, products_of
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError
-from .arrays import (
-    ArrayLike,
-    backend_for,
-    genotype_array,
-    given_back,
-    host_array,
-    require_choice,
-)
+from .arrays import ArrayLike, backend_for, genotype_array, given_back, host_array, require_choice
 from .packing import PackedGenotypes, packed
 
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")

@@ -10,14 +10,7 @@ from ..compare.ld import r2_matrix
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
 from ..epistasis.significance import describe_hits
-from .arrays import (
-    ArrayLike,
-    backend_for,
-    genotype_array,
-    given_back,
-    host_array,
-    require_choice,
-)
+from .arrays import ArrayLike, backend_for, genotype_array, given_back, host_array, require_choice
 
 
 def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = None) -> ArrayLike:

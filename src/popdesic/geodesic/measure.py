@@ -19,13 +19,7 @@ from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_paths, similar_order
-from .insertion import (
-    audit_rows,
-    continue_closure,
-    describe_closure,
-    find_earlier,
-    leading_closure,
-)
+from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
 from .neighbors import neighbor_paths
 from .weights import Number, choose_number, fermat_weights, fits_float32
 

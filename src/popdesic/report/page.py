@@ -20,21 +20,17 @@ from ..io.places import TEMPLATES
 from ..io.schemas import load_schema
 from ..io.version import __version__
 from ..study.work import work_section
-from .community_section import community_section
-from .compare_section import comparison_section, same_people
-from .epistasis_section import epistasis_files, epistasis_findings, epistasis_section
 from .findings import find_problems
 from .firstmap import choose_map
 from .inline import describe_figures
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
-from .sections import (
-    amount_of_sites,
-    beagle_findings,
-    check_section,
-    imputation_section,
-    relatives_findings,
-)
+from .sections.checks import check_section
+from .sections.communities import community_section
+from .sections.comparisons import comparison_section, same_people
+from .sections.epistasis import epistasis_files, epistasis_findings, epistasis_section
+from .sections.imputation import beagle_findings, imputation_section
+from .sections.relatives import amount_of_sites, relatives_findings
 from .words import (
     METHODS,
     METRICS,

@@ -10,7 +10,7 @@ from ..io.errors import UserError
 from ..io.files import checksum_of, checksum_path, record_path, result_files
 from ..io.places import HOME, SNAKEFILE
 from .records import read_kept
-from .work import read_record
+from .snakemake_internals import read_record
 
 PANEL = "results/panel/sites.tsv"
 

@@ -2,13 +2,11 @@
 
 Jobs, threads, memory and time limits are those that Snakemake's own plan of the study asks for.
 Hours that they are expected to take come from measured rates where a rule computes on a GPU, and
-elsewhere from the minutes that its rule expects (time limits are three times that, plus five).
+elsewhere from the minutes that its rule expects (`resources.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 import re
 from collections.abc import Iterable
@@ -23,23 +21,12 @@ from ..distance.tiles import study_matrices
 from ..epistasis.site_list import read_site_list
 from ..io.errors import UserError
 from ..io.files import read_json
-from ..io.places import HOME, SNAKEFILE
+from ..io.places import HOME
 from .configuration import read_config
+from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
+from .snakemake_internals import Job, planned_jobs
 from .validation import validate_study
 
-#: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.
-GPU_RATES = {
-    "site-pairs": 2.0e15,
-    "min-plus operations": 13e12,
-    "pair tests": 30e12,
-    "triple tests": 200e12,
-}
-#: The same on a CPU where a rule's time limit is no guide: one core's rate.
-CPU_RATES = {"pair tests": 2e9, "triple tests": 2e9}
-#: Bytes a second that a job reads from the cluster's file system.
-READ_RATE = 2e9
-#: Seconds of a job before its first instruction: two Snakemakes and the imports.
-START_SECONDS = 10.0
 #: Bytes of VCF text that a byte of a compressed file holds, about.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 #: Bytes a site that is not its genotypes, in text tables.
@@ -62,99 +49,6 @@ class Sizes:
     @property
     def n_samples(self) -> int:
         return sum(self.samples.values())
-
-
-@dataclass(frozen=True)
-class Job:
-    """One job of the plan; `needed` is False where its results are there already."""
-
-    rule: str
-    wildcards: dict[str, str]
-    threads: int
-    mem_mb: int
-    runtime: int
-    gpu: int
-    outputs: tuple[str, ...]
-    needed: bool
-    after: tuple[int, ...] = ()
-
-
-def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
-    """All jobs of Snakemake's plan of a study; nothing is run.
-
-    Returns
-    -------
-    list of Job
-        In an order in which they can run; `after` are positions of jobs that come first.
-
-    Raises
-    ------
-    UserError
-        Snakemake cannot plan the study; with its own words.
-    """
-    from snakemake.api import SnakemakeApi
-    from snakemake.settings import types as settings
-    from snakemake.settings.enums import Quietness
-
-    told = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
-            quiet = settings.OutputSettings(quiet={Quietness.ALL}, dryrun=True)
-            with SnakemakeApi(quiet) as api:
-                workflow = api.workflow(
-                    resource_settings=settings.ResourceSettings(cores=1 << 20),
-                    snakefile=SNAKEFILE,
-                    workdir=study,
-                )
-                plan = workflow.dag(dag_settings=settings.DAGSettings(targets=set(targets)))
-                plan.execute_workflow(
-                    executor="dryrun", execution_settings=settings.ExecutionSettings(lock=False)
-                )
-                # The one private name: Snakemake has no public way to its jobs.
-                return _read_jobs(workflow._workflow.dag)
-    except UserError:
-        raise
-    except Exception as error:
-        words = " ".join((str(error) or told.getvalue()[-500:]).split())
-        raise UserError(f"Snakemake cannot plan {study}: {words}") from None
-
-
-def _read_jobs(dag) -> list[Job]:
-    places: dict[object, int] = {}
-    jobs: list[Job] = []
-
-    def add(job) -> int:
-        waiting = [(job, iter(dag.dependencies[job]))]
-        while waiting:
-            current, rest = waiting[-1]
-            following = next((other for other in rest if other not in places), None)
-            if following is not None:
-                waiting.append((following, iter(dag.dependencies[following])))
-                continue
-            waiting.pop()
-            if current not in places:
-                places[current] = len(jobs)
-                jobs.append(_read_job(dag, current, places))
-        return places[job]
-
-    for job in dag.jobs:
-        add(job)
-    return jobs
-
-
-def _read_job(dag, job, places: dict) -> Job:
-    asked = job.resources
-    return Job(
-        rule=job.rule.name,
-        wildcards=dict(job.wildcards_dict),
-        threads=int(job.threads),
-        mem_mb=int(asked.get("mem_mb", 0)),
-        runtime=int(asked.get("runtime", 0)),
-        gpu=int(asked.get("gpu", 0)),
-        outputs=tuple(map(str, job.output)),
-        needed=bool(dag.needrun(job)),
-        after=tuple(sorted(places[other] for other in dag.dependencies[job])),
-    )
 
 
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
@@ -189,11 +83,11 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
     if not job.outputs:
         return 0.0
     work = work_of(job, sizes)
-    rates = GPU_RATES if job.gpu else {k: v * job.threads for k, v in CPU_RATES.items()}
+    rates = GPU_RATES if job.gpu else {k: v * job.threads for k, v in CORE_RATES.items()}
     if work and work.keys() <= rates.keys():
         computing = sum(units / rates[name] for name, units in work.items())
     else:
-        computing = max(0.0, (job.runtime - 5) / 3 * 60)
+        computing = 60 * expected_minutes(job.runtime)
     return START_SECONDS + max(computing, bytes_read(job, sizes) / READ_RATE)
 
 

@@ -17,46 +17,24 @@ import json
 import os
 import secrets
 import zlib
-from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 
 from ..io.errors import UserError
 from ..io.files import record_path, walk_results
+from .snakemake_internals import (
+    INCOMPLETE,
+    METADATA,
+    RecordNames,
+    record_of,
+    snakemake_path,
+    write_record,
+)
 
-#: Snakemake splits names of records at the longest name that a file may have.
-NAME_MAX = 255
 #: Instead of the parameters of a result of which nobody knows them.
 UNKNOWN = ["made by an unknown run"]
 #: Mark results and Snakemake's folder that belong together, by the same random number.
 RESULTS_TOKEN, SNAKEMAKE_TOKEN = Path("results/.study"), Path(".snakemake/popdesic.study")
-
-
-def snakemake_path(study: Path, kind: str, result: str) -> Path:
-    """Where Snakemake keeps something (`metadata`, `incomplete`) about a file of the study."""
-    name = _record_name(result)
-    parts = [name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1)]
-    parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
-    return (study / ".snakemake" / kind).joinpath(*parts)
-
-
-def _record_name(result: str) -> str:
-    return urlsafe_b64encode(result.encode()).decode()
-
-
-class _Entries:
-    """Names that Snakemake knows of one kind, from one look into its folder."""
-
-    def __init__(self, study: Path, kind: str):
-        self.study, self.kind = study, kind
-        folder = study / ".snakemake" / kind
-        self.names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-
-    def __contains__(self, result: str) -> bool:
-        name = _record_name(result)
-        if len(name) < NAME_MAX:
-            return name in self.names
-        return snakemake_path(self.study, self.kind, result).is_file()
 
 
 def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[str]:
@@ -82,7 +60,7 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
     if not (study / "results").is_dir():
         return []
     try:
-        known, running = _Entries(study, "metadata"), _Entries(study, "incomplete")
+        known, running = RecordNames(study, METADATA), RecordNames(study, INCOMPLETE)
         strangers = _other_results(study)
         unknown, changed = [], False
         for folder, names, hidden in walk_results(study / "results"):
@@ -96,9 +74,9 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
                 if result in known and not strangers:
                     changed |= _keep(study, result)
                 elif (text := read_kept(study / result)) is not None:
-                    _give(study, result, text)
+                    write_record(study, result, text)
                 elif rule := rule_of(result):
-                    _give(study, result, _unknown_record(rule))
+                    write_record(study, result, record_of(rule, UNKNOWN))
                     unknown.append(result)
         _belong_together(study, changed)
     except OSError as error:
@@ -113,7 +91,7 @@ def _keep(study: Path, result: str) -> bool:
     """Copy Snakemake's record of a result to the result; return whether there is one to copy."""
     path = record_path(study / result)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    text = snakemake_path(study, "metadata", result).read_text("utf-8")
+    text = snakemake_path(study, METADATA, result).read_text("utf-8")
     with contextlib.suppress(json.JSONDecodeError):  # one that is being written
         if json.loads(text).get("params") != UNKNOWN:
             # Another user's results may be read alone: their records stay as they are.
@@ -124,14 +102,6 @@ def _keep(study: Path, result: str) -> bool:
     return False
 
 
-def _give(study: Path, result: str, text: str) -> None:
-    """Write Snakemake's record of a result."""
-    path = snakemake_path(study, "metadata", result)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (study / ".snakemake" / "incomplete").mkdir(exist_ok=True)  # else it thinks of old formats
-    path.write_text(text, "utf-8")
-
-
 def read_kept(result: Path) -> str | None:
     """The record beside a result; None where there is none or it is damaged."""
     try:
@@ -139,14 +109,6 @@ def read_kept(result: Path) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return text if checksum == f"{zlib.crc32(text.encode()):08x}" else None
-
-
-def _unknown_record(rule: str) -> str:
-    """A record with parameters that no rule has: Snakemake runs it again."""
-    from snakemake.persistence import RECORD_FORMAT_VERSION
-
-    about = {"rule": rule, "params": UNKNOWN, "record_format_version": RECORD_FORMAT_VERSION}
-    return json.dumps(about)
 
 
 def _other_results(study: Path) -> bool:

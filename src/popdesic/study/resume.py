@@ -7,7 +7,6 @@ the same job a second time beside it. So what is left is cancelled by name first
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,18 +15,10 @@ from pathlib import Path
 
 from ..io.errors import UserError
 from ..io.places import HOME, SNAKEFILE
+from .snakemake_internals import run_ids
 
-#: What the executor plugin logs; it is the name of all jobs of the run.
-RUN_ID = re.compile(r"SLURM run ID: (\S+)")
 #: Jobs that Slurm may still be busy ending, in seconds; KillWait is 30 s by default.
 PATIENCE = 600.0
-
-
-def run_ids(study: Path) -> list[str]:
-    """Names of the Slurm runs that the study's Snakemake logs tell of, each job's name."""
-    logs = sorted((study / ".snakemake" / "log").glob("*.snakemake.log"))
-    found = [name for log in logs for name in RUN_ID.findall(log.read_text("utf-8", "replace"))]
-    return list(dict.fromkeys(found))
 
 
 def running_here(study: Path) -> int | None:

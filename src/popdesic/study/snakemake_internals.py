@@ -1,11 +1,32 @@
 """What Popdesic reads of Snakemake that Snakemake does not promise to keep: all of it is here.
 
+The Snakefile, records, plans and tables of work take it from here.
 `tests/unit/study/test_snakemake_internals.py` says whether the installed version still has it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+
+from ..io.errors import UserError
+from ..io.places import SNAKEFILE
+
+#: Snakemake splits names of records at the longest name that a file may have.
+NAME_MAX = 255
+#: Folders of records below .snakemake: of files that were made, and of those being made.
+METADATA, INCOMPLETE = "metadata", "incomplete"
+#: What the Slurm plugin logs; it is the name of all jobs of the run.
+RUN_ID = re.compile(r"SLURM run ID: (\S+)")
+
+
+# The workflow that is being read.
 
 
 def is_module(workflow) -> bool:
@@ -34,7 +55,7 @@ def ignore_script_dates(folder: Path) -> None:
     """
     from snakemake import jobs
 
-    of_file = getattr(jobs, "get_script_mtime", None)
+    folder, of_file = folder.resolve(), getattr(jobs, "get_script_mtime", None)
     if of_file is None or getattr(of_file, "ignored", None) == folder:
         return
 
@@ -43,3 +64,164 @@ def ignore_script_dates(folder: Path) -> None:
 
     of_others.ignored = folder
     jobs.get_script_mtime = of_others
+
+
+# Records of files.
+
+
+def snakemake_path(study: Path, kind: str, result: str) -> Path:
+    """Where Snakemake keeps something (`metadata`, `incomplete`) about a file of the study."""
+    name = _record_name(result)
+    parts = [name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1)]
+    parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
+    return (study / ".snakemake" / kind).joinpath(*parts)
+
+
+def _record_name(result: str) -> str:
+    return urlsafe_b64encode(result.encode()).decode()
+
+
+class RecordNames:
+    """Files of which Snakemake has a record of one kind, from one look into its folder."""
+
+    def __init__(self, study: Path, kind: str):
+        self.study, self.kind = study, kind
+        folder = study / ".snakemake" / kind
+        self.names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+
+    def __contains__(self, result: str) -> bool:
+        name = _record_name(result)
+        if len(name) < NAME_MAX:
+            return name in self.names
+        return snakemake_path(self.study, self.kind, result).is_file()
+
+
+def read_record(study: Path, path: str) -> dict | None:
+    """Snakemake's record of a file of the study, None where it has none."""
+    try:
+        text = snakemake_path(study, METADATA, path).read_text("utf-8")
+        return json.loads(text)
+    except (OSError, json.JSONDecodeError):
+        return None
+
+
+def write_record(study: Path, result: str, text: str) -> None:
+    """Write Snakemake's record of a result."""
+    path = snakemake_path(study, METADATA, result)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (study / ".snakemake" / INCOMPLETE).mkdir(exist_ok=True)  # else it thinks of old formats
+    path.write_text(text, "utf-8")
+
+
+def record_of(rule: str, params: list[str]) -> str:
+    """A record of a file that tells a rule and its parameters alone."""
+    from snakemake.persistence import RECORD_FORMAT_VERSION
+
+    about = {"rule": rule, "params": params, "record_format_version": RECORD_FORMAT_VERSION}
+    return json.dumps(about)
+
+
+# Runs on Slurm.
+
+
+def run_ids(study: Path) -> list[str]:
+    """Names of the Slurm runs that the study's Snakemake logs tell of, each job's name."""
+    logs = sorted((study / ".snakemake" / "log").glob("*.snakemake.log"))
+    found = [name for log in logs for name in RUN_ID.findall(log.read_text("utf-8", "replace"))]
+    return list(dict.fromkeys(found))
+
+
+# The jobs of a plan.
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of the plan; `needed` is False where its results are there already."""
+
+    rule: str
+    wildcards: dict[str, str]
+    threads: int
+    mem_mb: int
+    runtime: int
+    gpu: int
+    outputs: tuple[str, ...]
+    needed: bool
+    after: tuple[int, ...] = ()
+
+
+def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
+    """All jobs of Snakemake's plan of a study; nothing is run.
+
+    Returns
+    -------
+    list of Job
+        In an order in which they can run; `after` are positions of jobs that come first.
+
+    Raises
+    ------
+    UserError
+        Snakemake cannot plan the study; with its own words.
+    """
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings import types as settings
+    from snakemake.settings.enums import Quietness
+
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
+            quiet = settings.OutputSettings(quiet={Quietness.ALL}, dryrun=True)
+            with SnakemakeApi(quiet) as api:
+                workflow = api.workflow(
+                    resource_settings=settings.ResourceSettings(cores=1 << 20),
+                    snakefile=SNAKEFILE,
+                    workdir=study,
+                )
+                plan = workflow.dag(dag_settings=settings.DAGSettings(targets=set(targets)))
+                plan.execute_workflow(
+                    executor="dryrun", execution_settings=settings.ExecutionSettings(lock=False)
+                )
+                # The one private name: Snakemake has no public way to its jobs.
+                return _read_jobs(workflow._workflow.dag)
+    except UserError:
+        raise
+    except Exception as error:
+        words = " ".join((str(error) or told.getvalue()[-500:]).split())
+        raise UserError(f"Snakemake cannot plan {study}: {words}") from None
+
+
+def _read_jobs(dag) -> list[Job]:
+    places: dict[object, int] = {}
+    jobs: list[Job] = []
+
+    def add(job) -> int:
+        waiting = [(job, iter(dag.dependencies[job]))]
+        while waiting:
+            current, rest = waiting[-1]
+            following = next((other for other in rest if other not in places), None)
+            if following is not None:
+                waiting.append((following, iter(dag.dependencies[following])))
+                continue
+            waiting.pop()
+            if current not in places:
+                places[current] = len(jobs)
+                jobs.append(_read_job(dag, current, places))
+        return places[job]
+
+    for job in dag.jobs:
+        add(job)
+    return jobs
+
+
+def _read_job(dag, job, places: dict) -> Job:
+    asked = job.resources
+    return Job(
+        rule=job.rule.name,
+        wildcards=dict(job.wildcards_dict),
+        threads=int(job.threads),
+        mem_mb=int(asked.get("mem_mb", 0)),
+        runtime=int(asked.get("runtime", 0)),
+        gpu=int(asked.get("gpu", 0)),
+        outputs=tuple(map(str, job.output)),
+        needed=bool(dag.needrun(job)),
+        after=tuple(sorted(places[other] for other in dag.dependencies[job])),
+    )

@@ -8,25 +8,15 @@ belongs to the report that follows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from ..io.tables import read_table, write_table
-from .records import snakemake_path
+from .snakemake_internals import read_record
 
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]
-
-
-def read_record(study: Path, path: str) -> dict | None:
-    """Snakemake's record of a file of the study, None where it has none."""
-    try:
-        text = snakemake_path(study, "metadata", path).read_text("utf-8")
-        return json.loads(text)
-    except (OSError, json.JSONDecodeError):
-        return None
 
 
 def jobs_behind(study: Path, paths: Iterable[str]) -> list[dict]:

@@ -30,8 +30,8 @@ from popdesic.communities.partition import (
 from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.embedding.knn import nearest_neighbors
 from popdesic.io.tables import read_table, write_npy
-from popdesic.report.community_section import community_section
 from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
+from popdesic.report.sections.communities import community_section
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEM_PYTHON = "/usr/bin/python3"

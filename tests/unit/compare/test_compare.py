@@ -23,8 +23,8 @@ from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP, Planes
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
-from popdesic.report.compare_section import comparison_section
 from popdesic.report.figures.compare import draw_comparisons
+from popdesic.report.sections.comparisons import comparison_section
 
 BACKEND = select_backend("cpu", 2)
 #: A panel that tells all relatives apart, so that the tables hold what was planted.

@@ -15,12 +15,7 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
-from popdesic.epistasis.options import (
-    NAMES,
-    check_epistasis,
-    covariate_columns,
-    scan_hours,
-)
+from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
 from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
 from popdesic.epistasis.refit import refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
@@ -49,10 +44,10 @@ from popdesic.epistasis.significance import (
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table
-from popdesic.report.epistasis_section import epistasis_findings, epistasis_section
 from popdesic.report.figures.epistasis import draw_epistasis
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
+from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
 from popdesic.study.configuration import load_config
 
 BACKEND = CpuBackend(1)

@@ -28,7 +28,9 @@ from popdesic.report.pagedata import (
     quantise,
     to_json,
 )
-from popdesic.report.sections import check_section, imputation_section, relatives_findings
+from popdesic.report.sections.checks import check_section
+from popdesic.report.sections.imputation import imputation_section
+from popdesic.report.sections.relatives import relatives_findings
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:

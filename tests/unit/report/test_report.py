@@ -17,12 +17,12 @@ from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.panel_steps import PanelStep
 from popdesic.io.tables import write_table
 from popdesic.report import inline
-from popdesic.report.compare_section import same_people
 from popdesic.report.figures import draw_figures
 from popdesic.report.findings import find_problems
 from popdesic.report.inline import inline_svg, read_caption
 from popdesic.report.outcome import closest_pairs
 from popdesic.report.page import filter_rows, parameter_rows, write_report
+from popdesic.report.sections.comparisons import same_people
 from popdesic.report.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}

@@ -17,12 +17,7 @@ import numpy as np
 
 from ...io.errors import UserError
 from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
-from ..comparisons import (
-    exact_pairs,
-    r2_pairs_by_blocks,
-    search_by_blocks,
-    show_sampled_blocks,
-)
+from ..comparisons import exact_pairs, r2_pairs_by_blocks, search_by_blocks, show_sampled_blocks
 from ..matches import TopMatches
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu

@@ -13,14 +13,7 @@ from ..terms import PLANE_LETTERS
 from .bitgemm_plans import Plan
 from .compile import load_function, read_source
 from .devices import Device
-from .layout import (
-    BLOCK_ROWS,
-    PACK_ROWS,
-    PACK_STAGES,
-    STAGE_WORDS,
-    divide_up,
-    layout_tiles,
-)
+from .layout import BLOCK_ROWS, PACK_ROWS, PACK_STAGES, STAGE_WORDS, divide_up, layout_tiles
 from .variants import Variant, choose_splits, defines_of, launch_shape, step_table
 
 #: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).

@@ -18,17 +18,8 @@ import numpy as np
 from ..terms import SQUARED, Terms
 from .bitgemm import Launch, launch, source_digest
 from .devices import Device
-from .layout import (
-    BLOCK_ROWS,
-    packed_bytes,
-)
-from .tune_plans import (
-    ShapeClass,
-    candidates,
-    plan_for,
-    read_cache,
-    write_cache,
-)
+from .layout import BLOCK_ROWS, packed_bytes
+from .tune_plans import ShapeClass, candidates, plan_for, read_cache, write_cache
 from .variants import Variant, block_order
 
 log = logging.getLogger(__name__)

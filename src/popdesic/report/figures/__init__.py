@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ...cohort.panel import load_panel
 from ...distance.matrix import Distances
 from ...embedding.axes import AXES
-from .. import registry
+from ...report import registry
 from ..outcome import Outcome
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites

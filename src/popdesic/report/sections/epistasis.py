@@ -7,15 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from ..epistasis.options import NAMES
-from ..epistasis.significance import strata_warnings
-from ..io.files import read_json
-from ..io.tables import read_table
-from .figures.epistasis import SIGNIFICANT, read_hits
-from .findings import Finding
-from .inline import describe_drawn
-from .registry import epistasis_figures
-from .words import number
+from ...epistasis.options import NAMES
+from ...epistasis.significance import strata_warnings
+from ...io.files import read_json
+from ...io.tables import read_table
+from ..figures.epistasis import SIGNIFICANT, read_hits
+from ..findings import Finding
+from ..inline import describe_drawn
+from ..registry import epistasis_figures
+from ..words import number
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 15

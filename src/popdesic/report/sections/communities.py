@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..io.files import read_json
-from ..io.tables import read_table
-from .inline import describe_drawn
-from .registry import community_figures
-from .words import number
+from ...io.files import read_json
+from ...io.tables import read_table
+from ..inline import describe_drawn
+from ..registry import community_figures
+from ..words import number
 
 
 def community_section(results: Path, figures: Path, methods: list[str]) -> dict[str, Any] | None:

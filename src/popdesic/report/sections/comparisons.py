@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from ..compare.resolution import load_resolution
-from ..io.tables import read_table
-from .inline import describe_drawn
-from .registry import comparison_figures
-from .words import number
+from ...compare.resolution import load_resolution
+from ...io.tables import read_table
+from ..inline import describe_drawn
+from ..registry import comparison_figures
+from ..words import number
 
 #: Rows of each table of the page; the files have all.
 MOST_ROWS = 20

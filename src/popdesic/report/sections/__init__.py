@@ -1,0 +1,1 @@
+"""Parts of the page, each from its own results; `page` joins them."""

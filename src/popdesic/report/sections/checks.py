@@ -1,0 +1,102 @@
+"""What the report says of the checks of the samples: heterozygosity, sex, pedigree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from ...cohort.samples import SEX_CODES, UNKNOWN
+from ...io.tables import read_table
+from ..findings import Finding
+from ..outcome import Outcome
+from ..words import join, percent, plural
+
+#: Rows of each table of the page; the files have all.
+MOST_ROWS = 20
+#: Robust standard deviations of heterozygosity from which a sample is listed.
+FAR = 4.0
+#: Share of impossible genotypes above which parent and child are hardly that.
+MENDEL = 0.01
+_MEASURED = ["het_sd", "x_sites", "x_f", "mendel_sites", "mendel_errors"]
+
+
+def check_section(outcome: Outcome) -> dict[str, Any]:
+    """Sex, pedigree and heterozygosity of the samples, from `qc/{cohort}.samples.tsv`.
+
+    Returns
+    -------
+    dict
+        ``sex``, ``mendel``, ``heterozygosity``: rows that stand out (at most MOST_ROWS), ``n`` of
+        each, and ``checked``: how many samples were looked at; ``sex`` also has ``untold``, the
+        samples with sites of X that tell no sex, and ``few``, those of them with too few sites.
+        ``findings``: warnings for the top of the page.
+    """
+    tables = []
+    for cohort in outcome.cohorts:
+        table = read_table(outcome.folder / "qc" / f"{cohort}.samples.tsv")
+        for column in (*_MEASURED, "sex_from_x"):
+            if column not in table:
+                table[column] = "NA"
+        tables.append(table.assign(cohort=cohort))
+    table = pd.concat(tables, ignore_index=True)
+    has_sex = "sex" in outcome.qc
+    table[_MEASURED] = table[_MEASURED].apply(pd.to_numeric, errors="coerce")
+    stated = dict(zip(outcome.qc["sample"], outcome.qc["sex"], strict=True)) if has_sex else {}
+    words = [stated.get(name, "NA") for name in table["sample"]]
+    table["sex"] = [SEX_CODES.get(word, word) for word in words]
+    known = ~table.sex.isin(UNKNOWN) & (table.sex_from_x != "NA")
+    wrong = table[known & (table.sex != table.sex_from_x)]
+    untold = table[table.x_sites.notna() & (table.sex_from_x == "NA")]
+    table["rate"] = table.mendel_errors / table.mendel_sites.where(table.mendel_sites > 0)
+    pedigree = table[table.rate.notna()].sort_values("rate", ascending=False, kind="stable")
+    measured = table[table.het_sd.notna()]
+    far = measured[measured.het_sd.abs() >= FAR]
+    far = far.sort_values("het_sd", key=lambda sd: -sd.abs(), kind="stable")
+    return {
+        "sex": {
+            "n": len(wrong),
+            "checked": int(known.sum()),
+            "rows": _records(wrong),
+            "untold": len(untold),
+            "few": int(untold.x_f.isna().sum()),
+        },
+        "mendel": {
+            "n": int((pedigree.rate > MENDEL).sum()),
+            "checked": len(pedigree),
+            "rows": _records(pedigree),
+        },
+        "heterozygosity": {"n": len(far), "checked": len(measured), "rows": _records(far)},
+        "findings": _findings(wrong, pedigree[pedigree.rate > MENDEL]),
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict]:
+    return table.head(MOST_ROWS).to_dict("records")
+
+
+def _findings(wrong: pd.DataFrame, pedigree: pd.DataFrame) -> list[Finding]:
+    found = []
+    if len(wrong):
+        names = [
+            f"{row.sample} (sheet {row.sex}, X {row.sex_from_x})" for row in wrong.itertuples()
+        ]
+        found.append(
+            Finding(
+                "warning",
+                "Sex",
+                f"X contradicts the sample sheet in {plural(len(wrong), 'sample')}: {join(names)}. "
+                "Samples may have been exchanged, or the sheet is wrong.",
+            )
+        )
+    if len(pedigree):
+        names = [f"{row.sample} ({percent(row.rate)})" for row in pedigree.itertuples()]
+        found.append(
+            Finding(
+                "warning",
+                "Pedigree",
+                f"{plural(len(pedigree), 'child', 'children')} with more than {percent(MENDEL, 0)} "
+                f"of genotypes that the parents in the sheet cannot have passed on: {join(names)}.",
+            )
+        )
+    return found

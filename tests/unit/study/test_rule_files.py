@@ -1,0 +1,46 @@
+"""The shape of rule files: what they need and give first, one subject each, no code in between."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from popdesic.io.places import HOME
+
+FILES = sorted((HOME / "workflow/rules").glob("*.smk"))
+#: Lines that a person reads at once.
+MOST_LINES = 220
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_rule_file_can_be_read(path: Path):
+    lines = path.read_text().splitlines()
+    head = "\n".join(lines[: lines.index("")])
+    assert head.startswith("# ") and "# needs   " in head and "# gives   " in head
+    assert len(lines) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_functions_have_names(path: Path):
+    """A lambda is one line; limits come from `memory`, `minutes` or a named function."""
+    for line in path.read_text().splitlines():
+        assert not re.search(r"\blambda\b", line) or line.endswith(","), line
+        assert not re.match(r"\s+(mem_mb|runtime)=lambda", line), line
+
+
+def test_every_rule_file_is_included():
+    text = (HOME / "Snakefile").read_text()
+    assert re.findall(r'include: "workflow/rules/(\w+)\.smk"', text) != []
+    assert set(re.findall(r"rules/(\w+)\.smk", text)) == {path.stem for path in FILES}
+
+
+def test_rule_and_script_share_a_digest():
+    """The digest of a rule is that of the script that it runs."""
+    for path in FILES:
+        for rule in re.split(r"\n(?=rule |checkpoint |use rule )", path.read_text())[1:]:
+            script = re.search(r'script:\n\s+"\.\./scripts/(\w+)\.py"', rule)
+            code = re.search(r'code=code_of\(\s*"(\w+)"', rule)
+            if script and "**RANKING" not in rule:
+                assert code and code[1] == script[1], rule.splitlines()[0]

@@ -1,0 +1,122 @@
+# What is made of the hits of epistasis scans.
+#
+# needs   results/epistasis/* of epistasis.smk, results/reorder/*, the sample sheet
+# gives   results/epistasis/screen.tsv           best pairs with every third site
+#         results/epistasis/refit.tsv power.tsv  with covariates; power, where asked for
+#         results/figures/hits.*, network.*, penetrance.*
+
+
+rule screen_pairs:
+    input:
+        planes=REORDERED,
+        plan="results/epistasis/plan.json",
+        units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
+    output:
+        hits="results/epistasis/units/screen.npz",
+        table="results/epistasis/screen.tsv",
+    log:
+        "logs/screen_pairs.log",
+    benchmark:
+        "benchmarks/screen_pairs.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # The tables of a block of pairs and sites, and the planes.
+        mem_mb=memory(1500, mb=4),
+        runtime=minutes(1, mb=1e-4 * EPISTASIS["screen"]),
+        gpu=GPUS,
+    params:
+        scan=SCAN,
+        pairs=EPISTASIS["screen"],
+        top=EPISTASIS["top"],
+        device=CONFIG["device"],
+        code=code_of("screen_pairs"),
+    message:
+        "Screen of the best {params.pairs} pairs with every third site"
+    script:
+        "../scripts/screen_pairs.py"
+
+
+rule refit_hits:
+    input:
+        planes=REORDERED,
+        hits=HITS,
+    output:
+        "results/epistasis/refit.tsv",
+    log:
+        "logs/refit_hits.log",
+    benchmark:
+        "benchmarks/refit_hits.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(800, mb=1),
+        runtime=minutes(1, samples=1e-3),
+    params:
+        orders=ORDERS,
+        covariates=EPISTASIS["covariates"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("refit_hits"),
+    message:
+        "Logistic regressions of the best hits"
+    script:
+        "../scripts/refit_hits.py"
+
+
+rule estimate_power:
+    input:
+        samples="results/reorder/samples.tsv",
+        plan="results/epistasis/plan.json",
+        nulls=NULLS,
+    output:
+        "results/epistasis/power.tsv",
+    log:
+        "logs/estimate_power.log",
+    benchmark:
+        "benchmarks/estimate_power.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(800),
+        runtime=minutes(1),
+    params:
+        orders=[order for order in ORDERS if PERMUTATIONS[order]],
+        models=EPISTASIS["power"],
+        score=EPISTASIS["score"],
+        seed=EPISTASIS["seed"],
+        code=code_of("estimate_power"),
+    message:
+        "Power of the epistasis scans"
+    script:
+        "../scripts/estimate_power.py"
+
+
+rule draw_epistasis:
+    input:
+        planes=REORDERED,
+        hits=HITS,
+        nulls=NULLS,
+    output:
+        svg=reported("draw_epistasis"),
+        png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
+    log:
+        "logs/draw_epistasis.log",
+    benchmark:
+        "benchmarks/draw_epistasis.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(500, mb=20, files="hits"),
+        runtime=minutes(1),
+    params:
+        orders=ORDERS,
+        code=code_of("draw_epistasis"),
+    message:
+        "Figures of the epistasis scans"
+    script:
+        "../scripts/draw_epistasis.py"

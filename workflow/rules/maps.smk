@@ -1,0 +1,166 @@
+# Maps of each geodesic: PCoA and UMAP, and on request densMAP and t-SNE.
+#
+# needs   results/geodesic/{space}/alpha{alpha}.npy .json, results/distance/*,
+#         results/embedding/pca.npy
+# gives   results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
+#         results/embedding/umap.distance.{space}.tsv  the twin without geodesic
+#         results/embedding/densmap.*, tsne.*          with embedding.further_maps
+#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*, umap_refit.*
+#                                         with embedding.stable: pcoa.* and umap.* are then frames
+#                                         of the founders, into which later samples are placed
+
+#: Lengths to the founders of one space.
+FRAME = (
+    expand("results/geodesic/{{space}}/founders.alpha{alpha}.npy", alpha=ALPHAS) if STABLE else []
+)
+#: UMAPs of one space: of the plain distances, and for each alpha.
+N_UMAPS = 1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE)
+
+
+rule close_founders:
+    input:
+        source=distance_source,
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+        statistics="results/geodesic/{space}/alpha{alpha}.json",
+        kinship=BRIDGE_TILES,
+    output:
+        "results/geodesic/{space}/founders.alpha{alpha}.npy",
+    log:
+        "logs/close_founders/{space}.alpha{alpha}.log",
+    benchmark:
+        "benchmarks/close_founders/{space}.alpha{alpha}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        mem_mb=memory(pairs=64e-6),
+        runtime=minutes(pairs=1e-8, triples=2 * closing_minutes(GPUS)),
+        gpu=GPUS,
+    params:
+        **DISTANCE_RULE,
+        founders=STUDY.founders,
+        number=CONFIG["geodesic"]["number"],
+        pcs=CONFIG["geodesic"]["pcs"],
+        dense_limit=CONFIG["geodesic"]["dense_limit"],
+        neighbors=CONFIG["geodesic"]["neighbors"],
+        device=CONFIG["device"],
+        code=code_of("close_founders"),
+    message:
+        "Geodesics to the founders in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+    script:
+        "../scripts/close_founders.py"
+
+
+# One job a space: the alphas share the start of the interpreter and the compilation of the method.
+rule compute_pcoa:
+    input:
+        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        samples="results/distance/samples.tsv",
+        frame=FRAME,
+    output:
+        refits=refit_tables("pcoa_refit"),
+        tables=map_tables("pcoa"),
+        statistics=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS),
+    log:
+        "logs/compute_pcoa/{space}.log",
+    benchmark:
+        "benchmarks/compute_pcoa/{space}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        mem_mb=memory(pairs=32e-6),
+        runtime=pcoa_minutes,
+    params:
+        founders=STUDY.founders,
+        components=CONFIG["embedding"]["components"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("compute_pcoa"),
+    message:
+        "PCoA of the geodesics in the space of {wildcards.space}"
+    script:
+        "../scripts/compute_pcoa.py"
+
+
+rule compute_umap:
+    input:
+        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        source=distance_source,
+        scores="results/embedding/pca.npy",
+        panel="results/panel/counts.json",
+        samples="results/distance/samples.tsv",
+        frame=FRAME,
+    output:
+        instability=ENSEMBLE_TABLES,
+        refits=refit_tables("umap_refit"),
+        tables=map_tables("umap"),
+        plain="results/embedding/umap.distance.{space}.tsv",
+    log:
+        "logs/compute_umap/{space}.log",
+    benchmark:
+        "benchmarks/compute_umap/{space}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # Matrices are mapped and read in blocks of rows.
+        mem_mb=memory(900, samples=0.02),
+        runtime=minutes(2, samples=1e-4 * N_UMAPS, pairs=1e-9 * N_UMAPS),
+    params:
+        alphas=ALPHAS,
+        umap=dict(
+            neighbors=CONFIG["embedding"]["umap_neighbors"],
+            min_dist=CONFIG["embedding"]["umap_min_dist"],
+            seed=CONFIG["embedding"]["seed"],
+            ensemble=ENSEMBLE,
+        ),
+        pcs=CONFIG["geodesic"]["pcs"],
+        distance=DISTANCE_RULE,
+        founders=STUDY.founders,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("compute_umap"),
+    message:
+        "UMAP of the geodesics in the space of {wildcards.space}"
+    script:
+        "../scripts/compute_umap.py"
+
+
+# Only a study that names them in embedding.further_maps asks for these.
+rule compute_further_maps:
+    input:
+        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        scores="results/embedding/pca.npy",
+        samples="results/distance/samples.tsv",
+        frame=FRAME,
+    output:
+        tables=map_tables("{{method}}"),
+    log:
+        "logs/compute_further_maps/{method}.{space}.log",
+    benchmark:
+        "benchmarks/compute_further_maps/{method}.{space}.tsv"
+    wildcard_constraints:
+        method="densmap|tsne",
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # t-SNE holds 91 neighbours of every sample; matrices are mapped and read in blocks.
+        mem_mb=memory(900, samples=0.05),
+        runtime=minutes(2, samples=5e-4 * len(ALPHAS), pairs=1e-9 * len(ALPHAS)),
+    params:
+        layout=dict(
+            neighbors=CONFIG["embedding"]["umap_neighbors"],
+            min_dist=CONFIG["embedding"]["umap_min_dist"],
+            seed=CONFIG["embedding"]["seed"],
+        ),
+        founders=STUDY.founders,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("compute_further_maps"),
+    message:
+        "{wildcards.method} of the geodesics in the space of {wildcards.space}"
+    script:
+        "../scripts/compute_further_maps.py"
