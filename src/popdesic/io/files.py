@@ -215,7 +215,7 @@ def open_regular(path: Path | str) -> BinaryIO:
         if kind in _NO_FILES:
             raise UserError(
                 f"{path} is {_NO_FILES[kind]}, not a file; write its content to a file and give "
-                "the path of that."
+                "the path of that file."
             )
         return open(path, "rb")
     except FileNotFoundError:
