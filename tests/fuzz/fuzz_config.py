@@ -27,7 +27,7 @@ CONFIG = "config/config.yaml"
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 #: What no schema says; a refusal for another reason has an error of jsonschema behind it.
 FURTHER = re.compile(
-    "finite number|must be one line|is no window|ld_prune|prune is|compare.ld.region is|"
+    "finite number|must be one line|is not a window|ld_prune|prune is|compare.ld.region is|"
     "geodesic.alpha|compare.ld.window is|communities.space is|distance.missing is|"
     "export.formats has|encode.haploid has"
 )

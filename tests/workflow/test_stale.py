@@ -161,8 +161,8 @@ def test_results_that_nobody_knows_of_are_computed_again(study):
     damaged.write_text(damaged.read_text().replace("compute_pca", "compute_pcb"))
     (study / "results/notes.txt").write_text("mine")
     output = snakemake(study, *TARGETS)
-    assert "2 results, the first is results/" in output
-    assert "have no record of what they were made of" in output
+    assert "2 results (the first is results/" in output
+    assert "have no record of their inputs" in output
     ran = finished(output)
     assert (ran["summarize_cohort"], ran["ingest_cohort"], ran["compute_pca"]) == (1, 0, 1)
     assert plan(study) == {}

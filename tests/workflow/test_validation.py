@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     # --- names
     "cohorts that differ by case": (
         edit(SHEET, "south\t", "North\t"),
-        [f"{SHEET}, row 3", "'North'", "'north' in row 2", "case alone"],
+        [f"{SHEET}, row 3", "'North'", "'north' in row 2", "only in case"],
     ),
     "long name of a cohort": (edit(SHEET, "north\t", "n" * 65 + "\t"), ["row 2", "at most 64"]),
     "coordinates as a column": (column("PC1", "x"), ["row 1", "'PC1' is reserved", "rename"]),
@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     "word": (put("device\n"), [CONFIG, "not a mapping"]),
     "key twice": (
         put("device: cpu\nqc: {}\ndevice: gpu\n"),
-        [f"{CONFIG}, row 3", "'device' already stands in row 1"],
+        [f"{CONFIG}, row 3", "'device' already appears in row 1"],
     ),
     "key twice in a block": (
         put("qc:\n  min_sample_call_rate: 0.5\n  min_sample_call_rate: 0.9\n"),
@@ -224,7 +224,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         both(config(qc={"fasta": "g.gz"}), put(gzip.compress(b">1\nACGT\n" * 999)[:40], "g.gz")),
         ["g.gz (qc.fasta)", "cut short"],
     ),
-    "folder for a genome": (config(qc={"fasta": "data"}), ["data (qc.fasta) is no file"]),
+    "folder for a genome": (config(qc={"fasta": "data"}), ["data (qc.fasta) is not a file"]),
     "map without columns": (
         both(config(compare={"ld": {"map": "m.txt"}}), put("chrom\tpos\n1\t5\n", "m.txt")),
         ["m.txt (compare.ld.map), row 1", "chrom, pos and cm"],

@@ -1,4 +1,4 @@
-# What all rules share: the checked study, path patterns, digests of code, sizes for resources.
+# Shared by all rules: the validated study, wildcard patterns, code digests, sizes for resources.
 #
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
@@ -20,7 +20,7 @@ from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
 
 try:
-    # Jobs parse this file again: only the process that plans opens the files that are named.
+    # Every job parses this file again; only the main process opens the files that the study names.
     CONFIG, STUDY, REMARKS = validate_study(config, files=workflow.is_main_process)
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -33,7 +33,7 @@ if workflow.is_main_process:
 COHORTS = STUDY.order
 SPACES = CONFIG["geodesic"]["space"]
 ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
-#: Changes with the set of cohorts: keys the closures that later insertions start from.
+#: Digest of the set of cohorts; part of the names of closures that later runs extend.
 COHORT_SET = digest("\n".join(sorted(COHORTS)))
 
 
@@ -50,9 +50,9 @@ wildcard_constraints:
 
 
 def code_of(script, without=None):
-    """A parameter: the digest of what a script runs; Snakemake itself sees dates of scripts alone.
+    """Parameter: digest of the code that a script runs; Snakemake only sees the script's own date.
 
-    Only the process that records what results were made of needs it; jobs are spared the time.
+    Only the process that records the inputs of results needs it; jobs skip the computation.
     """
 
     def code(wildcards):
@@ -62,17 +62,17 @@ def code_of(script, without=None):
 
 
 def closure_code(wildcards):
-    """A parameter: what an earlier closure must have been made by to be continued."""
+    """Parameter: digest of the code that must have made a closure for it to be extended."""
     return digests.closing_code()
 
 
 def n_samples(*cohorts):
-    """Samples that the sheet lists for these cohorts."""
+    """Number of samples that the sheet lists for these cohorts."""
     return sum(STUDY.counts[cohort] for cohort in set(cohorts))
 
 
 def input_mb(input):
-    """Megabytes of the input files that exist already (planning may come before them)."""
+    """Megabytes of the input files that exist (when planning, some may not exist yet)."""
     return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
 
 
@@ -80,12 +80,12 @@ FIGURES = study_figures(CONFIG, ALPHAS)
 
 
 def figures_by(rule):
-    """The figures that a rule draws, by name."""
+    """Figures that a rule draws, by name."""
     return {figure.name: figure for figure in FIGURES if figure.rule == rule}
 
 
 def reported(rule):
-    """The SVG files that a rule draws, as Snakemake's own report shows them."""
+    """SVG files that a rule draws, flagged for Snakemake's report."""
 
     def flag(figure):
         caption = f"../report/{figure.caption}.rst"
@@ -95,7 +95,7 @@ def reported(rule):
     return [flag(figure) for figure in figures_by(rule).values()]
 
 
-#: Relatives have to be known where they may be no bridges of geodesics.
+#: Kinship tiles are inputs if relatives must not act as bridges of geodesics.
 BRIDGE_TILES = (
     [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
     if CONFIG["geodesic"]["bridges"] == "unrelated"
@@ -104,7 +104,7 @@ BRIDGE_TILES = (
 
 
 def keep_records():
-    """Exchange Snakemake's records with those beside the results; say what nobody knows of."""
+    """Synchronise Snakemake's records with those beside the results; report those without."""
 
     def rule_of(result):
         return next((rule.name for rule in workflow.rules if rule.is_producer(result)), None)
@@ -115,13 +115,13 @@ def keep_records():
         raise WorkflowError(str(error)) from None
     if unknown:
         logger.info(
-            f"{len(unknown)} results, the first is {unknown[0]}, have no record of what they were "
-            "made of, neither beside them nor in .snakemake: they are computed again."
+            f"{len(unknown)} results (the first is {unknown[0]}) have no record of their inputs, "
+            "neither beside them nor in .snakemake: they are computed again."
         )
 
 
 def _amount(cost, wildcards, input, files):
-    """What a job takes, by its input (all, an input of this name, or a path) and its samples."""
+    """Size of a job: megabytes of its input (all, a named one, or a path) and its samples."""
     chosen = input if files is None else input.get(files, files)
     mb = input_mb([chosen] if isinstance(chosen, str) else chosen)
     names = [wildcards.get(name) for name in ("a", "b")]
@@ -132,7 +132,7 @@ def _amount(cost, wildcards, input, files):
 
 
 def memory(fixed=0, *, files=None, **sizes):
-    """`mem_mb` of a rule: the megabytes of its data as a `Cost`, with room and more a retry."""
+    """`mem_mb` of a rule: the megabytes of a `Cost` plus headroom, more at each retry."""
     cost = Cost(fixed, **sizes)
 
     def mem_mb(wildcards, input, attempt):
@@ -142,7 +142,7 @@ def memory(fixed=0, *, files=None, **sizes):
 
 
 def minutes(fixed=0, *, files=None, **sizes):
-    """`runtime` of a rule: the minutes that it expects as a `Cost`, with room and more a retry."""
+    """`runtime` of a rule: the minutes of a `Cost` plus headroom, more at each retry."""
     cost = Cost(fixed, **sizes)
 
     def runtime(wildcards, input, attempt):
@@ -151,7 +151,7 @@ def minutes(fixed=0, *, files=None, **sizes):
     return runtime
 
 
-#: Jobs that can use a GPU ask for one unless the study wants the CPU.
+#: Jobs that can use a GPU request one unless the study sets device: cpu.
 GPUS = 0 if CONFIG["device"] == "cpu" else 1
 #: Conda environment of these jobs: with CuPy where the study says for which CUDA.
 CUDA = CONFIG["conda_cuda"]

@@ -1,31 +1,31 @@
-# Communities: blocks of the neighbour graph of one geodesic, HDBSCAN, agreement with labels, tree.
+# Communities: block model of the nearest-neighbour graph, HDBSCAN, agreement with labels, tree.
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha, sample sheet
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
 #         results/communities/partition.tsv   sample, community, probability, level0 ..., hdbscan
-#         results/communities/agreement.tsv   ARI and AMI with every column of labels
+#         results/communities/agreement.tsv   ARI and AMI with every label column
 #         results/communities/communities.json, tree.nwk
 #
-# fit_blocks starts the interpreter that graph-tool is installed for; where there is none it says so
-# in one sentence, and HDBSCAN's clusters take the place of the blocks.
+# fit_blocks runs the Python interpreter that has graph-tool; if none has, it warns in one sentence,
+# and HDBSCAN's clusters replace the blocks.
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
 if COMMUNITY_SPACE == "auto":
     COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else SPACES[0]
-#: Geodesics whose neighbours make the graph: the first alpha of the study.
+#: Geodesics that define the nearest neighbours: the first alpha of the study.
 COMMUNITY_LENGTHS = f"results/geodesic/{COMMUNITY_SPACE}/alpha{ALPHAS[0]}.npy"
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []
 COMMUNITY_FIGURES = figures_by("draw_communities")
 
 
-#: What the study asks for: nothing without a method.
+#: Results of this stage; empty if the study selects no method.
 COMMUNITY_TARGETS = [
     "results/communities/partition.tsv",
     "results/communities/agreement.tsv",
     *expand("results/figures/{name}.{end}", name=COMMUNITY_FIGURES, end=["svg", "png"]),
 ]
-#: Minutes a sample: a fit takes about 10 ms, a draw 1 ms.
+#: Minutes per sample: a fit takes about 10 ms, an MCMC draw 1 ms.
 FIT_MINUTES = 2e-4 * CONFIG["communities"]["restarts"] + 3e-5 * CONFIG["communities"]["draws"]
 
 
@@ -53,7 +53,7 @@ rule build_graph:
         neighbors=CONFIG["communities"]["neighbors"],
         code=code_of("build_graph"),
     message:
-        "Nearest neighbours by geodesic"
+        "Nearest-neighbour graph by geodesic distance"
     script:
         "../scripts/build_graph.py"
 
@@ -78,11 +78,11 @@ rule fit_blocks:
         seed=CONFIG["communities"]["seed"],
         restarts=CONFIG["communities"]["restarts"],
         draws=CONFIG["communities"]["draws"],
-        # Installing graph-tool later runs this again.
+        # Reruns if graph-tool is installed later.
         found=has_graph_tool,
         code=code_of("fit_blocks"),
     message:
-        "Nested stochastic block model"
+        "Fit the nested stochastic block model"
     script:
         "../scripts/fit_blocks.py"
 
@@ -115,7 +115,7 @@ rule find_communities:
         rows=STUDY.digest_of(),
         code=code_of("find_communities"),
     message:
-        "Communities and their agreement with labels"
+        "Find communities and compare them with labels"
     script:
         "../scripts/find_communities.py"
 
@@ -146,6 +146,6 @@ rule draw_communities:
         rows=STUDY.digest_of(),
         code=code_of("draw_communities"),
     message:
-        "Figures of the communities"
+        "Draw figures of the communities"
     script:
         "../scripts/draw_communities.py"

@@ -1,11 +1,11 @@
 # Comparisons of samples: kinship, identity, contamination. LD: ld.smk; queries: profiles.smk.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv
-# gives   results/compare/kinship.json           what kinship and identity tell apart on the panel
-#         results/compare/tiles/{a}__{b}.*.tsv   close pairs, best matches, contamination of a pair
-#         results/compare/kinship.tsv            close pairs of the study, with degrees
-#         results/compare/identity.tsv           best match of each sample in its own and all earlier
-#         results/compare/mixture.tsv            samples that hold another's alleles too
+# gives   results/compare/kinship.json           resolution of kinship and identity on the panel
+#         results/compare/tiles/{a}__{b}.*.tsv   related pairs, best matches, contamination
+#         results/compare/kinship.tsv            related pairs of the study, with degrees
+#         results/compare/identity.tsv           best match of a sample, own or earlier cohorts
+#         results/compare/mixture.tsv            samples contaminated by another sample
 #         results/panel/unrelated.tsv            founders that define the axes of the PCA
 #         results/figures/kinship.*, ld_decay.*, ld_region.*
 
@@ -18,9 +18,9 @@ TILES = {
     kind: [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in STUDY.pairs()]
     for kind in ["kinship", "identity", "mixture"]
 }
-#: What the founders say that the panel's sites can tell, for every verdict on relatives.
+#: Resolution of the panel, measured on founders; thresholds for every kinship verdict.
 RESOLUTION = "results/compare/kinship.json"
-#: Pairs of founders alone: what a newcomer must not change.
+#: Tiles of founders only, which new cohorts must not change.
 FOUNDER_TILES = [
     f"results/compare/tiles/{a}__{b}.kinship.tsv"
     for a, b in STUDY.pairs()
@@ -43,15 +43,14 @@ rule measure_resolution:
         "../../envs/popdesic.yaml"
     threads: 2
     resources:
-        # 300 founders at most: their planes, and counts of all their pairs, which take a CPU half
-        # a second.
+        # At most 300 founders: their planes, and counts of all pairs (half a second on a CPU).
         mem_mb=memory(500, mb=1, files="panel"),
         runtime=minutes(0.2),
     params:
         max_mismatch=COMPARE["identity"]["max_mismatch"],
         code=code_of("measure_resolution"),
     message:
-        "What kinship and identity can tell apart on the panel"
+        "Measure the resolution of kinship and identity on the panel"
     script:
         "../scripts/measure_resolution.py"
 
@@ -74,14 +73,14 @@ rule compare_cohorts:
         GPU_CONDA
     threads: 8
     resources:
-        # Counts of a block of samples and their kinships; the planes are mapped, not read whole.
+        # Counts and kinships of a block of samples; the planes are memory-mapped.
         mem_mb=memory(700, mb=1),
         runtime=minutes(mb_samples=2e-5, files="a"),
         gpu=GPUS,
     params:
         limits=dict(
-            # A tile serves the study's table, the choice of the unrelated founders, and geodesics
-            # that no path of relatives may shorten.
+            # Tiles feed the study's tables, the choice of unrelated founders, and geodesics that
+            # must not pass through relatives.
             min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST),
             top=COMPARE["identity"]["top"],
             error_rate=COMPARE["identity"]["error_rate"],
@@ -93,7 +92,7 @@ rule compare_cohorts:
         device=CONFIG["device"],
         code=code_of("compare_cohorts"),
     message:
-        "Kinship and identity {wildcards.a} x {wildcards.b}"
+        "Kinship, identity and contamination of {wildcards.a} x {wildcards.b}"
     script:
         "../scripts/compare_cohorts.py"
 
@@ -123,7 +122,7 @@ rule join_comparisons:
         order=COHORTS,
         code=code_of("join_comparisons"),
     message:
-        "Tables of relatives, identical samples and contamination"
+        "Join tables of relatives, identical samples and contamination"
     script:
         "../scripts/join_comparisons.py"
 
@@ -150,6 +149,6 @@ rule choose_unrelated:
         max_kinship=MAX_KINSHIP,
         code=code_of("choose_unrelated"),
     message:
-        "Unrelated founders, which define the axes"
+        "Choose unrelated founders to define the PCA axes"
     script:
         "../scripts/choose_unrelated.py"

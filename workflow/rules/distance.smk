@@ -1,4 +1,4 @@
-# Distances: one tile a pair of cohorts, then the study's matrices.
+# Distances: one tile per pair of cohorts, then the study's matrices.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json
 # gives   results/distance/tiles/{a}__{b}.npz                integer counts, a before b
@@ -9,16 +9,16 @@ from popdesic.distance.tiles import study_matrices
 from popdesic.distance.tiles import tile_outputs
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
-#: Jobs that share the sites of one tile; what each of them leaves is named by its number.
+#: Number of jobs that split the sites of one tile; partial results are numbered.
 SITE_PARTS = CONFIG["distance"]["site_parts"]
-#: Memory of a tile for each pair of samples: its matrices, and one more while they are made.
+#: Bytes per pair of samples in a tile: its matrices and one temporary.
 TILE_BYTES = 8 * (len(tile_outputs(CONFIG["distance"]["metric"])) + 1)
-#: Pinned memory that a GPU is fed through.
+#: Pinned host memory for transfers to the GPU.
 FEED_MB = CONFIG["distance"]["host_memory_mb"] if GPUS else 0
 PART = ".part{part}" if SITE_PARTS > 1 else ""
-#: One job's tile: whole, or the part of some of the sites until all are there.
+#: Result of one job: a whole tile, or a temporary part over some of the sites.
 TILE = f"results/distance/tiles/{{a}}__{{b}}{PART}.npz"
-#: What turns the integer matrices into distances; every rule that does so reruns with it.
+#: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
 
 
@@ -51,11 +51,11 @@ rule measure_distance_tile:
         GPU_CONDA
     threads: 8
     resources:
-        # The int64 matrices of the pair; the planes are mapped, not read whole.
+        # The int64 matrices of the pair; the planes are memory-mapped.
         mem_mb=memory(200 + FEED_MB, mb=1 / SITE_PARTS, pairs=TILE_BYTES * 1e-6),
         runtime=minutes(mb_samples=1e-5 / SITE_PARTS, files="a"),
         gpu=GPUS,
-        # No parameter: it changes no result, and so reruns nothing.
+        # A resource, not a parameter: it changes no result and must not trigger reruns.
         host_memory_mb=CONFIG["distance"]["host_memory_mb"],
     params:
         metric=CONFIG["distance"]["metric"],
@@ -90,7 +90,7 @@ if SITE_PARTS > 1:
         params:
             code=code_of("sum_distance_parts"),
         message:
-            "Parts of distances {wildcards.a} x {wildcards.b}"
+            "Sum partial distances {wildcards.a} x {wildcards.b}"
         script:
             "../scripts/sum_distance_parts.py"
 
@@ -118,7 +118,7 @@ rule assemble_distance:
         on_uncomparable=CONFIG["distance"]["on_uncomparable"],
         code=code_of("assemble_distance"),
     message:
-        "Distance matrices from all tiles"
+        "Assemble distance matrices from all tiles"
     script:
         "../scripts/assemble_distance.py"
 
@@ -146,6 +146,6 @@ rule export_distance:
         **DISTANCE_RULE,
         code=code_of("export_distance"),
     message:
-        "Distances as text for other tools"
+        "Export distances as text"
     script:
         "../scripts/export_distance.py"

@@ -1,19 +1,19 @@
-# PCA of the genotypes, and how well all maps keep their distances.
+# PCA of the genotypes, and how well all maps preserve distances.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/*,
 #         results/geodesic/{space}/alpha{alpha}.npy; the maps of maps.smk
 # gives   results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
-#         results/embedding/quality.tsv      how well each map keeps its distances
+#         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
 STABLE = CONFIG["embedding"]["stable"]
-#: Maps of everyone beside a frame of the founders.
+#: Maps refitted to all samples, in addition to the frame of the founders.
 REFITS = ["pcoa_refit", "umap_refit"] if STABLE else []
 ENSEMBLE = CONFIG["embedding"]["ensemble"]
-#: How stable each sample's place is in repeated UMAPs: by space, and joined.
+#: Stability of each sample's position in repeated UMAPs: per space, and joined.
 ENSEMBLE_TABLES = ["results/embedding/ensemble/{space}.tsv"] if ENSEMBLE else []
 INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
-#: densMAP and t-SNE, on request.
+#: densMAP and t-SNE, if requested.
 FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
@@ -36,7 +36,7 @@ rule compute_pca:
         genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
         panel="results/panel/sites.tsv",
         samples="results/distance/samples.tsv",
-        # Relatives are kept in the maps but kept out of defining them.
+        # Relatives are projected but do not define the axes.
         unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
     output:
         table="results/embedding/pca.tsv",
@@ -92,7 +92,7 @@ rule measure_maps:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # At most 2 000 rows of the mapped matrices are compared, one at a time.
+        # At most 2 000 rows of the memory-mapped matrices are compared, one at a time.
         mem_mb=memory(700, samples=0.05),
         runtime=minutes(1, samples=1e-3 * len(SPACES) * len(ALPHAS)),
     params:
@@ -106,6 +106,6 @@ rule measure_maps:
         rows=STUDY.digest_of(),
         code=code_of("measure_maps"),
     message:
-        "Quality of the maps"
+        "Measure the quality of the maps"
     script:
         "../scripts/measure_maps.py"

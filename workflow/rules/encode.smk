@@ -1,7 +1,7 @@
-# Each cohort on the panel: PLINK files of the called genotypes, bit-planes of all of them.
+# Encode each cohort on the panel: PLINK files of called genotypes, and bit-planes.
 #
 # needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
-#         results/impute/{cohort}/*.npy where a program imputes
+#         results/impute/{cohort}/*.npy if Beagle imputes
 # gives   results/cohorts/{cohort}/genotypes.bed .bim .fam   called genotypes, variant-major
 #         results/cohorts/{cohort}/planes.npy .json          bit-planes, sample-major
 
@@ -28,13 +28,13 @@ rule encode_cohort:
         "../../envs/popdesic.yaml"
     threads: 2
     resources:
-        # Planes are written through a memory map; the panel and the .bim are read whole.
+        # Planes are written through a memory map; the panel and the .bim are read into memory.
         mem_mb=memory(300, mb=2),
         runtime=minutes(mb=1 / 200),
     params:
         impute=CONFIG["impute"]["method"],
         code=code_of("encode_cohort"),
     message:
-        "Bit-planes of cohort {wildcards.cohort} on the panel"
+        "Encode cohort {wildcards.cohort} on the panel"
     script:
         "../scripts/encode_cohort.py"

@@ -1,11 +1,11 @@
-# Exhaustive scans of pairs and triples (only where epistasis.order asks for them).
+# Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
 # needs   results/reorder/onehot.npy sites.tsv samples.tsv
-# gives   results/epistasis/plan.json                    tests and scans, before any is run
+# gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
-#         what is made of the hits: hits.smk
+# Analyses of the hits: hits.smk
 
 from popdesic.epistasis.options import NAMES, scan_hours
 
@@ -56,7 +56,7 @@ rule plan_epistasis:
         GPU_CONDA
     threads: 8
     resources:
-        # The planes, and the random genotypes that the forecast of a large study is measured on.
+        # The planes, and random genotypes on which the forecast of a large study is measured.
         mem_mb=memory(1500, mb=2),
         runtime=minutes(2),
         gpu=GPUS,
@@ -71,7 +71,7 @@ rule plan_epistasis:
         device=CONFIG["device"],
         code=code_of("plan_epistasis"),
     message:
-        "Forecast of the epistasis scans"
+        "Forecast the time of the epistasis scans"
     script:
         "../scripts/plan_epistasis.py"
 
@@ -90,7 +90,7 @@ rule scan_epistasis:
         GPU_CONDA
     threads: 8
     resources:
-        # The planes twice, the compacted planes of a chunk of sites, the partners' bit matrix.
+        # The planes twice, compacted planes of a chunk of sites, and the bit matrix of partners.
         mem_mb=memory(1000, mb=4),
         runtime=scan_minutes,
         gpu=GPUS,
@@ -101,7 +101,7 @@ rule scan_epistasis:
         device=CONFIG["device"],
         code=code_of("scan_epistasis"),
     message:
-        "Scan of order {wildcards.order}, unit {wildcards.unit}"
+        "Epistasis scan of order {wildcards.order}, unit {wildcards.unit}"
     script:
         "../scripts/scan_epistasis.py"
 
@@ -130,7 +130,7 @@ rule permute_epistasis:
         device=CONFIG["device"],
         code=code_of("permute_epistasis"),
     message:
-        "{params.permutations} permutations of order {wildcards.order}"
+        "Epistasis scans of {params.permutations} permutations, order {wildcards.order}"
     script:
         "../scripts/permute_epistasis.py"
 
@@ -157,7 +157,7 @@ rule rank_pairs:
         **RANKING,
         order=2,
     message:
-        "Ranked hits of the epistasis scan"
+        "Rank the hits of the epistasis scan"
     script:
         "../scripts/rank_epistasis.py"
 

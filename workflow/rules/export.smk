@@ -1,4 +1,4 @@
-# Files for other tools, as far as `export.formats` asks for them.
+# Files for other tools, as listed in `export.formats`.
 #
 # needs   results/cohorts/{cohort}/genotypes.*, results/distance/*, results/embedding/pca.tsv
 # gives   results/export/panel.bed .bim .fam, panel.vcf.gz, panel.vcz (VCF-Zarr)
@@ -17,7 +17,7 @@ EXPORTS = {
     "newick": ["results/export/distance.nwk"],
     "eigenvec": ["results/export/pca.eigenvec"],
 }
-#: Exports made from the distance matrix, by one job.
+#: Exports of the distance matrix, written by one job.
 OF_DISTANCES = [name for name in ("mibs", "phylip", "newick") if name in FORMATS]
 
 
@@ -50,7 +50,7 @@ rule export_panel:
         cohorts=COHORTS,
         code=code_of("export_panel"),
     message:
-        "The panel as VCF"
+        "Export the panel as VCF"
     script:
         "../scripts/export_panel.py"
 
@@ -68,7 +68,7 @@ rule export_panel_plink:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # A thousand sites of all samples at a time.
+        # One thousand sites of all samples at a time.
         mem_mb=memory(200, samples=0.005),
         runtime=minutes(mb=1 / 100),
     params:
@@ -77,7 +77,7 @@ rule export_panel_plink:
         rows=STUDY.digest_of(None, "sex", "father", "mother", "phenotype"),
         code=code_of("export_panel_plink"),
     message:
-        "The panel as PLINK files"
+        "Export the panel as PLINK files"
     script:
         "../scripts/export_panel_plink.py"
 
@@ -102,7 +102,7 @@ rule export_panel_zarr:
         cohorts=COHORTS,
         code=code_of("export_panel_zarr"),
     message:
-        "The panel as VCF-Zarr"
+        "Export the panel as VCF-Zarr"
     script:
         "../scripts/export_panel_zarr.py"
 
@@ -123,14 +123,14 @@ rule export_matrices:
     threads: 1
     resources:
         mem_mb=memory(pairs=40e-6),
-        # Neighbour joining takes n**3 / 3 steps at 0.3 G/s.
+        # Neighbour joining takes n**3 / 3 steps, at 0.3e9 per second.
         runtime=minutes(triples=2e-11),
     params:
         **DISTANCE_RULE,
         formats=OF_DISTANCES,
         code=code_of("export_matrices"),
     message:
-        "Distances for other tools: {params.formats}"
+        "Export distances: {params.formats}"
     script:
         "../scripts/export_matrices.py"
 
@@ -153,7 +153,7 @@ rule export_components:
     params:
         code=code_of("export_components"),
     message:
-        "Principal components as PLINK's .eigenvec"
+        "Export principal components as .eigenvec"
     script:
         "../scripts/export_components.py"
 
@@ -176,7 +176,7 @@ rule export_kinship:
         GPU_CONDA
     threads: 8
     resources:
-        # The matrix, and five int64 counts of the largest pair of cohorts.
+        # The matrix, and five int64 count matrices of the largest pair of cohorts.
         mem_mb=memory(mb=1, pairs=56e-6),
         runtime=minutes(mb_samples=2e-5, files="planes"),
         gpu=GPUS,
@@ -184,6 +184,6 @@ rule export_kinship:
         device=CONFIG["device"],
         code=code_of("export_kinship"),
     message:
-        "Kinship for other tools"
+        "Export kinship as .king"
     script:
         "../scripts/export_kinship.py"

@@ -1,13 +1,13 @@
-# What rules name as inputs, parameters and limits, where it depends on more than a path.
+# Functions that rules use for inputs, parameters and resources.
 #
-# needs   CONFIG, STUDY, COHORTS, ALPHAS; constants of the rule files, when a function is called
+# needs   CONFIG, STUDY, COHORTS, ALPHAS; constants of the rule files when called
 # gives   distance_source(), rows_of_cohort(), map_tables(), scan_minutes() and the like
 
 import subprocess
 
 
 def has_module(python, name):
-    """Whether an interpreter finds a module."""
+    """Whether a Python interpreter can import a module."""
     probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
     try:
         return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
@@ -16,7 +16,7 @@ def has_module(python, name):
 
 
 def distance_source(wildcards):
-    """What the distances of a space are computed from."""
+    """Input of the geodesics of a space."""
     if wildcards.space == "pcs":
         return ["results/embedding/pca.npy"]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
@@ -27,17 +27,17 @@ def rows_of_cohort(wildcards):
 
 
 def map_tables(method):
-    """The maps of one space, a table for each alpha."""
+    """Maps of one space: one table per alpha."""
     return expand(f"results/embedding/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)
 
 
 def refit_tables(method):
-    """Maps of everyone, where the maps themselves are frames of the founders."""
+    """Maps refitted to all samples, if the maps are defined by the founders."""
     return map_tables(method) if method in REFITS else []
 
 
 def pcoa_minutes(wildcards, attempt):
-    """A dense decomposition for each map, or Lanczos above eigen.DENSE_ROWS."""
+    """Cost of a dense decomposition per map, or of Lanczos above eigen.DENSE_ROWS."""
     n = n_samples(*COHORTS)
     once = min(1e-11 * n**3, 4e-8 * n**2)
     return limit_minutes(len(ALPHAS) * (1 + STABLE) * once, attempt)
@@ -56,7 +56,7 @@ def map_key(wildcards):
 
 
 def null_of(order):
-    """The permuted scans of an order, where there are any."""
+    """Permuted scans of an order, if any."""
     return [f"results/epistasis/null.order{order}.tsv"] if PERMUTATIONS[order] else []
 
 

@@ -1,15 +1,16 @@
 # Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 #
 # needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs)
-# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy   native number type, and what
-#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json  it was made from: a later
-#                                                                       run may continue it
-#         results/geodesic/{space}/alpha{alpha}.npy                     float32 (n, n), float64
-#                                                                       where float32 overflows
-#         results/geodesic/{space}/alpha{alpha}.json                    alpha, type, share indirect
-#         results/geodesic/{space}/alpha{alpha}.run.json                from scratch or continued
-#         results/geodesic/{space}/parents.alpha{alpha}.npy  hops.alpha{alpha}.json
-#         results/geodesic/bridges.tsv                                  with geodesic.explain
+# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy  closure, in computed dtype
+#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json its inputs: later runs may
+#                                                                      extend the closure
+#         results/geodesic/{space}/alpha{alpha}.npy                    float32 (n, n), or float64 if
+#                                                                      float32 overflows
+#         results/geodesic/{space}/alpha{alpha}.json                   alpha, dtype, share of
+#                                                                      indirect paths
+#         results/geodesic/{space}/alpha{alpha}.run.json               computed anew or extended
+#         results/geodesic/{space}/parents.alpha{alpha}.npy hops.alpha{alpha}.json
+#         results/geodesic/bridges.tsv                                 with geodesic.explain
 
 
 rule geodesic:
@@ -39,7 +40,7 @@ rule close_paths:
     threads: 8
     resources:
         mem_mb=memory(pairs=56e-6),
-        # n**3 / 2 operations at 10 G/s on a CPU; a GPU is a thousand times faster.
+        # n**3 / 2 operations at 10e9 per second on a CPU; a GPU is a thousand times faster.
         runtime=minutes(pairs=1e-8, triples=closing_minutes(GPUS)),
         gpu=GPUS,
     params:
@@ -54,7 +55,7 @@ rule close_paths:
         code=code_of("close_paths"),
         closure_code=closure_code,
     message:
-        "Geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+        "Geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
         "../scripts/close_paths.py"
 
@@ -79,7 +80,7 @@ rule explain_paths:
     threads: 8
     resources:
         mem_mb=memory(pairs=44e-6),
-        # n**3 steps of Dijkstra's algorithm at 1 G/s.
+        # n**3 steps of Dijkstra's algorithm at 1e9 per second.
         runtime=minutes(triples=1.7e-11),
     params:
         **DISTANCE_RULE,
@@ -88,7 +89,7 @@ rule explain_paths:
         rows=STUDY.digest_of(None, "population"),
         code=code_of("explain_paths"),
     message:
-        "Paths behind the geodesics in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+        "Paths of the geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
         "../scripts/explain_paths.py"
 
@@ -112,6 +113,6 @@ rule rank_bridges:
         tables=[(space, alpha) for space in SPACES for alpha in ALPHAS],
         code=code_of("rank_bridges"),
     message:
-        "Individuals that bridge others"
+        "Rank samples that bridge others"
     script:
         "../scripts/rank_bridges.py"

@@ -1,8 +1,8 @@
-# What is made of the hits of epistasis scans.
+# Analyses of the hits of epistasis scans.
 #
 # needs   results/epistasis/* of epistasis.smk, results/reorder/*, the sample sheet
 # gives   results/epistasis/screen.tsv           best pairs with every third site
-#         results/epistasis/refit.tsv power.tsv  with covariates; power, where asked for
+#         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
 #         results/figures/hits.*, network.*, penetrance.*
 
 
@@ -22,7 +22,7 @@ rule screen_pairs:
         GPU_CONDA
     threads: 8
     resources:
-        # The tables of a block of pairs and sites, and the planes.
+        # The planes, and tables of a block of pairs and sites.
         mem_mb=memory(1500, mb=4),
         runtime=minutes(1, mb=1e-4 * EPISTASIS["screen"]),
         gpu=GPUS,
@@ -33,7 +33,7 @@ rule screen_pairs:
         device=CONFIG["device"],
         code=code_of("screen_pairs"),
     message:
-        "Screen of the best {params.pairs} pairs with every third site"
+        "Screen the best {params.pairs} pairs with every third site"
     script:
         "../scripts/screen_pairs.py"
 
@@ -61,7 +61,7 @@ rule refit_hits:
         rows=STUDY.digest_of(),
         code=code_of("refit_hits"),
     message:
-        "Logistic regressions of the best hits"
+        "Fit logistic regressions of the best hits"
     script:
         "../scripts/refit_hits.py"
 
@@ -90,7 +90,7 @@ rule estimate_power:
         seed=EPISTASIS["seed"],
         code=code_of("estimate_power"),
     message:
-        "Power of the epistasis scans"
+        "Estimate the power of the epistasis scans"
     script:
         "../scripts/estimate_power.py"
 
@@ -117,6 +117,6 @@ rule draw_epistasis:
         orders=ORDERS,
         code=code_of("draw_epistasis"),
     message:
-        "Figures of the epistasis scans"
+        "Draw figures of the epistasis scans"
     script:
         "../scripts/draw_epistasis.py"

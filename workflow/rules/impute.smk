@@ -1,11 +1,11 @@
-# Imputation by a program, and a measurement of any method. `mode` and `none` need no rule of
-# their own: `encode` fills them in. Nothing here runs unless the configuration asks for it.
+# Imputation by Beagle, and the accuracy of any method. `mode` and `none` need no rule of their own:
+# encode_cohort applies them. These rules run only if the configuration requests them.
 #
 # needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
 #         optionally a phased reference panel and a genetic map
-# gives   results/impute/windows.tsv                    what is imputed at a time
-#         results/impute/{cohort}/{window}.npy .json    .bed rows of a window, nothing missing
-#         results/impute/evaluation.tsv                 accuracy at genotypes that were hidden
+# gives   results/impute/windows.tsv                    windows of the imputation
+#         results/impute/{cohort}/{window}.npy .json    .bed rows of a window, none missing
+#         results/impute/evaluation.tsv                 accuracy at hidden genotypes
 #         results/figures/imputation.svg .png
 
 
@@ -35,7 +35,7 @@ checkpoint plan_imputation:
         overlap_mb=IMPUTE["overlap_mb"],
         code=code_of("plan_imputation"),
     message:
-        "Windows of the imputation"
+        "Plan the windows of the imputation"
     script:
         "../scripts/plan_imputation.py"
 
@@ -57,9 +57,9 @@ rule impute_window:
         "../../envs/beagle.yaml"
     threads: IMPUTE["threads"]
     resources:
-        # Java's heap, and the window's genotypes as bytes beside it.
+        # Java's heap, plus the window's genotypes as bytes.
         mem_mb=memory(300 + IMPUTE["memory_mb"], mb=12, files="raw"),
-        # 19 000 sites of 564 people take 4 minutes on 2 cores.
+        # 19 000 sites of 564 samples take 4 minutes on 2 cores.
         runtime=minutes(5, mb=3, files="raw"),
     params:
         **BEAGLE_SETTINGS,
@@ -68,7 +68,7 @@ rule impute_window:
         key=contig_key,
         code=code_of("impute_window"),
     message:
-        "Beagle: window {wildcards.window} of cohort {wildcards.cohort}"
+        "Impute window {wildcards.window} of cohort {wildcards.cohort} with Beagle"
     script:
         "../scripts/impute_window.py"
 
@@ -101,7 +101,7 @@ rule evaluate_imputation:
         key=contig_key,
         code=code_of("evaluate_imputation"),
     message:
-        "Accuracy of imputation: window {wildcards.window} of cohort {wildcards.cohort}"
+        "Measure imputation accuracy in window {wildcards.window} of cohort {wildcards.cohort}"
     script:
         "../scripts/evaluate_imputation.py"
 
@@ -130,6 +130,6 @@ rule summarize_imputation:
         methods=IMPUTE["evaluate_methods"],
         code=code_of("summarize_imputation"),
     message:
-        "Table and figure of the accuracy of imputation"
+        "Summarize the accuracy of the imputation"
     script:
         "../scripts/summarize_imputation.py"

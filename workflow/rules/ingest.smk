@@ -2,7 +2,7 @@
 #
 # needs   the genotype files of a cohort: VCF, VCF.gz, BCF or PLINK .bed .bim .fam
 # gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
-#         results/cohorts/{cohort}/raw.json            what was kept and what was dropped, counted
+#         results/cohorts/{cohort}/raw.json            counts of kept and dropped records
 
 
 rule ingest:
@@ -23,13 +23,13 @@ rule ingest_cohort:
         "../../envs/popdesic.yaml"
     threads: 2
     resources:
-        # Decoding streams: its memory does not grow with the number of sites.
+        # Decoding streams: memory does not grow with the number of sites.
         mem_mb=memory(600, samples=0.05),
         runtime=minutes(mb=1 / 500),
     params:
         source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
         sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
-        # A file that takes another's place may have an older date, which Snakemake does not see.
+        # A replaced file may have an older date, which Snakemake does not notice.
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
         names=lambda wildcards: names_key(STUDY.samples_of(wildcards.cohort)["sample"]),
         haploid=CONFIG["encode"]["haploid"],

@@ -14,10 +14,10 @@ LD_FILES = dict(
     kept="results/compare/prune.in",
     removed="results/compare/prune.out",
 )
-#: Founders whose own files have to say which allele lies on which chromosome.
+#: Founders whose phased input files are needed, for LD between haplotypes.
 PHASED = STUDY.founders if COMPARE["ld"]["phase"] == "phased" else []
 COMPARE_FIGURES = figures_by("draw_comparisons")
-#: What each of them is drawn from, by its `source`.
+#: Inputs of each figure, by its `source`.
 COMPARE_TABLES = {
     "kinship": "results/compare/kinship.tsv",
     "decay": LD_FILES["decay"],
@@ -39,7 +39,7 @@ rule measure_ld:
         genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
         panel="results/panel/sites.tsv",
         unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
-        # Only haplotypes need the cohorts' own files and a map.
+        # Only haplotype LD needs the cohorts' input files and a map.
         phase=[cohort_files(STUDY, cohort) for cohort in PHASED],
         map=COMPARE["ld"]["map"] or [],
     output:
@@ -52,7 +52,7 @@ rule measure_ld:
         GPU_CONDA
     threads: 8
     resources:
-        # One contig's genotypes as bytes (four times the .bed) and as planes.
+        # Genotypes of one contig as bytes (four times the .bed) and as planes.
         mem_mb=memory(700, mb=8),
         runtime=minutes(mb=1 / 5),
         gpu=GPUS,
@@ -63,7 +63,7 @@ rule measure_ld:
         device=CONFIG["device"],
         code=code_of("measure_ld"),
     message:
-        "LD between the panel's sites"
+        "Measure LD between panel sites"
     script:
         "../scripts/measure_ld.py"
 
@@ -87,6 +87,6 @@ rule draw_comparisons:
     params:
         code=code_of("draw_comparisons"),
     message:
-        "Figures of kinship and LD"
+        "Draw figures of kinship and LD"
     script:
         "../scripts/draw_comparisons.py"

@@ -1,19 +1,19 @@
-# Maps of each geodesic: PCoA and UMAP, and on request densMAP and t-SNE.
+# Maps of each geodesic: PCoA and UMAP, and optionally densMAP and t-SNE.
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy .json, results/distance/*,
 #         results/embedding/pca.npy
 # gives   results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
-#         results/embedding/umap.distance.{space}.tsv  the twin without geodesic
+#         results/embedding/umap.distance.{space}.tsv  UMAP of the plain distances
 #         results/embedding/densmap.*, tsne.*          with embedding.further_maps
 #         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*, umap_refit.*
-#                                         with embedding.stable: pcoa.* and umap.* are then frames
-#                                         of the founders, into which later samples are placed
+#                                         with embedding.stable: pcoa.* and umap.* are then defined
+#                                         by the founders, and later samples are projected
 
-#: Lengths to the founders of one space.
+#: Geodesic lengths to the founders in one space.
 FRAME = (
     expand("results/geodesic/{{space}}/founders.alpha{alpha}.npy", alpha=ALPHAS) if STABLE else []
 )
-#: UMAPs of one space: of the plain distances, and for each alpha.
+#: UMAPs of one space: of plain distances, and of geodesics for each alpha.
 N_UMAPS = 1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE)
 
 
@@ -47,12 +47,12 @@ rule close_founders:
         device=CONFIG["device"],
         code=code_of("close_founders"),
     message:
-        "Geodesics to the founders in the space of {wildcards.space}, alpha = {wildcards.alpha}"
+        "Geodesics to the founders in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
         "../scripts/close_founders.py"
 
 
-# One job a space: the alphas share the start of the interpreter and the compilation of the method.
+# One job per space: all alphas share the start of the interpreter and the numba compilation.
 rule compute_pcoa:
     input:
         lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
@@ -79,7 +79,7 @@ rule compute_pcoa:
         rows=STUDY.digest_of(),
         code=code_of("compute_pcoa"),
     message:
-        "PCoA of the geodesics in the space of {wildcards.space}"
+        "PCoA of the geodesics in space {wildcards.space}"
     script:
         "../scripts/compute_pcoa.py"
 
@@ -105,7 +105,7 @@ rule compute_umap:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # Matrices are mapped and read in blocks of rows.
+        # Matrices are memory-mapped and read in blocks of rows.
         mem_mb=memory(900, samples=0.02),
         runtime=minutes(2, samples=1e-4 * N_UMAPS, pairs=1e-9 * N_UMAPS),
     params:
@@ -123,12 +123,12 @@ rule compute_umap:
         rows=STUDY.digest_of(),
         code=code_of("compute_umap"),
     message:
-        "UMAP of the geodesics in the space of {wildcards.space}"
+        "UMAP of the geodesics in space {wildcards.space}"
     script:
         "../scripts/compute_umap.py"
 
 
-# Only a study that names them in embedding.further_maps asks for these.
+# Runs only if embedding.further_maps lists these maps.
 rule compute_further_maps:
     input:
         lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
@@ -147,7 +147,7 @@ rule compute_further_maps:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # t-SNE holds 91 neighbours of every sample; matrices are mapped and read in blocks.
+        # t-SNE keeps 91 neighbours per sample; matrices are memory-mapped and read in blocks.
         mem_mb=memory(900, samples=0.05),
         runtime=minutes(2, samples=5e-4 * len(ALPHAS), pairs=1e-9 * len(ALPHAS)),
     params:
@@ -161,6 +161,6 @@ rule compute_further_maps:
         rows=STUDY.digest_of(),
         code=code_of("compute_further_maps"),
     message:
-        "{wildcards.method} of the geodesics in the space of {wildcards.space}"
+        "{wildcards.method} of the geodesics in space {wildcards.space}"
     script:
         "../scripts/compute_further_maps.py"

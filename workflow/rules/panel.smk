@@ -1,4 +1,4 @@
-# The frozen list of sites, from the founders alone.
+# The panel: the frozen list of sites, defined by the founders only.
 #
 # needs   results/qc/{founder}.sites.tsv
 # gives   results/panel/sites.tsv     the panel, with its content digest in the first line
@@ -16,7 +16,7 @@ rule panel:
 rule build_panel:
     input:
         tables=expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
-        # LD pruning reads genotypes, the other filters only their counts.
+        # LD pruning reads genotypes; the other filters need only counts.
         raw=expand("results/cohorts/{cohort}/raw.bed", cohort=STUDY.founders if LD_PRUNE else []),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders if LD_PRUNE else []),
     output:
@@ -40,6 +40,6 @@ rule build_panel:
             without=None if LD_PRUNE else ("cohort/define_panel.py", "prune_founders"),
         ),
     message:
-        "Panel of sites from the founders: {params.founders}"
+        "Define the panel from the founders: {params.founders}"
     script:
         "../scripts/build_panel.py"

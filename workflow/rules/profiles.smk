@@ -7,7 +7,7 @@
 
 from popdesic.cohort.sources import source_files
 
-#: Files of query profiles and of mixtures, where the study names them.
+#: Files of query profiles and of mixtures, if the study names any.
 PROFILES = {"identity": COMPARE["identity"]["query"], "mixture": COMPARE["mixture"]["profiles"]}
 PROFILES = {kind: path for kind, path in PROFILES.items() if path}
 
@@ -36,7 +36,7 @@ rule place_profiles:
         haploid=CONFIG["encode"]["haploid"],
         code=code_of("place_profiles"),
     message:
-        "Profiles of {params.source} on the panel"
+        "Encode the profiles of {params.source} on the panel"
     script:
         "../scripts/place_profiles.py"
 
@@ -60,7 +60,7 @@ rule search_profiles:
         GPU_CONDA
     threads: 8
     resources:
-        # The planes are mapped and read in blocks.
+        # The planes are memory-mapped and read in blocks.
         mem_mb=memory(1000, mb=1, files="profiles"),
         runtime=minutes(mb=1 / 500),
         gpu=GPUS,
@@ -79,6 +79,6 @@ rule search_profiles:
         device=CONFIG["device"],
         code=code_of("search_profiles"),
     message:
-        "Search of the profiles ({wildcards.kind}) in all cohorts"
+        "Search the profiles ({wildcards.kind}) in all cohorts"
     script:
         "../scripts/search_profiles.py"

@@ -1,21 +1,21 @@
-# Statistics of each cohort's samples and sites, and the table of what every filter took.
+# Statistics of each cohort's samples and sites, and the table of counts at each filter.
 #
 # needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet
 # gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
 #         results/qc/{cohort}.sites.tsv     genotype counts, frequency, Hardy-Weinberg
-#         results/qc/{cohort}.reference.json  alleles against qc.fasta, where there is one
+#         results/qc/{cohort}.reference.json  alleles compared with qc.fasta, if set
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
-#         results/qc/drift.tsv              how far each cohort lies from the panel
+#         results/qc/drift.tsv              drift of each cohort from the panel
 
 from popdesic.cohort.par import pseudoautosomal
 
-#: Comparisons with a genome, where the configuration names one.
+#: Comparisons with a reference genome, if the configuration names one.
 REFERENCE_CHECKS = (
     expand("results/qc/{cohort}.reference.json", cohort=COHORTS) if CONFIG["qc"]["fasta"] else []
 )
-#: Who is the same person as somebody else, where the study asks for it.
+#: Identical samples, if the study requests the search.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
-#: Keys of `qc` that say which samples are kept.
+#: Keys of `qc` that decide which samples are kept.
 SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd", "x_contigs"]
 SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
 
@@ -41,7 +41,7 @@ rule summarize_cohort:
         "../../envs/popdesic.yaml"
     threads: 2
     resources:
-        # One pass holds counts of a chunk of sites; the .bim is read whole.
+        # Counts of a chunk of sites; the .bim is read into memory.
         mem_mb=memory(200, mb=2),
         runtime=minutes(mb=1 / 200),
     params:
@@ -71,14 +71,14 @@ rule check_reference:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # One contig of the genome at a time, and the .bim.
+        # One contig of the genome, and the .bim.
         mem_mb=memory(900, mb=6, files="raw"),
         runtime=minutes(mb=1 / 1000),
     params:
         key=lambda wildcards: file_key([CONFIG["qc"]["fasta"]]),
         code=code_of("check_reference"),
     message:
-        "Alleles of cohort {wildcards.cohort} against {input.fasta}"
+        "Compare alleles of cohort {wildcards.cohort} with {input.fasta}"
     script:
         "../scripts/check_reference.py"
 
@@ -107,7 +107,7 @@ rule summarize_filters:
         cohorts=COHORTS,
         code=code_of("summarize_filters"),
     message:
-        "Table of what every filter took"
+        "Summarize the counts of all filters"
     script:
         "../scripts/summarize_filters.py"
 
@@ -133,6 +133,6 @@ rule measure_drift:
         founders=STUDY.founders,
         code=code_of("measure_drift"),
     message:
-        "Drift of the cohorts from the panel"
+        "Measure the drift of the cohorts from the panel"
     script:
         "../scripts/measure_drift.py"

@@ -1,4 +1,4 @@
-# One-hot planes of the scanned sites, split by phenotype (only where epistasis.order asks for it).
+# One-hot planes of the scanned sites, split by phenotype, as requested by epistasis.order.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed .bim .fam, the sample sheet
 # gives   results/reorder/onehot.npy    stored genotypes of each site, controls then cases
@@ -32,7 +32,7 @@ rule build_onehot:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # One byte a genotype of the chosen sites, twice while they are ordered.
+        # One byte per genotype of the chosen sites, twice while they are sorted.
         mem_mb=memory(500, mb=10),
         runtime=minutes(mb=1 / 20),
     params:
@@ -44,6 +44,6 @@ rule build_onehot:
         key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
         code=code_of("build_onehot"),
     message:
-        "One-hot planes of the scanned sites"
+        "Build one-hot planes of the scanned sites"
     script:
         "../scripts/build_onehot.py"

@@ -1,13 +1,13 @@
-# Figures and the page that biologists read.
+# Figures and the report page.
 #
 # needs   results/qc/*, results/panel/*, results/distance/*.npy samples.tsv,
 #         results/geodesic/{space}/alpha{alpha}.json, results/embedding/*
 # gives   results/figures/*.svg *.png
 #         results/report/report.html   one self-contained page
-#         results/report/work.tsv      jobs that ran for it, and those whose results were there
+#         results/report/work.tsv      number of jobs run, and of results reused
 
 MAIN_FIGURES = figures_by("draw_figures")
-#: Tables that the figures and the page are made of.
+#: Tables that figures and page are made from.
 OUTCOME = [
     *expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
     "results/qc/summary.tsv",
@@ -30,7 +30,7 @@ OUTCOME = [
     *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=FURTHER_MAPS, s=SPACES, a=ALPHAS),
     *INSTABILITY,
 ]
-#: Coordinates of the page's interactive maps: tables with `sample` and axes X1, X2, …
+#: Coordinates of the interactive maps: tables with `sample` and axes X1, X2, …
 INTERACTIVE_MAPS = [
     "results/embedding/pca.tsv",
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
@@ -43,12 +43,12 @@ INTERACTIVE_MAPS = [
         a=ALPHAS,
     ),
 ]
-#: Further tables with a column `sample`, whose columns can colour those maps.
+#: Further tables with a column `sample`, whose columns can colour the maps.
 SAMPLE_TABLES = [
     *(["results/communities/partition.tsv"] if COMMUNITY_METHODS else []),
     *INSTABILITY,
 ]
-#: What tells a job which of these files there are.
+#: Settings that decide which of these files exist.
 OUTCOME_OF = dict(
     cohorts=COHORTS,
     founders=STUDY.founders,
@@ -57,7 +57,7 @@ OUTCOME_OF = dict(
     further=FURTHER_MAPS,
     ensemble=ENSEMBLE,
 )
-#: Captions and template are read by the page itself: they are code to it.
+#: The page reads captions and templates at run time, so they count as its code.
 PAGE = digest(
     "".join(
         path.read_text("utf-8") for path in sorted((WORKFLOW / "workflow" / "report").iterdir())
@@ -86,7 +86,7 @@ rule draw_figures:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # The matrices are mapped and read in blocks; the panel's table is read whole.
+        # The matrices are memory-mapped and read in blocks; the panel is read into memory.
         mem_mb=memory(800, mb=3, pairs=16e-6, files="results/panel/sites.tsv"),
         runtime=minutes(0.05 * len(MAIN_FIGURES), pairs=2e-8),
     params:
@@ -101,7 +101,7 @@ rule draw_figures:
         rows=STUDY.digest_of(),
         code=code_of("draw_figures"),
     message:
-        "Figures"
+        "Draw figures"
     script:
         "../scripts/draw_figures.py"
 
@@ -127,7 +127,7 @@ rule write_report:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # Closest pairs are looked for in blocks of the mapped matrices.
+        # Closest pairs are sought in blocks of the memory-mapped matrices.
         mem_mb=memory(700, pairs=16e-6),
         runtime=minutes(0.2, pairs=1e-8),
     params:
@@ -139,7 +139,7 @@ rule write_report:
         page=PAGE,
         code=code_of("write_report"),
     message:
-        "Report"
+        "Write the report"
     script:
         "../scripts/write_report.py"
 
@@ -170,6 +170,6 @@ rule count_work:
     params:
         code=code_of("count_work"),
     message:
-        "Jobs that ran, and results that were there"
+        "Count jobs run and results reused"
     script:
         "../scripts/count_work.py"

@@ -1,6 +1,6 @@
-# Which windows, references and maps the rules of `impute` work on.
+# Windows, references and genetic maps of the imputation rules.
 #
-# needs   CONFIG, COHORTS; results/impute/windows.tsv once the panel is there
+# needs   CONFIG, COHORTS; results/impute/windows.tsv once the panel exists
 # gives   IMPUTE, BEAGLE, EVALUATION, and input functions
 
 from types import SimpleNamespace
@@ -8,18 +8,18 @@ from types import SimpleNamespace
 from popdesic.cohort.impute import find_beagle, find_contig_file, read_windows
 
 IMPUTE = CONFIG["impute"]
-#: Whether a job runs Beagle.
+#: Whether any job runs Beagle.
 BEAGLE = uses_beagle(IMPUTE)
 BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
 if BEAGLE:
-    # Where the command is missing its jobs go on without it; installing it runs them again.
+    # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
 EVALUATION = (
     ["results/impute/evaluation.tsv", *multiext("results/figures/imputation", ".svg", ".png")]
     if IMPUTE["evaluate"]
     else []
 )
-#: Minutes of an evaluation: Beagle's, or those of the modes alone.
+#: Minutes of an evaluation with Beagle, or with the mode only.
 EVALUATION_MINUTES = dict(fixed=5, mb=3) if BEAGLE else dict(mb=1 / 50)
 
 
@@ -28,12 +28,12 @@ wildcard_constraints:
 
 
 def imputation_windows(wildcards):
-    """Rows of impute/windows.tsv; the panel decides them."""
+    """Rows of impute/windows.tsv, which depend on the panel."""
     return read_windows(Path(checkpoints.plan_imputation.get().output[0]))
 
 
 def contig_files(wildcards):
-    """The reference and the map of a window's contig, as far as there are any."""
+    """Reference and map of a window's contig, if they exist."""
     if wildcards.window == "all":
         return []
     contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
@@ -42,7 +42,7 @@ def contig_files(wildcards):
 
 
 def contig_key(wildcards):
-    """Changes with those files, also where a new one has an older date."""
+    """Digest of those files, which also changes if a new one has an older date."""
     return file_key(contig_files(wildcards))
 
 
@@ -51,7 +51,7 @@ def window_table(wildcards):
 
 
 def contig_file(key):
-    """The same as a parameter: which of them is the reference, and which the map."""
+    """Parameter: the file for `key` (reference or map) of a window's contig, '' if none."""
 
     def find(wildcards, input):
         if wildcards.window == "all":
@@ -63,7 +63,7 @@ def contig_file(key):
 
 
 def imputed_windows(wildcards):
-    """What Beagle made of a cohort, window by window; nothing for the other methods."""
+    """Beagle's results of a cohort, one per window; none for other methods."""
     if IMPUTE["method"] != "beagle":
         return []
     numbers = range(1, len(imputation_windows(wildcards)) + 1)
@@ -75,7 +75,7 @@ def all_imputed_windows(wildcards):
 
 
 def evaluated_windows(cohort):
-    """Parts of a cohort's evaluation: the mode alone is quick enough to be done at once."""
+    """Parts of a cohort's evaluation: one per window for Beagle, a single one for the mode."""
     if "beagle" not in IMPUTE["evaluate_methods"]:
         return [f"results/impute/evaluation/{cohort}.all.npz"]
     numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)

@@ -1,4 +1,4 @@
-"""Join the tiles of all pairs of cohorts."""
+"""Assemble the distance matrices from the tiles of all pairs of cohorts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The graph of nearest neighbours by geodesic."""
+"""Build the nearest-neighbour graph by geodesic distance."""
 
 from pathlib import Path
 

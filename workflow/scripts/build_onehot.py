@@ -1,4 +1,4 @@
-"""One-hot planes of the scanned sites, split by phenotype."""
+"""Build one-hot planes of the scanned sites, split by phenotype."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Freeze the list of sites that the founders define."""
+"""Define the panel from the founders and write it."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     founders = snakemake.params.founders
-    # both empty unless the panel is pruned
+    # both are empty unless the panel is pruned
     raw, samples = snakemake.input.get("raw", []), snakemake.input.get("samples", [])
     steps = build_panel(
         dict(zip(founders, map(Path, snakemake.input.tables), strict=True)),

@@ -1,4 +1,4 @@
-"""Compare a cohort's REF alleles with a genome."""
+"""Compare a cohort's alleles with a reference genome."""
 
 from pathlib import Path
 

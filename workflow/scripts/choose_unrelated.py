@@ -1,4 +1,4 @@
-"""Founders without close relatives among them, which define the axes of the PCA."""
+"""Choose a maximal set of unrelated founders, who define the PCA axes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Geodesics to the founders through founders alone, for maps that no arrival changes."""
+"""Compute geodesics through founders only, for maps that new cohorts do not change."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Fermat geodesics of the study in one space at one alpha."""
+"""Compute the Fermat geodesics of the study in one space at one alpha."""
 
 from pathlib import Path
 

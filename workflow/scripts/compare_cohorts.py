@@ -1,4 +1,4 @@
-"""Kinship, identity and contamination between the samples of two cohorts."""
+"""Measure kinship, identity and contamination between the samples of two cohorts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""densMAP or t-SNE of the geodesic distances of one space."""
+"""Compute densMAP or t-SNE of the geodesic distances of one space."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""PCA of the genotypes, axes from the founders."""
+"""Compute the PCA of the genotypes, with axes from the founders."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""PCoA of the geodesic distances of one space."""
+"""Compute the PCoA of the geodesic distances of one space."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""UMAPs of one space: its geodesics, its plain distances, and how stable they are."""
+"""Compute UMAPs of one space: geodesics, plain distances, and their stability."""
 
 from pathlib import Path
 

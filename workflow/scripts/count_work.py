@@ -1,4 +1,4 @@
-"""Jobs that ran for the report, and those whose results were there."""
+"""Count the jobs run for the report and the results reused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Figures of the communities."""
+"""Draw the figures of the communities."""
 
 from pathlib import Path
 

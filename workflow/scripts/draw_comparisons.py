@@ -1,4 +1,4 @@
-"""Figures of kinship and LD."""
+"""Draw the figures of kinship and LD."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Figures of the epistasis scans."""
+"""Draw the figures of the epistasis scans."""
 
 from pathlib import Path
 

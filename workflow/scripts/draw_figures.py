@@ -1,4 +1,4 @@
-"""All figures of the study."""
+"""Draw the figures of the study."""
 
 from pathlib import Path
 

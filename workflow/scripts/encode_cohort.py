@@ -1,4 +1,4 @@
-"""Place one cohort on the panel."""
+"""Encode one cohort on the panel."""
 
 from pathlib import Path
 

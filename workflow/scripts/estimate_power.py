@@ -1,4 +1,4 @@
-"""Power of the epistasis scans."""
+"""Estimate the power of the epistasis scans."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Hide known genotypes of a window, impute them by every method asked for, compare."""
+"""Hide called genotypes of a window, impute them with each requested method, compare."""
 
 from pathlib import Path
 

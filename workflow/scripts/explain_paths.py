@@ -1,4 +1,4 @@
-"""Paths behind the geodesics of the study in one space at one alpha."""
+"""Trace the paths of the study's geodesics in one space at one alpha."""
 
 from pathlib import Path
 

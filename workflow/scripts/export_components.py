@@ -1,4 +1,4 @@
-"""Principal components as PLINK's .eigenvec."""
+"""Export principal components as PLINK's .eigenvec."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Distances as text for other tools."""
+"""Export distances as text for other tools."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""KING-robust kinship of all pairs as PLINK 2's .king."""
+"""Export the KING-robust kinship of all pairs as PLINK 2's .king."""
 
 from pathlib import Path
 

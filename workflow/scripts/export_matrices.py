@@ -1,4 +1,4 @@
-"""Distances as PLINK's .mibs, PHYLIP's matrix and a neighbour-joining tree."""
+"""Export distances as PLINK's .mibs, PHYLIP's matrix and a neighbour-joining tree."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The panel of all cohorts as VCF."""
+"""Export the panel of all cohorts as VCF."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The panel of all cohorts as PLINK files."""
+"""Export the panel of all cohorts as PLINK files."""
 
 from pathlib import Path
 

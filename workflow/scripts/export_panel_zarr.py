@@ -1,4 +1,4 @@
-"""The panel of all cohorts as VCF-Zarr."""
+"""Export the panel of all cohorts as VCF-Zarr."""
 
 from pathlib import Path
 

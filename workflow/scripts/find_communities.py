@@ -1,4 +1,4 @@
-"""Communities of the study and their agreement with its labels."""
+"""Find the communities of the study and measure their agreement with its labels."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Nested stochastic block model of the graph of nearest neighbours."""
+"""Fit a nested stochastic block model to the nearest-neighbour graph."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Decode one cohort's file to PLINK files."""
+"""Decode one cohort's genotype files to PLINK files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Relatives, identical samples and contamination of the whole study."""
+"""Join relatives, identical samples and contamination of the whole study."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Integer distances between the samples of two cohorts."""
+"""Compute integer distances between the samples of two cohorts."""
 
 from pathlib import Path
 

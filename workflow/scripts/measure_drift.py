@@ -1,4 +1,4 @@
-"""How far each cohort lies from the panel."""
+"""Measure the drift of each cohort from the panel."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""LD between the panel's sites over the founders, and the lists of LD pruning."""
+"""Measure LD between panel sites in the founders, and write the lists of LD pruning."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How well each map keeps the distances it was drawn from."""
+"""Measure how well each map preserves the distances that it was computed from."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What kinship and identity can tell apart on the panel."""
+"""Measure which kinships and identities the panel can resolve."""
 
 from dataclasses import asdict
 from pathlib import Path

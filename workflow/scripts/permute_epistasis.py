@@ -1,4 +1,4 @@
-"""Best score of each scan with permuted phenotypes."""
+"""Scan permuted phenotypes and record each scan's best score."""
 
 from pathlib import Path
 

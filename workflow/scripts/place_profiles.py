@@ -1,4 +1,4 @@
-"""A file of query profiles or mixtures on the panel."""
+"""Encode a file of query profiles or mixtures on the panel."""
 
 from pathlib import Path
 

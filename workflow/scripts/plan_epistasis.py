@@ -1,4 +1,4 @@
-"""Forecast of the epistasis scans; refuses what would take too long."""
+"""Forecast the epistasis scans and refuse those that would take too long."""
 
 from pathlib import Path
 

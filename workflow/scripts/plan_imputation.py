@@ -1,4 +1,4 @@
-"""Windows of the imputation, cut from the panel."""
+"""Split the panel into imputation windows."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bridges of every space and alpha in one table."""
+"""Rank the bridges of every space and alpha in one table."""
 
 from pathlib import Path
 

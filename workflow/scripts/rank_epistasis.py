@@ -1,4 +1,4 @@
-"""Ranked table of the hits of one order."""
+"""Rank the hits of one order."""
 
 from pathlib import Path
 

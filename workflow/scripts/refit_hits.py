@@ -1,4 +1,4 @@
-"""Logistic regressions of the best hits."""
+"""Fit logistic regressions of the best hits."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One unit of an exhaustive scan."""
+"""Run one unit of an exhaustive scan."""
 
 from pathlib import Path
 

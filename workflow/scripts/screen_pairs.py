@@ -1,4 +1,4 @@
-"""The best pairs with every third site."""
+"""Scan the best pairs with every third site."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Query profiles or mixtures against the samples of all cohorts."""
+"""Search query profiles or mixtures among the samples of all cohorts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Add the parts of one tile, whose sites were measured by several jobs."""
+"""Sum the parts of one tile, whose sites were split among several jobs."""
 
 from pathlib import Path
 

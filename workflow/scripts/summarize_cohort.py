@@ -1,4 +1,4 @@
-"""Statistics of one cohort's samples and sites."""
+"""Compute the statistics of one cohort's samples and sites."""
 
 from pathlib import Path
 

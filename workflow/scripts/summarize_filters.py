@@ -1,4 +1,4 @@
-"""The table of what every filter took."""
+"""Write the table of counts at every filter."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Table and figure of the accuracy of imputation."""
+"""Write the table and figure of imputation accuracy."""
 
 from pathlib import Path
 

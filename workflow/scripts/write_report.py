@@ -1,4 +1,4 @@
-"""The page that biologists read."""
+"""Write the report page."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How good an imputation is: hide some known genotypes, impute them, compare."""
+"""Imputation accuracy: hide some called genotypes, impute them, compare."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ from .panel import load_panel
 
 log = logging.getLogger("popdesic")
 
-#: Bounds of the classes of minor allele frequency, in the panel.
+#: Bounds of the classes of minor allele frequency in the panel.
 MAF_BOUNDS = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
-#: What is summed over the hidden genotypes: t the truth, d the imputed dosage.
+#: Sums over the hidden genotypes: t is the true genotype, d the imputed dosage.
 SUMS = ["n", "right", "carriers", "carriers_right", "t", "d", "tt", "dd", "td"]
 
 
 def hidden(
     share: float, seed: int, cohort: str, contig: str, first: int, n_sites: int, n_samples: int
 ) -> np.ndarray:
-    """Which genotypes are hidden, bool (n_sites, n_samples), the same whatever the windows.
+    """Choose genotypes to hide, bool (n_sites, n_samples), independently of the windows.
 
     Parameters
     ----------
     first : int
-        Sites of the contig before these.
+        Number of sites of the contig before these.
     """
     key = [seed, zlib.crc32(cohort.encode()), zlib.crc32(contig.encode())]
     bits = np.random.PCG64(np.random.SeedSequence(key))
-    bits.advance(int(first) * n_samples)  # one step a number, so windows meet the whole contig's
+    bits.advance(
+        int(first) * n_samples
+    )  # one step per number, so windows agree with the whole contig
     return np.random.Generator(bits).random((n_sites, n_samples)) < share
 
 
@@ -55,12 +57,12 @@ def evaluate_window(
     methods: list[str],
     settings: Beagle,
 ) -> dict[str, int]:
-    """Sums over hidden genotypes of one window (or, with `windows` = None, of the whole panel).
+    """Sum over hidden genotypes of one window (or of the whole panel if `windows` is None).
 
     Parameters
     ----------
     share : float
-        Share of the called genotypes that are hidden.
+        Share of the called genotypes to hide.
     methods : list
         ``mode``, ``beagle``.
     out : Path
@@ -92,7 +94,7 @@ def evaluate_window(
         mask &= genotypes != MISSING
         sites = panel.iloc[window.start : window.stop]
         shown = np.where(mask, MISSING, genotypes).astype(np.int8)
-        # Flanks help to impute; only the window's own sites are counted.
+        # Flanks inform the imputation; only the window's own sites are counted.
         mask[: window.first - window.start] = False
         mask[window.last - window.start :] = False
         for method in measured:
@@ -128,22 +130,22 @@ def _add(by_maf, by_sample, truth, called, dosage, mask, sites) -> None:
 def summarize_evaluation(
     parts: dict[str, list[Path]], samples: dict[str, Path], methods: list[str], out: Path
 ) -> pd.DataFrame:
-    """Add the windows up and write `impute/evaluation.tsv`.
+    """Add up the windows and write `impute/evaluation.tsv`.
 
     Parameters
     ----------
     parts : dict
-        By cohort the files of `evaluate_window`.
+        Files of `evaluate_window` by cohort.
     samples : dict
-        By cohort `qc/{cohort}.samples.tsv`.
+        `qc/{cohort}.samples.tsv` by cohort.
 
     Returns
     -------
     DataFrame
         `cohort`, `method`, `by` (``all``, ``common``: MAF of at least 0.05, ``maf``, ``sample``),
         `value` (the class or the sample), `hidden` (genotypes), `concordance`,
-        `nonref_concordance` (over genotypes that carry ALT in truth or as imputed, so that
-        the many 0/0 do not hide errors), `dosage_r2` (squared Pearson correlation over the
+        `nonref_concordance` (over genotypes with an ALT allele, true or imputed, so that the
+        many 0/0 do not hide errors), `dosage_r2` (squared Pearson correlation over the
         hidden genotypes). NA where nothing was hidden or nothing varies.
     """
     common = MAF_BOUNDS.index(0.05)
@@ -171,7 +173,7 @@ def summarize_evaluation(
 
 
 def measures(sums: np.ndarray) -> tuple[int, float, float, float]:
-    """Hidden genotypes, concordance, non-reference concordance and dosage r2 of nine `SUMS`."""
+    """Return hidden genotypes, concordance, non-reference concordance and dosage r2 of `SUMS`."""
     n, right, carriers, carriers_right, t, d, tt, dd, td = sums
     variance = (n * tt - t * t) * (n * dd - d * d)
     covariance = n * td - t * d

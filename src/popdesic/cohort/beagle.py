@@ -1,10 +1,10 @@
-"""Imputation by Beagle 5 (Browning et al. 2018, 2021), one window of one cohort a run.
+"""Imputation by Beagle 5 (Browning et al. 2018, 2021): one run per window and cohort.
 
-Beagle gets one contig, which it is told to be `1`, with rows of the panel as identifiers and
-samples by number: no name of a file can trip it, and `chr1` in one file meets `1` in another.
-A reference is cut down to the sites of the window before Beagle sees it. What Beagle cannot do is
-filled with the panel's most frequent genotype and counted: windows with one position, a single
-sample without a reference, sites without any call. Called genotypes come back as they went in.
+Beagle sees one contig, renamed `1`, with panel rows as identifiers and numbered samples: names in
+the files cannot confuse it, and `chr1` in one file matches `1` in another. A reference is first
+reduced to the sites of the window. Genotypes that Beagle cannot impute are filled with the panel's
+most frequent genotype and counted: windows with one position, a single sample without a reference,
+sites without any call. Called genotypes never change.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ logger = logging.getLogger("popdesic")
 _META = b"##fileformat=VCFv4.2\n##contig=<ID=1>\n"
 _META += b'##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">\n'
 _COLUMNS = b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
-#: Text of a genotype by its value; MISSING is the last.
+#: VCF text of a genotype by its value; MISSING is the last.
 _CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
-#: Beagle estimates distances between positions, so fewer than two make it stop.
+#: Beagle estimates distances between positions and stops on fewer than two.
 LEAST_POSITIONS = 2
 _TAIL_LINES = 4
-#: Genotypes of a reference.
+#: Phased, complete genotypes, as a reference needs.
 _PHASED = re.compile(rb"[01]\|[01](?:\t[01]\|[01])*")
 
 
 @dataclass(frozen=True)
 class Beagle:
-    """How Beagle runs, and its genetic map and phased reference for the contig at hand."""
+    """Settings of Beagle, with genetic map and phased reference of one contig."""
 
     threads: int = 1
     memory_mb: int = 4000
@@ -69,23 +69,23 @@ def impute_window(
     out: Path,
     settings: Beagle,
 ) -> dict:
-    """Impute one window of a cohort: {out}.npy and {out}.json.
+    """Impute one window of a cohort and write {out}.npy and {out}.json.
 
     Parameters
     ----------
     raw, qc_samples, panel_path : Path
         As in `encode.encode_cohort`.
     windows, number : Path, int
-        `impute/windows.tsv` and the row of it, from 1.
+        `impute/windows.tsv` and a row of it, from 1.
     out : Path
         Prefix. The .npy holds .bed rows of the window's sites in panel order, uint8
-        (n_sites, ceil(n_samples / 4)), without a missing genotype.
+        (n_sites, ceil(n_samples / 4)), without missing genotypes.
 
     Returns
     -------
     dict
-        Counts: sites, missing genotypes, those that Beagle filled and those that took the mode,
-        which is all of them where the command is missing; {out}.json then says so (`missing`).
+        Counts: sites, missing genotypes, those filled by Beagle and those filled with the mode.
+        Without the command `beagle` the mode fills all, and {out}.json notes it (`missing`).
 
     Raises
     ------
@@ -94,7 +94,7 @@ def impute_window(
     """
     panel, digest = load_panel(panel_path)
     window = read_windows(windows)[number - 1]
-    require_called(raw, qc_samples, panel, cohort=raw.parent.name)  # before Beagle takes its time
+    require_called(raw, qc_samples, panel, cohort=raw.parent.name)  # before the long run of Beagle
     genotypes = window_genotypes(raw, qc_samples, panel, window)
     sites = panel.iloc[window.start : window.stop]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -132,8 +132,8 @@ def fill_window(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fill the missing genotypes of consecutive panel sites of one contig.
 
-    With a reference, the sites that it shares with the panel are imputed from it, also those that
-    the cohort has not; what it does not hold is imputed from the cohort alone.
+    With a reference, the sites that it shares with the panel are imputed from it, including sites
+    absent from the cohort; all other sites are imputed from the cohort alone.
 
     Parameters
     ----------
@@ -142,17 +142,17 @@ def fill_window(
     sites : DataFrame
         `pos`, `ref`, `alt`, `mode` of the panel.
     folder : Path
-        Where temporary files may lie.
+        Folder for temporary files.
 
     Returns
     -------
     filled : int8 array, (n_sites, n_samples)
-        No value is missing; called ones are as given.
+        Nothing is missing; called genotypes are unchanged.
     dosage : float32 array, (n_sites, n_samples)
-        Expected ALT alleles; Beagle states fractions at sites that only the reference has.
+        Expected ALT allele count; Beagle gives fractions at sites absent from the cohort.
     by_beagle : bool array, (n_sites, 1)
-        Sites that Beagle filled; the mode fills the others, all of them where the command is
-        missing.
+        Sites that Beagle filled; the mode fills the others (all sites if the command is
+        missing).
     """
     missing = genotypes == MISSING
     mode = sites["mode"].to_numpy(np.int8)[:, None]
@@ -164,7 +164,7 @@ def fill_window(
         return filled, dosage, by_beagle[:, None]
     runs = [settings.reference, None] if settings.reference else [None]
     if not find_beagle():
-        logger.warning("%s The mode fills in for it.", NO_BEAGLE)
+        logger.warning("%s The mode is used instead.", NO_BEAGLE)
         runs = []
     for reference in runs:
         with tempfile.TemporaryDirectory(prefix=".beagle.", dir=folder) as temporary:
@@ -179,12 +179,14 @@ def fill_window(
         if done.all():
             break
     if not done.all():
-        logger.info("%s: the mode fills %d sites that Beagle cannot", contig, int((~done).sum()))
+        logger.info(
+            "%s: the mode fills %d sites that Beagle cannot impute", contig, int((~done).sum())
+        )
     return filled, dosage, by_beagle[:, None]
 
 
 def _run(genotypes, sites, contig, settings, reference, folder: Path):
-    """One run of Beagle; genotypes, doses and which sites it has dealt with (perhaps none)."""
+    """Run Beagle once; return genotypes, dosages and which sites it imputed (perhaps none)."""
     called = np.zeros_like(genotypes)
     doses = np.zeros(genotypes.shape, np.float32)
     found = np.zeros(len(sites), bool)
@@ -204,7 +206,7 @@ def _run(genotypes, sites, contig, settings, reference, folder: Path):
     positions = sites.pos.to_numpy()[given]
     if len(np.unique(positions)) < LEAST_POSITIONS:
         logger.info(
-            "%s%s: %d sites at fewer than two positions, so Beagle is not run",
+            "%s%s: %d sites at fewer than two positions, so Beagle does not run",
             contig,
             f" in {reference}" if reference else "",
             int(given.sum()),
@@ -236,12 +238,12 @@ def _write_target(path: Path, genotypes, sites, given, swapped) -> None:
 
 
 def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Write the reference's records of these sites; which they are, and which are swapped.
+    """Write the reference's records at these sites; return which sites it has, and which swapped.
 
     Raises
     ------
     UserError
-        The reference is no VCF, is not phased or has missing genotypes.
+        The reference is not a VCF, is not phased or has missing genotypes.
     """
     ref, alt = sites.ref.str.upper().to_numpy(), sites.alt.str.upper().to_numpy()
     row_of = {key: k for k, key in enumerate(zip(sites.pos.to_numpy(), ref, alt, strict=True))}
@@ -270,8 +272,8 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
             _, pos, _, a, b, _, _, _, keys, calls = fields
             if not (pos.isdigit() and len(pos) <= 10 and a.isascii() and b.isascii()):
                 raise UserError(
-                    f"{shown}, line {n_line}: {show(pos)}, {show(a)}, {show(b)} are no position "
-                    "and its alleles; correct the record."
+                    f"{shown}, line {n_line}: {show(pos)}, {show(a)}, {show(b)} are not a "
+                    "position and two alleles; correct the record."
                 )
             key = int(pos), a.decode().upper(), b.decode().upper()
             row = row_of.get(key)
@@ -290,8 +292,8 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
                     else "has genotypes that are not two alleles, 0 or 1"
                 )
                 raise UserError(
-                    f"{path}, line {n_line}: the record at {contig}:{key[0]} {what}, but the "
-                    "reference of an imputation is phased and complete; phase it first or set "
+                    f"{path}, line {n_line}: the record at {contig}:{key[0]} {what}, but an "
+                    "imputation reference must be phased and complete; phase it first or set "
                     "impute.reference to another file."
                 )
             within[row], swapped[row] = True, turned
@@ -300,7 +302,7 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
 
 
 def _cut_map(path: Path, contig: str, out: Path) -> bool:
-    """Write this contig's lines of a PLINK map; whether Beagle can use them (two at least)."""
+    """Write a contig's lines of a PLINK map; return whether there are enough for Beagle (two)."""
     shown = f"{path} (impute.map)"
     names = set(contig_names(contig))
     table = parse_plink_map(read_text(path, "impute.map"), shown, names.__contains__)
@@ -308,12 +310,12 @@ def _cut_map(path: Path, contig: str, out: Path) -> bool:
     lines = [f"1 . {cm!r} {pos}\n" for cm, pos in zip(table.cm.tolist(), table.pos, strict=True)]
     out.write_text("".join(lines))
     if len(lines) < LEAST_POSITIONS:
-        logger.info("%s: not in %s, so one centimorgan a megabase is assumed", contig, path)
+        logger.info("%s: not in %s, so one centimorgan per megabase is assumed", contig, path)
     return len(lines) >= LEAST_POSITIONS
 
 
 def _call(arguments: list[str], settings: Beagle, contig: str) -> None:
-    # The variable reaches Java whatever the wrapper script passes on.
+    # Java reads this variable even if the wrapper script passes no options on.
     environment = os.environ | {"_JAVA_OPTIONS": f"-Xmx{settings.memory_mb}m"}
     done = subprocess.run(["beagle", *arguments], env=environment, capture_output=True, text=True)
     text = done.stdout + done.stderr
@@ -325,13 +327,13 @@ def _call(arguments: list[str], settings: Beagle, contig: str) -> None:
             f"{settings.memory_mb}) or set impute.window_mb to cut the contig into windows."
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith("ERROR") or "Exception" in line]
-    reason = " / ".join(told[:1] or lines[-_TAIL_LINES:])
+    errors = [line for line in lines if line.startswith("ERROR") or "Exception" in line]
+    reason = " / ".join(errors[:1] or lines[-_TAIL_LINES:])
     raise UserError(f"Beagle stopped on contig '{contig}': {reason}.")
 
 
 def _read_output(path: Path, called: np.ndarray, doses: np.ndarray, found: np.ndarray) -> None:
-    """Read Beagle's VCF into rows given by its identifiers."""
+    """Read Beagle's VCF into the rows that its identifiers name."""
     n_samples = called.shape[1]
     with igzip.open(path, "rb") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""Define the panel: filter the sites that all founder cohorts have, and freeze them."""
+"""Define the panel: filter the sites shared by all founder cohorts, and freeze them."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def build_panel(
     ld_prune: list | None = None,
     genotypes: dict[str, tuple[Path, Path]] | None = None,
 ) -> dict[str, int]:
-    """Filter the founders' common sites and freeze them.
+    """Filter the sites shared by all founders and write the panel.
 
     Parameters
     ----------
     site_tables : dict
         ``qc/{cohort}.sites.tsv`` of each founder. The first in name order sets REF and ALT.
     out, counts_out : Path
-        `panel/sites.tsv` with the content digest in its first line, and the filters' counts.
+        `panel/sites.tsv`, with the content digest in its first line, and the counts per filter.
     ld_prune : list, optional
         Window, step and r2 of LD pruning, the last filter (`prune`).
     genotypes : dict, optional
-        What pruning reads: stem of the raw genotypes and sample table of each founder.
+        Input of pruning: stem of the raw genotypes and sample table of each founder.
 
     Returns
     -------
     dict
-        Sites left after each step, in order.
+        Sites remaining after each step, in order.
 
     Raises
     ------
     UserError
-        No site is left; the sentence says which filter took the last ones.
+        No site is left; the sentence names the filter that removed the last ones.
     """
     steps: list[PanelStep] = []
     merged = None
@@ -82,7 +82,7 @@ def build_panel(
     merged = merged.assign(
         n_called=called,
         af=(merged.n_het + 2 * merged.n_alt) / (2 * called),
-        # From counts: 1 - af is rounded, so that a limit would treat REF and ALT differently.
+        # From counts: 1 - af is rounded, so a threshold would treat REF and ALT differently.
         maf=(merged.n_het + 2 * np.minimum(merged.n_ref, merged.n_alt)) / (2 * called),
         mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
     )
@@ -91,14 +91,12 @@ def build_panel(
     merged = merged[merged.hwe_p_min >= min_hwe_p]
     steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(min_hwe_p)))
     if ld_prune and not merged.empty:
-        pass  # only who prunes pays for compiled kernels
-
         merged = _in_genome_order(merged)
         merged = merged[~prune_founders(merged, genotypes, ld_prune)]
         limit = ", ".join(map(str, ld_prune))
         steps.append(PanelStep("filter", "panel.ld_prune", len(merged), limit))
     if merged.empty:
-        raise UserError(_nothing_left(steps, site_tables))
+        raise UserError(_no_site_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]
     text = panel.to_csv(sep="\t", index=False, float_format="%.17g", quoting=csv.QUOTE_NONE)
     about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
@@ -118,7 +116,7 @@ def _first(table: pd.DataFrame, cohort: str, steps: list[PanelStep]) -> pd.DataF
 
 
 def _count_repeated(repeated: np.ndarray, cohort: str, steps: list[PanelStep]) -> None:
-    """Ingest drops chrom:pos:ref:alt that come again; here REF and ALT may be swapped, too."""
+    """Count duplicate sites with REF and ALT swapped; ingest dropped exact duplicates."""
     if repeated.any():
         steps.append(PanelStep("repeated", cohort, int(repeated.sum())))
 
@@ -126,7 +124,7 @@ def _count_repeated(repeated: np.ndarray, cohort: str, steps: list[PanelStep]) -
 def _join(
     merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: list[PanelStep]
 ) -> pd.DataFrame:
-    """Keep the sites that `table` also has, adding its counts; swapped alleles are turned."""
+    """Keep the sites shared with `table` and add its counts, swapping REF and ALT where needed."""
     steps.append(PanelStep("founder", cohort, len(table)))
     other = pd.concat([site_keys(table)[["contig", "low", "high"]], table], axis=1)
     key = ["contig", "pos", "low", "high"]
@@ -157,39 +155,38 @@ def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _nothing_left(steps: list[PanelStep], founders: dict[str, Path]) -> str:
-    left, before, took = 0, 0, ""
+def _no_site_left(steps: list[PanelStep], founders: dict[str, Path]) -> str:
+    left, before, last_filter = 0, 0, ""
     for step in steps:
         if step.what in ("turned", "repeated") or (left and step.what == "founder"):
             continue
         now = left - step.sites if step.what == "ambiguous" else step.sites
         if now == 0:
-            before, took = left, step.text.removeprefix("after ")
+            before, last_filter = left, step.text.removeprefix("after ")
             break
         left = now
     return (
         f"results/panel/sites.tsv: no site of the founders {', '.join(sorted(founders))} is left "
-        f"({before} before the step '{took}', 0 after it); loosen that filter or check that the "
-        "founders' contigs, positions and alleles agree."
+        f"({before} before the step '{last_filter}', 0 after it); relax that filter or check that "
+        "the founders' contigs, positions and alleles agree."
     )
 
 
 def prune_founders(
     sites: pd.DataFrame, genotypes: dict[str, tuple[Path, Path]], values: list, threads: int = 1
 ) -> np.ndarray:
-    """Which sites of a panel in the making LD pruning removes: bool (n_sites,).
+    """Select candidate panel sites that LD pruning removes: bool (n_sites,).
 
     Parameters
     ----------
     sites : DataFrame
         `chrom`, `pos`, `ref`, `alt` in genome order.
     genotypes : dict
-        By founder cohort the stem of its raw genotypes, and the sample table that says whom to
-        keep.
+        Stem of the raw genotypes and sample table (column ``keep``) of each founder cohort.
     values : list
         `panel.ld_prune`.
     """
-    # Only who prunes pays for compiled kernels.
+    # Imported here because these compile kernels, which only pruning needs.
     from ..engine.select import cpu_backend
     from .prune import contig_runs, pruned
 

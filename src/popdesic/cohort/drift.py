@@ -1,4 +1,4 @@
-"""How far each cohort lies from the panel: sites present, call rate, allele frequencies."""
+"""Drift of each cohort from the panel: sites present, call rate, allele frequencies."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ def measure_drift(
 ) -> pd.DataFrame:
     """Compare every cohort with the panel, over the samples that passed quality control.
 
-    Founders are compared too: they defined the panel, so what they show is the yardstick for
-    newcomers.
+    Founders are included: they defined the panel, so their values are the baseline for newcomers.
 
     Parameters
     ----------
@@ -36,12 +35,12 @@ def measure_drift(
 
     Returns
     -------
-    DataFrame, one row a cohort
+    DataFrame, one row per cohort
         `cohort`, `founder` (yes or no), `panel_sites_present`, `share_present`, `call_rate` (at
         the sites present), then over the sites where the cohort has a called genotype
         `mean_af_difference` (mean of |AF of the cohort - AF of the panel|, range 0 to 1),
-        `expected_af_difference` (what drawing the cohort from one population with the panel's
-        frequencies would give, see `expected_difference`) and `af_correlation` (Pearson). NA
+        `expected_af_difference` (expected from sampling alone if the cohort came from a population
+        with the panel's frequencies, see `expected_difference`) and `af_correlation` (Pearson). NA
         where nothing can be compared.
     """
     sites, _ = load_panel(panel)
@@ -71,11 +70,11 @@ def measure_drift(
 def expected_difference(
     af: np.ndarray, n_cohort: np.ndarray, n_panel: np.ndarray, *, founder: bool
 ) -> np.ndarray:
-    """Mean |difference| of allele frequencies that sampling alone would give.
+    """Return the mean absolute allele frequency difference expected from sampling alone.
 
     With alleles drawn independently the difference is nearly normal with variance
-    ``p (1 - p) / 2 * (1/n_cohort + 1/n_panel)``; a founder's samples are among the panel's, which
-    turns the sum into a difference. The mean absolute value of a centred normal variable is
+    ``p (1 - p) / 2 * (1/n_cohort + 1/n_panel)``; a founder's samples are part of the panel's, so
+    the sum becomes a difference. The mean absolute value of a centred normal variable is
     ``sqrt(2 / pi)`` of its standard deviation.
 
     Parameters
@@ -101,7 +100,7 @@ def _compare(table: pd.DataFrame, sites: pd.DataFrame, founder: bool) -> dict[st
     turned = swapped[present]
     counts[turned] = counts[turned][:, [2, 1, 0, 3]]
     called = counts[:, :3].sum(axis=1)
-    some = called > 0
+    has_calls = called > 0
     found = {
         "panel_sites_present": int(present.sum()),
         "share_present": float(present.mean()) if len(sites) else np.nan,
@@ -110,13 +109,13 @@ def _compare(table: pd.DataFrame, sites: pd.DataFrame, founder: bool) -> dict[st
         "expected_af_difference": np.nan,
         "af_correlation": np.nan,
     }
-    if some.any():
-        af = (counts[some, 1] + 2 * counts[some, 2]) / (2 * called[some])
-        expected = sites.af.to_numpy()[present][some]
-        n_panel = sites.n_called.to_numpy()[present][some]
+    if has_calls.any():
+        af = (counts[has_calls, 1] + 2 * counts[has_calls, 2]) / (2 * called[has_calls])
+        expected = sites.af.to_numpy()[present][has_calls]
+        n_panel = sites.n_called.to_numpy()[present][has_calls]
         found["mean_af_difference"] = float(np.abs(af - expected).mean())
         found["expected_af_difference"] = float(
-            expected_difference(expected, called[some], n_panel, founder=founder).mean()
+            expected_difference(expected, called[has_calls], n_panel, founder=founder).mean()
         )
         if af.std() > 0 and expected.std() > 0:
             found["af_correlation"] = float(np.corrcoef(af, expected)[0, 1])

@@ -1,4 +1,4 @@
-"""A cohort on the panel: PLINK files of its called genotypes, and its bit-planes."""
+"""Encode a cohort on the panel: PLINK files of its called genotypes, and its bit-planes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .impute import fill_words
 from .match import _no_overlap, match_sites
 from .panel import load_panel
 
-#: Sites of one pass; a multiple of 64, so that passes end on whole words.
+#: Sites per chunk; a multiple of 64, so that chunks end on whole words.
 CHUNK_SITES = 16_384
 #: Words of a sample's plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
 _MISSING_BYTE = 0x55
-#: Every .bed byte with its homozygotes exchanged: pairs of equal bits are inverted.
+#: Every .bed byte with its homozygotes swapped: pairs of equal bits are inverted.
 _SWAPPED = np.array(
     [
         sum((code ^ 3 if (code := (b >> s) & 3) in (0, 3) else code) << s for s in (0, 2, 4, 6))
@@ -47,7 +47,7 @@ def encode_cohort(
     threads: int = 1,
     imputed: Sequence[Path] = (),
 ) -> dict[str, int]:
-    """Place a cohort on the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
+    """Match a cohort to the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ def encode_cohort(
     impute : str
         ``mode``, ``none`` or ``beagle``.
     imputed : paths
-        With ``beagle`` the rows of every window, in panel order (`popdesic.cohort.beagle`).
+        With ``beagle`` the imputed rows of all windows, in panel order (`popdesic.cohort.beagle`).
 
     Returns
     -------
     dict
-        Counts: panel sites found, absent, turned (REF/ALT swapped), dropped as swapped and
-        strand-ambiguous, sites of the cohort that the panel has not, missing genotypes.
+        Counts: panel sites found, absent, found with REF and ALT swapped, dropped as swapped and
+        strand-ambiguous; cohort sites not on the panel; missing genotypes.
 
     Raises
     ------
     UserError
-        Not one site of the cohort is on the panel, or a kept sample has no called genotype there.
+        No site of the cohort is on the panel, or a kept sample has no called genotype there.
     """
     panel, digest = load_panel(panel_path)
     bim, fam = read_bim(raw), read_fam(raw)
@@ -113,9 +113,9 @@ def encode_cohort(
 
 
 def require_called(raw: Path, qc_samples: Path, panel: pd.DataFrame, *, cohort: str) -> None:
-    """Raise the UserError of `encode_cohort` for a sample that the panel knows nothing of.
+    """Raise the UserError of `encode_cohort` for a sample without calls on the panel.
 
-    One quick pass over the cohort's rows, for work that is long and comes before encoding.
+    One quick pass over the cohort's rows, for long computations that precede encoding.
     """
     kept = (read_table(qc_samples).keep == "yes").to_numpy()
     rows = np.sort(match_sites(read_bim(raw), panel)[0])
@@ -131,12 +131,12 @@ def _refuse_uncalled(raw: Path, cohort: str, names: list[str], unknown: np.ndarr
     for index in np.flatnonzero(unknown)[:1]:
         raise UserError(
             f"{raw}.bed: sample '{names[index]}' of cohort '{cohort}' has no called genotype at "
-            f"any of the panel's {n_sites} sites; take it out of the file and of the sample sheet."
+            f"any of the panel's {n_sites} sites; remove it from the file and the sample sheet."
         )
 
 
 def _write_genotypes(rows, n_samples, kept, row_of_site, swapped, out: Path) -> np.ndarray:
-    """Write `genotypes.bed` in panel order and return its rows, mapped into memory."""
+    """Write `genotypes.bed` in panel order and return its rows, memory-mapped."""
     path = out / "genotypes.bed"
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         file.write(BED_MAGIC)
@@ -152,18 +152,18 @@ def _write_genotypes(rows, n_samples, kept, row_of_site, swapped, out: Path) -> 
 def place_rows(
     rows: np.ndarray, n_samples: int, kept: np.ndarray, source: np.ndarray, turned: np.ndarray
 ) -> np.ndarray:
-    """Rows of a cohort's .bed as the panel has them.
+    """Rearrange rows of a cohort's .bed to panel sites and alleles.
 
     Parameters
     ----------
     rows : uint8 array, (n_rows, row_bytes)
-        The cohort's own .bed, of `n_samples` samples.
+        The cohort's .bed, with `n_samples` samples.
     kept : int array
         Samples to keep.
     source : int array, (n_sites,)
-        Row of each site, or -1: missing throughout.
+        Row of each site, or -1 for an absent site (all missing).
     turned : bool array, (n_sites,)
-        REF and ALT are exchanged there.
+        Whether REF and ALT are swapped.
 
     Returns
     -------
@@ -189,9 +189,9 @@ def write_planes(
     threads: int = 1,
     filled: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Write `planes.npy` from .bed rows in panel order; the called plane only where it has a zero.
+    """Write `planes.npy` from .bed rows in panel order; the called plane only if calls are missing.
 
-    Where a program has imputed, `filled` is what it made of the same rows.
+    If a program has imputed, `filled` has its .bed rows of the same sites.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def write_planes(
     with atomic_path(out) as temporary:
         shape = _planes_shape(bed, n_samples)
         words = np.lib.format.open_memmap(temporary, "w+", np.dtype("<u8"), shape)
-        # A hole in a mapped file on a full disk is a bus error; asked for beforehand, a sentence.
+        # Allocate first: a full disk then raises OSError, not a bus error in the memory map.
         with open(temporary, "r+b") as file:
             os.posix_fallocate(file.fileno(), 0, temporary.stat().st_size)
         missing = _fill_planes(bed, *fill_words(mode, impute), words, threads, filled)
@@ -213,9 +213,9 @@ def write_planes(
 def planes_in_memory(
     bed: np.ndarray, n_samples: int, threads: int = 1, mode: np.ndarray | None = None
 ) -> Planes:
-    """Planes of .bed rows (n_sites, row_bytes), not written anywhere.
+    """Pack .bed rows (n_sites, row_bytes) into planes in memory.
 
-    `mode`, int (n_sites,), is what missing genotypes are filled with; None fills nothing.
+    `mode`, int (n_sites,), fills missing genotypes; None fills nothing.
     """
     words = aligned_zeros(_planes_shape(bed, n_samples))
     fills = fill_words(np.zeros(len(bed), np.int64), "none")
@@ -233,7 +233,7 @@ def _planes_shape(bed: np.ndarray, n_samples: int) -> tuple[int, int, int]:
 def _fill_planes(
     bed, fill_carrier, fill_hom, words: np.ndarray, threads: int, filled=None
 ) -> np.ndarray:
-    """Pack .bed rows into zeroed `words`, run by run; int64 (n_samples,) missing genotypes."""
+    """Pack .bed rows into zeroed `words`; return int64 (n_samples,) missing genotypes."""
     n_samples, n_planes, _ = words.shape
     missing = np.zeros(n_samples, np.int64)
     for first in range(0, len(bed), CHUNK_SITES):
@@ -251,7 +251,7 @@ def _fill_planes(
 
 
 def _any_missing(bed: np.ndarray) -> bool:
-    """True when some 2-bit code is 01 (padding bits are zero, which is no such code)."""
+    """Whether any two-bit code is 01, missing (padding is 00)."""
     for first in range(0, len(bed), CHUNK_SITES):
         chunk = bed[first : first + CHUNK_SITES]
         if (chunk & ~(chunk >> 1) & 0x55).any():
@@ -260,7 +260,7 @@ def _any_missing(bed: np.ndarray) -> bool:
 
 
 def load_planes(folder: Path) -> tuple[Planes, dict]:
-    """Planes of one cohort, mapped into memory, and their metadata (`planes.json`)."""
+    """Return the planes of one cohort, memory-mapped, and their metadata (`planes.json`)."""
     about = read_json(folder / "planes.json")
     try:
         words = np.load(folder / "planes.npy", mmap_mode="r")

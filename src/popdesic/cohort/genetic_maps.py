@@ -1,4 +1,4 @@
-"""Genetic maps: the tables of LD windows in cM, and PLINK's, which Beagle reads."""
+"""Genetic maps: tables for LD windows in cM, and PLINK maps for Beagle."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pandas as pd
 from ..io.errors import UserError, shorten
 from ..io.text import rows_of
 
-#: Columns that a table for `compare.ld.map` has, among others and in any order.
+#: Required columns of a table for `compare.ld.map`, in any order.
 LD_COLUMNS = ("chrom", "pos", "cm")
-#: Largest position: what VCF and BCF can hold.
+#: Largest position in VCF and BCF.
 MOST_POSITION = 2**31 - 1
 
 
 def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
-    """The table of `compare.ld.map`: columns separated by blanks, a header that names them.
+    """Parse the table of `compare.ld.map`: whitespace-separated columns with a header.
 
     Returns
     -------
@@ -28,14 +28,14 @@ def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        A column is missing, a row has more or fewer than the header, a position is no whole
-        number, or a centimorgan no finite one.
+        A column is missing, a row has more or fewer columns than the header, a position is not
+        an integer, or a centimorgan value is not finite.
     """
     rows = list(rows_of(text))
     header = rows[0][1] if rows else []
     if not set(LD_COLUMNS) <= set(header):
         raise UserError(
-            f"{shown}, row {rows[0][0] if rows else 1}: a genetic map has the columns chrom, pos "
+            f"{shown}, row {rows[0][0] if rows else 1}: a genetic map needs the columns chrom, pos "
             f"and cm; found: {shorten(', '.join(header)) or 'none'}."
         )
     for number, words in rows[1:]:
@@ -59,7 +59,7 @@ def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
 
 
 def require_rising(table: pd.DataFrame, contig: str, shown: str) -> None:
-    """Refuse a contig's rows (`pos`, `cm`, `row`) where a value is below the one before it."""
+    """Refuse a contig's rows (`pos`, `cm`, `row`) if a value is below the previous one."""
     for column in ("pos", "cm"):
         values = table[column].to_numpy()
         falls = np.flatnonzero(np.diff(values) < 0)
@@ -67,21 +67,21 @@ def require_rising(table: pd.DataFrame, contig: str, shown: str) -> None:
             k = falls[0] + 1
             raise UserError(
                 f"{shown}, row {table.row.iloc[k]}: {column} of contig '{contig}' is {values[k]:g} "
-                f"after {values[k - 1]:g}, but must not fall; sort or correct the map."
+                f"after {values[k - 1]:g}, but must not decrease; sort or correct the map."
             )
 
 
 def parse_plink_map(
     text: str, shown: str, wanted: Callable[[str], bool] = lambda contig: True
 ) -> pd.DataFrame:
-    """Rows of a PLINK map: chromosome, identifier, centimorgans, position, no header.
+    """Parse a PLINK map: chromosome, identifier, centimorgans, position, no header.
 
-    Lines that begin with '#', and a first line with words for both numbers, are no rows.
+    Lines that begin with '#' and a header as first line are skipped.
 
     Parameters
     ----------
     wanted : callable
-        Which contigs to take; others are not looked at.
+        Whether to read a contig; rows of others are not checked.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def parse_plink_map(
     Raises
     ------
     UserError
-        A row has not four columns, or a number that is none.
+        A row does not have four columns, or a number is not valid.
     """
     kept = []
     for number, words in rows_of(text):
@@ -99,11 +99,11 @@ def parse_plink_map(
             continue
         if len(words) != 4:
             raise UserError(
-                f"{shown}, row {number}: a genetic map of PLINK has four columns (chromosome, "
-                f"identifier, centimorgans, position), here are {len(words)}; correct it."
+                f"{shown}, row {number}: a PLINK map has four columns (chromosome, identifier, "
+                f"centimorgans, position), this row has {len(words)}; correct it."
             )
         if number == 1 and _is_word(words[2]) and _is_word(words[3]):
-            continue  # names of columns
+            continue  # the header
         kept.append((number, words))
     numbers = [number for number, _ in kept]
     chrom, _, cm, pos = zip(*(words for _, words in kept), strict=True) if kept else ([],) * 4
@@ -118,7 +118,7 @@ def parse_plink_map(
 
 
 def _numbers(texts: Iterable[str], rows: list[int], name: str, shown: str) -> np.ndarray:
-    """Finite numbers, float64; positions whole and between 0 and MOST_POSITION."""
+    """Parse finite numbers as float64; positions must be integers from 0 to MOST_POSITION."""
     texts = list(texts)
     whole = name.startswith("pos")
     try:

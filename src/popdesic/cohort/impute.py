@@ -1,8 +1,8 @@
-"""Imputation: what stands in for a missing genotype. The called mask is always kept beside it.
+"""Imputation: fill missing genotypes. The mask of called genotypes is always kept.
 
 Methods: ``mode`` fills with the panel's most frequent genotype (inside `encode`, at no cost),
 ``beagle`` runs Beagle 5 on every window of a cohort (`beagle`), ``none`` fills nothing.
-Each cohort is imputed by itself, so that old bytes stay when one arrives.
+Each cohort is imputed by itself, so results of earlier cohorts do not change when one is added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.tables import write_table
 
-#: What the log and the report say where the command is missing.
+#: Sentence in the log and the report if the command is missing.
 NO_BEAGLE = (
     "There is no command 'beagle' on PATH, although impute.method or impute.evaluate_methods asks "
     "for it; install it (apt-get install beagle, or bioconda's beagle) and run again."
@@ -31,15 +31,15 @@ WINDOW_COLUMNS = ["window", "contig", "start", "end", "first", "last", "from", "
 
 
 def fill_words(mode: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
-    """Bits that missing genotypes take in the carrier and the hom plane, one a site.
+    """Return the bits that fill missing genotypes in the carrier and the hom plane.
 
     Parameters
     ----------
     mode : int array, (n_sites,)
-        The panel's most frequent genotype of each site (from the founders, so that it stays the
-        same when cohorts arrive).
+        The panel's most frequent genotype of each site (from the founders, so that new cohorts do
+        not change it).
     method : str
-        ``mode`` fills with it, ``none`` with nothing.
+        ``mode`` fills with `mode`, ``none`` fills nothing.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def fill_words(mode: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pack_bits(flags: np.ndarray) -> np.ndarray:
-    """Flags (n,) as little-endian bits in uint64 words, zero padded to whole words."""
+    """Pack flags (n,) as little-endian bits into uint64 words, zero-padded."""
     packed = np.packbits(flags, bitorder="little")
     words = np.zeros(-(-len(flags) // 64) * 8, np.uint8)
     words[: len(packed)] = packed
@@ -60,9 +60,9 @@ def pack_bits(flags: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Window:
-    """Panel sites that one run imputes: rows [first, last), seen with their flanks [start, stop).
+    """Panel sites imputed in one run: rows [first, last), with their flanks [start, stop).
 
-    All rows are of one contig. The whole of a contig is a window without flanks.
+    All rows are of one contig. A window that is a whole contig has no flanks.
     """
 
     contig: str
@@ -75,17 +75,17 @@ class Window:
 def plan_windows(
     panel: pd.DataFrame, window_mb: float = 0, overlap_mb: float = 0
 ) -> tuple[list[Window], pd.DataFrame]:
-    """Cut the panel into what is imputed at a time.
+    """Cut the panel into windows for imputation.
 
     Parameters
     ----------
     panel : DataFrame
-        Sites in panel order: every contig is one run of rows, positions ascend.
+        Sites in panel order: rows of a contig are consecutive, positions ascend.
     window_mb : float
-        Length of a window in megabases, counted from position 1; 0 takes whole contigs. Windows
-        without a site are left out.
+        Length of a window in megabases, counted from position 1; 0 makes each contig one window.
+        Windows without sites are left out.
     overlap_mb : float
-        Sites this far beyond a window's ends help to impute it and are thrown away after.
+        Length of the flanks, whose sites inform the imputation but are not part of the result.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def write_windows(
 
 
 def read_windows(path: Path) -> list[Window]:
-    """The windows of `impute/windows.tsv`, in panel order."""
+    """Read the windows of `impute/windows.tsv`, in panel order."""
     table = pd.read_csv(
         path,
         sep="\t",
@@ -144,10 +144,10 @@ def read_windows(path: Path) -> list[Window]:
 
 
 def find_contig_file(pattern: str, contig: str, folder: Path = Path()) -> str | None:
-    """The file of one contig, or None where there is none.
+    """Return the file of one contig, or None if there is none.
 
-    `pattern` is a path in which ``{contig}`` stands for the name; `chr1` and `1` are tried for
-    each other. A pattern without it is one file for all contigs.
+    In the path `pattern`, ``{contig}`` is replaced by the name, with and without `chr`. A pattern
+    without it is one file for all contigs.
     """
     if not pattern:
         return None
@@ -159,30 +159,30 @@ def find_contig_file(pattern: str, contig: str, folder: Path = Path()) -> str | 
 
 
 def contig_names(contig: str) -> list[str]:
-    """The names that a contig goes by: its own, and with or without a leading `chr`."""
+    """Return the possible names of a contig: as given, without and with a leading `chr`."""
     bare = contig[3:] if contig.lower().startswith("chr") else contig
     return list(dict.fromkeys([contig, bare, f"chr{bare}"]))
 
 
 def find_beagle() -> str | None:
-    """Path of the command, None where it is missing."""
+    """Return the path of the command, or None if it is missing."""
     return shutil.which("beagle")
 
 
 def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Path]]:
-    """Refuse a reference or a map that is not there, before any job runs.
+    """Check that reference and map exist, before any job runs.
 
     Returns
     -------
     dict
-        The files that fit ``reference`` and ``map``, in the order of their names.
+        The files that match ``reference`` and ``map``, sorted by name.
 
     Raises
     ------
     UserError
-        No file fits `impute.reference` or `impute.map`.
+        No file matches `impute.reference` or `impute.map`.
     """
-    fitting = {}
+    matching = {}
     for key in ("reference", "map"):
         pattern = settings[key]
         found = []
@@ -193,15 +193,14 @@ def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Pat
         if pattern and not found:
             raise UserError(
                 f"{source}: impute.{key} is '{shorten(pattern)}', but there is no such file in the "
-                "study's folder; correct the path ('{contig}' in it stands for a chromosome's "
-                "name)."
+                "study folder; correct the path ('{contig}' in it stands for a chromosome name)."
             )
-        fitting[key] = found
-    return fitting
+        matching[key] = found
+    return matching
 
 
 def _matching(pattern: str, folder: Path) -> list[Path]:
-    """Files whose path is the pattern with something for `{contig}`, the same everywhere."""
+    """Find files that match the pattern with one name for every `{contig}`."""
     text, hole = re.escape(pattern), re.escape("{contig}")
     whole = re.compile(text.replace(hole, "(?P<contig>[^/]+)", 1).replace(hole, "(?P=contig)"))
     tried = glob.escape(pattern).replace("{contig}", "*")

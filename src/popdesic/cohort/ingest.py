@@ -28,10 +28,10 @@ SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0
 
 @dataclass
 class IngestCounts:
-    """What became of a cohort's file.
+    """Counts of a cohort's decoded files.
 
-    `decode` speaks of what was read; `duplicates` of its kept sites stood at the same
-    chrom:pos:ref:alt as an earlier one and were dropped, which leaves `sites`.
+    `decode` counts the records read. Of its kept sites, `duplicates` repeated the
+    chrom:pos:ref:alt of an earlier one and were dropped; `sites` remain.
     """
 
     samples: int
@@ -69,27 +69,27 @@ def ingest_cohort(
 ) -> IngestCounts:
     """Decode a cohort's files to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
 
-    Sites keep the order of the files. Of sites with the same chrom:pos:ref:alt the first is kept,
-    in whichever file it stands; sites that share only their position stay distinct.
+    Sites keep the order of the files. Of sites with the same chrom:pos:ref:alt the first is
+    kept, even across files; sites that share only their position stay distinct.
 
     Parameters
     ----------
-    sources : Path, or several in the order in which they are read
-        VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'. Several hold the
-        same samples in the same order.
+    sources : Path, or several in reading order
+        VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'. Several must have
+        the same samples in the same order.
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
-        What a call of one allele becomes; PLINK files have none.
+        How to read a call of one allele; PLINK files have none.
     sexes : dict, optional
-        Sample name to M, F, NA (or 1, 2, 0). A sample not named keeps the sex of the first .fam
-        that knows it, else 0.
+        Sample name to M, F, NA (or 1, 2, 0). Other samples get the sex from the first .fam
+        that states it, else 0.
     listed : str, optional
-        `names_key` of the samples that the sheet lists; the files must hold exactly these.
+        `names_key` of the samples listed in the sheet; the files must have exactly these.
 
     Raises
     ------
     UserError
-        A source cannot be read by the rules or changes while it is read, sources differ in their
-        samples, these are not the listed ones, or no site is left.
+        A source is invalid or changes while it is read, sources differ in their samples, the
+        samples are not the listed ones, or no site is left.
     """
     paths = [Path(p) for p in ([sources] if isinstance(sources, str | Path) else sources)]
     files = [Path(file) for path in paths for file in source_files(path)]
@@ -101,7 +101,7 @@ def ingest_cohort(
         require_same_samples(paths[0], samples, other.path, other.samples)
     if listed not in (None, names_key(samples)):
         raise UserError(
-            f"{paths[0]} does not hold the samples that the sheet lists for its cohort: it was "
+            f"{paths[0]} does not have the samples that the sheet lists for its cohort: it was "
             "replaced after the run was planned; run again."
         )
     own_sexes = [
@@ -127,7 +127,7 @@ def ingest_cohort(
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
         digest = _digest([bed_path, bim_path, fam_path])
     counts = IngestCounts(len(samples), n_sites, decode.snps - n_sites, decode)
-    # Written last: where it is, the other three are there and whole.
+    # Written last: if it exists, the other three are complete.
     write_json(
         beside(out_prefix, ".json"),
         {
@@ -144,7 +144,7 @@ def ingest_cohort(
 def _open(
     path: Path, decode: DecodeCounts, haploid: str | Mapping[str, str], threads: int
 ) -> _Source:
-    """Samples of a source, and its sites as they are asked for; they add to `decode`."""
+    """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
     prefix = plink_prefix(path)
     if prefix is None:
         samples = read_header(path).samples
@@ -154,14 +154,14 @@ def _open(
 
 
 def _sizes_and_dates(files: Iterable[Path]) -> list[tuple[int, int] | None]:
-    """What changes when a file is replaced; None for one that is not there."""
+    """Return sizes and dates, which change when a file is replaced; None for a missing file."""
     return [(s.st_size, s.st_mtime_ns) if (s := _stat(file)) else None for file in files]
 
 
 def _stat(file: Path) -> os.stat_result | None:
     try:
         return file.stat()
-    except OSError:  # a reader says it with the way out
+    except OSError:  # the reader reports it
         return None
 
 
@@ -171,20 +171,20 @@ def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -
         sex = str(sexes.get(sample, own if own in ("1", "2") else "0"))
         if sex not in SEX_CODES:
             raise UserError(
-                f"Sample {sample!r} has the sex {sex!r}; write M, F or NA in the sheet of samples."
+                f"Sample {sample!r} has the sex {sex!r}; write M, F or NA in the sample sheet."
             )
         lines.append(f"0\t{sample}\t0\t0\t{SEX_CODES[sex]}\t-9\n")
     return "".join(lines)
 
 
 def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -> tuple[bool, int]:
-    """Write the batches without repeated sites.
+    """Write the batches without duplicate sites.
 
     Returns
     -------
     in_order : bool
-        Whether positions never went back and no contig came again; if not, repeated sites that
-        are far apart are still there.
+        Whether positions never decreased and no contig reappeared; if not, duplicates that are
+        far apart remain.
     n_sites : int
     """
     repeats = RepeatFinder()
@@ -206,21 +206,21 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
 
 
 class RepeatFinder:
-    """Finds sites that have come before, in a stream of sites, by chrom:pos:ref:alt.
+    """Finds duplicates by chrom:pos:ref:alt in a stream of sites.
 
-    While the stream is in order a site can only repeat one at the position before it, so memory
-    does not grow; `in_order` tells whether that held.
+    In a sorted stream duplicates share the previous position, so memory does not grow; `in_order`
+    says whether the stream was sorted so far.
     """
 
     def __init__(self) -> None:
         self.in_order = True
         self._contigs: dict[str, int] = {}
-        self._last_keys = np.empty(0, np.int64)  # those at the last position
+        self._last_keys = np.empty(0, np.int64)  # keys at the last position
 
     def find_new(
         self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]
     ) -> np.ndarray:
-        """Return (n_sites) bool, False where a site repeats one near it."""
+        """Return (n_sites) bool, False where a site duplicates a recent one."""
         keys = self.keys(chrom, pos, ref, alt)
         n_before = len(self._last_keys)
         keys = np.concatenate([self._last_keys, keys])
@@ -233,7 +233,7 @@ class RepeatFinder:
     def keys(self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]) -> np.ndarray:
         """Return (n_sites) int64: contig by first appearance, position (31 bits), bases (4)."""
         for name in dict.fromkeys(chrom):
-            if name not in self._contigs:  # `chr1` and `1` are one
+            if name not in self._contigs:  # `chr1` and `1` are the same
                 same = self._contigs.get(canonical_contig(name), len(self._contigs))
                 self._contigs[name] = self._contigs[canonical_contig(name)] = same
         contig = np.array([self._contigs[name] for name in chrom], np.int64)
@@ -253,9 +253,9 @@ def _first_of_each(keys: np.ndarray) -> np.ndarray:
 
 
 def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int:
-    """Remove repeated sites that are far apart; return how many sites are left.
+    """Remove duplicates that are far apart; return how many sites remain.
 
-    Takes 8 bytes a site: only files that are out of order come here.
+    Takes 8 bytes per site, for unsorted files only.
     """
     finder = RepeatFinder()
     with open(bim_path, encoding="utf-8", newline="\n") as bim:
@@ -276,7 +276,7 @@ def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int
     rows = np.memmap(bed_path, np.uint8, "r+", offset=len(BED_MAGIC), shape=(len(new), row_bytes))
     n_block = max(1, CHUNK_BYTES // row_bytes)
     for start in range(0, len(kept), n_block):
-        # Rows only move towards the front, so none is overwritten before it has been read.
+        # Rows only move towards the front, so each is read before it is overwritten.
         block = rows[kept[start : start + n_block]]
         rows[start : start + len(block)] = block
     rows.flush()

@@ -1,4 +1,4 @@
-"""Sites of a cohort's files found on the panel: by contig and position, REF and ALT either way."""
+"""Match a cohort's sites to the panel by contig, position and alleles in either order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..io.sites import canonical_contig, is_ambiguous, site_keys
 
 
 def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
-    """Where each panel site stands in a cohort.
+    """Find each panel site among a cohort's sites.
 
     Returns
     -------
     row_of_site : int64 array, (n_sites,)
-        Row of the cohort's .bed, or -1.
+        Row of the cohort's .bed, or -1 if absent.
     swapped : bool array, (n_sites,)
-        REF and ALT are exchanged there.
+        Whether REF and ALT are swapped in the cohort.
     counts : dict
     """
     keys = site_keys(bim)
@@ -31,19 +31,19 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
     )
     row = np.array(found.row.fillna(-1), np.int64)
     swapped = (row >= 0) & (found.ref_there.to_numpy() != panel.ref.str.upper().to_numpy())
-    lost = swapped & is_ambiguous(panel.ref.str.upper(), panel.alt.str.upper())
-    row[lost] = -1
-    swapped &= ~lost
+    ambiguous = swapped & is_ambiguous(panel.ref.str.upper(), panel.alt.str.upper())
+    row[ambiguous] = -1
+    swapped &= ~ambiguous
     present = int((row >= 0).sum())
     return (
         row,
         swapped,
         {
             "panel_sites_found": present,
-            "panel_sites_absent": len(panel) - present - int(lost.sum()),
+            "panel_sites_absent": len(panel) - present - int(ambiguous.sum()),
             "swapped_turned": int(swapped.sum()),
-            "swapped_ambiguous_dropped": int(lost.sum()),
-            "sites_not_on_panel": len(bim) - present - int(lost.sum()),
+            "swapped_ambiguous_dropped": int(ambiguous.sum()),
+            "sites_not_on_panel": len(bim) - present - int(ambiguous.sum()),
         },
     )
 
@@ -52,7 +52,9 @@ def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) 
     here, there = list(bim.chrom.unique()), list(panel.chrom.unique())
     shared = set(map(canonical_contig, here)) & set(map(canonical_contig, there))
     if shared:
-        reason = f"contigs agree ({', '.join(sorted(shared)[:3])} …) but no position and alleles do"
+        reason = (
+            f"contigs match ({', '.join(sorted(shared)[:3])} …) but positions and alleles do not"
+        )
         advice = "check that both use the same genome build"
     else:
         reason = (

@@ -14,7 +14,7 @@ COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
 
 
 def load_panel(path: Path) -> tuple[pd.DataFrame, str]:
-    """The panel table and its digest, which every file made from it carries."""
+    """Read the panel table and its digest, which is recorded in every file made from it."""
     with open(path) as lines:
         words = lines.readline().split()
     if words[:2] != ["#", "panel"]:

@@ -24,15 +24,15 @@ class PanelStep:
     Attributes
     ----------
     what : {'founder', 'repeated', 'shared', 'turned', 'ambiguous', 'filter'}
-        Sites in a founder's file; those dropped because they come again with REF and ALT swapped;
-        those that the founders so far share with this one; those of them whose REF and ALT were
-        turned, and those dropped because a swap cannot be told from the other strand; sites that
-        a filter leaves.
+        ``founder``: sites in a founder's file. ``repeated``: sites dropped as duplicates with REF
+        and ALT swapped. ``shared``: sites shared by this founder and all previous ones; of these,
+        ``turned`` had REF and ALT swapped and were corrected, and ``ambiguous`` were dropped
+        because a swap at A/T or C/G looks like a strand flip. ``filter``: sites after a filter.
     subject : str
         The founder, or the filter's key in the configuration.
     sites : int
     limit : str
-        The filter's value; empty where the key alone says it.
+        The filter's value; empty if the key suffices.
     """
 
     what: str
@@ -42,15 +42,15 @@ class PanelStep:
 
     @property
     def text(self) -> str:
-        """The step in `qc/summary.tsv`."""
+        """Name of the step in `qc/summary.tsv`."""
         return _TEXTS[self.what].format(self.subject) + (f" = {self.limit}" if self.limit else "")
 
     @property
     def leaves(self) -> bool:
-        """Whether `sites` are what is left, not a count on the way."""
+        """Whether `sites` counts the sites that remain after the step."""
         return self.what in ("shared", "filter")
 
 
 def read_steps(counts: Path) -> list[PanelStep]:
-    """The steps of `panel/counts.json`, in order."""
+    """Read the steps of `panel/counts.json`, in order."""
     return [PanelStep(**step) for step in read_json(counts)["steps"]]

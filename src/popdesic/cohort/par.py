@@ -1,4 +1,4 @@
-"""Pseudo-autosomal regions of X, which males have twice: `resources/par.tsv`.
+"""Pseudo-autosomal regions of X, where males are diploid: `resources/par.tsv`.
 
 Nothing compiled is imported here, because the regions are read while the workflow is parsed.
 """
@@ -13,14 +13,13 @@ TABLE = RESOURCES / "par.tsv"
 
 
 def pseudoautosomal(build: str) -> list[tuple[int, int]]:
-    """Regions of X, first and last position (from 1), that follow autosomal inheritance.
+    """Return the regions of X with autosomal inheritance: first and last position, from 1.
 
     Parameters
     ----------
     build : {'any', 'none', 'hg18', 'hg19', 'hg38', 'chm13'}
-        ``any`` gives the regions of all builds, which overlap: whichever it is, no
-        pseudo-autosomal site is left, and at most 1.2 % of the rest of X is lost. ``none`` gives
-        none.
+        ``any`` gives the union of all builds, which overlap: it covers the pseudo-autosomal
+        regions of each build, and at most 1.2 % of the rest of X. ``none`` gives no regions.
     """
     with open(TABLE, encoding="utf-8", newline="") as lines:
         return [

@@ -1,4 +1,4 @@
-"""Fathers and mothers of a sample sheet: who they can be."""
+"""Check the fathers and mothers in a sample sheet."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pandas as pd
 
 from ..io.errors import UserError
 
-#: What stands for a parent who is not known.
+#: Values for an unknown parent.
 NOBODY = ("", "0", "NA")
 
 
 def check_parents(sheet: pd.DataFrame, shown: str) -> None:
-    """A parent is another sample of the sheet, and of the right sex."""
+    """Check that each parent is another sample of the sheet, with the right sex."""
     if not {"father", "mother"} & set(sheet.columns):
         return
     names, rows = sheet["sample"].tolist(), sheet["row"].tolist()
@@ -26,19 +26,19 @@ def check_parents(sheet: pd.DataFrame, shown: str) -> None:
             start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
             if name not in known:
                 raise UserError(
-                    f"{start}, which is no sample of this sheet; correct it or write NA."
+                    f"{start}, which is not a sample of this sheet; correct it or write NA."
                 )
             if name == child:
                 raise UserError(f"{start}, the sample itself; correct it or write NA.")
             if sex.get(name) == other:
                 raise UserError(
-                    f"{start}, whose sex is {other}; exchange father and mother or correct the sex."
+                    f"{start}, whose sex is {other}; swap father and mother or correct the sex."
                 )
     _check_descent(sheet, shown)
 
 
 def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
-    """Nobody is their own ancestor: parents are taken off the pedigree before their children."""
+    """Refuse a cycle in the pedigree: a topological sort visits parents before children."""
     names = sheet["sample"].tolist()
     place = {name: k for k, name in enumerate(names)}
     children: dict[int, list[int]] = {}
@@ -50,7 +50,7 @@ def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
                 children.setdefault(place[name], []).append(child)
     waiting = {child: len(some) for child, some in parents.items()}
     done = [parent for parent in children if parent not in parents]
-    for parent in done:  # grows as it goes
+    for parent in done:  # the list grows during the loop
         for child in children.get(parent, []):
             waiting[child] -= 1
             if not waiting[child]:
@@ -58,7 +58,7 @@ def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
     left = sorted(child for child, count in waiting.items() if count)
     if not left:
         return
-    # Whoever is left has a parent who is left, so that going up ends in a loop.
+    # Each remaining child has a remaining parent, so following parents ends in a cycle.
     at, path = left[0], {}
     while at not in path:
         path[at] = len(path)

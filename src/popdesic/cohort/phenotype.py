@@ -1,7 +1,7 @@
-"""The phenotypes of a sample sheet: 1 case, 0 control, a number, or not known.
+"""Phenotypes of a sample sheet: 1 (case), 0 (control), a quantitative value, or unknown.
 
-PLINK's files have 1 for controls, 2 for cases and 0 or -9 for missing. Its 1/2 is recognised; its
-codes for missing are refused, because a number that means "not known" is counted as a value.
+PLINK codes controls as 1, cases as 2 and missing as 0 or -9. A column of 1 and 2 is recoded; codes
+for missing are refused, because they would count as values.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import pandas as pd
 
 from ..io.errors import UserError
 
-#: What stands for "not known" in a sheet.
+#: Values for an unknown phenotype in a sheet.
 UNKNOWN = ("NA", "")
 #: PLINK's code for a missing phenotype.
 PLINK_MISSING = -9.0
-#: PLINK's codes of controls and cases, as ours.
+#: PLINK's codes for controls and cases, and ours.
 PLINK_CODES = {1.0: "0", 2.0: "1"}
 
 
 def recode_phenotype(samples: pd.DataFrame, shown: str) -> pd.Series:
-    """The column `phenotype` of a sample sheet, PLINK's 1/2 turned into 0/1.
+    """Return the column `phenotype` of a sample sheet, with PLINK's 1/2 recoded to 0/1.
 
     Parameters
     ----------
     samples : DataFrame of str
-        `sample`, `phenotype` and, where it comes from a file, `row`. NA and "" are not known.
+        `sample`, `phenotype` and, if read from a file, `row`. NA and "" are unknown.
     shown : str
-        Name of the sheet.
+        Name of the sheet in error sentences.
 
     Returns
     -------
     Series of str
-        As given, except where 1 and 2 are all the known values: 1 is then "0" and 2 is "1".
+        As given, unless the known values are exactly 1 and 2: then 1 becomes "0" and 2 "1".
 
     Raises
     ------
     UserError
-        A value is no finite number; it is -9, whatever the others are; or it is 0 in a column of
-        PLINK's 1 and 2, where it means missing.
+        A value is not a finite number; it is -9; or it is 0 in a column of PLINK's 1 and 2, where
+        it means missing.
     """
     column = samples["phenotype"]
     number = {text: _number(text) for text in set(column.tolist()) if text not in UNKNOWN}
@@ -60,7 +60,7 @@ def recode_phenotype(samples: pd.DataFrame, shown: str) -> pd.Series:
 
 
 def known_numbers(column: pd.Series) -> np.ndarray:
-    """Numbers of a recoded column, float64 (n,), NaN where not known."""
+    """Return a recoded column as numbers, float64 (n,), NaN where unknown."""
     return pd.to_numeric(column.where(~column.isin(UNKNOWN)), errors="coerce").to_numpy(float)
 
 

@@ -20,10 +20,10 @@ from .site_planes import site_planes
 def prune_windows(
     contig: np.ndarray, pos: np.ndarray, amount: float, unit: str, step: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First and end of each window of sites, contig after contig.
+    """Return first and end of each window of sites, contig by contig.
 
-    Windows of sites move by `step`; windows of bp move on until their end takes in a further site.
-    Each contig's last window is the first that reaches its end.
+    Windows in sites advance by `step`; windows in bp advance until they include one more site. The
+    last window of a contig is the first that reaches its end.
 
     Returns
     -------
@@ -54,20 +54,20 @@ def prune_windows(
 
 
 def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: Backend):
-    """Which sites LD pruning removes.
+    """Select the sites that LD pruning removes.
 
-    Within each window every two sites not yet removed are compared, each pair once; where
-    r2 > threshold, the site with the commoner major allele goes (the rarer minor one), of equals
-    the later one, and the comparison moves on to the next first site; this repeats until a pass
-    removes nothing. Sites that do not vary are removed first. That is the order of PLINK 1.9 and
-    of PLINK 2 up to 2023 (``--indep-order 1`` since).
+    In each window all pairs of remaining sites are compared once. Where r2 > threshold, the site
+    with the lower minor allele frequency is removed (the later one if equal), and the comparison
+    moves on to the next first site; this repeats until a pass removes nothing. Monomorphic sites
+    are removed first. This is the order of PLINK 1.9 and of PLINK 2 up to 2023 (``--indep-order 1``
+    since).
 
     Parameters
     ----------
     genotypes : int8 array, (n_sites, n_samples)
-        Of founders, -1 missing.
+        Genotypes of the founders; -1 for missing.
     sites : DataFrame
-        `chrom`, `pos`; contigs in runs, positions rising.
+        `chrom`, `pos`; sites of a contig are consecutive, positions ascend.
     pruning : tuple
         From `parse_pruning`.
 
@@ -108,15 +108,15 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
 
 
 def contig_runs(chrom: np.ndarray) -> list[tuple[int, int]]:
-    """First and end row of each contig of the panel."""
+    """Return first and end row of each contig of the panel."""
     bounds = [0, *(np.flatnonzero(chrom[1:] != chrom[:-1]) + 1).tolist(), len(chrom)]
     return list(itertools.pairwise(bounds))
 
 
 def write_lists(sites: pd.DataFrame, removed: np.ndarray, kept_out: Path, removed_out: Path):
-    """`prune.in` and `prune.out`: one site a line as chrom:pos:ref:alt, in panel order.
+    """Write `prune.in` and `prune.out`: one chrom:pos:ref:alt per line, in panel order.
 
-    Identifiers of files can repeat or be '.', this one cannot.
+    Identifiers from files can repeat or be '.'; these are unique.
     """
     names = [
         f"{chrom}:{pos}:{ref}:{alt}\n"

@@ -1,15 +1,15 @@
-"""Windows of LD and of pruning as the configuration writes them: light, every plan reads them."""
+"""Parse windows of LD and pruning in the configuration; nothing compiled, for fast planning."""
 
 from __future__ import annotations
 
 from ..io.errors import UserError, shorten
 
-#: Base pairs or sites of a window: more than any genome has.
+#: Largest window in base pairs or sites: more than any genome has.
 MOST_AMOUNT = 1e12
 
 
 def parse_window(window: str, key: str = "compare.ld.window") -> tuple[float, str]:
-    """Amount and unit (bp, sites or cM; kb becomes bp) of a window."""
+    """Return amount and unit (bp, sites or cM; kb becomes bp) of a window."""
     text = window.strip() if isinstance(window, str) else ""
     for unit, factor in (("kb", 1000), ("bp", 1), ("sites", 1), ("cM", 1)):
         if text.endswith(unit):
@@ -20,18 +20,18 @@ def parse_window(window: str, key: str = "compare.ld.window") -> tuple[float, st
             if 0 < amount <= MOST_AMOUNT:
                 return amount, "bp" if unit == "kb" else unit
     raise UserError(
-        f"config/config.yaml: {key}: '{shorten(str(window))}' is no window; write a number and bp, "
-        "kb, sites or cM, for example '250 kb'."
+        f"config/config.yaml: {key}: '{shorten(str(window))}' is not a window; write a number and "
+        "bp, kb, sites or cM, for example '250 kb'."
     )
 
 
 def parse_pruning(values: list, key: str) -> tuple[float, str, int, float]:
-    """Window (amount, unit bp or sites), step in sites and r2 of a configuration's list.
+    """Return window (amount, unit bp or sites), step in sites and r2 of a configured list.
 
     Raises
     ------
     UserError
-        The three values are not what `plink2 --indep-pairwise` would take.
+        The values are not valid for `plink2 --indep-pairwise`.
     """
     shown = f"config/config.yaml: {key} is {shorten(repr(values))}"
     if len(values) != 3:
@@ -39,11 +39,11 @@ def parse_pruning(values: list, key: str) -> tuple[float, str, int, float]:
     amount, unit = parse_window(values[0], key)
     step, r2 = values[1:]
     if unit == "cM":
-        raise UserError(f"{shown}; a window of pruning is in sites, bp or kb.")
+        raise UserError(f"{shown}; a pruning window is in sites, bp or kb.")
     if not _is_number(step) or step != int(step) or step < 1 or (unit == "bp" and step != 1):
         raise UserError(
-            f"{shown}; the step is a whole number of sites of at least 1, and 1 where the window "
-            "is in bp or kb."
+            f"{shown}; the step is a whole number of sites, at least 1, and exactly 1 if the "
+            "window is in bp or kb."
         )
     if not _is_number(r2) or not 0 <= r2 < 1:
         raise UserError(f"{shown}; r2 must be a number of at least 0 and below 1.")

@@ -28,20 +28,20 @@ def summarize_cohort(
     threads: int = 1,
     checks: Checks | None = None,
 ) -> dict[str, int]:
-    """Statistics of the samples, then of the sites over the samples that pass.
+    """Write sample statistics, then site statistics over the samples that pass.
 
     Parameters
     ----------
     prefix : Path
         Stem of the cohort's raw .bed, .bim and .fam.
     populations : dict
-        Population of each sample; Hardy-Weinberg is tested within each.
+        Population of each sample; Hardy-Weinberg proportions are tested within each.
     sites_out, samples_out : Path
-        Tables to write, one row a site (over kept samples) and one row a sample.
+        Tables to write, one row per site (over kept samples) and one row per sample.
     min_sample_call_rate : float
-        Samples below it get ``keep`` = no and enter no site statistic.
+        Samples below it get ``keep`` = no and are excluded from site statistics.
     checks : Checks, optional
-        Further checks of the samples, and their limits.
+        Further sample checks and their limits.
 
     Returns
     -------
@@ -63,15 +63,15 @@ def summarize_cohort(
         if called == 0:
             raise UserError(
                 f"{prefix}.bed: sample '{name}' has no called genotype at any of {len(rows)} "
-                "sites; take it out of the cohort's file and of the sample sheet."
+                "sites; remove it from the cohort's file and the sample sheet."
             )
     best = samples.keep == "yes"
     samples = check_samples(prefix, samples, checks or Checks())
     kept = samples.keep == "yes"
     if best.any() and not kept.any():
         raise UserError(
-            f"{prefix}.bed: the filters {', '.join(sorted(set(samples.left_out)))} leave no sample "
-            "of the cohort; loosen them or drop the cohort."
+            f"{prefix}.bed: the filters {', '.join(sorted(set(samples.left_out)))} remove every "
+            "sample of the cohort; relax them or drop the cohort."
         )
     if not kept.any():
         raise UserError(
@@ -94,7 +94,7 @@ def summarize_cohort(
                 header=first == 0,
                 float_format="%.6g",
                 na_rep="NA",
-                quoting=csv.QUOTE_NONE,  # identifiers come out as they came in
+                quoting=csv.QUOTE_NONE,  # identifiers are written unchanged
             )
     write_table(samples_out, samples)
     return {
@@ -121,7 +121,7 @@ def _sample_table(names, populations, counts, min_call_rate) -> pd.DataFrame:
 
 
 def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.DataFrame:
-    """counts: int64 (n_sites, n_populations, 4), genotypes 0, 1, 2 and missing."""
+    """Site statistics from int64 counts (n_sites, n_populations, 4) of 0, 1, 2 and missing."""
     total = counts.sum(axis=1)
     called = total[:, :3].sum(axis=1)
     table = pd.DataFrame(
@@ -149,9 +149,9 @@ def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.
 
 
 def hwe_column(population: str) -> str:
-    """Column of a population's Hardy-Weinberg p; `hwe_p_min` is that of the smallest of all.
+    """Return the column name of a population's Hardy-Weinberg p; `hwe_p_min` is the minimum.
 
-    A population called `min` gets an underscore more, and so do those that this would meet.
+    `min`, `min_` and so on get one more underscore, so that no population takes that name.
     """
     return f"hwe_p_{population}_" if population.rstrip("_") == "min" else f"hwe_p_{population}"
 
@@ -177,8 +177,8 @@ def hwe_exact(n_ref: np.ndarray, n_het: np.ndarray, n_alt: np.ndarray, midp: boo
     Returns
     -------
     float64 array, (n_sites,)
-        1.0 where nothing is called or the site is monomorphic (0.5 would be the mid-p's value;
-        such a site carries no evidence against the proportions).
+        1.0 where nothing is called or the site is monomorphic (its mid-p would be 0.5, but such a
+        site carries no evidence against the proportions).
     """
     n = n_ref + n_het + n_alt
     rare = 2 * np.minimum(n_ref, n_alt) + n_het
@@ -201,7 +201,7 @@ def hwe_exact(n_ref: np.ndarray, n_het: np.ndarray, n_alt: np.ndarray, midp: boo
             probabilities = np.exp(logs - logs.max())
             probabilities /= probabilities.sum()
         observed = probabilities[(het - hets[0]) // 2]
-        # Outcomes mirrored about the mode tie exactly on paper; 1e-7 is far above rounding.
+        # Outcomes symmetric about the mode tie exactly in theory; 1e-7 is far above rounding.
         below = probabilities < observed * (1 - 1e-7)
         ties = ~below & (probabilities <= observed * (1 + 1e-7))
         weight = 0.5 if midp else 1.0

@@ -1,4 +1,4 @@
-"""Whether a cohort's REF alleles are those of a genome: wrong builds and strands show here."""
+"""Compare a cohort's REF alleles with a reference genome, to find wrong builds and strands."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ logger = logging.getLogger("popdesic")
 
 _COMPLEMENT = np.arange(256, dtype=np.uint8)
 _COMPLEMENT[list(b"ACGT")] = list(b"TGCA")
-#: What sequences hold beside letters: gaps and stops.
+#: Characters of a sequence: letters, gaps and stops.
 _BASES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-*."
-#: A larger share of sites whose alleles the genome has not is said aloud.
+#: Largest share of sites with mismatched alleles that causes no warning.
 MANY = 0.01
 COUNTS = ["ref_is_reference", "alt_is_reference", "on_other_strand", "neither", "not_in_reference"]
 
 
 def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """Name (up to the first blank) and upper-case bytes of each sequence, one at a time.
+    """Yield name (up to the first blank) and upper-case bytes of each sequence.
 
     Raises
     ------
@@ -51,8 +51,8 @@ def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
                 )
             if text and not text.isalpha() and text.strip(_BASES):
                 raise UserError(
-                    f"{shown}, line {n_line}: {show(text.strip(_BASES))} is no sequence of "
-                    "bases; write the file again."
+                    f"{shown}, line {n_line}: {show(text.strip(_BASES))} is not a sequence "
+                    "of bases; write the file again."
                 )
             parts.append(text)
     if name is None:
@@ -61,7 +61,7 @@ def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _contig_of(line: bytes, where: str) -> str:
-    """The name that a line '>name ...' gives."""
+    """Return the contig name in a line '>name ...'."""
     words = line[1:].split(maxsplit=1)
     name = words[0] if words else b""
     if b"\r" in line.rstrip(b"\r\n"):
@@ -71,7 +71,7 @@ def _contig_of(line: bytes, where: str) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text.isprintable() or not text:
-        raise UserError(f"{where}: '>' is followed by no name of a contig; write the file again.")
+        raise UserError(f"{where}: '>' is not followed by a contig name; write the file again.")
     return text
 
 
@@ -79,8 +79,8 @@ def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:
     """Compare the alleles of a cohort's raw sites with a genome and write the counts as JSON.
 
     Every site is counted once: REF is the genome's base; ALT is (swapped alleles, which the panel
-    turns); one of them is on the other strand (and neither here); neither; or the genome has no
-    such position. At A/T and C/G sites the strand cannot be told.
+    corrects); one of them is its complement (other strand); neither is; or the genome lacks this
+    position. The strand of A/T and C/G sites is ambiguous.
 
     Returns
     -------
@@ -111,8 +111,7 @@ def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:
     wrong = counts["on_other_strand"] + counts["neither"] + counts["not_in_reference"]
     if wrong > MANY * len(bim):
         logger.warning(
-            "%d of %d sites have alleles that %s has not there: is it the genome build of these "
-            "data?",
+            "%d of %d sites do not match the alleles of %s: is it the genome build of these data?",
             wrong,
             len(bim),
             fasta,

@@ -13,19 +13,19 @@ from ..io.bed import open_bed, read_bim
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import canonical_contig
 
-#: Sites of one pass.
+#: Sites per chunk.
 CHUNK_SITES = 4_096
-#: Smallest population in which heterozygosity has an outlier.
+#: Smallest population in which heterozygosity outliers are sought.
 LEAST_SAMPLES = 5
-#: Sites of X that tell the sexes apart, at least, and their smallest minor allele frequency.
+#: Minimum number of X sites to infer sex, and their minimum minor allele frequency.
 LEAST_X_SITES, X_MAF = 20, 0.05
-#: Smallest share of X, outside the pseudo-autosomal regions, that is called in a sample whose sex
-#: is told. Males whose one X was taken as missing have next to nothing there; what is left (sites
-#: that were called twice all the same) is no sample of X.
+#: Minimum call rate on X, outside the pseudo-autosomal regions, to infer a sample's sex. If haploid
+#: calls are read as missing, males keep few X calls, and these (called as diploid nevertheless) do
+#: not represent X.
 LEAST_X_CALLED = 0.5
-#: PLINK's bounds of the inbreeding coefficient on X: females below, males above.
+#: PLINK's thresholds of the X inbreeding coefficient: females below, males above.
 FEMALE_BELOW, MALE_ABOVE = 0.2, 0.8
-#: Columns that `check_samples` gives, and the filters in the order in which they act.
+#: Columns that `check_samples` adds, and the filters in order of precedence.
 COLUMNS = ["het_sd", "sex", "x_sites", "x_f", "sex_from_x", "mendel_sites", "mendel_errors"]
 COLUMNS += ["left_out"]
 FILTERS = [
@@ -38,24 +38,25 @@ FILTERS = [
 
 @dataclass(frozen=True)
 class Checks:
-    """What is known of the samples, and the limits; the defaults leave nobody out.
+    """Stated sexes and parents, and limits of the checks; the defaults exclude no sample.
 
     Attributes
     ----------
     sexes : dict
         M or F by sample.
     parents : dict
-        (father, mother) by child; a name that is no sample of the cohort is not known.
+        (father, mother) by child; names outside the cohort count as unknown.
     x_contigs, other_contigs : list of str
-        Contigs of the X chromosome; further ones that obey no autosomal inheritance.
+        Contigs of the X chromosome; other contigs without autosomal inheritance.
     par : list of (int, int)
         First and last positions of the pseudo-autosomal regions of the X contigs, where males are
-        as heterozygous as females (`par.pseudoautosomal`).
+        diploid (`par.pseudoautosomal`).
     max_heterozygosity_sd : float
-        Largest deviation from the population's median, in robust standard deviations; 0: any.
+        Largest deviation from the population median, in robust standard deviations; 0: no limit.
     sex_mismatch : {'report', 'drop'}
+        Action when X-inferred sex disagrees with the sheet.
     max_mendel_rate : float
-        Largest share of impossible genotypes among those of a child and its parents.
+        Largest rate of Mendelian errors of a child.
     """
 
     sexes: dict[str, str] = field(default_factory=dict)
@@ -69,37 +70,37 @@ class Checks:
 
 
 def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.DataFrame:
-    """Fill in the columns `COLUMNS` of a cohort's sample table and set `keep`.
+    """Add the columns `COLUMNS` to a cohort's sample table and set `keep`.
 
     Parameters
     ----------
     prefix : Path
         Stem of the raw .bed, .bim and .fam.
     samples : DataFrame
-        `sample`, `population`, `heterozygosity`, `keep` (after the call rate alone).
+        `sample`, `population`, `heterozygosity`, `keep` (from the call rate alone).
 
     Returns
     -------
     DataFrame
         With `het_sd` (deviation of the heterozygosity, see `heterozygosity_deviation`), `sex` (as
-        stated: M, F or NA), `x_sites` (sites of X that speak for the sex; NA in a cohort without
-        X), `x_f` (see `x_inbreeding`; NA where there are too few of them), `sex_from_x` (M, F or
-        NA), `mendel_sites` (autosomal sites called in the child and a parent), `mendel_errors`,
-        `left_out` (the filter that took the sample, or NA).
+        stated: M, F or NA), `x_sites` (X sites that inform the sex; NA in a cohort without X),
+        `x_f` (see `x_inbreeding`; NA where these are too few), `sex_from_x` (M, F or NA),
+        `mendel_sites` (autosomal sites called in the child and a parent), `mendel_errors`,
+        `left_out` (the filter that excluded the sample, or NA).
     """
     names = samples["sample"].tolist()
     enough = (samples.keep == "yes").to_numpy()
     bim = read_bim(prefix)
     contigs = bim.chrom.map(canonical_contig).to_numpy()
     on_x = np.isin(contigs, [canonical_contig(c) for c in checks.x_contigs])
-    apart = on_x | np.isin(contigs, [canonical_contig(c) for c in checks.other_contigs])
+    not_autosomal = on_x | np.isin(contigs, [canonical_contig(c) for c in checks.other_contigs])
     rows = open_bed(prefix)
     heterozygosity = samples.heterozygosity
-    if apart.any():  # one X makes males look inbred
-        heterozygosity = autosomal_heterozygosity(rows, np.flatnonzero(~apart), len(names))
+    if not_autosomal.any():  # a single X would lower the heterozygosity of males
+        heterozygosity = autosomal_heterozygosity(rows, np.flatnonzero(~not_autosomal), len(names))
     het = heterozygosity_deviation(heterozygosity, samples.population, enough)
-    one_x = np.flatnonzero(on_x & ~inside(bim.pos.to_numpy(), checks.par))
-    x_sites, x_f = x_inbreeding(rows, one_x, len(names), enough, samples.population)
+    haploid_in_males = np.flatnonzero(on_x & ~inside(bim.pos.to_numpy(), checks.par))
+    x_sites, x_f = x_inbreeding(rows, haploid_in_males, len(names), enough, samples.population)
     sex = np.where(x_f < FEMALE_BELOW, "F", np.where(x_f > MALE_ABOVE, "M", "NA"))
     index = {name: k for k, name in enumerate(names)}
     trios = [
@@ -107,19 +108,19 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
         for child, (father, mother) in checks.parents.items()
         if child in index and (father in index or mother in index)
     ]
-    sites, errors = mendel_errors(rows, np.flatnonzero(~apart), len(names), trios)
+    sites, errors = mendel_errors(rows, np.flatnonzero(~not_autosomal), len(names), trios)
     stated = np.array([checks.sexes.get(name, "NA") for name in names])
     wrong_sex = (stated != "NA") & (sex != "NA") & (stated != sex)
     children = np.isin(np.arange(len(names)), [child for child, _, _ in trios])
     too_many = children & (errors > checks.max_mendel_rate * np.maximum(sites, 1))
     limit = checks.max_heterozygosity_sd
     outlying = np.abs(np.nan_to_num(het)) > limit if limit else np.zeros(len(names), bool)
-    wrong = wrong_sex if checks.sex_mismatch == "drop" else np.zeros(len(names), bool)
+    dropped_by_sex = wrong_sex if checks.sex_mismatch == "drop" else np.zeros(len(names), bool)
     left_out = np.full(len(names), "NA", object)
-    for reason, lost in reversed(
-        list(zip(FILTERS, (~enough, outlying, wrong, too_many), strict=True))
+    for reason, excluded in reversed(
+        list(zip(FILTERS, (~enough, outlying, dropped_by_sex, too_many), strict=True))
     ):
-        left_out[lost] = reason  # the first filter that takes a sample is the one that counts
+        left_out[excluded] = reason  # the first filter that applies is recorded
     return samples.assign(
         keep=np.where(left_out == "NA", "yes", "no"),
         het_sd=het,
@@ -134,7 +135,7 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
 
 
 def autosomal_heterozygosity(rows: np.ndarray, which: np.ndarray, n_samples: int) -> pd.Series:
-    """Share of heterozygous genotypes among each sample's called ones at these rows."""
+    """Return each sample's share of heterozygous among called genotypes at these rows."""
     counts = np.zeros((n_samples, 4), np.int64)
     for first in range(0, len(which), CHUNK_SITES):
         add_by_sample(np.ascontiguousarray(rows[which[first : first + CHUNK_SITES]]), counts)
@@ -144,10 +145,10 @@ def autosomal_heterozygosity(rows: np.ndarray, which: np.ndarray, n_samples: int
 def heterozygosity_deviation(
     heterozygosity: pd.Series, population: pd.Series, counted: np.ndarray
 ) -> np.ndarray:
-    """How far each sample lies from its population's median, in robust standard deviations.
+    """Return each sample's deviation from its population median, in robust standard deviations.
 
-    The standard deviation is 1.4826 times the median absolute deviation, over the samples that
-    are `counted`, bool (n,). NaN in populations of fewer than five of them or without spread.
+    The standard deviation is 1.4826 times the median absolute deviation over the samples in
+    `counted`, bool (n,). NaN in populations with fewer than five of them or without spread.
     """
     out = np.full(len(heterozygosity), np.nan)
     values = heterozygosity.to_numpy(np.float64)
@@ -163,7 +164,7 @@ def heterozygosity_deviation(
 
 
 def inside(pos: np.ndarray, regions) -> np.ndarray:
-    """bool (n,): positions within one of the regions, first and last positions included."""
+    """Return bool (n,): whether positions lie in a region, first and last position included."""
     within = np.zeros(len(pos), bool)
     for first, last in regions:
         within |= (pos >= first) & (pos <= last)
@@ -182,25 +183,25 @@ def x_inbreeding(
     counted: np.ndarray,
     population: pd.Series,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Inbreeding coefficient of each sample on X: near 1 in males, near 0 in females.
+    """Return the X inbreeding coefficient of each sample: near 1 in males, near 0 in females.
 
-    F = 1 - (heterozygous sites) / (expected ones), the expectation 2 p q summed over the sites at
-    which the sample is called, with frequencies of the samples `counted` of its own population:
-    over several populations at once, females would look inbred. Males are homozygous, which does
-    not shift p. Populations of fewer than five share their frequencies.
+    F = 1 - observed / expected heterozygous sites. The expectation sums 2 p q over the sites called
+    in the sample, with allele frequencies of the samples `counted` in its own population: pooled
+    over populations, females would look inbred. Homozygous males do not bias p. Populations of
+    fewer than five are pooled.
 
     Parameters
     ----------
     which : int array
-        Sites of X outside the pseudo-autosomal regions.
+        X sites outside the pseudo-autosomal regions.
 
     Returns
     -------
     sites : int64 array, (n_samples,)
-        Sites of MAF >= X_MAF that are called in the sample.
+        Sites with MAF >= X_MAF that are called in the sample.
     coefficient : float64 array, (n_samples,)
-        NaN where they are fewer than LEAST_X_SITES, or where fewer than LEAST_X_CALLED of the
-        sites `which` are called in the sample.
+        NaN if these are fewer than LEAST_X_SITES, or if the call rate at the sites `which` is
+        below LEAST_X_CALLED.
     """
     sizes = population[counted].value_counts()
     large = sizes.index[sizes >= LEAST_SAMPLES]
@@ -229,18 +230,18 @@ def x_inbreeding(
 def mendel_errors(
     rows: np.ndarray, which: np.ndarray, n_samples: int, trios: list[tuple[int, int, int]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Genotypes of children that their parents cannot have had.
+    """Count Mendelian errors: genotypes of children that are impossible given their parents.
 
     Parameters
     ----------
     trios : list of (child, father, mother)
-        Sample numbers, -1 for a parent that is not known.
+        Sample numbers, -1 for an unknown parent.
 
     Returns
     -------
     sites, errors : int64 arrays, (n_samples,)
-        Sites called in the child and at least one parent, and the impossible ones among them. A
-        parent that is not called may have passed on either allele.
+        Sites called in the child and at least one parent, and the errors among them. A parent
+        without a call may have transmitted either allele.
     """
     sites, errors = np.zeros(n_samples, np.int64), np.zeros(n_samples, np.int64)
     if not trios:
@@ -248,7 +249,7 @@ def mendel_errors(
     child, father, mother = np.array(trios).T
     for genotypes in _runs(rows, which, n_samples):
         unknown = np.full((len(genotypes), 1), MISSING, np.int8)
-        padded = np.concatenate([genotypes, unknown], axis=1)  # column -1 is nobody
+        padded = np.concatenate([genotypes, unknown], axis=1)  # column -1 is an unknown parent
         c, f, m = padded[:, child], padded[:, father], padded[:, mother]
         known = (c != MISSING) & ((f != MISSING) | (m != MISSING))
         least = (f == 2).astype(np.int8) + (m == 2)

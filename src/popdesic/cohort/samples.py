@@ -1,4 +1,4 @@
-"""What the checked sample sheet says: populations, sexes, parents, rows in a matrix's order."""
+"""Read the checked sample sheet: populations, sexes, parents, rows in matrix order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
 
 
 def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
-    """The sample sheet, with `row`, its codes as ours: sex M, F or NA, phenotype 0 and 1."""
+    """Read the sample sheet, with `row` and standard codes: sex M, F or NA, phenotype 0 or 1."""
     shown = str(path) if shown is None else shown
     table = read_sheet(path, shown)
     if "sex" in table:
@@ -26,14 +26,14 @@ def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
 
 
 def populations(sheet: Path) -> dict[str, str]:
-    """Population of each sample in the sheet; NA where it has none."""
+    """Return the population of each sample in the sheet; NA if it has none."""
     table = read_samples(sheet)
     column = table.population if "population" in table else ["NA"] * len(table)
     return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
 
 
 def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
-    """The sheet's rows by cohort in sample order, then by name; all strings."""
+    """Return the sheet's rows by cohort in sample order, then by name; all strings."""
     table = read_samples(sheet).drop(columns="row")
     rank = {cohort: i for i, cohort in enumerate(cohorts)}
     keys = list(zip(map(rank.get, table.cohort.tolist()), table["sample"].tolist(), strict=True))
@@ -41,7 +41,7 @@ def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:
 
 
 def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
-    """(father, mother) of each sample that has one in the sheet; "" where not known."""
+    """Return (father, mother) of each sample with a known parent; "" where unknown."""
     table = read_samples(sheet)
     parents = [
         [("" if name in NOBODY else name) for name in table[column]]
@@ -54,7 +54,7 @@ def pedigree(sheet: Path) -> dict[str, tuple[str, str]]:
 
 
 def sexes(sheet: Path) -> dict[str, str]:
-    """M or F of each sample whose sex the sheet knows."""
+    """Return the sex, M or F, of each sample for which the sheet states it."""
     table = read_samples(sheet)
     if "sex" not in table:
         return {}
@@ -63,16 +63,16 @@ def sexes(sheet: Path) -> dict[str, str]:
 
 
 def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
-    """What the sheet says of the samples of a matrix, in the matrix's order.
+    """Return the sheet's rows for the samples of a matrix, in the order of the matrix.
 
     Returns
     -------
     DataFrame
-        `sample`, `cohort`, then the sheet's further columns, all strings.
+        `sample`, `cohort`, then the other columns of the sheet, all strings.
     """
     described = read_samples(sheet).drop(columns=["row", "cohort"])
     return read_table(order).merge(described, on="sample", how="left", validate="one_to_one")
 
 
-#: Values that mean "not known" in a sheet.
+#: Values for unknown in a sheet.
 UNKNOWN = ("", "NA")

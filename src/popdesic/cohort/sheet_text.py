@@ -1,7 +1,6 @@
 """Sheets as text: tab-separated tables with a header, read as written.
 
-Nothing is interpreted. Whatever would be read in two ways, or could not be seen, is refused with
-its row.
+Nothing is interpreted. Ambiguous or invisible content is refused, with its row.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file, path_exists
 from ..io.schemas import load_schema
 
-#: Columns that the results have beside those of the sheet: one name would be two columns.
+#: Columns that results add to those of the sheet: the same name would appear twice.
 RESERVED = ("row", "call_rate", "heterozygosity", "keep", "left_out")
-#: Coordinates in the tables of maps.
+#: Coordinate columns in the tables of maps.
 COORDINATE = re.compile(r"(PC|PCo|UMAP|densMAP|tSNE)[0-9]+")
-#: Other names that columns of sample sheets go by; those of the schema alone have a meaning.
+#: Common synonyms of column names; only the names in the schema have a meaning.
 OTHER_NAMES = {
     "population": ("pop", "populations", "popname", "population_name"),
     "group": ("super_population", "superpopulation", "super_pop", "superpop", "groups"),
@@ -33,12 +32,12 @@ OTHER_NAMES = {
     "latitude": ("lat", "lattitude"),
     "longitude": ("lon", "long", "lng", "longtitude"),
 }
-#: How alike two names are that are taken for one, between 0 and 1.
+#: Similarity, from 0 to 1, above which a column name may be a misspelling.
 ALIKE = 0.82
-#: What no cell can hold: it would be seen nowhere, and end a line in some program.
+#: Control characters and line separators, which are invisible and not allowed in cells.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_END = re.compile("\r\n|\r|\n")
-#: First bytes of files that are no text, and what they are.
+#: First bytes of files that are not plain text, and their kind.
 NO_TEXT = {
     b"PK\x03\x04": "a spreadsheet",
     b"\xd0\xcf\x11\xe0": "a spreadsheet",
@@ -49,15 +48,14 @@ NO_TEXT = {
 
 
 def read_sheet(path: Path, shown: str) -> pd.DataFrame:
-    """A TSV as strings, nothing interpreted, with `row` = line number in the file.
+    """Read a TSV as strings, nothing interpreted, with `row` = line number in the file.
 
-    Lines end in LF, CRLF or CR; lines of blanks are skipped; spaces around a value are no part of
-    it.
+    Lines end in LF, CRLF or CR; blank lines are skipped; spaces around values are removed.
 
     Raises
     ------
     UserError
-        The file is missing, no UTF-8 text, or not one table with a name a column.
+        The file is missing, not UTF-8 text, or not a table with a name for each column.
     """
     text = _read_text(path, shown)
     lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
@@ -109,14 +107,14 @@ def _read_text(path: Path, shown: str) -> str:
     if found := _CONTROL.search(text):
         row = len(_LINE_END.findall(text, 0, found.start())) + 1
         raise UserError(
-            f"{shown}, row {row}: the control character U+{ord(found[0]):04X}, which is no part of "
-            "a table; delete it, or save the sheet as text in UTF-8."
+            f"{shown}, row {row}: the control character U+{ord(found[0]):04X} is not allowed in a "
+            "table; delete it, or save the sheet as UTF-8 text."
         )
     return text
 
 
 def _check_header(header: list[str], cells: list[list[str]], shown: str) -> None:
-    """Refuse columns without a name or with one that is taken."""
+    """Refuse columns without a name or with a reserved or repeated name."""
     repeated = [name for name in header if name and header.count(name) > 1]
     if repeated:
         raise UserError(f"{shown}, row 1: column '{repeated[0]}' appears twice; rename one.")
@@ -132,8 +130,8 @@ def _check_header(header: list[str], cells: list[list[str]], shown: str) -> None
             raise UserError(f"{shown}, row 1: the column name '{name}' {problem}.")
         if name in RESERVED or COORDINATE.fullmatch(name):
             raise UserError(
-                f"{shown}, row 1: the column name '{name}' is reserved, for the results have a "
-                f"column of this name; rename it (reserved are {', '.join(RESERVED)} and "
+                f"{shown}, row 1: the column name '{name}' is reserved, because the results have "
+                f"a column of this name; rename it (reserved are {', '.join(RESERVED)} and "
                 "coordinates such as PC1, PCo1, UMAP1)."
             )
     if len(header) == 1:
@@ -144,19 +142,19 @@ def _check_header(header: list[str], cells: list[list[str]], shown: str) -> None
 
 
 def _unseen(text: str) -> str:
-    """What nobody sees at the ends of a text (spaces are gone), or quotes around it; else ""."""
+    """Describe an invisible character at an end of a text, or quotes around it; else ""."""
     for letter, where in ((text[:1], "begins"), (text[-1:], "ends")):
         if letter and unicodedata.category(letter) in ("Zs", "Cf"):
-            return f"{where} with U+{ord(letter):04X}, which cannot be seen; delete it"
+            return f"{where} with U+{ord(letter):04X}, which is invisible; delete it"
     if len(text) > 1 and text[0] == text[-1] == '"':
         return "is in quotes; save the sheet without quotes around its cells"
     return ""
 
 
 def _stripped(name: str, column: tuple[str, ...], rows: list[int], shown: str) -> pd.Series:
-    """A column without spaces around its values; equal values are one object."""
+    """Return a column without spaces around its values; equal values share one object."""
     distinct = {value: value.strip(" ") for value in set(column)}
-    # Plain letters have nothing to hide, and most sheets nothing else.
+    # ASCII text has no invisible characters, and most sheets are ASCII.
     unusual = (value for value, text in distinct.items() if not text.isascii() or text[:1] == '"')
     problems = {value: problem for value in unusual if (problem := _unseen(distinct[value]))}
     if problems:
@@ -169,7 +167,7 @@ def _stripped(name: str, column: tuple[str, ...], rows: list[int], shown: str) -
 
 
 def unrecognised_columns(columns: Iterable[str], shown: str) -> list[str]:
-    """A sentence for each column of the sample sheet that may be meant for one with a meaning."""
+    """Return a remark for each column of the sample sheet that may be a misspelt known column."""
     meant = [name for name in load_schema("samples")["properties"] if name not in columns]
     others = {other: name for name, some in OTHER_NAMES.items() for other in some}
     remarks = []
@@ -182,7 +180,7 @@ def unrecognised_columns(columns: Iterable[str], shown: str) -> list[str]:
         )
         if near in meant:
             remarks.append(
-                f"{shown}, row 1: the column '{shorten(column)}' is taken for a label of your own; "
+                f"{shown}, row 1: the column '{shorten(column)}' is read as a label of your own; "
                 f"if '{near}' is meant, rename it (recognised are "
                 f"{', '.join(load_schema('samples')['properties'])})."
             )

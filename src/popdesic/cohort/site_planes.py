@@ -1,4 +1,4 @@
-"""Planes of sites (variant-major)."""
+"""Bit-planes with a row per site (variant-major)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ WORDS_MULTIPLE = 8
 
 
 def site_planes(genotypes: np.ndarray) -> Planes:
-    """Variant-major planes: rows are sites, bits are samples.
+    """Pack genotypes into variant-major planes: rows are sites, bits are samples.
 
     Parameters
     ----------
     genotypes : int8 array, (n_sites, n_samples)
-        0, 1, 2 or -1 for missing; haplotypes with 0 and 1 will do.
+        0, 1, 2 or -1 for missing; haplotypes of 0 and 1 are allowed.
 
     Returns
     -------
     Planes
-        Its "samples" are the sites here; the plane c is there only if something is missing.
+        Its "samples" are the sites; plane c exists only if something is missing.
     """
     n_sites, n_samples = genotypes.shape
     masked = bool((genotypes < 0).any())

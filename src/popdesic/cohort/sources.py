@@ -1,6 +1,6 @@
-"""Files of a cohort: one, a list, a pattern, or one a chromosome; and what identifies them.
+"""Genotype files of a cohort: one, a list, a pattern, or one per chromosome; and their keys.
 
-`genotypes` of a sheet of cohorts names sources: VCF or BCF files, or prefixes of PLINK files.
+The column `genotypes` of the cohort sheet names sources: VCF or BCF files, or PLINK prefixes.
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -18,54 +18,54 @@ from pathlib import Path
 from ..io.errors import UserError
 from ..io.files import digest
 
-#: What stands for a chromosome's name in a path: letters, digits, `_` and `-`.
+#: Placeholder for a chromosome name in a path: letters, digits, `_` and `-`.
 CONTIG = "{contig}"
-#: What a glob is recognised by.
+#: Wildcards of a glob.
 GLOB = re.compile(r"[*?]|\[[^\]]+\]")
-#: Files that lie beside others of the same name and hold no genotypes.
+#: Suffixes of index files, which contain no genotypes.
 INDEXES = (".tbi", ".csi")
 PLINK_ENDS = (".bed", ".bim", ".fam")
-#: Chromosomes without a number, in the order and by the numbers that PLINK gives them.
+#: PLINK's numbers of chromosomes named by letters.
 LETTERS = {"X": "23", "Y": "24", "XY": "25", "M": "26", "MT": "26"}
 _LETTER = re.compile(r"(?:(?<=chr)|(?<![A-Za-z0-9]))(XY|MT|X|Y|M)(?![A-Za-z0-9])", re.IGNORECASE)
-#: A folder that changed so many nanoseconds ago is listed again.
+#: A folder that changed within this many nanoseconds is listed again.
 RECENT_NS = 2 * 10**9
-#: Names of a folder that a sentence about a missing file lists at most.
+#: Most names that an error about a missing file lists.
 N_NEARBY = 3
 
 
 def natural_order(path: str) -> tuple:
-    """Key that sorts paths by the numbers in them: chr2 before chr10, then chrX, chrY, chrMT."""
+    """Return a natural sort key: chr2 before chr10, then chrX, chrY, chrMT."""
     numbered = _LETTER.sub(lambda found: LETTERS[found[1].upper()], path)
     pieces = re.split(r"(\d+)", numbered)
     return tuple(int(p) if k % 2 else p for k, p in enumerate(pieces)), path
 
 
 def expand_sources(text: str, folder: Path = Path()) -> list[str]:
-    """The sources that `genotypes` of a sheet of cohorts names, in natural order.
+    """Return the sources named by `genotypes` in the cohort sheet, in natural order.
 
-    A file (or PLINK prefix) of exactly this name is meant before anything else; then commas
-    separate sources, `{contig}` stands for a chromosome's name (the same wherever it comes again
-    in a path), and `*`, `?` and `[...]` are those of a shell. Of PLINK files the .bed stands for
-    all three; indexes (.tbi, .csi) match no pattern.
+    A file (or PLINK prefix) with exactly this name takes precedence. Otherwise commas separate
+    sources, `{contig}` stands for a chromosome name (the same at each place in a path), and `*`,
+    `?` and `[...]` are shell wildcards. PLINK files match by their .bed; index files (.tbi, .csi)
+    never match.
 
     Parameters
     ----------
     text : str
-        As in the sheet.
+        The cell of the sheet.
     folder : Path
-        The study's folder, which paths are relative to.
+        The study folder; paths are relative to it.
 
     Returns
     -------
     list of str
-        At least one; relative to `folder` as the text is. A path without a pattern is given as it
-        stands, whether it exists or not.
+        At least one source, relative to `folder`. A path without a pattern is returned unchanged,
+        whether it exists or not.
 
     Raises
     ------
     UserError
-        A pattern matches no file, or a comma has nothing before or after it.
+        A pattern matches no file, or a path before or after a comma is empty.
     """
     if _exists(folder / text):
         return [text]
@@ -73,7 +73,7 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
     for part in (part.strip() for part in text.split(",")):
         if not part:
             raise UserError(
-                f"genotypes '{text}' has a comma without a path on both sides; take it out."
+                f"genotypes '{text}' has a comma without a path on both sides; remove it."
             )
         if _exists(folder / part) or not (CONTIG in part or GLOB.search(part)):
             found.append(part)
@@ -88,12 +88,12 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
 def _exists(path: Path) -> bool:
     try:
         return path.exists() or Path(f"{path}.bed").exists()
-    except (OSError, ValueError):  # longer than a name may be, or with a zero byte
+    except (OSError, ValueError):  # the name is too long or has a zero byte
         return False
 
 
 def _matching(pattern: str, folder: Path) -> list[str]:
-    """Sources of a folder that a pattern matches; PLINK files by their .bed."""
+    """Return the sources that match a pattern; PLINK files by their .bed."""
     for tried in (pattern, f"{pattern}.bed"):
         names = _candidates(tried, folder)
         whole = re.compile(_regex(tried))
@@ -112,17 +112,17 @@ def _matching(pattern: str, folder: Path) -> list[str]:
 
 
 def _candidates(pattern: str, folder: Path) -> list[str]:
-    """Paths among which are all that a pattern matches."""
+    """Return a superset of the paths that match a pattern."""
     parent, slash, name = pattern.rpartition("/")
     if CONTIG in parent or GLOB.search(parent):
-        # Path.glob takes no absolute pattern, and hidden files.
+        # Path.glob refuses absolute patterns and matches hidden files.
         return glob.glob(pattern.replace(CONTIG, "*"), root_dir=folder)  # noqa: PTH207
     at = folder / (parent + slash)
     try:
         changed = at.stat().st_mtime_ns
     except OSError:
         return []
-    # Many cohorts share a folder of very many files. One that has just changed may change again.
+    # Many cohorts may share one large folder. One that has just changed may change again.
     listing = _sorted_names if time.time_ns() - changed > RECENT_NS else _sorted_names.__wrapped__
     names = listing(at, changed)
     start = re.split(r"[{*?[]", name, maxsplit=1)[0]
@@ -132,7 +132,7 @@ def _candidates(pattern: str, folder: Path) -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def _sorted_names(folder: Path, changed: int) -> list[str]:
-    """Names in a folder that was last changed then, without hidden ones."""
+    """Return the names in a folder, without hidden ones; `changed` keys the cache."""
     try:
         return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
     except OSError:
@@ -140,7 +140,7 @@ def _sorted_names(folder: Path, changed: int) -> list[str]:
 
 
 def _regex(pattern: str) -> str:
-    """A pattern of a shell with `{contig}` as a regular expression."""
+    """Convert a shell pattern with `{contig}` to a regular expression."""
     text, contig = "", "(?P<contig>[A-Za-z0-9_-]+)"
     for piece in re.split(r"(\{contig\}|[*?]|\[[^\]]+\])", pattern):
         if piece == CONTIG:
@@ -155,10 +155,9 @@ def _regex(pattern: str) -> str:
 
 
 def nearby(folder: Path, path: str) -> str:
-    """The end of a sentence about a missing path: what there is in its place.
+    """Return the end of a sentence about a missing path: similar names, or what is there.
 
-    Looks in the folder of the path; where that is missing too, in the first one above it that
-    exists.
+    Looks in the deepest existing folder of the path.
     """
     *parents, name = Path(path).parts or (path,)
     at = Path(*parents[:1]) if Path(path).is_absolute() else Path()
@@ -184,8 +183,8 @@ def nearby(folder: Path, path: str) -> str:
 
 
 def source_files(source: str | Path) -> list[str]:
-    """Files of one source: a VCF or BCF, or the three of PLINK."""
-    from ..io.plink import plink_prefix  # jobs that only plan do without it
+    """Return the files of one source: a VCF or BCF, or three PLINK files."""
+    from ..io.plink import plink_prefix  # not needed for planning
 
     source = str(source)
     prefix = plink_prefix(source)
@@ -193,13 +192,13 @@ def source_files(source: str | Path) -> list[str]:
 
 
 def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
-    """The sample names of sources that hold the same ones, in the order of the files.
+    """Return the sample names, in file order, of sources that must all have the same samples.
 
     Raises
     ------
     UserError
-        A source is missing, has braces in its name or cannot be read, or does not hold the first
-        one's samples in the same order.
+        A source is missing, has braces in its name, cannot be read, or does not have the samples
+        of the first source in the same order.
     """
     from ..io.vcf_header import read_sample_names
 
@@ -209,8 +208,8 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
             raise UserError(f"{source} does not exist{nearby(folder, source)}")
         if "{" in source or "}" in source:
             raise UserError(
-                f"genotypes '{source}' is a file with braces in its name, which Snakemake takes "
-                "for a placeholder; rename it, or give a link to it that has none."
+                f"genotypes '{source}' has braces in its name, which Snakemake reads as a "
+                "wildcard; rename the file, or link to it under a name without braces."
             )
         found = read_sample_names(folder / source)
         if source != sources[0]:
@@ -233,27 +232,27 @@ def require_same_samples(
         number, wanted, given = differing
         what = f"has '{given}' as sample {number} where {first} has '{wanted}'"
     raise UserError(
-        f"{source} {what}, but all files of a cohort hold the same samples in the same order; "
-        "subset or reorder its samples, or make it a cohort of its own."
+        f"{source} {what}, but all files of a cohort must have the same samples in the same "
+        "order; subset or reorder its samples, or make it a separate cohort."
     )
 
 
 def names_key(names: Iterable[str]) -> str:
-    """Changes exactly when a set of sample names changes."""
+    """Return a digest of a set of sample names, independent of their order."""
     return digest("\n".join(sorted(names)))
 
 
 def source_key(sources: Sequence[str]) -> str:
-    """Changes when a source is replaced: sizes, dates and sample names of its files.
+    """Return a digest of sizes, dates and sample names of sources; it changes if one is replaced.
 
-    The content itself is not read, which would take as long as decoding it. A file with the same
-    content under another date counts as replaced.
+    The content is not read, which would take as long as decoding it. A file with the same content
+    but another date counts as replaced.
     """
     return digest("\n".join([file_key(_files(sources)), *read_names(sources)]))
 
 
 def file_key(paths: Iterable[str | Path]) -> str:
-    """Changes when one of these files is replaced: sizes and dates; empty where there is none."""
+    """Return a digest of sizes and dates of files; empty if there are no files."""
     found = [Path(path).stat() for path in paths]
     return digest("\n".join(f"{f.st_size} {f.st_mtime_ns}" for f in found)) if found else ""
 

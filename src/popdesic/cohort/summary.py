@@ -1,4 +1,4 @@
-"""One table of what every step kept and took, for `qc/summary.tsv` and the report."""
+"""Gather the counts of all steps into `qc/summary.tsv`, which the report shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..io.tables import read_table, write_table
 from .panel_steps import read_steps
 from .sample_checks import FILTERS
 
-#: Steps that count what a check found, whether or not a filter takes it.
+#: Steps that count findings of a check, whether or not a filter acts on them.
 X_SEX, WRONG_SEX = "samples with a sex from X", "samples whose X contradicts their sex"
 NO_SEX = "samples whose X tells no sex"
 CHILDREN, MENDEL = "children compared with their parents", "Mendelian errors of children"
@@ -19,7 +19,7 @@ DUPLICATED = "samples with the genotypes of another sample"
 
 
 def _findings(table: pd.DataFrame) -> list[tuple[str, int]]:
-    """Sexes and pedigrees of a cohort's sample table, as far as it has any."""
+    """Count the findings on sex and pedigree in a cohort's sample table, if it has any."""
     told, stated = table.sex_from_x != "NA", table.sex != "NA"
     found = []
     if (table.x_sites != "NA").any():  # the cohort's file has sites of X
@@ -34,7 +34,7 @@ def _findings(table: pd.DataFrame) -> list[tuple[str, int]]:
 
 
 def _identical(table: pd.DataFrame) -> set[tuple[str, str]]:
-    """(cohort, sample) of everybody whose best match is the same person."""
+    """Return (cohort, sample) of all samples whose best match is the same individual."""
     same = table[table.verdict == "same"]
     pairs = [("query_cohort", "query"), ("match_cohort", "match")]
     return {row for columns in pairs for row in same[[*columns]].itertuples(index=False, name=None)}
@@ -51,16 +51,16 @@ def summarize_filters(
     reference: list[Path] | None = None,
     identity: Path | None = None,
 ) -> None:
-    """Gather the counts of all steps, in the order in which they happened.
+    """Write the counts of all steps, in the order of the workflow.
 
     Parameters
     ----------
     ingest, samples, encode : lists of Path
         `raw.json`, `qc/{cohort}.samples.tsv` and `planes.json` of each of `cohorts`.
     reference : list of Path
-        `qc/{cohort}.reference.json` of each, where alleles are compared with a genome.
+        `qc/{cohort}.reference.json` of each, if alleles are compared with a genome.
     identity : Path
-        `compare/identity.tsv`, where samples are searched for duplicates.
+        `compare/identity.tsv`, if duplicate samples are sought.
     panel : Path
         `panel/counts.json`.
     out : Path

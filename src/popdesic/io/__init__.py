@@ -1,1 +1,1 @@
-"""Files in and out: genotype formats, tables, matrices, atomic writing, sentences for users."""
+"""Input and output: genotype formats, tables, matrices, atomic writes, errors for users."""

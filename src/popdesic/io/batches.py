@@ -1,4 +1,4 @@
-"""What every reader of genotype files gives: batches of biallelic SNPs, and counts of the rest."""
+"""What every genotype reader yields: batches of biallelic SNPs, and counts of all records."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -6,23 +6,23 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
-#: Key of the policy of all contigs that a mapping does not name.
+#: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
-# Bytes of text decoded at a time: large against the cost of a call, small against memory.
-# `tests/bench/bench_ingest.py` measures it.
+# Bytes of text per decoding call: enough to amortise the call, few enough to bound memory.
+# Measured by `tests/bench/bench_ingest.py`.
 CHUNK_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
 class HaploidPolicies:
-    """What haploid calls become: index into HAPLOID_POLICIES, by contig or for all others."""
+    """How haploid calls are read: index into HAPLOID_POLICIES, by contig or by default."""
 
     default: int
     by_contig: dict[str, int]
 
     @classmethod
     def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
-        """From the configuration's `encode.haploid`; ValueError for an unknown policy."""
+        """Parse the configuration's `encode.haploid`; ValueError for an unknown policy."""
         given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
         for policy in given.values():
             if policy not in HAPLOID_POLICIES:
@@ -31,11 +31,11 @@ class HaploidPolicies:
         return cls(codes.pop(OTHER_CONTIGS, 0), codes)
 
     def of(self, contig: str) -> int:
-        """The policy of one contig."""
+        """Return the policy of one contig."""
         return self.by_contig.get(contig, self.default)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Names joined, where each ends, and policies, as the compiled decoder takes them."""
+        """Return concatenated contig names, their end offsets and policies, for the decoder."""
         names = [contig.encode() for contig in self.by_contig]
         return (
             np.array(list(b"".join(names)), np.uint8),
@@ -46,14 +46,14 @@ class HaploidPolicies:
 
 @dataclass
 class DecodeCounts:
-    """What was read, dropped and kept; the last six speak of the kept sites (`snps`) alone.
+    """Records read, dropped and kept; `snps` and the fields after it count kept sites.
 
     Each record is counted once: records = multiallelic + indel + symbolic + star + no_alt +
     non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` also
     an ALT equal to REF, `unplaced` any record without a position, whatever its alleles: POS 0 (a
     telomere), in PLINK files also chromosome 0 or a position below 0. Each genotype of a kept site
-    is missing, phased or unphased, or else a haploid call that was counted twice; half calls are
-    among the missing.
+    counts as missing, phased or unphased, unless it is a haploid call that was diploidized.
+    Half-calls count as missing.
     """
 
     records: int = 0
@@ -72,7 +72,7 @@ class DecodeCounts:
     unphased: int = 0
 
     def add(self, values) -> None:
-        """Add `values`, one number a field in the order of the fields."""
+        """Add `values`: one number per field, in field order."""
         for field, value in zip(fields(self), values, strict=True):
             setattr(self, field.name, getattr(self, field.name) + int(value))
 
@@ -81,7 +81,7 @@ class DecodeCounts:
         return asdict(self)
 
     def dropped(self) -> dict[str, int]:
-        """Return how many records each filter took, without the filters that took none."""
+        """Return the number of records that each filter dropped, where it dropped any."""
         names = [field.name for field in fields(self)][1:8]
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
@@ -98,7 +98,7 @@ class SiteBatch:
     genotypes : (n_sites, n_samples) int8
         ALT counts 0, 1, 2, or -1 for missing.
     line : (n_sites) int64
-        Line of the file, from 1; for BCF and PLINK files the record, from 1.
+        Line of the file, from 1; for BCF and PLINK files the number of the record, from 1.
     """
 
     chrom: list[str]
@@ -111,5 +111,5 @@ class SiteBatch:
 
 
 def unusable_name(name: str) -> bool:
-    """Whether a name holds what ends a field or a line of a table: it could not come out again."""
+    """Whether a name contains a separator of fields or lines, which no table can hold."""
     return any(letter in name for letter in "\0\t\n\r")

@@ -1,8 +1,8 @@
 """Read biallelic SNP genotypes from BCF, by the rules of `popdesic.io.vcf`.
 
-Records are cut out of the decompressed bytes here and decoded by `bcf_records`, which takes
-no size that a record states on trust. (htslib does: some damaged records end the whole process, and
-a header with a zero byte gives the first sample's genotypes for all.)
+This module splits the decompressed bytes into records; `bcf_records` decodes them and checks every
+size that a record states before using it. (htslib trusts these sizes: some damaged records crash
+the process, and a header with a zero byte returns the first sample's genotypes for all samples.)
 """
 
 import re
@@ -21,18 +21,19 @@ from .errors import UserError
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader
 
-#: Where the index of a contig or key ends: names are looked up in an array of that size.
+#: Upper bound of a contig's or key's index: names are looked up in an array of that size.
 MOST_NAMES = 1 << 24
 
-#: A header line of a dictionary, and its fields: a value is quoted or ends at a comma or '>'.
+#: Header lines that define contigs and keys, and their fields: a value is quoted, or ends at a
+#: comma or '>'.
 _LINE = re.compile(r"^##(contig|FILTER|INFO|FORMAT)=<(.*)$", re.MULTILINE)
 _FIELD = re.compile(r'([^=,<>"]+)=("(?:[^"\\]|\\.)*"|[^,>]*)(?:,|>|$)')
 
 _DAMAGE = {
-    kernel.LENGTHS: "its parts do not have the lengths that it states",
+    kernel.LENGTHS: "its stated lengths do not match its content",
     kernel.CONTIG: "its contig is not in the header",
     kernel.STRINGS: "its identifier or an allele is not text",
-    kernel.VALUES: "a value does not have the type or length that it states",
+    kernel.VALUES: "a value does not match its stated type or length",
     kernel.NO_ALLELES: "it has no alleles",
 }
 
@@ -69,13 +70,13 @@ def stream_bcf(
 def read_dictionaries(header: VcfHeader) -> tuple[dict[int, str], dict[int, str]]:
     """Return the names of contigs, and those of keys and filters, by the index that records use.
 
-    A line's IDX is its index; without one it is the next that is free. Filters, INFO and FORMAT
-    share one dictionary, in which PASS is the first.
+    The index is the line's IDX field or else the next free number. FILTER, INFO and FORMAT share
+    one dictionary, which starts with PASS.
 
     Raises
     ------
     UserError
-        An index is no number or given twice, or a contig's name cannot be written into a table.
+        An index is not a number or given twice, or a contig name cannot be written to a table.
     """
     contigs: dict[int, str] = {}
     keys: dict[int, str] = {0: "PASS"}
@@ -85,7 +86,7 @@ def read_dictionaries(header: VcfHeader) -> tuple[dict[int, str], dict[int, str]
         fields = dict(_FIELD.findall(line[2]))
         kind, table = ("contig", contigs) if line[1] == "contig" else ("key", keys)
         name = fields.get("ID")
-        if name is None or name in known[kind]:  # a key may be of INFO and FORMAT both
+        if name is None or name in known[kind]:  # INFO and FORMAT may share a key
             continue
         text = fields.get("IDX", str(ends[kind]))
         index = int(text) if re.fullmatch("[0-9]{1,9}", text) else MOST_NAMES
@@ -97,7 +98,7 @@ def read_dictionaries(header: VcfHeader) -> tuple[dict[int, str], dict[int, str]
             )
         if kind == "contig" and unusable_name(name):
             raise UserError(
-                f"{header.path}: the contig name {show(name)} holds a tab or a line end; rename "
+                f"{header.path}: the contig name {show(name)} contains a tab or a line end; rename "
                 "the contig, for example with bcftools annotate --rename-chrs."
             )
         known[kind].add(name)
@@ -124,8 +125,8 @@ def _whole_records(header: VcfHeader, pieces: Iterable[list[bytes]]) -> Iterator
         if needed > LONGEST_RECORD:
             raise UserError(
                 f"{header.path}, record {n_before + 1}: the record states a length of {needed} "
-                f"bytes, and more than {LONGEST_RECORD} are not read; the file is damaged, so "
-                "copy or write it again."
+                f"bytes, above the limit of {LONGEST_RECORD}; the file is damaged, so copy or "
+                "write it again."
             )
         pending, size = [data[end:].tobytes()], size - end
     if size:
@@ -186,7 +187,7 @@ def _error(
     keys: dict[int, str],
     any_gt: bool,
 ) -> UserError:
-    """The sentence of an error of `bcf_records`."""
+    """Return the UserError for an error of `bcf_records`."""
     code, _, first, last, sample, kind = error
     if code == kernel.DAMAGED:
         reason = _DAMAGE.get(first, f"it has {last} samples where the header has")
@@ -196,7 +197,7 @@ def _error(
             f"{where}: the record is damaged ({reason}); copy or write the file again."
         )
     if code in (kernel.EMPTY_GT, kernel.STRANGE_GT):
-        fault = "holds no alleles" if code == kernel.EMPTY_GT else "is not of whole numbers"
+        fault = "holds no alleles" if code == kernel.EMPTY_GT else "does not hold integers"
         return UserError(
             f"{where}: the genotype field (GT) {fault}; write the file again, for example with "
             "bcftools view, or remove the record."
@@ -219,7 +220,7 @@ def _error(
 def _format_keys(
     data: np.ndarray, start: int, end: int, n_keys: int, n_samples: int, keys: dict[int, str]
 ) -> list[str]:
-    """Names of the keys in the FORMAT part of a record that has been found sound."""
+    """Return the key names in the FORMAT part of a validated record."""
     names = []
     for _ in range(n_keys):
         key, start = kernel.read_key(data, start, end)
@@ -229,7 +230,7 @@ def _format_keys(
 
 
 def _show_call(raw: bytes, kind: int) -> str:
-    """A call as VCF text writes it."""
+    """Format a call as in VCF text."""
     letter = {kernel.INT8: "b", kernel.INT16: "h", kernel.INT32: "i"}[kind]
     missing = -(1 << (8 * struct.calcsize(letter) - 1))
     text = ""

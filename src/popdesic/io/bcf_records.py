@@ -1,8 +1,8 @@
 """Decode whole BCF2 records to genotypes: the compiled half of `popdesic.io.bcf`.
 
-A record says its own sizes everywhere, and a damaged file says wrong ones, so each size is held
-against the end of its part before it is used: whatever the bytes are, nothing outside of them is
-read. Format: the VCF specification, section "BCF specification" (version 2.2).
+A BCF record states the size of each of its parts, and a damaged file states wrong sizes, so each
+one is checked against the end of its part before use: no input causes a read out of bounds. Format:
+the VCF specification, section "BCF specification" (version 2.2).
 """
 
 # ruff: noqa: SIM110 (numba makes faster code of plain comparisons and loops)
@@ -10,8 +10,8 @@ read. Format: the VCF specification, section "BCF specification" (version 2.2).
 import numpy as np
 from numba import njit
 
-# Slots of the counts array, policies and error codes are those of `vcf_text`; numba's cache
-# sees changes of a function's own file only, so they are written here again and a test compares.
+# Slots of the counts array, policies and error codes equal those of `vcf_text`. Numba's cache
+# notices changes only in a function's own file, so they are repeated here, and a test compares.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
@@ -19,8 +19,8 @@ HAPLOID_REF = 8
 POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
 BAD_POS, NO_GT = 18, 19
 
-# Further errors: a record that contradicts itself, with what is wrong in error[2]; GT without a
-# value, and of a type that holds no alleles.
+# Further errors: an inconsistent record (error[2] says which part), GT without values, and GT of a
+# type that cannot hold alleles.
 DAMAGED, EMPTY_GT, STRANGE_GT = range(32, 35)
 LENGTHS, CONTIG, N_SAMPLES, STRINGS, VALUES, NO_ALLELES = range(6)
 
@@ -28,15 +28,15 @@ LENGTHS, CONTIG, N_SAMPLES, STRINGS, VALUES, NO_ALLELES = range(6)
 RECORD, CHROM, POS, ID_START, ID_END, REF, ALT = range(7)
 N_FIELDS = 7
 
-# Types of values, and bytes of one value by type (0: there is no such type).
+# Value types, and bytes per value by type (0: no such type).
 INT8, INT16, INT32, FLOAT, CHAR = 1, 2, 3, 5, 7
 _SIZES = (0, 1, 2, 4, 0, 4, 0, 1)
-# Bytes before the records' own content: two lengths; then eight numbers of fixed size.
+# Bytes of the two lengths that start a record, and of the fixed-size fields after them.
 LENGTHS_BYTES, FIXED_BYTES = 8, 24
 
 # Calls decoded at a time before the run is checked, as in `vcf_text`.
 RUN = 1024
-# Two calls of one byte each beyond these are no plain diploid call: (ALT + 1) << 1 | phased.
+# Largest byte of an allele in a plain diploid call: (allele + 1) << 1 | phased, allele 0 or 1.
 _LAST_PLAIN = 5
 
 
@@ -63,8 +63,8 @@ def split_records(data, size):
     Returns
     -------
     (end, n_records, needed)
-        Where the last whole record ends, and the bytes that the next one takes as far as that is
-        known: 8 while its lengths are not there.
+        End of the last whole record, number of whole records, and bytes that the next record takes
+        (8 until its lengths are available).
     """
     p = 0
     n_records = 0
@@ -81,9 +81,9 @@ def split_records(data, size):
 
 @njit(cache=True, nogil=True)
 def _read_type(data, p, end):
-    """Read the descriptor of a value at `p`; return (type, number of values, where they start).
+    """Read the descriptor of a value at `p`; return (type, number of values, start of the values).
 
-    The number is -1 where the descriptor is damaged or passes `end`.
+    The number is -1 where the descriptor is damaged or extends past `end`.
     """
     if p >= end:
         return 0, -1, p
@@ -113,7 +113,7 @@ def _read_type(data, p, end):
 
 @njit(cache=True, nogil=True)
 def skip_value(data, p, end, count):
-    """Where `count` values with one descriptor at `p` end, or -1."""
+    """Return the end of `count` values that share the descriptor at `p`; -1 if damaged."""
     kind, length, p = _read_type(data, p, end)
     if length < 0 or (length > 0 and length * _SIZES[kind] > (end - p) // count):
         return -1
@@ -122,7 +122,7 @@ def skip_value(data, p, end, count):
 
 @njit(cache=True, nogil=True)
 def read_key(data, p, end):
-    """Read a key of INFO or FORMAT, one typed integer; return (key, where it ends), -1 if none."""
+    """Read an INFO or FORMAT key, one typed integer; return (key, its end), key -1 if damaged."""
     kind, length, p = _read_type(data, p, end)
     if length != 1 or not INT8 <= kind <= INT32 or end - p < _SIZES[kind]:
         return np.int64(-1), p
@@ -140,7 +140,7 @@ def _read_int(data, p, kind):
 
 @njit(cache=True, nogil=True)
 def _is_plain(data, start, end):
-    """True for visible ASCII alone, which all alleles are."""
+    """True if all bytes are printable ASCII, as in any allele."""
     for p in range(start, end):
         if not 32 < data[p] < 127:
             return False
@@ -156,7 +156,7 @@ def _is_base(byte):
 
 @njit(cache=True, nogil=True)
 def _classify(data, ref_start, ref_size, alt_start, alt_size):
-    """The slot of the counts array of a site with one ALT, by the rules of `vcf_text`."""
+    """Return the slot of the counts array for a site with one ALT, by the rules of `vcf_text`."""
     first = data[alt_start]
     if alt_size == 1 and first == ord("."):
         return NO_ALT
@@ -178,10 +178,10 @@ def _classify(data, ref_start, ref_size, alt_start, alt_size):
 
 @njit(cache=True, nogil=True)
 def _decode_run(data, start, n_calls, row, first, counts):
-    """Decode calls of two bytes; False if one of them is not plain (row is spoilt then).
+    """Decode calls of two bytes; False if one of them is not plain (`row` is then invalid).
 
     A byte of a plain call is 0 or 1 (unknown), 2 or 3 (REF), 4 or 5 (ALT); the lowest bit of the
-    second says whether the call is phased.
+    second is set if the call is phased.
     """
     words = data[start : start + 2 * n_calls].view(np.uint16)
     strange = np.uint16(0)
@@ -259,7 +259,7 @@ def _decode_call(data, p, kind, width, policy, counts):
 
 @njit(cache=True, nogil=True)
 def _decode_row(data, p, kind, width, n_samples, policy, row, counts, error):
-    """Decode the calls of one record; False on an error, which is then reported."""
+    """Decode the calls of one record; False on an error, which is left in `error`."""
     size = width * _SIZES[kind]
     done = 0
     while done < n_samples:
@@ -278,7 +278,7 @@ def _decode_row(data, p, kind, width, n_samples, policy, row, counts, error):
 
 
 def row_capacity(size, n_records, n_samples):
-    """How many sites `n_records` of `size` bytes hold at most: a kept call takes a byte or more."""
+    """Return an upper bound of the kept sites: every call of a kept site takes a byte or more."""
     return min(n_records, size // (LENGTHS_BYTES + FIXED_BYTES + n_samples))
 
 
@@ -290,19 +290,19 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
     ----------
     data : (size) uint8
     policies : (n_contigs) int64
-        What a haploid call becomes, by contig index; -1 where the header has no such contig.
+        Policy for haploid calls, by contig index; -1 where the header has no such contig.
     gt_key : int
         Index of GT in the header's dictionary, -1 if it has none.
     genotypes : (capacity, n_samples) int8
         Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
     fields : (capacity, N_FIELDS) int64
-        Receives for each kept site its record (0 is the first of `data`), contig, POS, the range
-        of ID, and the offsets of REF and ALT.
+        Receives for each kept site its record (0 is the first of `data`), contig, POS, start and
+        end of ID, and the offsets of REF and ALT.
     counts : (vcf_text.N_COUNTS) int64
-        Is added to.
+        The counts of these records are added to it.
     error : (6) int64
-        On an error: code, record, then what is wrong (DAMAGED), POS (BAD_POS), the range of the
-        FORMAT part (NO_GT), or first and last byte of the call, the sample's index and the type.
+        On an error: code, record, then the damaged part (DAMAGED), POS (BAD_POS), start and end of
+        FORMAT (NO_GT), or start and end of the call, the sample's index and the value type.
 
     Returns
     -------
@@ -357,7 +357,7 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
         if n_alleles == 0:
             error[2] = NO_ALLELES
             return n_sites
-        # FILTER and INFO are passed over.
+        # Skip FILTER and INFO.
         error[2] = VALUES
         p = skip_value(data, p, shared_end, 1)
         for _ in range(n_info):
@@ -367,7 +367,7 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
             p = -1 if key < 0 else skip_value(data, p, shared_end, 1)
         if p < 0:
             return n_sites
-        # FORMAT: where is GT?
+        # FORMAT: find GT.
         gt_kind, gt_width, gt_start = np.int64(0), np.int64(-1), np.int64(0)
         p = shared_end
         for _ in range(n_formats):

@@ -1,4 +1,4 @@
-"""PLINK 1 files as stores of genotypes: .bed mapped, .bim and .fam as tables."""
+"""PLINK 1 files: .bed memory-mapped, .bim and .fam as tables."""
 
 import re
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from .genotypes import BED_MAGIC, bed_row_bytes
 
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
 FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
-# Rows of a .bim file taken at a time.
+# Rows of a .bim file read at a time.
 TABLE_ROWS = 1 << 16
-# Bytes of a line of a .bim or .fam file at most: without a limit a file that has no line end would
-# be taken into memory whole.
+# Longest line of a .bim or .fam file, in bytes: without a limit, a file without line ends would be
+# read into memory whole.
 LINE_BYTES = 1 << 20
-# A position as it is written, also by programs that write 100000 as 1e+05.
+# A position as text, also from programs that write 100000 as 1e+05.
 _POSITION = re.compile(r"[+-]?[0-9]{1,40}(\.0{1,40})?|[+-]?[0-9](\.[0-9]{1,40})?[eE]\+?[0-9]{1,4}")
 
 
@@ -40,7 +40,7 @@ def read_bim(prefix: Path | str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        The file is missing, or a line has not six columns or no whole position below 2**31.
+        The file is missing, or a line does not have six columns or an integer position below 2**31.
     """
     return pd.concat(iterate_bim(prefix))
 
@@ -54,7 +54,7 @@ def iterate_bim(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[pd.Dat
 
 
 def _positions(path: Path, written: pd.Series) -> np.ndarray:
-    """Positions as int64; UserError for one that is not whole or beyond 2**31 on either side."""
+    """Positions as int64; UserError for one that is not an integer or is out of range."""
     texts = written.tolist()
     joined = "".join(texts)
     if joined.isascii() and joined.isdigit() and max(map(len, texts)) < 10:  # almost always
@@ -84,7 +84,7 @@ def read_fam(prefix: Path | str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        The file is missing, or a line has not six columns.
+        The file is missing, or a line does not have six columns.
     """
     return pd.concat(_iterate_columns(beside(prefix, ".fam"), FAM_COLUMNS, TABLE_ROWS))
 
@@ -99,13 +99,13 @@ def write_fam(prefix: Path | str, fam: pd.DataFrame) -> None:
 def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.DataFrame]:
     """Yield parts of a table without a header, separated by tabs or else by spaces and tabs.
 
-    Lines end with a newline, or with a carriage return and a newline. Values are what stands
-    between: no quotes, no comments, nothing stripped.
+    Lines end in LF or CRLF. Values are taken literally: no quotes, no comments, nothing
+    stripped.
     """
     try:
         file = open_regular(path)
     except FileNotFoundError:
-        raise _not_beside(path) from None
+        raise _missing_file(path) from None
     n_before = 0
     by_tab = False
     with file:
@@ -126,7 +126,7 @@ def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.D
 
 
 def _split_even(text: str, n_columns: int) -> list[str] | None:
-    """All values of lines of `n_columns` each, row by row; None if one is short, long or empty."""
+    """Split lines of `n_columns` values each; None if a line is short or long or a value empty."""
     data = np.frombuffer(text.encode(), np.uint8)
     ends = data[(data == ord("\t")) | (data == ord("\n"))] == ord("\n")
     if len(ends) % n_columns or (ends.reshape(-1, n_columns).argmax(axis=1) < n_columns - 1).any():
@@ -137,7 +137,7 @@ def _split_even(text: str, n_columns: int) -> list[str] | None:
 
 
 def _split_each(path: Path, text: str, names: list[str], by_tab: bool, n_before: int) -> list[str]:
-    """The same, line by line; UserError for a line that has not a value for each name."""
+    """As `_split_even`, line by line; UserError for a line without exactly one value per name."""
     values: list[str] = []
     for n, line in enumerate(text[:-1].split("\n"), n_before + 1):
         row = line.split("\t") if by_tab else line.replace("\t", " ").split(" ")
@@ -152,7 +152,7 @@ def _split_each(path: Path, text: str, names: list[str], by_tab: bool, n_before:
 
 
 def _decode_lines(path: Path, lines: list[bytes], n_before: int) -> str:
-    """Join lines of a table; UserError for what no line of it can hold."""
+    """Decode the lines of a table; UserError for bytes that no table can hold."""
     raw = b"".join(lines)
     try:
         text = raw.decode("utf-8")
@@ -179,19 +179,19 @@ def _decode_lines(path: Path, lines: list[bytes], n_before: int) -> str:
     return text
 
 
-def _not_beside(path: Path) -> UserError:
-    return UserError(f"{path} does not exist; .bed, .bim and .fam must lie beside each other.")
+def _missing_file(path: Path) -> UserError:
+    return UserError(f"{path} does not exist; .bed, .bim and .fam must be in the same folder.")
 
 
 def open_bed(
     prefix: Path | str, *, n_samples: int | None = None, n_sites: int | None = None
 ) -> np.ndarray:
-    """Map the genotypes of {prefix}.bed into memory, read-only.
+    """Memory-map the genotypes of {prefix}.bed, read-only.
 
     Parameters
     ----------
     n_samples, n_sites : int, optional
-        Counted from the lines of .fam and .bim where not given.
+        By default the number of lines of .fam and .bim.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def open_bed(
     Raises
     ------
     UserError
-        A file is missing, or the .bed has not the magic number or the size it must have.
+        A file is missing, or the .bed has a wrong magic number or size.
     """
     path = beside(prefix, ".bed")
     n_samples = _count_lines(beside(prefix, ".fam")) if n_samples is None else n_samples
@@ -211,7 +211,7 @@ def open_bed(
             magic = file.read(len(BED_MAGIC))
             size = file.seek(0, 2)
     except FileNotFoundError:
-        raise _not_beside(path) from None
+        raise _missing_file(path) from None
     if magic == BED_MAGIC[:2] + b"\x00":
         raise UserError(f"{path} is in sample-major order; write it again with plink --make-bed.")
     if magic != BED_MAGIC:
@@ -224,7 +224,7 @@ def open_bed(
     if size != expected:
         raise UserError(
             f"{path} has {size} bytes where {n_sites} sites of {n_samples} samples take "
-            f"{expected}; make sure that .bed, .bim and .fam belong together and are whole."
+            f"{expected}; make sure that .bed, .bim and .fam belong together and are complete."
         )
     if 0 in shape:
         return np.empty(shape, np.uint8)
@@ -241,4 +241,4 @@ def _count_lines(path: Path) -> int:
                 last = block[-1:]
             return n_lines + (last != b"\n")
     except FileNotFoundError:
-        raise _not_beside(path) from None
+        raise _missing_file(path) from None

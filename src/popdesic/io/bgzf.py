@@ -1,7 +1,7 @@
-"""Read the bytes of a plain, gzip or BGZF (bgzip) file, decompressed, piece by piece.
+"""Stream the decompressed bytes of a plain, gzip or BGZF (bgzip) file.
 
-A BGZF file is a row of small independent gzip members, each of which names its own size, so its
-blocks are decompressed side by side; a plain gzip file has to be read from front to back.
+A BGZF file is a sequence of small independent gzip members, each of which states its size, so its
+blocks are decompressed in parallel; a plain gzip file can only be read sequentially.
 """
 
 import struct
@@ -24,7 +24,7 @@ READ_BYTES = 1 << 20
 
 
 def open_input(path: Path):
-    """Open `path` for reading bytes; UserError if it is missing, no file or unreadable."""
+    """Open `path` for reading bytes; UserError if it is missing, not a file or unreadable."""
     try:
         return open_regular(path)
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def find_compression(path: Path) -> str:
     Raises
     ------
     UserError
-        The file is missing or empty, or a BGZF file lacks its last block.
+        The file is missing or empty, or a BGZF file lacks its end-of-file block.
     """
     with open_input(path) as file:
         head = file.read(18)
@@ -53,18 +53,18 @@ def find_compression(path: Path) -> str:
         file.seek(max(0, file.tell() - len(BGZF_END)))
         if file.read() != BGZF_END:
             raise UserError(
-                f"{path} is cut short: the block that ends a bgzip file is missing; "
+                f"{path} is cut short: the end-of-file block of bgzip is missing; "
                 "copy or compress it again."
             )
         return "bgzf"
 
 
 def in_order(function: Callable, items: Iterable, pool: Executor | None, ahead: int) -> Iterator:
-    """Yield function(item) for each item in order, at most `ahead` of them before their turn.
+    """Yield function(item) for each item in order, computing at most `ahead` results in advance.
 
-    Unlike `Executor.map` this draws items only as results are taken, which bounds memory. Where
-    the items end with an error, the results before it come first: the first error of a file is
-    told, with any number of threads.
+    Unlike `Executor.map` this draws items only as results are consumed, which bounds memory. If
+    drawing an item fails, the pending results are yielded first, so that the first error of a file
+    is reported whatever the number of threads.
     """
     if pool is None:
         yield from map(function, items)
@@ -134,17 +134,17 @@ def _block_groups(path: Path, piece_bytes: int) -> Iterator[tuple[Path, list[mem
                     group, size = [], 0
             rest = data[start:]
     if rest:
-        raise _damaged(path, "its last block is not whole")
+        raise _damaged(path, "its last block is incomplete")
     if group:
         yield path, group
 
 
 def _block_end(path: Path, data: bytes, start: int) -> int:
-    """Return where the block at `start` ends: past the end of `data` if it is not all there."""
+    """Return the end of the block at `start`; it lies past `data` if the block is incomplete."""
     if len(data) - start < 18:
         return len(data) + 1
     if data[start : start + 4] != BGZF_END[:4] or data[start + 12 : start + 14] != b"BC":
-        raise _damaged(path, "a block does not start as a bgzip block does")
+        raise _damaged(path, "a block does not start with a bgzip header")
     return start + max(struct.unpack_from("<H", data, start + 16)[0] + 1, 26)
 
 

@@ -5,7 +5,7 @@ from numba import njit
 
 # Two-bit codes of genotypes 0, 1, 2 and missing (as 3), from the lowest bits: 3, 2, 0, 1.
 _TO_BED = 0b01_00_10_11
-# Genotypes of the two-bit codes 0, 1, 2, 3, plus one, in two bits each: 2, -1, 1, 0.
+# Genotypes 2, -1, 1, 0 of the two-bit codes 0, 1, 2, 3: each plus one, in two bits.
 _FROM_BED = 0b01_10_00_11
 
 

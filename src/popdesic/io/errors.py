@@ -1,4 +1,4 @@
-"""The one exception whose text is meant for the person who runs the workflow."""
+"""The one exception whose text is written for the user."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import difflib
 import re
 from collections.abc import Iterable
 
-#: What would break a line or a terminal: control characters and Unicode's own line ends.
+#: Control characters and Unicode line separators, which would garble a line or a terminal.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-#: Characters of a sentence that are shown; values that somebody wrote can be of any length.
+#: Longest sentence shown, in characters: values from files can be of any length.
 LONGEST_SENTENCE = 1500
 
 
 class UserError(Exception):
     """An error the user can cause.
 
-    Its text is one sentence that names file, row (line) and value and says the way out. Values
-    come from files: whatever would break the line is shown as its code, and of a very long text
-    the middle is left out.
+    Its text is one sentence that names file, row (line) and value and says what to do. Values come
+    from files, so control characters are escaped and the middle of a very long text is left out.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -26,7 +25,7 @@ class UserError(Exception):
 
 
 def shorten(text: str, longest: int = 80) -> str:
-    """`text`, its middle left out where it is longer than `longest` characters."""
+    """Return `text` without its middle if it is longer than `longest` characters."""
     if len(text) <= longest:
         return text
     head = (longest - 3) * 2 // 3
@@ -34,7 +33,7 @@ def shorten(text: str, longest: int = 80) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
+    """Return the end of a sentence about an unknown word: the closest known word, or a list."""
     known = list(known)
     word = word[:LONGEST_SENTENCE]  # the search takes quadratic time
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""Files on disk: atomic writing, and the PLINK 1 files that hold genotypes."""
+"""Files on disk: atomic writes, checksums, panel digests, JSON."""
 
 import hashlib
 import json
@@ -13,21 +13,21 @@ from typing import Any, BinaryIO
 
 from .errors import UserError
 
-# Bytes of a file taken at a time for its checksum.
+# Bytes read at a time for a checksum.
 CHECKSUM_BYTES = 1 << 22
-# Results that are folders, by the ends of their names.
+# Suffixes of results that are folders.
 RESULT_FOLDERS = (".vcz",)
-# What Snakemake puts into a folder that is a result.
+# File that Snakemake adds to a result folder.
 FOLDER_STAMP = ".snakemake_timestamp"
 
 
 def is_file(path: Path | str) -> bool:
-    """Whether a regular file is there; no for a name that no file can have (too long, NUL)."""
+    """Whether `path` is a regular file; False for an impossible name (too long, with NUL)."""
     return os.path.isfile(path)  # noqa: PTH113 - the method of Path raises for such names
 
 
 def path_exists(path: Path | str) -> bool:
-    """Whether anything is there; as `is_file`."""
+    """Whether `path` exists; False for an impossible name, as in `is_file`."""
     return os.path.exists(path)  # noqa: PTH110 - as in is_file
 
 
@@ -35,9 +35,9 @@ def path_exists(path: Path | str) -> bool:
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path` that becomes `path` if the block succeeds.
 
-    On success the file is flushed to disk and renamed, so that readers see all of it or none, and
-    the checksum of a result is kept beside it for `popdesic audit`; on any exception it is removed
-    and an older `path` stays as it was.
+    On success the file is flushed to disk and renamed, so that readers see the whole file or none,
+    and the checksum of a result is stored beside it for `popdesic audit`. On an exception the
+    temporary file is removed and an existing `path` stays unchanged.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,24 +56,24 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def checksum_kept(path: Path, temporary: Path) -> Iterator[None]:
-    """Keep the checksum of `temporary`, which becomes `path` in the block, beside `path`."""
-    kept = "results" in path.absolute().parts  # of a study; nothing else is audited
+    """Store the checksum of `temporary`, which the block renames to `path`, beside `path`."""
+    kept = "results" in path.absolute().parts  # only results are audited
     checksum = checksum_of(temporary) if kept else ""
     for about in (checksum_path(path), record_path(path)):
-        about.unlink(missing_ok=True)  # never that of another content
+        about.unlink(missing_ok=True)  # stale once the content changes
     yield
     if kept:
         checksum_path(path).write_text(f"{checksum} {_panel}".rstrip() + "\n")
 
 
-#: Digest of the panel that this job's inputs were made with; what it writes carries it on.
+#: Panel digest of this job's inputs, which is recorded with every result that it writes.
 _panel = ""
 
 
 @contextmanager
 def carrying_panel(digest: str) -> Iterator[None]:
-    """Results that are written inside carry this panel's digest, in the file of their checksum."""
-    global _panel  # not one a thread: threads of a job write for it
+    """Record this panel digest in the checksum file of every result written in the block."""
+    global _panel  # not thread-local: a job's threads write its results
     before, _panel = _panel, digest
     try:
         yield
@@ -82,7 +82,7 @@ def carrying_panel(digest: str) -> Iterator[None]:
 
 
 def panel_of(path: Path | str) -> str:
-    """Digest of the panel that a result was made with; empty where it carries none."""
+    """Return the panel digest recorded with a result; empty if there is none."""
     try:
         words = checksum_path(Path(path)).read_text("utf-8", "replace").split()
     except OSError:
@@ -91,12 +91,12 @@ def panel_of(path: Path | str) -> str:
 
 
 def one_panel(paths: Iterable[Path | str]) -> str:
-    """The one digest that results carry, empty where none does.
+    """Return the panel digest that results share; empty if none is recorded.
 
     Raises
     ------
     UserError
-        Two of them were made with different panels.
+        Two results were made with different panels.
     """
     first: dict[str, Path | str] = {}
     for path in paths:
@@ -112,23 +112,23 @@ def one_panel(paths: Iterable[Path | str]) -> str:
 
 
 def checksum_path(path: Path) -> Path:
-    """Where the checksum of a result lies: a hidden file beside it."""
+    """Path of a result's checksum: a hidden file beside it."""
     return path.with_name(f".{path.name}.crc32")
 
 
 def record_path(path: Path) -> Path:
-    """Where the record of what a result was made of lies (`popdesic.study.records`)."""
+    """Path of the record of a result's inputs (`popdesic.study.records`)."""
     return path.with_name(f".{path.name}.record")
 
 
 def result_files(results: Path) -> Iterator[Path]:
-    """All results below a folder; a folder that is one result (`RESULT_FOLDERS`) counts as one."""
+    """Yield all results below a folder; a folder of `RESULT_FOLDERS` is one result."""
     for folder, names, _ in walk_results(results):
         yield from (Path(folder, name) for name in names)
 
 
 def walk_results(results: Path) -> Iterator[tuple[str, list[str], set[str]]]:
-    """Give each folder of results, its results in order of their names, and its hidden files."""
+    """Yield each folder of results, its results sorted by name, and its hidden files."""
     for folder, folders, names in os.walk(results):
         whole = [name for name in folders if name.endswith(RESULT_FOLDERS)]
         folders[:] = sorted(n for n in folders if n not in whole and not n.startswith("."))
@@ -137,11 +137,11 @@ def walk_results(results: Path) -> Iterator[tuple[str, list[str], set[str]]]:
 
 
 def checksum_of(path: Path) -> str:
-    """CRC-32 and size in text, of a file or of all files of a folder with their names.
+    """Return CRC-32 and size as text, of a file or of all files of a folder with their names.
 
-    It finds accidents, not forgeries, at 10 GB/s.
+    It detects accidental damage, not tampering, at 10 GB/s.
     """
-    from isal import isal_zlib  # what only plans does without
+    from isal import isal_zlib  # not needed for planning
 
     value, size = 0, 0
     if path.is_dir():
@@ -160,7 +160,7 @@ def checksum_of(path: Path) -> str:
 
 
 def _remove_orphans(path: Path) -> None:
-    """Remove temporaries of `path` that a killed process of this machine has left."""
+    """Remove temporary files of `path` that dead processes of this machine left behind."""
     prefix = f".{path.name}.{socket.gethostname()}."
     for left in path.parent.iterdir():
         if left.name.startswith(prefix) and left.name.endswith(".tmp"):
@@ -171,7 +171,7 @@ def _remove_orphans(path: Path) -> None:
 
 def _is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)  # signal 0 only asks
+        os.kill(pid, 0)  # signal 0 only tests for existence
     except ProcessLookupError:
         return False
     except PermissionError:
@@ -180,7 +180,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def digest(text: str) -> str:
-    """A short content key for file names and metadata."""
+    """Return a short content hash for file names and metadata."""
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
@@ -195,7 +195,7 @@ def read_json(path: Path | str) -> Any:
     return json.loads(Path(path).read_text("utf-8"))
 
 
-#: What a path may lead to that is no file, by the bits of its mode.
+#: Kinds of path that are not files, by the file type in the mode.
 _NO_FILES = {stat.S_IFIFO: "a FIFO (a pipe)", stat.S_IFSOCK: "a socket"}
 _NO_FILES |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")
 
@@ -206,17 +206,16 @@ def open_regular(path: Path | str) -> BinaryIO:
     Raises
     ------
     FileNotFoundError
-        It is not there: what that means is the caller's to say.
+        It does not exist; the caller reports this.
     UserError
-        It is a FIFO, which would wait for a writer, a socket, a device or a folder, or cannot be
-        read.
+        It is a FIFO (which would block), a socket, a device or a folder, or cannot be read.
     """
     try:
         kind = stat.S_IFMT(Path(path).stat().st_mode)
         if kind in _NO_FILES:
             raise UserError(
-                f"{path} is {_NO_FILES[kind]} and not a file; write its content into a file and "
-                "name that."
+                f"{path} is {_NO_FILES[kind]}, not a file; write its content to a file and give "
+                "the path of that file."
             )
         return open(path, "rb")
     except FileNotFoundError:

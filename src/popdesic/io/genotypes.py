@@ -13,7 +13,7 @@ BED_MAGIC = b"\x6c\x1b\x01"
 
 
 def bed_row_bytes(n_samples: int) -> int:
-    """Return the bytes that one site takes in a .bed file: four samples a byte."""
+    """Return the bytes per site in a .bed file: four samples per byte."""
     return (n_samples + 3) // 4
 
 
@@ -30,7 +30,7 @@ def pack_bed(genotypes: np.ndarray) -> np.ndarray:
     (n_sites, ceil(n_samples / 4)) uint8
         The first sample in the lowest bits; the padding of the last byte is zero.
     """
-    from . import codecs  # numba starts slowly, and checking sheets needs none of it
+    from . import codecs  # numba imports slowly, and checking sheets does not need it
 
     return codecs.pack_bed(genotypes)
 
@@ -43,10 +43,10 @@ def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
 
 
 def site_kind(ref: str, alts: list[str]) -> str:
-    """Return the field of `popdesic.io.vcf.DecodeCounts` a site belongs to: 'snps' is kept.
+    """Return the field of `DecodeCounts` that counts a site of a PLINK file; only 'snps' are kept.
 
-    The twin, for PLINK files, of what `vcf_text` does on VCF text. PLINK writes an unknown
-    allele as 0 and, at times, an indel as I and D.
+    `vcf_text` classifies sites of VCF text in the same way. PLINK writes an unknown allele as 0
+    and sometimes an indel as I and D.
     """
     if not alts or alts in (["."], ["0"]) or ref == "0":
         return "no_alt"

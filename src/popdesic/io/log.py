@@ -1,4 +1,4 @@
-"""Logs of jobs: what was done and how long it took, and one sentence for a user's error."""
+"""Job logs: what ran and how long it took, and one sentence for an error of the user."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pathlib import Path
 from .errors import UserError
 from .files import carrying_panel, one_panel
 
-#: What a write says where a disk, a quota or a limit of file sizes is full.
+#: errno of a write to a full disk, over the quota or beyond the file size limit.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logging.Logger]:
-    """Write this job's log to `path`; end the job with one sentence where the user can mend it.
+    """Write this job's log to `path`; report an error that the user can fix as one sentence.
 
-    What the job writes carries the digest of the panel that its `inputs` were made with; inputs
-    of different panels are refused.
+    Results that the job writes carry the panel digest of its `inputs`; inputs made with different
+    panels are refused.
 
-    A `UserError` goes to the log and to standard error as its sentence alone and exits with 1, and
-    so does a full disk; any other exception is a defect and keeps its traceback.
+    A `UserError` or a full disk is logged and printed to standard error as one sentence without
+    traceback, and the job exits with 1; any other exception is a bug and keeps its traceback.
     """
     handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -63,19 +63,19 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
 
 
 def _full_disk(error: OSError) -> str | None:
-    """The sentence of an error in writing for lack of space, None for any other error."""
-    # numpy says only how much it could write.
+    """Return the sentence for a write that failed for lack of space, None for other errors."""
+    # numpy sets no errno: its message only counts the items written.
     short = error.errno is None and re.fullmatch(r"\d+ requested and \d+ written", str(error))
     if error.errno not in FULL and not short:
         return None
     where = f" {error.filename}" if error.filename else " its results"
     return (
-        f"the job could not write{where}: {error.strerror or 'no space left on the device'}; make "
-        "room (or raise the quota) and run again, nothing half-written has been left."
+        f"the job could not write{where}: {error.strerror or 'no space left on the device'}; free "
+        "some space (or raise the quota) and run again; no incomplete file was left behind."
     )
 
 
 def log_counts(logger: logging.Logger, counts: dict) -> None:
-    """One line a count."""
+    """Log one line per count."""
     for name, value in counts.items():
         logger.info("%s: %s", name, value)

@@ -1,4 +1,4 @@
-"""Where the parts of Popdesic lie that are not Python: rules, schemas, templates, kernels."""
+"""Locations of the non-Python parts of Popdesic: rules, schemas, templates, kernels."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def _home() -> Path:
-    """The folder that holds `Snakefile`, `workflow`, `kernels`, `resources`, `envs` and `slurm`.
+    """Return the folder of `Snakefile`, `workflow`, `kernels`, `resources`, `envs` and `slurm`.
 
-    A wheel carries it as `popdesic/share`; in a checkout it is the repository, which holds the
-    package in `src`.
+    In a wheel it is `popdesic/share`; in a checkout it is the root of the repository.
     """
     share, checkout = _PACKAGE / "share", _PACKAGE.parent.parent
     return share if share.is_dir() else checkout

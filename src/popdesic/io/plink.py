@@ -29,7 +29,7 @@ def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
     Raises
     ------
     UserError
-        The .fam is missing or malformed, holds no sample, or a name twice.
+        The .fam is missing or malformed, has no samples, or repeats a name.
     """
     fam = read_fam(prefix)
     path = beside(prefix, ".fam")
@@ -40,8 +40,8 @@ def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
     if n_times > 1:
         line = len(names) - names[::-1].index(name)
         raise UserError(
-            f"{path}, line {line}: the sample name {name!r} occurs {n_times} times (families do "
-            "not tell samples apart); rename or remove the duplicates."
+            f"{path}, line {line}: the sample name {name!r} occurs {n_times} times (family IDs "
+            "do not distinguish samples); rename or remove the duplicates."
         )
     return names, fam["sex"].tolist()
 
@@ -49,15 +49,15 @@ def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
 def stream_plink(
     prefix: Path | str, counts: DecodeCounts, *, _chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[SiteBatch]:
-    """Give the biallelic SNPs of PLINK 1 files, in file order.
+    """Yield the biallelic SNPs of PLINK 1 files, in file order.
 
     Sites without a position (chromosome 0, or a position below 1) are dropped and counted as
-    unplaced, those with the allele 0 as no_alt. `line` is the line of the .bim.
+    unplaced, those with the allele 0 as no_alt. `line` is the line in the .bim.
 
     Raises
     ------
     UserError
-        The files do not fit together, or a position is no whole number below 2**31.
+        The files are inconsistent, or a position is not an integer below 2**31.
     """
     n_samples = len(read_plink_samples(prefix)[0])
     bed = open_bed(prefix, n_samples=n_samples)

@@ -11,7 +11,7 @@ from .places import SCHEMAS
 
 @functools.cache
 def load_schema(name: str) -> dict:
-    """The JSON schema `workflow/schemas/{name}.schema.yaml`; nobody changes it."""
+    """Return the JSON schema `workflow/schemas/{name}.schema.yaml`, cached: do not modify it."""
     path = SCHEMAS / f"{name}.schema.yaml"
-    # Ten times as fast where it is there, and every job reads the schemas.
+    # The C loader, where available, is ten times as fast, and every job reads the schemas.
     return yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))

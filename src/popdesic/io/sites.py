@@ -1,4 +1,4 @@
-"""Sites: what identifies them, the order of contigs, and chunks in which they are worked on."""
+"""Sites: the keys that identify them, the order of contigs, and chunks that bound memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}
 
 
 def is_ambiguous(ref, alt) -> np.ndarray:
-    """True where REF and ALT are each other's complement, so that a swap hides a strand flip."""
+    """True at strand-ambiguous sites (A/T, C/G), where a REF/ALT swap looks like a strand flip."""
     return np.array([(r, a) in _AMBIGUOUS for r, a in zip(ref, alt, strict=True)], bool)
 
 
 def canonical_contig(name: str) -> str:
-    """`chr1` and `1` are one contig; every other name stands for itself."""
+    """Return the name without a leading `chr`: `chr1` and `1` are the same contig."""
     bare = name[3:] if name.lower().startswith("chr") else name
     return bare or name
 
 
 def site_keys(table: pd.DataFrame) -> pd.DataFrame:
-    """What identifies a site whichever of its alleles is called REF: contig, pos, low, high."""
+    """Return keys of sites that ignore which allele is REF: contig, pos, low, high."""
     ref, alt = table.ref.str.upper(), table.alt.str.upper()
     return pd.DataFrame(
         {
@@ -36,16 +36,16 @@ def site_keys(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def contig_order(name: str) -> tuple:
-    """Sort key of contig names: numbers by value (with or without `chr`), then names."""
+    """Return a sort key of a contig: numbers by value (with or without `chr`), then names."""
     bare = name[3:] if name.lower().startswith("chr") else name
     return (0, int(bare), name) if bare.isdigit() else (1, 0, name)
 
 
-#: Sites of one pass, bounding memory: the counts of a chunk, not of the file, are in memory.
+#: Sites of one chunk: counts are held for one chunk at a time, which bounds memory.
 CHUNK_SITES = 16_384
 
 
 def chunks(n: int, size: int = CHUNK_SITES) -> Iterator[tuple[int, int]]:
-    """Bounds of consecutive runs of `size` of `n` items."""
+    """Yield (first, end) of consecutive chunks of `size` out of `n` items."""
     for first in range(0, n, size):
         yield first, min(n, first + size)

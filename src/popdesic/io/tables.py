@@ -1,4 +1,4 @@
-"""Result files: tables and matrices, written atomically and the same bytes every time."""
+"""Result files: tables and matrices, written atomically and byte for byte reproducible."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .files import atomic_path
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
-    """A TSV with a header row; numbers with six significant digits, NA where missing.
+    """Write a TSV with a header row; floats with six significant digits, NA where missing.
 
-    Texts stand there as they are, without quotes; none may hold a tab or a line end.
+    Strings are written without quotes, so none may contain a tab or a line end.
     """
     with atomic_path(path) as temporary:
         table.to_csv(
@@ -33,24 +33,25 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A TSV as strings exactly as written, NA included."""
+    """Read a TSV as strings exactly as written; NA stays a string."""
     return pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
 
 
 def write_npy(path: Path, array: np.ndarray) -> None:
+    """Write an array as .npy."""
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         np.save(file, array)
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:
-    """Uncompressed; numpy dates the members 1980, so the same arrays give the same bytes."""
+    """Write an uncompressed .npz; numpy dates members 1980, so equal arrays give equal bytes."""
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """A gzipped text file to write, without name or time in its header."""
+    """Open a gzipped text file for writing, without name or time in its header."""
     with (
         atomic_path(path) as temporary,
         open(temporary, "wb") as raw,

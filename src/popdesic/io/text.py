@@ -1,4 +1,4 @@
-"""Text of the files that a configuration names beside the sheets."""
+"""Read text files that the configuration names, such as maps and references."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from isal import igzip, igzip_lib
 from .errors import UserError
 from .files import is_file, path_exists
 
-#: Bytes that are looked at before any job runs.
+#: Bytes of a file that are checked before any job runs.
 FIRST_BYTES = 1 << 16
-#: What no text file holds; tabs and line ends are no control characters here.
+#: Control characters that no text file contains; tabs and line ends are allowed.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 _LINE_END = re.compile("\r\n|\r|\n")
 
 
 @contextmanager
 def opened(path: Path, key: str) -> Iterator:
-    """The bytes of a file, gunzipped where it is compressed; `key` names it in the configuration.
+    """Open a file for reading bytes, decompressed if gzipped; `key` is its configuration key.
 
     Raises
     ------
     UserError
-        The file is missing, unreadable or empty, or its compressed data are damaged, which may show
-        only while it is read.
+        The file is missing, unreadable or empty, or its compressed data are damaged, which may be
+        noticed only while reading.
     """
     shown = f"{path} ({key})"
     if not is_file(path):
-        what = "is no file" if path_exists(path) else "does not exist"
+        what = "is not a file" if path_exists(path) else "does not exist"
         raise UserError(f"{shown} {what}; correct the path, relative to the study folder.")
     try:
         with open(path, "rb") as raw:
@@ -54,12 +54,12 @@ def opened(path: Path, key: str) -> Iterator:
 
 
 def read_text(path: Path, key: str, *, beginning: bool = False) -> str:
-    """A file's text; with `beginning` the whole lines of its first FIRST_BYTES alone.
+    """Read a file's text; with `beginning` only the whole lines in its first FIRST_BYTES.
 
     Raises
     ------
     UserError
-        As `opened`; or the file is no text in UTF-8.
+        As `opened`, or the file is not UTF-8 text.
     """
     with opened(path, key) as file:
         raw = file.read(FIRST_BYTES) if beginning else file.read()
@@ -75,16 +75,16 @@ def read_text(path: Path, key: str, *, beginning: bool = False) -> str:
     if found := _CONTROL.search(text):
         row = len(_LINE_END.findall(text, 0, found.start())) + 1
         raise UserError(
-            f"{path} ({key}), row {row}: the control character U+{ord(found[0]):04X}, so this is "
-            "no text file; correct the path or write the file again."
+            f"{path} ({key}), row {row}: control character U+{ord(found[0]):04X}, so this is not "
+            "a text file; correct the path or write the file again."
         )
-    if cut:  # the last line is not whole, nor is its last letter
+    if cut:  # the last line and its last character may be incomplete
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return text
 
 
 def rows_of(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Number (from 1) and words of each line that has any."""
+    """Yield number (from 1) and words of each line that is not blank."""
     for number, line in enumerate(_LINE_END.split(text), 1):
         if words := line.split():
             yield number, words

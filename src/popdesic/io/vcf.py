@@ -1,13 +1,12 @@
 """Read biallelic SNP genotypes from VCF text (plain, gzip, bgzip) and BCF, in bounded memory.
 
-Text is cut into buffers of whole lines, which `vcf_text` decodes side by side; BCF into buffers of
-whole records for `bcf_records` (`bcf`). Both follow the same rules and give the same sentences on
-an error: multiallelic sites are dropped and never split, indels and symbolic alleles are dropped,
-and so are records at POS 0 (a telomere); half calls and a single '.' are missing, haploid calls
-follow a policy, and more than two alleles in a call, dosages and anything malformed stop the
-reading.
+Text is split into buffers of whole lines, which `vcf_text` decodes in parallel, and BCF into
+buffers of whole records for `bcf_records` (by `bcf`). Both formats follow the same rules and give
+the same error sentences. Dropped and counted: multiallelic sites (never split), indels, symbolic
+alleles, records at POS 0 (a telomere). Missing: half-calls and a single '.'. Haploid calls follow a
+policy. Errors: calls of more than two alleles, dosages, anything malformed.
 
-The compiled half is imported where it is first needed: jobs that read no VCF do without.
+The compiled half is imported on first use: jobs that read no VCF do not need it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,17 +37,17 @@ def stream_sites(
     Parameters
     ----------
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
-        What a call of one allele becomes: an error, twice that allele, or missing. A mapping's
-        ``default`` (error if it has none) is for the contigs that it does not name.
+        How to read a call of one allele: as an error, as homozygous for it, or as missing. In a
+        mapping, ``default`` (or else 'error') applies to the contigs that it does not name.
     counts : DecodeCounts, optional
-        Is added to as batches are given out, and complete when the iterator ends.
+        Updated as batches are yielded, and complete when the iterator ends.
     threads : int
-        1 works in the calling thread; more work ahead of the caller in a pool.
+        1 decodes in the calling thread; more decode ahead of the caller in a thread pool.
 
     Raises
     ------
     UserError
-        A file or record that cannot be read by the rules, with its line and sample.
+        A file or record breaks the rules; the sentence names line and sample.
     """
     policies = HaploidPolicies.parse(haploid)
     path = Path(path)
@@ -105,7 +104,7 @@ def _stream_text(
 def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryview]]:
     """Regroup pieces so that each ends at the end of a line; a last newline is added if missing."""
     pending: list[bytes | memoryview] = []
-    size = 0  # of what is pending
+    size = 0  # bytes in `pending`
     for parts in pieces:
         for k in reversed(range(len(parts))):
             if cut := parts[k].rfind(b"\n") + 1:
@@ -119,8 +118,8 @@ def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[byt
             size += sum(map(len, parts))
             if size > LONGEST_RECORD:
                 raise UserError(
-                    f"{path} has a line of more than {LONGEST_RECORD} bytes, and longer ones are "
-                    "not read; the file is damaged, so copy or write it again."
+                    f"{path} has a line longer than the limit of {LONGEST_RECORD} bytes; the file "
+                    "is damaged, so copy or write it again."
                 )
     if any(len(part) for part in pending):
         yield [*pending, b"\n"]
@@ -133,7 +132,7 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
     size = sum(len(part) for part in parts)
     text = np.empty(size + kernel.PAD, np.uint8)
     end = 0
-    for part in parts:  # numpy copies without the interpreter lock, bytes.join would hold it
+    for part in parts:  # numpy copies without the GIL, bytes.join would hold it
         text[end : end + len(part)] = np.frombuffer(part, np.uint8)
         end += len(part)
     text[size:] = 0
@@ -146,13 +145,13 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
         text, size, n_samples, haploid.default, genotypes, table, values, error, *haploid.arrays()
     )
     if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
-        # Line ends of Windows do harm only where they end in an error: that is where to look.
+        # CRLF line ends matter only if decoding fails: then retry with LF.
         return _decode_lines([raw.replace(b"\r\n", b"\n")], n_samples, haploid)
     table = table[:n_sites]
     try:
         chrom, site_id = _names(text, table)
     except ValueError:
-        error[:] = _find_unusable(text, table)
+        error[:] = _first_unusable_name(text, table)
         chrom = site_id = []
     batch = SiteBatch(
         chrom=chrom,
@@ -172,13 +171,15 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
     Raises
     ------
     ValueError
-        One is not UTF-8 (UnicodeDecodeError is one, too) or no name that a table can hold.
+        A name is not UTF-8 (UnicodeDecodeError is a ValueError) or cannot be in a table.
     """
     from . import vcf_text as kernel
 
     view = memoryview(text)
     starts, ends = table[:, kernel.CHROM_START], table[:, kernel.CHROM_END]
-    changes = np.flatnonzero(np.diff(starts, prepend=-1))  # neighbours share a range
+    changes = np.flatnonzero(
+        np.diff(starts, prepend=-1)
+    )  # consecutive sites of a contig share a range
     sizes = np.diff(changes, append=len(table)).tolist()
     chrom: list[str] = []
     for start, end, size in zip(starts[changes], ends[changes], sizes, strict=True):
@@ -190,12 +191,12 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
         ranges = zip(starts.tolist(), ends.tolist(), strict=True)
         site_id = [str(view[start:end], "utf-8") for start, end in ranges]
     if any(unusable_name("".join(names)) for names in (dict.fromkeys(chrom), site_id)):
-        raise ValueError("a name that no table can hold")
+        raise ValueError("a table cannot hold this name")
     return chrom, site_id
 
 
-def _find_unusable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
-    """Return the error of the first CHROM or ID for which `_names` stopped."""
+def _first_unusable_name(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
+    """Return the error values of the first CHROM or ID that `_names` rejects."""
     from . import vcf_text as kernel
 
     for row in table:
@@ -207,4 +208,4 @@ def _find_unusable(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, 
                 return kernel.NOT_UTF8, row[kernel.LINE], start, end, 0
             if unusable_name(name):
                 return kernel.BAD_NAME, row[kernel.LINE], start, end, 0
-    raise AssertionError("every name can be used")
+    raise AssertionError("every name is usable")

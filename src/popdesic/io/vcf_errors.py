@@ -1,4 +1,4 @@
-"""The sentences that tell what is wrong with a record of a VCF or BCF file."""
+"""Error sentences for records of VCF and BCF files."""
 
 import re
 
@@ -8,7 +8,7 @@ COLUMN_NAMES = ["CHROM", "POS", "ID", "REF", "ALT"]
 
 
 def show(value: bytes | bytearray | str) -> str:
-    """Return `value` in quotes, readable and not too long."""
+    """Return `value` quoted, escaped and shortened."""
     text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
@@ -23,20 +23,20 @@ def record_error(
     sample: int = 0,
     any_gt: bool = False,
 ) -> UserError:
-    """Return the error with one sentence for an error code of `vcf_text`.
+    """Return the UserError for an error code of `vcf_text`.
 
     Parameters
     ----------
     where : str
         File and line (or record).
     value : bytes or str
-        What stands there.
+        The offending text.
     number : int
         Number of columns found, or the index of an empty column.
     sample : int
         Index of the sample of a genotype.
     any_gt : bool
-        Whether a record before had GT.
+        Whether an earlier record had GT.
     """
     from . import vcf_text as kernel
 
@@ -57,8 +57,8 @@ def record_error(
         )
     if code == kernel.HEADER_LINE:
         return UserError(
-            f"{where}: a header line stands among the records; if files were joined, join them "
-            "with bcftools concat."
+            f"{where}: a header line follows records; if files were joined, join them with "
+            "bcftools concat instead."
         )
     if code == kernel.NOT_UTF8:
         return UserError(
@@ -66,8 +66,8 @@ def record_error(
         )
     if code == kernel.BAD_NAME:
         return UserError(
-            f"{where}: the contig or identifier {show(value)} holds a tab, a line end or a zero "
-            "byte, which no table can hold; rename it."
+            f"{where}: the contig or identifier {show(value)} contains a tab, a line end or a zero "
+            "byte, which a table cannot hold; rename it."
         )
     if code == kernel.NO_GT:
         return _no_gt(where, value, any_gt)
@@ -78,8 +78,8 @@ def _no_gt(where: str, value: bytes | str, any_gt: bool) -> UserError:
     keys = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value).split(":")
     if not any_gt and {"DS", "GP"} & set(keys):
         return UserError(
-            f"{where}: FORMAT {show(value)} holds dosages or probabilities and no genotypes (GT), "
-            "and hard calls are needed; call genotypes first, for example with bcftools +tag2tag."
+            f"{where}: FORMAT {show(value)} has dosages or probabilities but no genotypes (GT); "
+            "hard calls are needed, so call genotypes first, for example with bcftools +tag2tag."
         )
     return UserError(
         f"{where}: FORMAT {show(value)} has no genotypes (GT); give records with GT or remove "

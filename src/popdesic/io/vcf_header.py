@@ -17,10 +17,10 @@ from .vcf_errors import show
 
 # Bytes read at a time where only the header is wanted.
 HEADER_BYTES = 1 << 16
-#: Longest header: that of a million samples and of a million contigs takes less than half of it.
-#: Without a limit a file with no line end would be taken into memory whole.
+#: Longest header in bytes: a million samples and a million contigs take less than half of it.
+#: Without a limit, a file without line ends would be read into memory whole.
 LONGEST_HEADER = 256 << 20
-#: Longest line or record, for the same reason: a million samples with 500 bytes each take half.
+#: Longest line or record in bytes, for the same reason: a million samples of 500 bytes take half.
 LONGEST_RECORD = 1 << 30
 
 FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
@@ -28,10 +28,10 @@ FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", 
 
 @dataclass(frozen=True)
 class VcfHeader:
-    """What a header says.
+    """Content of a VCF or BCF header.
 
-    `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf', `text` the header itself with
-    plain line ends, of a BCF file alone.
+    `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header with LF
+    line ends, for BCF only.
     """
 
     path: Path
@@ -49,8 +49,8 @@ def read_header(path: Path | str) -> VcfHeader:
     Raises
     ------
     UserError
-        The file is missing, no file (a FIFO), empty, cut short, no VCF, not UTF-8, its header has
-        no end, or it has no samples or duplicated ones.
+        The file is missing, not a regular file, empty, cut short, not VCF or BCF, or not UTF-8; its
+        header does not end; or it has no samples or duplicated ones.
     """
     return read_head(Path(path), HEADER_BYTES)[0]
 
@@ -61,7 +61,7 @@ def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]
     Raises
     ------
     UserError
-        As `read_header` does; with `shown` (file and row that name the source) put before it.
+        As `read_header`, prefixed with `shown`, the file and row that name the source.
     """
     from .plink import plink_prefix, read_plink_samples
 
@@ -85,12 +85,12 @@ def read_head(
         # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
         if head[4:5] not in (b"", b"\x02"):
             raise UserError(
-                f"{path} is BCF of the version 2.{head[4]}, and only 2.2 can be read; write it "
-                "again with bcftools view."
+                f"{path} is BCF version 2.{head[4]}, but only 2.2 can be read; write it again "
+                "with bcftools view."
             )
         size = 9 + struct.unpack_from("<I", head, 5)[0] if len(head) >= 9 else 9
         if size > LONGEST_HEADER:
-            raise _endless(path)
+            raise _header_without_end(path)
         while len(head) < size and (parts := next(pieces, None)) is not None:
             head += b"".join(parts)
         if len(head) < size:
@@ -108,10 +108,10 @@ def read_head(
         newline = head.find(b"\n", looked_at)
         if newline < 0:
             if len(head) > LONGEST_HEADER:
-                raise _endless(path)
+                raise _header_without_end(path)
             parts = next(pieces, None)
             if parts is not None:
-                looked_at = len(head)  # no byte twice: a line may have no end
+                looked_at = len(head)  # scan no byte twice: a line may be endless
                 head += b"".join(parts)
                 continue
             newline = len(head)
@@ -122,10 +122,10 @@ def read_head(
     return _parse_header(path, bytes(head[:end]), "vcf", compression), [bytes(head[end:])], pieces
 
 
-def _endless(path: Path) -> UserError:
+def _header_without_end(path: Path) -> UserError:
     return UserError(
-        f"{path} has no end of its header within {LONGEST_HEADER >> 20} MB; the file is damaged or "
-        "no VCF or BCF file, so correct its path or write it again."
+        f"{path}: the header does not end within {LONGEST_HEADER >> 20} MB; the file is damaged or "
+        "not VCF or BCF, so correct its path or write it again."
     )
 
 
@@ -143,7 +143,7 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
         if letter in text:
             n_line = text.count("\n", 0, text.index(letter)) + 1
             raise UserError(
-                f"{path}, line {n_line}: the header holds {what}; take it out, for example with "
+                f"{path}, line {n_line}: the header contains {what}; remove it, for example with "
                 "bcftools reheader."
             )
     lines = text.rstrip("\n").split("\n")

@@ -1,8 +1,8 @@
 """Decode whole lines of VCF text to genotypes: the compiled half of `popdesic.io.vcf`.
 
 One pass over the bytes: columns are split, the site is classified, and the calls of biallelic
-SNPs go straight to int8. Rows whose FORMAT is exactly GT are almost always four bytes a sample
-("0/1" and a tab), so runs of such calls are decoded four bytes at a time in a loop that the
+SNPs are decoded straight to int8. Rows whose FORMAT is exactly GT almost always have four bytes per
+sample ("0/1" and a tab), so runs of such calls are decoded four bytes at a time in a loop that the
 compiler vectorises; anything else takes the general path, one call at a time.
 """
 
@@ -19,13 +19,13 @@ N_COUNTS = 14
 # What to do with a call of one allele.
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 
-# Kinds of calls. The first two are bases: + HET or HOM_ALT says which of three genotypes.
+# Kinds of calls. To the first two, HET or HOM_ALT is added to give the genotype.
 WITH_SLASH, WITH_PIPE = 0, 3
 HET, HOM_ALT = 1, 2
 UNKNOWN, HALF, HAPLOID_REF, HAPLOID_ALT = range(6, 10)
 POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
 
-# Errors, as written to error[0]: a kind of call that is refused, or one of these.
+# Values of error[0]: a kind of call that is refused, or one of these.
 OK = 0
 BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8, BAD_NAME = range(16, 23)
 
@@ -33,7 +33,7 @@ BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8, BAD_NAME = ran
 LINE, CHROM_START, CHROM_END, POS, ID_START, ID_END, REF, ALT = range(8)
 N_FIELDS = 8
 
-# Bytes that must be readable after the last line, so that a call can be looked at as four bytes.
+# Readable bytes needed after the last line, so that any call can be read as four bytes.
 PAD = 4
 
 # Calls decoded at a time before the run is checked: long enough to vectorise, short enough
@@ -46,7 +46,7 @@ COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
 
 @njit(cache=True, nogil=True)
 def _decode_run(text, start, n_calls, row, first, kinds):
-    """Decode `n_calls` calls of four bytes; False if one of them is not plain (row is spoilt).
+    """Decode `n_calls` calls of four bytes; False if one is not plain (`row` is then invalid).
 
     A plain call is 'a/b' or 'a|b', a tab, and a, b both in {0, 1} or both '.'. The four bytes are
     read as one little-endian word; XOR with '0/0<tab>' leaves bit 0 and bit 16 as the alleles.
@@ -78,8 +78,8 @@ def _decode_run(text, start, n_calls, row, first, kinds):
 def _read_call(text, start):
     """Read one call of any shape; return 16 * (end of the call) + its kind.
 
-    Takes and returns no more than this because it is called often: passing arrays on costs more
-    than reading the call.
+    The signature is minimal because this is called often: passing arrays would cost more than
+    reading the call.
     """
     p = start
     ploidy = 0
@@ -128,12 +128,12 @@ def _read_call(text, start):
 def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, row, kinds, error):
     """Decode the sample columns of one record that start at `start`; False on an error.
 
-    Adds to `kinds` how often each kind of call was met. Leaves the end of the line in error[2], or
-    on an error the whole report (see `decode_records`).
+    Adds the number of calls of each kind to `kinds`. Leaves the end of the line in error[2], or on
+    an error all details (see `decode_records`).
     """
     p = start
     done = 0
-    careful = 0  # calls still to be taken one at a time after a run that was not plain
+    careful = 0  # calls left to decode one at a time after a run that was not plain
     n_unknown = 0
     n_pipe = 0
     n_slash = 0
@@ -155,13 +155,13 @@ def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, r
             if not present:
                 break
             p += 1
-        # In a file of Windows the last column may hold the '\r' of the line end alone.
+        # With CRLF line ends the last column may consist of the '\r' alone.
         empty = p == column or (p == column + 1 and text[column] == RETURN and text[p] == NEWLINE)
         if not present and not empty:
-            n_unknown += 1  # trailing fields may be dropped: nothing is known
+            n_unknown += 1  # trailing fields may be dropped: the call is missing
             row[done] = -1
         else:
-            # Plain calls in a few steps, all others with care.
+            # A fast path for plain calls; `_read_call` reads all others.
             a, separator, b, after = text[p], text[p + 1], text[p + 2], text[p + 3]
             plain = separator == SLASH or separator == PIPE
             plain = plain and (after == COLON or after == TAB or after == NEWLINE)
@@ -281,9 +281,9 @@ def _same_bytes(text, start_a, end_a, start_b, end_b):
 
 
 def row_capacity(size, n_samples):
-    """Return how many sites `size` bytes of records can hold at most, and one to spare.
+    """Return an upper bound of the sites in `size` bytes of records, plus one.
 
-    A record that is kept takes 8 + n_samples tabs, a newline, a byte in each sample and in CHROM,
+    A kept record takes 8 + n_samples tabs, a newline, a byte in each sample and in CHROM,
     POS, ID, REF and ALT, and two in FORMAT.
     """
     return size // (2 * n_samples + 16) + 1
@@ -298,28 +298,29 @@ def decode_records(
     Parameters
     ----------
     text : (at least size + PAD) uint8
-        VCF records without carriage returns; what follows `size` is readable, and ignored.
+        VCF records without carriage returns; bytes after `size` are readable but ignored.
     size, n_samples, haploid : int
         `haploid` is one of HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING.
     genotypes : (capacity, n_samples) int8
         Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
     fields : (capacity, N_FIELDS) int64
         Receives for each kept site its line (0 is the first of `text`), the byte ranges of CHROM
-        and ID, POS, and the offsets of REF and ALT. Neighbours with one CHROM share its range.
+        and ID, POS, and the offsets of REF and ALT. Consecutive sites with the same CHROM share its
+        range.
     counts : (N_COUNTS) int64
-        Is added to.
+        The counts of these records are added to it.
     error : (5) int64
         On an error: code, line, first and last byte of the offending value, and the sample's
         index; element 3 is the number of columns found for BAD_COLUMNS, and the column
         for EMPTY_COLUMN.
     names, ends, policies : uint8 (n_bytes), int64 (n_contigs), int64 (n_contigs)
-        Contigs with a haploid policy of their own: their names joined, where each ends, and the
+        Contigs with their own haploid policy: concatenated names, end offset of each, and
         policies.
 
     Returns
     -------
     (n_sites, n_lines)
-        `n_lines` counts the lines that were read, blank ones too.
+        `n_lines` counts all lines read, including blank ones.
     """
     kinds = np.zeros(16, np.int64)
     genotype_of = np.full(16, -2, np.int8)  # of each kind of call; -2 where it is refused
@@ -361,7 +362,7 @@ def decode_records(
                 return n_sites, n_lines
         kind = _classify(text, tabs[3], tabs[4] - 1, tabs[4], tabs[5] - 1)
         pos = _read_pos(text, tabs[1], tabs[2] - 1)
-        if pos == 0:  # a telomere: valid, but no place on the chromosome
+        if pos == 0:  # a telomere: valid, but without a base
             kind = UNPLACED
         if pos < 0 or pos >= 2**31:
             error[0] = BAD_POS

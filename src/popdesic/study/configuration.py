@@ -21,27 +21,26 @@ from ..io.schemas import load_schema
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
-#: Limits of a configuration file: bytes, values after its aliases are filled in, levels.
+#: Limits of a configuration file: bytes, values after alias expansion, nesting levels.
 MOST_BYTES, MOST_VALUES, MOST_LEVELS = 1 << 18, 100_000, 50
-#: Whole numbers beyond this are no longer exact as floats, and no setting means them.
+#: Largest number accepted: larger integers are not exact as floats, and no setting needs them.
 MOST_NUMBER = 1 << 53
 
-#: Not libyaml's, which takes tabs and other texts that the loader Snakemake uses refuses.
+#: The loader Snakemake uses; libyaml's accepts tabs and other text that this one refuses.
 _LOADER = yaml.SafeLoader
 
 
 def read_config(folder: Path = Path()) -> dict:
-    """What a study's config/config.yaml says, nothing filled in or checked against the schema.
+    """Read a study's config/config.yaml, without defaults and without a check of the schema.
 
-    The file is JSON or YAML, read as Snakemake reads it, so that both see the same. An empty or
-    missing file is an empty configuration, for every key has a default.
+    The file is JSON or YAML, parsed as Snakemake parses it. An empty or missing file is an empty
+    configuration, because every key has a default.
 
     Raises
     ------
     UserError
-        The file is not UTF-8, no valid YAML, no mapping, names a key twice, has tags or a Snakemake
-        template, or would become too large once its aliases are filled in (which is found out
-        without doing so).
+        The file is not UTF-8, not valid YAML or not a mapping, has a duplicate key, a tag or a YTE
+        template, or is too large after alias expansion (computed without expanding).
     """
     path, shown = folder / CONFIG_PATH, str(CONFIG_PATH)
     if not is_file(path):
@@ -75,7 +74,9 @@ def read_config(folder: Path = Path()) -> dict:
             "lines such as 'device: cpu'."
         )
     if "__use_yte__" in content:
-        raise UserError(f"{shown}: '__use_yte__' asks for a template; write the values themselves.")
+        raise UserError(
+            f"{shown}: '__use_yte__' requests a YTE template; write the values themselves."
+        )
     return content
 
 
@@ -83,7 +84,7 @@ def _parse(text: str, shown: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, shown))
     except (ValueError, RecursionError):
-        pass  # most are YAML
+        pass  # not JSON, so YAML
     try:
         _check_extent(text, shown)
         loader = _LOADER(text)
@@ -97,10 +98,10 @@ def _parse(text: str, shown: str) -> Any:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        # The parser may find out only past the last line.
+        # The parser may notice an error only after the last line.
         where = f", row {min(mark.line, text.count(chr(10))) + 1}" if mark else ""
         raise UserError(f"{shown}{where}: not valid YAML ({error.problem}); correct it.") from None
-    except (yaml.YAMLError, ValueError) as error:  # the second from numbers and dates
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: invalid numbers and dates
         reason = " ".join(str(error).split())
         raise UserError(f"{shown} is not valid YAML ({reason}); correct it.") from None
 
@@ -115,10 +116,10 @@ def _without_repeats(pairs: list[tuple[str, Any]], shown: str) -> dict:
 
 
 def _check_extent(text: str, shown: str) -> None:
-    """Refuse what is too deep, or would be too large with its aliases filled in.
+    """Refuse what is nested too deeply, or too large after alias expansion.
 
-    Parts are counted as the parser meets them; nothing is built, so ten lines that stand for
-    billions of values cost ten steps.
+    Values are counted from parser events and nothing is built, so ten lines of aliases that expand
+    to billions of values cost ten steps.
     """
     sizes: dict[str, int] = {}
     open_parts: list[list] = [[None, 0]]  # anchor, values so far
@@ -126,15 +127,15 @@ def _check_extent(text: str, shown: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise UserError(
-                    f"{shown}, row {event.start_mark.line + 1}: '*{event.anchor}' stands for "
-                    "nothing that ends before it; write the values themselves."
+                    f"{shown}, row {event.start_mark.line + 1}: '*{event.anchor}' refers to "
+                    "no value that ends before it; write the values themselves."
                 )
             open_parts[-1][1] += sizes[event.anchor]
         elif isinstance(event, yaml.NodeEvent):
             if event.tag is not None:
                 raise UserError(
-                    f"{shown}, row {event.start_mark.line + 1}: the tag '{event.tag}' has no "
-                    "meaning here; write the value alone, in quotes if it begins with '!'."
+                    f"{shown}, row {event.start_mark.line + 1}: the tag '{event.tag}' is not "
+                    "allowed; write the value without it, in quotes if it begins with '!'."
                 )
             if isinstance(event, yaml.ScalarEvent):
                 open_parts[-1][1] += 1
@@ -144,8 +145,8 @@ def _check_extent(text: str, shown: str) -> None:
                 open_parts.append([event.anchor, 1])
                 if len(open_parts) > MOST_LEVELS:
                     raise UserError(
-                        f"{shown}, row {event.start_mark.line + 1}: more than {MOST_LEVELS} levels "
-                        "within each other, which no configuration needs; correct the file."
+                        f"{shown}, row {event.start_mark.line + 1}: more than {MOST_LEVELS} nested "
+                        "levels, which no configuration needs; correct the file."
                     )
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, size = open_parts.pop()
@@ -154,13 +155,13 @@ def _check_extent(text: str, shown: str) -> None:
                 sizes[anchor] = size
         if open_parts[-1][1] > MOST_VALUES:
             raise UserError(
-                f"{shown}: more than {MOST_VALUES} values once its aliases (*) are filled in, "
+                f"{shown}: more than {MOST_VALUES} values after its aliases (*) are expanded, "
                 "which no configuration needs; write the values themselves."
             )
 
 
 def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
-    """Refuse a key that appears twice: the parser would take the last one and say nothing."""
+    """Refuse duplicate keys, of which the parser would silently take the last."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -180,20 +181,20 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
             key = "<<" if merged else loader.construct_object(key_node)
             if key in known:
                 raise UserError(
-                    f"{shown}, row {row}: the key '{key}' already stands in row {known[key]}; keep "
-                    "one."
+                    f"{shown}, row {row}: the key '{key}' already appears in row {known[key]}; "
+                    "keep one."
                 )
             known[key] = row
 
 
 def load_config(config: dict, source: str = "config/config.yaml") -> dict:
-    """`config` with all defaults filled in.
+    """Fill in all defaults of `config` and check it.
 
     Raises
     ------
     UserError
-        A key that the schema does not know (with the nearest one that it does), a value out of
-        range, or two values that contradict each other.
+        An unknown key (with the closest known one), a value out of range, or two contradictory
+        values.
     """
     schema = load_schema("config")
     filled = _with_text_keys(_with_defaults(config or {}, schema), source)
@@ -201,7 +202,7 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
         raise UserError(_config_sentence(error, source))
     filled = _plain(filled, schema, source, [])
     for index, alpha in enumerate(filled["geodesic"]["alpha"]):
-        # File names carry alpha with six digits, and the number is read back from them.
+        # File names contain alpha with six digits, from which the number is parsed again.
         if alpha != "auto" and not (float(f"{alpha:g}") == alpha):
             raise UserError(
                 f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
@@ -233,7 +234,7 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
 
 
 def _with_text_keys(config: dict, source: str) -> dict:
-    """Contigs of `encode.haploid` as text: YAML takes the 23 of `{23: diploidize}` for a number."""
+    """Convert contigs of `encode.haploid` to text: YAML reads `{23: …}` as an integer key."""
     block = config.get("encode")
     haploid = block.get("haploid") if isinstance(block, dict) else None
     if not isinstance(haploid, dict):
@@ -242,8 +243,8 @@ def _with_text_keys(config: dict, source: str) -> dict:
     for key, value in haploid.items():
         if not isinstance(key, (int, str)) or isinstance(key, bool):
             raise UserError(
-                f"{source}: encode.haploid has the key {shorten(repr(key))}, which is no name of a "
-                "contig; write it in quotes."
+                f"{source}: encode.haploid has the key {shorten(repr(key))}, which is not a contig "
+                "name; write it in quotes."
             )
         if str(key) in named:
             raise UserError(f"{source}: encode.haploid has the contig '{key}' twice; keep one.")
@@ -252,7 +253,7 @@ def _with_text_keys(config: dict, source: str) -> dict:
 
 
 def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
-    """The value with 2.0 for 2 where a whole number is meant; refuse what no setting can be."""
+    """Convert 2.0 to 2 where the schema wants an integer; refuse control characters and NaN."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
         return {k: _plain(v, known.get(k, {}), source, [*path, k]) for k, v in value.items()}
@@ -260,14 +261,14 @@ def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
         items = schema.get("items", {})
         return [_plain(v, items, source, [*path, k]) for k, v in enumerate(value)]
     if isinstance(value, str):
-        value = value.rstrip("\n")  # YAML's folded text ends with one
+        value = value.rstrip("\n")  # YAML's folded text ends with a newline
         if CONTROL.search(value):
             raise UserError(
                 f"{source}: {_dotted(path)} is {shorten(repr(value))}, but must be one line "
                 "without control characters."
             )
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not abs(value) <= MOST_NUMBER:  # so that NaN is refused
+        if not abs(value) <= MOST_NUMBER:  # also refuses NaN
             raise UserError(
                 f"{source}: {_dotted(path)} is {shorten(repr(value), 30)}, but must be a finite "
                 f"number of at most {MOST_NUMBER}."
@@ -300,7 +301,7 @@ def _with_defaults(value: Any, schema: dict) -> Any:
 
 
 def _error_order(error: jsonschema.ValidationError) -> tuple[int, str]:
-    # An unknown key comes first: a misspelt name explains whatever else is wrong.
+    # Unknown keys first: a misspelt name may explain the other errors.
     return (error.validator != "additionalProperties", "/".join(map(str, error.absolute_path)))
 
 
@@ -329,7 +330,7 @@ def _requirement(error: jsonschema.ValidationError) -> str:
     if error.validator == "anyOf":
         return "must be " + " or ".join(_alternative(choice) for choice in limit)
     if error.validator == "type" and "number" in limit and _is_power(error.instance):
-        return "must be of type number, and YAML takes this for text (write 1.0e-6 for 1e-6)"
+        return "must be of type number, and YAML reads this as text (write 1.0e-6 for 1e-6)"
     if error.validator == "required":
         return f"must have {', '.join(map(repr, limit))}"
     return {
@@ -347,7 +348,7 @@ def _requirement(error: jsonschema.ValidationError) -> str:
 
 
 def _is_power(value: Any) -> bool:
-    """Whether a text is a number such as 1e-6, which YAML wants with a point."""
+    """Whether a text is a number such as 1e-6, which YAML reads as a number only with a point."""
     return isinstance(value, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..io.places import KERNEL_FOLDER
-from .syntax import Imported, Member, Module, bound
+from .syntax import Imported, Member, Module
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: Classes of which only the methods that are used take part: file, class.
@@ -272,9 +272,8 @@ class Code:
             words |= self._follow(node, path, imported)
         for imported in (one for some in part.imports.values() for one in some):
             node.items |= {("import", file) for file in self._files(path, imported)}
-        if "HEADERS" not in {b for s in statements for b in bound(s)}:
-            for string in part.strings:
-                node.items |= set(self._named(path, string))
+        for string in part.strings:
+            node.items |= set(self._named(path, string))
         if part.text:
             node.text = f"{part.text} | {' '.join(sorted(words))}"
         return node

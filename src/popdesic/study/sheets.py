@@ -23,20 +23,20 @@ from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
 from ..io.schemas import load_schema
 
-#: What the schema of a sheet's column may say; `_breaks` knows these alone.
+#: Keywords allowed in the schema of a column; `_breaks` implements only these.
 RULE_WORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
-#: Export formats whose readers take a space in a name for its end.
+#: Export formats whose readers split names at spaces.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
 
 @dataclass(frozen=True)
 class Study:
-    """Checked sheets of one study, in the one sample order (founders by name, then newcomers).
+    """Checked sheets of one study, in sample order (founders by name, then newcomers).
 
     Attributes
     ----------
     cohorts : DataFrame, index `cohort`: `genotypes` (as written), `founder` (bool)
-    samples : DataFrame: `sample`, `cohort`, then whatever columns the sheet has, all strings
+    samples : DataFrame: `sample`, `cohort`, then the other columns of the sheet, all strings
     """
 
     cohorts: pd.DataFrame
@@ -56,13 +56,13 @@ class Study:
         return list(self.cohorts.index[~self.cohorts.founder])
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Cohort pairs (a, b), a before or equal to b in sample order."""
+        """Cohort pairs (a, b), where a is b or comes before b in sample order."""
         order = self.order
         return [(a, b) for i, a in enumerate(order) for b in order[i:]]
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """Samples of each cohort."""
+        """Number of samples of each cohort."""
         counted = self.samples.cohort.value_counts()
         return {cohort: int(counted.get(cohort, 0)) for cohort in self.order}
 
@@ -82,7 +82,7 @@ class Study:
         return self.samples.iloc[self._rows.get(cohort, [])]
 
     def digest_of(self, cohort: str | None = None, *columns: str) -> str:
-        """Changes exactly when these columns (or any) of a cohort's rows (or of all) change."""
+        """Digest of these columns (default all) of a cohort's rows (default all rows)."""
         if (cohort, *columns) not in self._digests:
             rows = self.samples if cohort is None else self.samples_of(cohort)
             chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
@@ -91,29 +91,29 @@ class Study:
 
 
 def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True) -> Study:
-    """Read and check both sheets, and that they agree with the genotype files' sample lists.
+    """Read both sheets, check them, and compare them with the samples in the genotype files.
 
     Parameters
     ----------
     config : dict
         From `load_config`.
     folder : Path
-        The study's folder, which all paths are relative to.
+        The study folder; all paths are relative to it.
     check_files : bool
         Also check the pedigree, open each genotype file and compare its samples with the sheet.
     """
     cohorts = _load_cohorts(folder, config["cohorts"])
     samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
-    if check_files:  # jobs, which read the sheets again, trust the pedigree
+    if check_files:  # jobs read the sheets again but need no second check
         check_parents(samples, config["samples"])
-    # Within a cohort the file's order rules; the sheet's own order has no meaning.
+    # Within a cohort the genotype file sets the order; that of the sheet has no meaning.
     study = Study(cohorts, samples.drop(columns="row"))
     color_by = config["report"]["color_by"]
     columns = [c for c in samples.columns if c != "row"]
     if color_by not in columns and color_by != "population":
         raise UserError(
-            f"config/config.yaml: report.color_by is '{shorten(color_by)}', which is no column of "
-            f"{config['samples']}{suggestion(color_by, columns)}"
+            f"config/config.yaml: report.color_by is '{shorten(color_by)}', which is not a column "
+            f"of {config['samples']}{suggestion(color_by, columns)}"
         )
     _check_exported_names(samples, config)
     if check_files:
@@ -125,7 +125,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     if n_founders < 2:
         raise UserError(
             f"{config['samples']}: the founders ({', '.join(study.founders)}) have {n_founders} "
-            "sample in all, but the panel and its PCA axes need at least two; add samples or set "
+            "sample in all, but the panel and the PCA axes need at least two; add samples or set "
             f"founder = yes for more cohorts in {config['cohorts']}."
         )
     return study
@@ -150,7 +150,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
     first, wrong = len(sheet), ""
     for column, rule in schema["properties"].items():
         if column in columns:
-            # Each value once: a sheet of a million rows has few besides the names.
+            # Check distinct values only: a sheet of a million rows has few, except names.
             bad = [value for value in set(sheet[column].tolist()) if _breaks(value, rule)]
             row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
             first, wrong = (row, column) if row < first else (first, wrong)
@@ -165,7 +165,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
 
 
 def _breaks(value: str, rule: dict) -> bool:
-    """Whether a text breaks the rule of its column; `RULE_WORDS` are all that rules may say."""
+    """Whether a text violates the rule of its column, which uses only `RULE_WORDS`."""
     return (
         not rule.get("minLength", 0) <= len(value) <= rule.get("maxLength", len(value))
         or ("enum" in rule and value not in rule["enum"])
@@ -179,13 +179,13 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
     for name, rows in sheet.groupby("cohort").row:
         if len(rows) > 1:
             raise UserError(
-                f"{shown}, row {rows.iloc[1]}: cohort '{name}' already stands in row "
+                f"{shown}, row {rows.iloc[1]}: cohort '{name}' already appears in row "
                 f"{rows.iloc[0]}; names must be unique."
             )
     if not (sheet.founder == "yes").any():
         raise UserError(
             f"{shown}: no cohort has founder = yes, but the panel needs at least one founder; "
-            "set it for the cohorts that shall define the sites."
+            "set it for the cohorts that define the sites."
         )
     _check_case(sheet, shown)
     sheet["founder"] = sheet.founder == "yes"
@@ -193,21 +193,21 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
 
 
 def _check_case(sheet: pd.DataFrame, shown: str) -> None:
-    """Files are named after cohorts, and many file systems take `EUR` and `eur` for one name."""
+    """Refuse names that differ only in case: some file systems treat `EUR` and `eur` as equal."""
     first: dict[str, tuple[str, int]] = {}
     for name, row in zip(sheet.cohort, sheet.row, strict=True):
         other, its_row = first.setdefault(name.casefold(), (name, row))
         if other != name:
             raise UserError(
-                f"{shown}, row {row}: cohort '{name}' differs from '{other}' in row {its_row} by "
-                "case alone, and some file systems take their files for one; rename it."
+                f"{shown}, row {row}: cohort '{name}' differs from '{other}' in row {its_row} only "
+                "in case, and some file systems would mix up their files; rename it."
             )
 
 
 def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str):
     sheet = read_sheet(folder / shown, shown)
     _check_rows(sheet, load_schema("samples"), shown)
-    # Codes come last, so that a sentence shows what stands in the sheet.
+    # Recode last, so that errors show the values as written in the sheet.
     if len(unknown := sheet[~sheet.cohort.isin(cohorts.index)]):
         row, cohort = unknown.row.iloc[0], unknown.cohort.iloc[0]
         raise UserError(
@@ -222,7 +222,7 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
             else f"in cohort '{first.cohort}', now in '{second.cohort}'"
         )
         raise UserError(
-            f"{shown}, row {second.row}: sample '{name}' already stands in row {first.row} "
+            f"{shown}, row {second.row}: sample '{name}' already appears in row {first.row} "
             f"{where}; sample names must be unique across cohorts."
         )
     if "sex" in sheet:
@@ -250,7 +250,7 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
         names = read_names(expand_sources(row.genotypes, folder), folder)
     except UserError as error:
         raise UserError(f"{shown}: {error}") from None
-    except (OSError, ValueError) as error:  # a name that no file can have
+    except (OSError, ValueError) as error:  # an impossible file name
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(
             f"{shown}: {shorten(row.genotypes)} cannot be read ({reason}); correct the path."
@@ -274,7 +274,7 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
 
 
 def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
-    """Names come out as they went in, or the format that cannot hold them is not asked for."""
+    """Refuse sample names with spaces if an export format cannot represent them."""
     formats = [name for name in SPACELESS_FORMATS if name in config["export"]["formats"]]
     if not formats:  # each job reads the sheets, and a sheet may have a million rows
         return
@@ -282,18 +282,18 @@ def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
         if any(letter.isspace() for letter in name):
             raise UserError(
                 f"{config['samples']}, row {row}: sample '{name}' has a space in its name, which "
-                f"export.formats '{formats[0]}' cannot hold; take {', '.join(formats)} out of "
+                f"export.formats '{formats[0]}' cannot represent; remove {', '.join(formats)} from "
                 "export.formats or rename the sample in its file and here."
             )
 
 
 def cohort_sources(study: Study, cohort: str) -> list[str]:
-    """Sources that a cohort's genotypes are in: VCF or BCF files, or prefixes of PLINK files."""
+    """Return the sources of a cohort's genotypes: VCF or BCF files, or PLINK prefixes."""
     if cohort not in study._sources:
         study._sources[cohort] = expand_sources(study.cohorts.genotypes[cohort])
     return study._sources[cohort]
 
 
 def cohort_files(study: Study, cohort: str) -> list[str]:
-    """Files that a cohort's genotypes are in."""
+    """Return the files of a cohort's genotypes."""
     return [path for source in cohort_sources(study, cohort) for path in source_files(source)]

@@ -1,7 +1,7 @@
-"""All that is checked of a study before any job runs: one function, for Snakemake and `check`.
+"""Validate a study before any job runs: one function for the Snakefile and `popdesic check`.
 
 Every problem is one sentence that names the file, the row and the value (`UserError`), the same
-whoever asks.
+from both callers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def validate_study(
     Parameters
     ----------
     given : dict
-        The configuration as written (`configuration.read_config`), or as Snakemake has it.
+        The configuration as read by `configuration.read_config` or by Snakemake.
     folder : Path
-        The study's folder, which all paths are relative to.
+        The study folder; all paths are relative to it.
     files : bool
-        Also look into the files that sheets and configuration name; jobs, for which the workflow
-        is parsed again, do without.
+        Also open the files named in sheets and configuration; jobs, which parse the workflow
+        again, skip this.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def validate_study(
         With all defaults filled in.
     study : Study
     remarks : list of str
-        What may be a slip, but is no error: one sentence each.
+        Possible mistakes that are not errors: one sentence each.
 
     Raises
     ------
@@ -65,12 +65,12 @@ def uses_beagle(impute: dict) -> bool:
 
 
 def check_side_files(config: dict, folder: Path) -> None:
-    """A first look at each file that the configuration names: the jobs check the rest.
+    """Check the beginning of each file that the configuration names; jobs check the rest.
 
     Raises
     ------
     UserError
-        A file is missing, or its beginning is not what it should be.
+        A file is missing, or its beginning is not valid.
     """
     compare = config["compare"]
     if path := config["qc"]["fasta"]:
@@ -102,7 +102,7 @@ def _check_fasta(folder: Path, path: str) -> None:
             f"{path} (qc.fasta), line 1: a FASTA file starts with '>' and a contig's name; correct "
             "the path."
         )
-    find_compression(folder / path)  # the end of a bgzip file says whether it is whole
+    find_compression(folder / path)  # checks the end of a bgzip file for truncation
 
 
 def _check_profiles(folder: Path, path: str, key: str) -> None:
@@ -110,7 +110,7 @@ def _check_profiles(folder: Path, path: str, key: str) -> None:
 
     try:
         there = all(map(is_file, source_files(folder / path)))
-    except (OSError, ValueError):  # no file can have this name
+    except (OSError, ValueError):  # an impossible file name
         there = False
     if not there:
         raise UserError(

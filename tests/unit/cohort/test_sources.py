@@ -273,7 +273,7 @@ def test_a_name_with_braces_is_one_sentence(study, written):
     (study / "data/chr1.vcf").rename(study / "data/a{contig}.vcf")
     sheet = study / "config/cohorts.tsv"
     sheet.write_text(sheet.read_text().replace("data/chr{contig}.vcf", written))
-    with pytest.raises(UserError, match=r"'data/a\{contig\}\.vcf' is a file with braces"):
+    with pytest.raises(UserError, match=r"'data/a\{contig\}\.vcf' has braces"):
         load_study(read_config(study), study)
 
 

@@ -73,7 +73,7 @@ def test_windows(window, partners):
 
 @pytest.mark.parametrize("window", ["", "10", "kb", "-3 kb", "ten bp", "5 miles"])
 def test_windows_that_cannot_be_read(window):
-    with pytest.raises(UserError, match="is no window"):
+    with pytest.raises(UserError, match="is not a window"):
         prune_options.parse_window(window)
 
 

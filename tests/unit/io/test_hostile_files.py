@@ -121,11 +121,11 @@ HOSTILE_RECORDS = {
     "GT missing": (record_of([format_of(GT, b"\x00")], n_samples=2), "holds no alleles"),
     "GT of floats": (
         record_of([format_of(GT, descriptor(FLOAT, 1) + bytes(8))], n_samples=2),
-        "not of whole numbers",
+        "does not hold integers",
     ),
     "GT of letters": (
         record_of([format_of(GT, descriptor(CHAR, 3) + b"0/10/1")], n_samples=2),
-        "not of whole numbers",
+        "does not hold integers",
     ),
     "GT of an unknown type": (
         record_of([format_of(GT, descriptor(9, 1) + bytes(8))], n_samples=2),
@@ -175,7 +175,7 @@ HOSTILE_RECORDS = {
     "longer than the file": (record_of([GENOTYPES], n_samples=2, longer=(0, 999)), "cut short"),
     "longer than any record": (
         record_of([GENOTYPES], n_samples=2, longer=(2**31, 2**31)),
-        "not read",
+        "above the limit",
     ),
     "half of its lengths": (b"\x20\0\0", "cut short"),
     "no GT": (record_of([format_of(DP, typed([3, 4])[:0] + b"\x11\x03\x04")], n_samples=2), "'DP'"),
@@ -236,7 +236,7 @@ def test_bcf_of_another_version_or_with_a_lying_header(tmp_path):
     path = write_bcf(tmp_path / "in.bcf", SOUND, magic=b"BCF\x02\x01")
     refused(path, tmp_path / "raw", "version 2.1", "bcftools view")
     path.write_bytes(b"BCF\x02\x02\xff\xff\xff\xff" + bytes(100))
-    refused(path, tmp_path / "raw", "no end of its header")
+    refused(path, tmp_path / "raw", "header does not end")
     whole = bcf_of(header_of(SAMPLES), [SOUND])
     for size in range(5, len(whole)):
         path.write_bytes(whole[:size])
@@ -532,12 +532,12 @@ def test_header_line_without_end(tmp_path):
         for _ in range(400):
             file.write(block)
     started = time.perf_counter()
-    with pytest.raises(UserError, match="no end of its header"):
+    with pytest.raises(UserError, match="header does not end"):
         read_header(path)
     # 256 MB in pieces of 64 KiB, each looked at once. Looking at all that had come before again for
     # each piece took time that grew with the square of the size.
     assert time.perf_counter() - started < 20
-    refused(path, tmp_path / "raw", "no end of its header")
+    refused(path, tmp_path / "raw", "header does not end")
 
 
 def test_long_header_lines_are_read(tmp_path):
@@ -557,7 +557,7 @@ def test_record_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(vcf, "LONGEST_RECORD", 1 << 24)  # a gigabyte takes too long here
     path = tmp_path / "in.vcf"
     path.write_text(vcf_text_of("1 5 rs1 A C GT 0/1 0/0") + "1\t" + "x" * (1 << 25))
-    refused(path, tmp_path / "raw", "a line of more than")
+    refused(path, tmp_path / "raw", "a line longer than the limit")
 
 
 # --- POS 0 ----------------------------------------------------------------------------------------
