@@ -20,11 +20,11 @@ DUPLICATED = "samples with the genotypes of another sample"
 
 def _findings(table: pd.DataFrame) -> list[tuple[str, int]]:
     """Count the findings on sex and pedigree in a cohort's sample table, if it has any."""
-    told, stated = table.sex_from_x != "NA", table.sex != "NA"
+    inferred, stated = table.sex_from_x != "NA", table.sex != "NA"
     found = []
     if (table.x_sites != "NA").any():  # the cohort's file has sites of X
-        wrong = told & stated & (table.sex_from_x != table.sex)
-        found += [(X_SEX, told), (NO_SEX, ~told), (WRONG_SEX, wrong)]
+        wrong = inferred & stated & (table.sex_from_x != table.sex)
+        found += [(X_SEX, inferred), (NO_SEX, ~inferred), (WRONG_SEX, wrong)]
         found = [(step, int(samples.sum())) for step, samples in found]
     children = table.mendel_sites != "NA"
     if children.any():
