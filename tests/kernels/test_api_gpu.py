@@ -13,9 +13,19 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def cupy(gpu_device):
+    """CuPy, on the device that the other tests use too.
+
+    The functions would lease one and keep it to the end of this process, while the tests of other
+    processes wait for it.
+    """
     import cupy
 
-    return cupy
+    from popdesic.engine import select
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    select._leased.append(GpuBackend())
+    yield cupy
+    select._leased.clear()
 
 
 @pytest.fixture(scope="module")
