@@ -94,7 +94,7 @@ def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, cap
     shutil.copytree(undisturbed, folder, copy_function=shutil.copy2)
     expected = contents(folder)
     assert main(["audit", str(folder)]) == 0
-    assert f"{len(expected)} results are what was written." in capsys.readouterr().out
+    assert f"{len(expected)} results match their checksums." in capsys.readouterr().out
     path = folder / "results/cohorts/north/planes.npy"
     data = bytearray(path.read_bytes())
     if damage == "flip":

@@ -206,14 +206,14 @@ def test_path(place, ran):
 
 def test_audit(place, study, ran):
     assert re.search(
-        r"^\d+ results are what was written\.$", popdesic(place, "audit my-study"), re.M
+        r"^\d+ results match their checksums\.$", popdesic(place, "audit my-study"), re.M
     )
     damaged = study / "results/distance/called.npy"
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1
     damaged.write_bytes(content)
     said = popdesic(place, "audit my-study", status=1)
-    assert "results/distance/called.npy: its content is not what was written" in said
+    assert "results/distance/called.npy: its content does not match its checksum" in said
     content[-1] ^= 1
     damaged.write_bytes(content)
 

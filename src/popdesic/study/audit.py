@@ -16,19 +16,27 @@ PANEL = "results/panel/sites.tsv"
 
 
 def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[str, str]], int]:
-    """Results that are not what was written, each with what is wrong; and how many were read.
+    """Verify results against their checksums.
 
-    Of all results, or of those below one of their folders.
+    Parameters
+    ----------
+    below : Path, optional
+        Verify only the results in this folder.
 
-    A result without a checksum is one of them: nothing tells what was written. One that is gone is
-    none of them: Snakemake makes it again where it is needed.
+    Returns
+    -------
+    damaged : list of (str, str)
+        Path and damage of each result that differs from what was written or has no checksum.
+        Deleted results are not listed: Snakemake makes them again when they are needed.
+    n_read : int
+        Results that were verified.
     """
     found, n_read = [], 0
     panel = _panel_digest(study / PANEL)
     sound = bool(panel) and not _damage(study / PANEL, panel)
     for path in result_files(below or study / "results"):
         n_read += 1
-        # Whether a result belongs to the panel, a damaged panel cannot tell.
+        # A damaged panel file does not say which panel the results should carry.
         if reason := _damage(path, panel if sound or path == study / PANEL else ""):
             found.append((str(path.relative_to(study)), reason))
     return found, n_read
@@ -45,7 +53,7 @@ def _panel_digest(path: Path) -> str:
 
 
 def _damage(path: Path, panel: str) -> str:
-    """What is wrong with a result of a study with this panel; empty where nothing is."""
+    """How a result is damaged, or which other panel it was made with; empty if it is sound."""
     kept = checksum_path(path)
     try:
         text = kept.read_text("utf-8", "replace")
@@ -58,7 +66,7 @@ def _damage(path: Path, panel: str) -> str:
     if written[1] != now.split()[1]:
         return f"{now.split()[1]} bytes where {written[1]} were written"
     if written[:2] != now.split() or not text.endswith("\n"):
-        return "its content is not what was written"
+        return "its content does not match its checksum"
     if panel and written[2:] not in ([], [panel]):
         return f"it was made with the panel {written[2]}, and the study has the panel {panel}"
     if record_path(path).exists() and read_kept(path) is None:
@@ -82,7 +90,7 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
     for path, reason in damaged:
         print(f"{path}: {reason}")
     if not damaged:
-        print(f"{n_read} results are what was written.")
+        print(f"{n_read} results match their checksums.")
         return 0
     if not repair:
         raise UserError(
@@ -102,9 +110,10 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
 
 
 def _made_with(study: Path, path: str) -> list[str]:
-    """What Snakemake has to make again for a result: itself, if Snakemake knows it.
+    """Outputs that Snakemake must rebuild to restore a result.
 
-    What a job leaves beside its outputs comes again with those of its folder.
+    That is the result itself if it is the output of a rule. Files that a job leaves beside its
+    outputs are restored with the outputs in their folder.
 
     Raises
     ------
