@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from ..io.errors import UserError
 from ..io.files import checksum_of, checksum_path, record_path, result_files
-from ..io.places import HOME, SNAKEFILE
 from .records import read_kept
+from .run import run_study
 from .snakemake_internals import read_record
 
 PANEL = "results/panel/sites.tsv"
@@ -32,12 +30,15 @@ def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[st
         Results that were verified.
     """
     found, n_read = [], 0
-    panel = _panel_digest(study / PANEL)
-    sound = bool(panel) and not _damage(study / PANEL, panel)
+    panel_file = study / PANEL
+    panel = _panel_digest(panel_file)
+    panel_damage = _damage(panel_file, panel) if panel else ""
+    # A damaged panel file does not say which panel the results should carry.
+    expected = "" if panel_damage else panel
     for path in result_files(below or study / "results"):
         n_read += 1
-        # A damaged panel file does not say which panel the results should carry.
-        if reason := _damage(path, panel if sound or path == study / PANEL else ""):
+        read_before = panel and path == panel_file
+        if reason := panel_damage if read_before else _damage(path, expected):
             found.append((str(path.relative_to(study)), reason))
     return found, n_read
 
@@ -77,7 +78,7 @@ def _damage(path: Path, panel: str) -> str:
 def audit(study: Path, repair: bool, arguments: list[str]) -> int:
     """Name damaged results; with `repair`, compute them and all that follows from them again.
 
-    `arguments` go to Snakemake; without `--cores` or `--profile` among them it is `--cores all`.
+    `arguments` go to Snakemake, as with `run_study`.
 
     Raises
     ------
@@ -98,15 +99,8 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
             f"{damaged[0][0]}; `popdesic audit --repair {study}` computes them and what follows "
             "from them again."
         )
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
-    words += ["--directory", str(study.resolve()), *arguments]
-    if not {"--cores", "-c", "--profile"} & {word.partition("=")[0] for word in arguments}:
-        words += ["--cores", "all"]
-    forced = [
-        "--forcerun",
-        *dict.fromkeys(o for path, _ in damaged for o in _made_with(study, path)),
-    ]
-    return subprocess.run([*words, *forced], cwd=HOME).returncode
+    forced = dict.fromkeys(o for path, _ in damaged for o in _made_with(study, path))
+    return run_study(study, (), [*arguments, "--forcerun", *forced])
 
 
 def _made_with(study: Path, path: str) -> list[str]:

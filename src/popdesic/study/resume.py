@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from ..io.errors import UserError
-from ..io.places import HOME, SNAKEFILE
+from .run import run_study
 from .snakemake_internals import run_ids
 
 #: Jobs that Slurm may still be busy ending, in seconds; KillWait is 30 s by default.
@@ -83,12 +82,11 @@ def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
 def resume(study: Path, arguments: list[str]) -> int:
     """Cancel what an earlier run left in Slurm, unlock the study, run it on; return the status.
 
-    `arguments` go to Snakemake; without `--profile` among them it is `--profile slurm`.
+    `arguments` go to Snakemake, as with `run_study`; if they name no profile, it is `slurm`.
     """
     print(f"Cancelled {cancel_jobs(study)} Slurm jobs of earlier runs.", flush=True)
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
-    words += ["--directory", str(study.resolve())]
-    subprocess.run([*words, "--cores", "1", "--unlock"], cwd=HOME, check=True)
-    if "--profile" not in arguments:
-        words += ["--profile", "slurm"]
-    return subprocess.run([*words, "--rerun-incomplete", *arguments], cwd=HOME).returncode
+    if status := run_study(study, (), ["--unlock"]):
+        return status
+    if "--profile" not in {word.partition("=")[0] for word in arguments}:
+        arguments = ["--profile", "slurm", *arguments]
+    return run_study(study, (), [*arguments, "--rerun-incomplete"])
