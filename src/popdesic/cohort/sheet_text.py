@@ -57,7 +57,7 @@ def read_sheet(path: Path, shown: str) -> pd.DataFrame:
     UserError
         The file is missing, not UTF-8 text, or not a table with a name for each column.
     """
-    text = _read_text(path, shown)
+    text = read_sheet_text(path, shown)
     lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise UserError(f"{shown} is empty; it needs a header row and at least one row.")
@@ -84,7 +84,7 @@ def read_sheet(path: Path, shown: str) -> pd.DataFrame:
     )
 
 
-def _read_text(path: Path, shown: str) -> str:
+def read_sheet_text(path: Path, shown: str) -> str:
     if not is_file(path):
         there = "is not a file" if path_exists(path) else "does not exist"
         raise UserError(f"{shown} {there}; create it or correct its path in the config.")

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from ..cohort.parents import NOBODY
-from ..cohort.sheet_text import OTHER_NAMES, RESERVED, _read_text
+from ..cohort.sheet_text import OTHER_NAMES, RESERVED, read_sheet_text
 from ..io.bed import read_fam
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
@@ -218,7 +218,7 @@ def _read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Header, and each row with its line number."""
     if not is_file(path):
         raise UserError(f"{path} is no file; give a table of samples.")
-    text = _read_text(path, str(path))
+    text = read_sheet_text(path, str(path))
     first = text.split("\n", 1)[0]
     mark = max("\t,;", key=first.count)
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark))
