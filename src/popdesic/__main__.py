@@ -145,7 +145,13 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(
-        name: str, help: str, work: Callable, example: str, more: str = "", snakemake: bool = False
+        name: str,
+        help: str,
+        work: Callable,
+        example: str,
+        more: str = "",
+        study: bool = True,
+        snakemake: bool = False,
     ) -> argparse.ArgumentParser:
         said = [f"{help[0].upper()}{help[1:]}.", more, AFTER if snakemake else ""]
         command = commands.add_parser(
@@ -155,6 +161,8 @@ def make_parser() -> argparse.ArgumentParser:
             epilog=f"Example: {example}",
         )
         command.set_defaults(run=work, takes_snakemake=snakemake)
+        if study:
+            command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
         return command
 
     command = add(
@@ -164,6 +172,7 @@ def make_parser() -> argparse.ArgumentParser:
         "popdesic init my-study data/eur.vcf.gz afr='data/afr.chr*.vcf.gz' --samples people.csv",
         more="Each file is a cohort; files with the same samples are one. NAME=FILE names a "
         "cohort. Nothing is overwritten.",
+        study=False,
     )
     command.add_argument(
         "files",
@@ -187,10 +196,7 @@ def make_parser() -> argparse.ArgumentParser:
         "phenotype, any) go into the sheet",
     )
 
-    command = add(
-        "check", "check a study's sheets and files, run nothing", check, "popdesic check my-study"
-    )
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
+    add("check", "check a study's sheets and files, run nothing", check, "popdesic check my-study")
 
     command = add(
         "plan",
@@ -198,7 +204,6 @@ def make_parser() -> argparse.ArgumentParser:
         plan,
         "popdesic plan my-study distance",
     )
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
     command.add_argument("targets", nargs="*", help="stages or files, as for Snakemake")
     command.add_argument("--sites", type=int, help="sites of the panel, where there is none yet")
 
@@ -210,7 +215,6 @@ def make_parser() -> argparse.ArgumentParser:
         more="It uses all cores unless told otherwise.",
         snakemake=True,
     )
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
     command.add_argument("targets", nargs="*", help="stages or files; by default everything")
     command.add_argument("-n", "--dry-run", action="store_true", help="show the plan, run nothing")
     command.add_argument("-c", "--cores", metavar="N", help="cores to use, or all")
@@ -218,14 +222,13 @@ def make_parser() -> argparse.ArgumentParser:
         "--profile", metavar="NAME", help="a profile of Snakemake; slurm comes with Popdesic"
     )
 
-    command = add(
+    add(
         "report",
         "compute what the report still lacks, and print its path",
         report,
         "popdesic report my-study",
         snakemake=True,
     )
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
 
     command = add(
         "audit",
@@ -234,10 +237,9 @@ def make_parser() -> argparse.ArgumentParser:
         "popdesic audit my-study --repair -- --cores 4",
         snakemake=True,
     )
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
     command.add_argument("--repair", action="store_true", help="compute damaged results again")
 
-    command = add(
+    add(
         "resume",
         "go on on Slurm after Snakemake was killed",
         resume,
@@ -245,7 +247,6 @@ def make_parser() -> argparse.ArgumentParser:
         more="Jobs that are left over are cancelled first.",
         snakemake=True,
     )
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
 
     command = add(
         "path",
@@ -253,6 +254,7 @@ def make_parser() -> argparse.ArgumentParser:
         show_path,
         "popdesic path NA12878 NA19240 my-study --space pcs --alpha 8",
         more="The run needs geodesic.explain: true.",
+        study=False,
     )
     command.add_argument("start", help="sample at one end")
     command.add_argument("end", help="sample at the other end")
@@ -261,7 +263,13 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("study", nargs="?", type=Path, help=STUDY)
     command.add_argument("--study", type=Path, dest="study_option", help="the same")
 
-    add("tune", "measure this machine's GPU and keep the choices", tune, "popdesic tune")
+    add(
+        "tune",
+        "measure this machine's GPU and keep the choices",
+        tune,
+        "popdesic tune",
+        study=False,
+    )
     return parser
 
 
