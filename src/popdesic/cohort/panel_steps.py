@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-from ..io.files import read_json
+from typing import Any
 
 _TEXTS = {
     "founder": "sites of founder {}",
@@ -51,6 +49,6 @@ class PanelStep:
         return self.what in ("shared", "filter")
 
 
-def read_steps(counts: Path) -> list[PanelStep]:
-    """Read the steps of `panel/counts.json`, in order."""
-    return [PanelStep(**step) for step in read_json(counts)["steps"]]
+def steps_of(counts: dict[str, Any]) -> list[PanelStep]:
+    """The steps of `panel/counts.json`, given as read, in order."""
+    return [PanelStep(**step) for step in counts["steps"]]

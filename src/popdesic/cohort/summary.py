@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
-from .panel_steps import read_steps
+from .panel_steps import steps_of
 from .sample_checks import FILTERS
 
 #: Steps that count findings of a check, whether or not a filter acts on them.
@@ -97,7 +97,7 @@ def summarize_filters(
     for cohort, path in zip(cohorts, reference or [], strict=bool(reference)):
         counts = read_json(path)["counts"]
         rows += [("qc", cohort, step, count) for step, count in counts.items()]
-    rows += [("panel", "founders", step.text, step.sites) for step in read_steps(panel)]
+    rows += [("panel", "founders", step.text, step.sites) for step in steps_of(read_json(panel))]
     for cohort, path in zip(cohorts, encode, strict=True):
         counts = read_json(path)["counts"]
         rows += [("encode", cohort, step, count) for step, count in counts.items()]

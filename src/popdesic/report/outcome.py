@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.panel_steps import PanelStep, read_steps
+from ..cohort.panel_steps import PanelStep, steps_of
 from ..cohort.samples import describe_samples, read_samples
 from ..distance.matrix import Distances
 from ..embedding.axes import AXES
@@ -41,8 +41,6 @@ class Outcome:
         `qc/drift.tsv`, numeric.
     panel : dict
         `panel/counts.json`.
-    steps : list of PanelStep
-        Those of the panel.
     geodesics : dict
         Statistics by (space, alpha); `record` in each: how it was computed this time.
     variance : dict
@@ -63,7 +61,6 @@ class Outcome:
     summary: pd.DataFrame
     drift: pd.DataFrame
     panel: dict
-    steps: list[PanelStep]
     geodesics: dict[tuple[str, str], dict]
     variance: dict[str, list[float]]
     further: list[str] = field(default_factory=list)
@@ -72,6 +69,11 @@ class Outcome:
     @property
     def newcomers(self) -> list[str]:
         return [cohort for cohort in self.cohorts if cohort not in self.founders]
+
+    @property
+    def steps(self) -> list[PanelStep]:
+        """Steps from the founders' files to the panel."""
+        return steps_of(self.panel)
 
     def maps(self) -> list[tuple[str, str]]:
         """(space, alpha) of every geodesic, in the order of the configuration."""
@@ -136,7 +138,6 @@ def load_outcome(
         summary=summary.assign(count=summary["count"].astype(np.int64)),
         drift=drift,
         panel=read_json(folder / "panel/counts.json"),
-        steps=read_steps(folder / "panel/counts.json"),
         geodesics={(s, a): _geodesic(folder / "geodesic" / s, a) for s, a in keys},
         variance=variance,
         further=further or [],

@@ -12,7 +12,7 @@ from study import make_cohorts, write_raw
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.match import match_sites
 from popdesic.cohort.panel import load_panel
-from popdesic.cohort.panel_steps import read_steps
+from popdesic.cohort.panel_steps import steps_of
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.io.bed import read_bim
 from popdesic.io.errors import UserError
@@ -63,7 +63,7 @@ def test_columns_and_order(tmp_path):
     assert by_id["mode"].to_dict() == {"rs1": 1, "rs2": 2, "rs3": 0, "rs4": 1, "rs5": 0, "rs6": 0}
     assert by_id.n_called["rs3"] == 16
     counts = json.loads((tmp_path / "counts.json").read_text())
-    listed = read_steps(tmp_path / "counts.json")
+    listed = steps_of(counts)
     assert counts == {"digest": digest, "n_sites": 6, "steps": list(map(asdict, listed))}
     assert {step.text: step.sites for step in listed} == steps
     first = (tmp_path / "sites.tsv").read_text().split("\n")[0]
