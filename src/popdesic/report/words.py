@@ -100,11 +100,11 @@ METHODS |= {f"{name}_refit": f"{METHODS[name]} of all samples" for name in ("pco
 SPACES = {"genotypes": "genotype distances", "pcs": "principal-component distances"}
 
 _FILTERS = {
-    "panel.exclude_contigs": "on a contig in use",
+    "panel.exclude_contigs": "on included contigs",
     "panel.min_call_rate": "call rate at least",
     "panel.min_maf": "minor allele frequency at least",
     "panel.min_hwe_p": "Hardy-Weinberg p at least",
-    "panel.ld_prune": "left by LD pruning",
+    "panel.ld_prune": "after LD pruning",
 }
 
 
@@ -124,7 +124,7 @@ def describe_count(stage: str, step: str) -> tuple[str, str]:
 def describe_filter(step: PanelStep) -> str:
     """Description of a step of the panel."""
     if step.what == "shared":
-        return f"also in founder {step.subject}"
+        return f"shared with founder {step.subject}"
     if step.what == "filter":
         return f"{_FILTERS.get(step.subject, step.subject)} {step.limit}".rstrip()
     if step.what in _CORRECTIONS:

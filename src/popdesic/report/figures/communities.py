@@ -19,7 +19,7 @@ from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figur
 
 #: Most rows and columns of a confusion table; further rare values share the last one.
 MOST_ROWS, MOST_COLUMNS = 30, 12
-COLUMNS = {"community": "Communities", "fine": "Finer ones", "hdbscan": "HDBSCAN"}
+COLUMNS = {"community": "Communities", "fine": "Finer communities", "hdbscan": "HDBSCAN"}
 #: Most matrix entries in one block of rows.
 BLOCK_NUMBERS = 8_000_000
 #: Rows from which the range of colours is estimated.

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from .style import MARKERS, PALETTE, Entry, new_figure, save_figure, shorten, styled
 
 _PANELS = (
-    ("nonref_error", "Wrong where ALT is called or true, %"),
+    ("nonref_error", "Non-reference discordance (%)"),
     ("dosage_r2", "Dosage r²"),
 )
 

@@ -172,7 +172,7 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
         axes.set(xticks=[], yticks=[])
     for axes in panels[len(shown) :]:
         axes.set_axis_off()
-    add_scale(figure, panels, scale, "share of 15 nearest replaced")
+    add_scale(figure, panels, scale, "share of 15 nearest neighbours replaced")
     return figure
 
 

@@ -76,7 +76,7 @@ def draw_distances(
             share = 100 * counts / counts.sum()
             label = f"{text} {shorten(title, 14)}"
             right.stairs(share, edges, color=colour, linewidth=1.2, linestyle=style, label=label)
-    right.set(xlabel=UNITS[distances.metric], ylabel="pairs of a kind (%)")
+    right.set(xlabel=UNITS[distances.metric], ylabel="share of pairs (%)")
     right.set_title("Pairs of samples", pad=12)
     if within.sum() or between.sum():
         right.set_ylim(0, 1.3 * right.get_ylim()[1])
@@ -191,11 +191,11 @@ def draw_alpha(outcome: Outcome) -> Figure:
                     markersize=6.5,
                     color=colour,
                     linestyle="none",
-                    label=f"{space}: auto took α = {about['value']:g}",
+                    label=f"{space}: auto chose α = {about['value']:g}",
                 )
     axes.axhline(100 * AUTO_SHARE, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
     axes.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
-    gain.set(xlabel="α", ylabel="direct step over geodesic, median", yscale="log")
+    gain.set(xlabel="α", ylabel="direct / geodesic length, median", yscale="log")
     # the style switches off mathtext, which the default formatter needs for powers of ten
     gain.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     gain.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
