@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import pandas as pd
 from markupsafe import Markup
 
 from ..distance.matrix import Distances
 from ..io.files import atomic_path
 from ..io.places import TEMPLATES
 from ..study.work import work_section
-from .findings import find_problems
+from .findings import Finding, find_problems
 from .firstmap import choose_map
 from .inline import describe_figures
 from .outcome import Outcome, closest_pairs
@@ -76,27 +77,13 @@ def write_report(
     close = closest_pairs(distances, list(outcome.samples["sample"]), CLOSE_PAIRS)
     color_by = configuration["report"]["color_by"]
     checks = check_section(outcome)
-    findings = find_problems(
-        outcome,
-        close,
-        same=same_people(outcome.folder, configuration["compare"]["analyses"]),
-        color_by=color_by,
-        min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
-        min_call_rate=configuration["panel"]["min_call_rate"],
-    )
-    findings += [
-        *geodesic_findings(outcome, configuration["geodesic"]["number"]),
-        *map_findings(outcome),
-        *checks.pop("findings"),
-        *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),
-        *beagle_findings(outcome.folder, configuration["impute"]),
-    ]
     texts = describe_figures(outcome, figures)
     parts = dict.fromkeys(text.part for text in texts)
     sections = further_sections(outcome, figures, configuration)
-    for name, _, content in sections:
-        if name == "epistasis":
-            findings += epistasis_findings(content)
+    findings = [
+        *study_findings(outcome, close, configuration, checks.pop("findings")),
+        *(f for name, _, part in sections if name == "epistasis" for f in epistasis_findings(part)),
+    ]
     maps = default_maps(outcome) if maps is None else maps
     first = choose_map(outcome, [path.stem for path in maps])
     data = page_data(outcome, maps, tables, color_by=color_by, first=["pca", first.name])
@@ -132,6 +119,35 @@ def write_report(
         "maps": len(data["maps"]),
         "warnings": sum(finding.level == "warning" for finding in findings),
     }
+
+
+def study_findings(
+    outcome: Outcome, close: pd.DataFrame, configuration: dict, checks: list[Finding]
+) -> list[Finding]:
+    """Findings of all parts of the page except the epistasis scans.
+
+    Parameters
+    ----------
+    close : DataFrame
+        `outcome.closest_pairs`.
+    checks : list of Finding
+        ``findings`` of `check_section`.
+    """
+    return [
+        *find_problems(
+            outcome,
+            close,
+            same=same_people(outcome.folder, configuration["compare"]["analyses"]),
+            color_by=configuration["report"]["color_by"],
+            min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
+            min_call_rate=configuration["panel"]["min_call_rate"],
+        ),
+        *geodesic_findings(outcome, configuration["geodesic"]["number"]),
+        *map_findings(outcome),
+        *checks,
+        *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),
+        *beagle_findings(outcome.folder, configuration["impute"]),
+    ]
 
 
 def further_sections(

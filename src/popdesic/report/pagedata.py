@@ -61,18 +61,7 @@ def page_data(
         Stems of the two maps that are shown first.
     """
     order = pd.Index(outcome.samples["sample"])
-    columns = [
-        pack_column(
-            name, outcome.samples[name], outcome.qc.get(name, outcome.samples[name]), outcome
-        )
-        for name in outcome.samples.columns
-        if name != "sample"
-    ]
-    measured = outcome.qc.set_index("sample").loc[order]
-    columns += [
-        _text_column(name.replace("_", " "), measured[name], outcome)
-        for name in ("call_rate", "heterozygosity")
-    ]
+    columns = _sample_columns(outcome)
     drawn = []
     for path in maps:
         if is_repeated(path.stem, outcome):
@@ -97,6 +86,23 @@ def page_data(
         "missing": MISSING_COLOUR,
         "ramp": [mpl.colors.to_hex(c) for c in mpl.colormaps["viridis"](np.linspace(0, 1, RAMP))],
     }
+
+
+def _sample_columns(outcome: Outcome) -> list[dict[str, Any]]:
+    """Columns of the sample sheet, call rate and heterozygosity, for the samples of the maps."""
+    samples = outcome.samples
+    measured = outcome.qc.set_index("sample").loc[samples["sample"]]
+    return [
+        *(
+            pack_column(name, samples[name], outcome.qc.get(name, samples[name]), outcome)
+            for name in samples.columns
+            if name != "sample"
+        ),
+        *(
+            _text_column(name.replace("_", " "), measured[name], outcome)
+            for name in ("call_rate", "heterozygosity")
+        ),
+    ]
 
 
 def to_json(data: dict[str, Any]) -> Markup:
