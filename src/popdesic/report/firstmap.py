@@ -23,6 +23,8 @@ HEADINGS = {
     "rank_correlation": "Rank correlation of distances",
     "silhouette": "Silhouette of the labels",
     "samples": "Samples compared",
+    "instability": "Instability",
+    "displacement": "Displacement",
 }
 AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
 
