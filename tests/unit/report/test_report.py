@@ -253,6 +253,16 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
     assert len(found.pictures) == 11
 
 
+def test_findings_of_all_parts_are_on_the_page(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(6)]}
+    _, _, out = build(
+        tmp_path, cohorts, ["one"], geodesic={"unreachable_pairs": 3}, instability=0.9
+    )
+    text = Page(out.read_text("utf-8")).text
+    for topic in ("Few founders", "Labels", "Unreachable pairs", "Unstable maps"):
+        assert f"{topic}. " in text, topic
+
+
 def test_inline_svg_has_identifiers_of_its_own():
     text = (
         '<?xml version="1.0"?><!DOCTYPE svg PUBLIC "x" "y.dtd">'
