@@ -1,7 +1,7 @@
-// What the page's maps are drawn from, unpacked when first looked at. popdesic/pagedata.py packs it.
+// The data of the interactive maps, packed by popdesic/report/pagedata.py and unpacked on first use.
 "use strict";
 
-const ABSENT = 65535;   // the map has no place for the sample
+const ABSENT = 65535;   // the sample is not on the map
 const STEPS = 65534;
 const SCALE_COLOURS = 128;
 
@@ -21,7 +21,7 @@ class PageData {
     this.shapes = raw.shapes;
     this.missing = raw.missing;
     this.ramp = raw.ramp;
-    // Samples come cohort by cohort: a fixed shuffle keeps the last one from covering all others.
+    // Samples are sorted by cohort: draw them in a fixed random order, or the last cohort hides the others.
     this.order = shuffled(this.n);
   }
 
@@ -29,7 +29,7 @@ class PageData {
     return this.columns.find((column) => column.name === name);
   }
 
-  // Number of each sample's value in column.values.
+  // Index of each sample's value in column.values.
   codes(column) {
     if (!column.unpacked) {
       const types = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
@@ -42,7 +42,7 @@ class PageData {
     return column.values[this.codes(column)[sample]];
   }
 
-  // Shares 0 to 1 of the axis's range, NaN where the map has not the sample.
+  // Coordinates scaled to 0–1 over the axis's range, NaN for samples that are not on the map.
   coordinates(map, index) {
     const axis = map.axes[index];
     if (!axis) return new Float64Array(this.n).fill(0.5); // a map of one axis
@@ -65,7 +65,7 @@ class PageData {
     });
   }
 
-  // Colour of the scale at a share between 0 and 1, in one of SCALE_COLOURS steps.
+  // Colour at a position between 0 and 1 on the scale, quantised to SCALE_COLOURS colours.
   rampColour(share) {
     const step = Math.round(Math.min(1, Math.max(0, share)) * (SCALE_COLOURS - 1));
     const place = (step / (SCALE_COLOURS - 1)) * (this.ramp.length - 1);
@@ -78,7 +78,7 @@ class PageData {
     return `#${mixed.join("")}`;
   }
 
-  // Shape of each sample's point: the cohort's, or that of its label in the column.
+  // Shape of each sample's point: that of its cohort, or that of its label in the column.
   shapesOf(column, byLabel) {
     if (byLabel && column.markers) {
       const codes = this.codes(column);
@@ -86,7 +86,7 @@ class PageData {
     }
     const cohort = this.column("cohort");
     const codes = this.codes(cohort);
-    // A Map: as a plain object it would find `constructor`, which a cohort may be called.
+    // A Map, because a plain object inherits `constructor`, which may be the name of a cohort.
     const of = new Map(Object.entries(this.shapes.of));
     const shapes = cohort.values.map((name) => of.get(name) || this.shapes.first);
     return Array.from({ length: this.n }, (_, i) => shapes[codes[i]]);
@@ -101,7 +101,7 @@ function shuffled(n) {
   const order = Uint32Array.from({ length: n }, (_, i) => i);
   let state = 1;
   for (let i = n - 1; i > 0; i--) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0; // Numerical Recipes' generator
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0; // generator of Numerical Recipes
     const j = state % (i + 1);
     [order[i], order[j]] = [order[j], order[i]];
   }

@@ -1,8 +1,8 @@
 // Two linked maps: colours, legend, search, lasso and the list of selected samples.
 "use strict";
 
-const MOST_MATCHES = 12;    // samples that the search offers
-const MOST_LISTED = 200;    // rows of the table of selected samples; files hold all
+const MOST_MATCHES = 12;    // samples that the search suggests
+const MOST_LISTED = 200;    // rows of the table of selected samples; the downloaded file has all
 
 class Explorer {
   constructor(root, data) {
@@ -27,7 +27,7 @@ class Explorer {
     data.columns.forEach((column, k) => colour.add(new Option(column.name, k)));
     colour.value = data.columns.findIndex((column) => column.name === data.colourBy);
     colour.addEventListener("change", () => this.recolour());
-    // In a study of one cohort shapes are free to repeat the colours.
+    // With a single cohort, shapes repeat the colours.
     if (!data.shapes.legend.length) this.part("shape").value = "label";
     this.part("shape").addEventListener("change", () => this.recolour());
     for (const tool of root.querySelectorAll("input[name=tool]")) {
@@ -71,7 +71,7 @@ class Explorer {
     for (const panel of this.panels) panel.paint({ colours, codes, shapes, selected, marked });
   }
 
-  // Values of the column with how many samples have each; rare ones that share a colour are one.
+  // Values of the column with their numbers of samples; rare values that share a colour form one group.
   groups() {
     const counts = new Array(this.column.values.length).fill(0);
     for (const code of this.codes) counts[code]++;
@@ -142,7 +142,7 @@ class Explorer {
     }
   }
 
-  // Add the samples of a legend's row to the selection, or take them out of it.
+  // Add the samples of a legend's row to the selection, or remove them from it.
   toggle(group, button) {
     const add = button.getAttribute("aria-pressed") === "false";
     for (let i = 0; i < this.data.n; i++) {
@@ -203,17 +203,17 @@ class Explorer {
     this.lower ||= this.data.samples.map((name) => name.toLowerCase());
     const wanted = text.trim().toLowerCase();
     if (!wanted) return [];
-    const starts = [], holds = [];
+    const starts = [], contains = [];
     for (let i = 0; i < this.lower.length && starts.length < MOST_MATCHES; i++) {
       const at = this.lower[i].indexOf(wanted);
       if (at === 0) starts.push(i);
-      else if (at > 0 && holds.length < MOST_MATCHES) holds.push(i);
+      else if (at > 0 && contains.length < MOST_MATCHES) contains.push(i);
     }
-    return [...starts, ...holds].slice(0, MOST_MATCHES);
+    return [...starts, ...contains].slice(0, MOST_MATCHES);
   }
 
   listenToSearch() {
-    const input = this.part("find"), list = this.part("matches"), said = this.part("found");
+    const input = this.part("find"), list = this.part("matches"), status = this.part("found");
     let found = [], at = -1;
     const close = () => {
       list.hidden = true;
@@ -225,7 +225,7 @@ class Explorer {
       close();
       this.pin(sample);
     };
-    const light = (next) => {
+    const highlight = (next) => {
       at = next;
       [...list.children].forEach((row, k) => row.setAttribute("aria-selected", String(k === at)));
       if (at >= 0) input.setAttribute("aria-activedescendant", list.children[at].id);
@@ -239,21 +239,21 @@ class Explorer {
         row.addEventListener("pointerdown", (event) => { event.preventDefault(); choose(sample); });
         return row;
       }));
-      said.textContent = input.value.trim() && !found.length ? "No sample has this name." : "";
+      status.textContent = input.value.trim() && !found.length ? "No sample has this name." : "";
       list.hidden = !found.length;
       input.setAttribute("aria-expanded", String(Boolean(found.length)));
-      light(found.length ? 0 : -1);
+      highlight(found.length ? 0 : -1);
     });
     input.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !list.hidden && at >= 0) choose(found[at]);
       else if (event.key === "Escape") { close(); this.pin(-1); }
-      else if (event.key === "ArrowDown" && found.length) light((at + 1) % found.length);
-      else if (event.key === "ArrowUp" && found.length) light((at + found.length - 1) % found.length);
+      else if (event.key === "ArrowDown" && found.length) highlight((at + 1) % found.length);
+      else if (event.key === "ArrowUp" && found.length) highlight((at + found.length - 1) % found.length);
       else return;
       event.preventDefault();
     });
     input.addEventListener("blur", close);
-    // Names pasted one a line, or between commas or spaces, are selected together.
+    // Select all samples of a pasted list of names, separated by line breaks, tabs, commas or semicolons.
     input.addEventListener("paste", (event) => {
       const text = event.clipboardData.getData("text");
       this.places ||= new Map(this.data.samples.map((name, i) => [name, i]));
@@ -262,7 +262,7 @@ class Explorer {
       if (names.length < 2 || !known.length) return;
       event.preventDefault();
       this.select(known.map((name) => this.places.get(name)));
-      said.textContent = `${known.length} of ${names.length} names selected.`;
+      status.textContent = `${known.length} of ${names.length} names selected.`;
     });
   }
 
@@ -324,21 +324,21 @@ class Explorer {
     equipTable(table, false);
     this.part("rows").replaceChildren(table);
     this.part("more").textContent = samples.length > MOST_LISTED
-      ? `The first ${MOST_LISTED} are listed; copy and download take all.` : "";
+      ? `Only the first ${MOST_LISTED} are listed; copy and download include all.` : "";
   }
 
   async copy() {
     const text = this.chosen().map((sample) => this.data.samples[sample]).join("\n");
-    const said = this.part("copied");
+    const status = this.part("copied");
     try {
       await navigator.clipboard.writeText(text);
-      said.textContent = "Copied.";
+      status.textContent = "Copied.";
     } catch {
-      // Browsers may refuse the clipboard to a page that was opened from a file.
+      // Browsers may deny clipboard access to a page opened from a file.
       const area = Object.assign(document.createElement("textarea"), { value: text });
       document.body.append(area);
       area.select();
-      said.textContent = document.execCommand("copy") ? "Copied." : "Please use Download TSV.";
+      status.textContent = document.execCommand("copy") ? "Copied." : "Please use Download TSV.";
       area.remove();
     }
   }
@@ -347,7 +347,7 @@ class Explorer {
     download(toTsv(this.rows(this.chosen())), "selected_samples.tsv");
   }
 
-  // Both maps side by side as they are, with title, as PNG. The legend is on the page's figures.
+  // Save both maps side by side, as shown and with titles, as PNG; the figures have the legend.
   savePicture() {
     const gap = 40 * this.panels[0].ratio;
     const canvases = this.panels.map((panel) => panel.canvas);
@@ -369,19 +369,6 @@ class Explorer {
   }
 }
 
-// A small picture of a point.
-function swatch(colour, shape) {
-  const ratio = window.devicePixelRatio || 1;
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = Math.round(14 * ratio);
-  canvas.setAttribute("aria-hidden", "true");
-  canvas.className = "swatch";
-  const context = canvas.getContext("2d");
-  context.scale(ratio, ratio);
-  drawShape(context, shape, 7, 7, 4.8, colour);
-  return canvas;
-}
-
 const explorerRoot = document.getElementById("explorer");
 let explorer = null;
 if (explorerRoot) {
@@ -389,7 +376,7 @@ if (explorerRoot) {
   explorer = new Explorer(explorerRoot, new PageData(JSON.parse(document.getElementById("page-data").textContent)));
 }
 requestAnimationFrame(() => requestAnimationFrame(() => {
-  // Tests and the benchmark wait for this: the maps are drawn and everything answers.
+  // Tests and the benchmark wait for this mark: the maps are drawn and the page is interactive.
   document.documentElement.dataset.ready = "yes";
   performance.mark("ready");
 }));

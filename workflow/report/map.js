@@ -1,50 +1,11 @@
-// One map on a canvas: draws points, pans, zooms, finds the point under the pointer, lassos.
+// One map on a canvas: draw points, pan, zoom, find the point under the pointer, select with a lasso.
 "use strict";
 
 const MARGIN = { left: 50, right: 10, top: 8, bottom: 40 };
-const NARROW = { ...MARGIN, left: 22, bottom: 24 };  // without numbers on the axes
-const REACH = 12;          // pixels around the pointer in which a point is found
-const FADED = 0.12;        // opacity of what is not selected
+const NARROW = { ...MARGIN, left: 22, bottom: 24 };  // for axes without numbers
+const REACH = 12;          // pixels from the pointer within which a point is found
+const FADED = 0.12;        // opacity of samples that are not selected
 const INK = "#1d2329";
-
-// Paths of the figures' markers, by their names there, in a circle of radius 1.
-const SHAPES = {
-  o: (c) => c.arc(0, 0, 0.95, 0, 2 * Math.PI),
-  s: (c) => c.rect(-0.85, -0.85, 1.7, 1.7),
-  D: (c) => polygon(c, [[0, -1.15], [1.15, 0], [0, 1.15], [-1.15, 0]]),
-  "^": (c) => polygon(c, [[0, -1.15], [1.1, 0.85], [-1.1, 0.85]]),
-  v: (c) => polygon(c, [[0, 1.15], [1.1, -0.85], [-1.1, -0.85]]),
-  P: (c) => polygon(c, cross(0.4, 1.1)),
-  X: (c) => { c.rotate(Math.PI / 4); polygon(c, cross(0.4, 1.15)); },
-  "*": (c) => polygon(c, Array.from({ length: 10 }, (_, k) => {
-    const r = k % 2 ? 0.5 : 1.25;
-    return [r * Math.sin((k * Math.PI) / 5), -r * Math.cos((k * Math.PI) / 5)];
-  })),
-};
-
-function polygon(context, points) {
-  points.forEach(([x, y], k) => (k ? context.lineTo(x, y) : context.moveTo(x, y)));
-  context.closePath();
-}
-
-function cross(a, b) {
-  return [[-a, -b], [a, -b], [a, -a], [b, -a], [b, a], [a, a], [a, b], [-a, b], [-a, a], [-b, a],
-    [-b, -a], [-a, -a]];
-}
-
-function drawShape(context, shape, x, y, radius, fill) {
-  context.save();
-  context.translate(x, y);
-  context.scale(radius, radius);
-  context.beginPath();
-  SHAPES[shape](context);
-  context.fillStyle = fill;
-  context.fill();
-  context.lineWidth = 0.5 / radius;
-  context.strokeStyle = "#fff";
-  context.stroke();
-  context.restore();
-}
 
 // Round numbers between two values, about five of them.
 function niceTicks(low, high) {
@@ -108,7 +69,7 @@ class MapPanel {
     this.v = one ? this.data.coordinates({ axes: [] }, 0) : this.data.coordinates(this.map, y);
     const names = this.axes.filter(Boolean).map((axis) => axis.name).join(" and ");
     this.canvas.setAttribute("aria-label",
-      `${this.map.title}, ${names}: one point a sample. Arrow keys move, plus and minus zoom, 0 shows all.`);
+      `${this.map.title}, ${names}: one point per sample. Arrow keys move, plus and minus zoom, 0 shows all.`);
     this.fit();
   }
 
@@ -127,13 +88,13 @@ class MapPanel {
 
   get margin() { return this.map.equal ? NARROW : MARGIN; }
 
-  // Size of the area of the points.
+  // Size of the plotting area.
   get inner() {
     const { left, right, top, bottom } = this.margin;
     return { w: this.width - left - right, h: this.height - top - bottom };
   }
 
-  // The whole map; the same scale on both axes where they have no unit.
+  // Show the whole map, with the same scale on both axes if they have no unit.
   fit() {
     if (!this.width) return;
     const { w, h } = this.inner;
@@ -147,7 +108,7 @@ class MapPanel {
     this.draw();
   }
 
-  // x = a u + b, y = c v + d: from shares of the axes to pixels of the canvas.
+  // x = a u + b, y = c v + d: from axis coordinates (0–1) to pixels of the canvas.
   affine() {
     const { w, h } = this.inner;
     const { x0, x1, y0, y1 } = this.view;
@@ -269,7 +230,7 @@ class MapPanel {
     context.rect(left, top, w, h);
     context.clip();
     const radius = this.radius;
-    // Of very many points, dense places show darker than sparse ones.
+    // With very many points, dense regions appear darker than sparse ones.
     const opacity = this.data.n > 20000 ? 0.5 : 0.85;
     const points = (which, alpha) => {
       context.globalAlpha = alpha;
@@ -329,7 +290,7 @@ class MapPanel {
       context.fillText(`${ay.name}${unit}`, 0, 0, h);
       context.restore();
     }
-    if (this.map.equal) return; // distances are no lengths there: no numbers
+    if (this.map.equal) return; // the axes have no unit: no numbers
     context.font = '11px system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif';
     const real = (axis, share) => axis.low + share * (axis.high - axis.low);
     for (const tick of niceTicks(real(ax, x0), real(ax, x1))) {
@@ -390,7 +351,7 @@ class MapPanel {
     canvas.addEventListener("pointerleave", (event) => this.on.hover(-1, this, event));
     canvas.addEventListener("dblclick", (event) => this.zoom(2, ...place(event)));
     canvas.addEventListener("wheel", (event) => {
-      // The page scrolls past a map that nobody has clicked.
+      // The wheel scrolls the page unless the map has been clicked.
       if (!event.ctrlKey && document.activeElement !== canvas) return;
       event.preventDefault();
       this.zoom(Math.exp(-Math.sign(event.deltaY) * 0.2), ...place(event));

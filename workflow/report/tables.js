@@ -1,9 +1,9 @@
-// Tables that sort by a click on a heading and download as TSV; long ones can be filtered.
+// Tables: click a heading to sort, download as TSV, filter long ones.
 "use strict";
 
 const LONG = 12; // rows above which a table gets a filter
 
-// The text of a cell as it goes into a file: plain spaces, no thin ones within numbers.
+// The text of a cell for the TSV file, without thin spaces inside numbers.
 function cellText(cell) {
   return cell.textContent.replace(/(\d)\u202f(?=\d)/g, "$1").replace(/\s+/g, " ").trim();
 }
@@ -14,7 +14,7 @@ function cellNumber(text) {
   return match ? Number(match[1].replace("−", "-")) : NaN;
 }
 
-// Numbers before words, missing values last, whichever way.
+// Numbers before words; missing values last in either direction.
 function compareTexts(a, b, down) {
   const [missingA, missingB] = [a, b].map((text) => text === "" || text === "NA");
   if (missingA || missingB) return missingA - missingB;
@@ -56,7 +56,7 @@ function tableName(table) {
   return `${title.toLowerCase().replace(/[^a-z0-9]+/g, "_").replace(/^_|_$/g, "")}.tsv`;
 }
 
-// Give a table its buttons.
+// Add sort buttons to a table, and tools for download and filtering.
 function equipTable(table, tools = true) {
   if (!table.tHead || !table.tBodies[0] || !table.tBodies[0].rows.length) return;
   [...table.tHead.rows[0].cells].forEach((cell, column) => {
@@ -69,7 +69,7 @@ function equipTable(table, tools = true) {
       const numbers = [...table.tBodies[0].rows].some((row) =>
         !Number.isNaN(cellNumber(cellText(row.cells[column]))));
       const sorted = cell.getAttribute("aria-sort");
-      // Numbers are mostly asked for largest first.
+      // Numbers are first sorted in descending order, because the largest are usually wanted.
       sortTable(table, column, sorted ? sorted === "ascending" : numbers);
     });
   });
@@ -89,7 +89,7 @@ function equipTable(table, tools = true) {
         row.hidden = !row.textContent.toLowerCase().includes(wanted);
       }
     });
-    label.append("Rows with ", input);
+    label.append("Filter rows: ", input);
     bar.append(label);
   }
   const box = table.closest(".scroll") || table;

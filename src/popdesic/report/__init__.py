@@ -1,1 +1,1 @@
-"""The page that biologists read, and its figures."""
+"""The report page and its figures."""

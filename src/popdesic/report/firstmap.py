@@ -1,4 +1,4 @@
-"""Which map the report shows first, by the table of their quality, and why, in plain words."""
+"""Which map the report shows first, by the table of map quality, and why, in plain words."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from ..io.tables import read_table
 from .outcome import Outcome
 from .pagedata import is_repeated, map_title
 
-#: Maps that differ by less are as good as each other: the simpler one is shown.
+#: Maps with scores that differ by less count as equal: the simpler one is shown.
 TIE = 0.005
 #: Headings of the table; further columns keep their own names.
 HEADINGS = {
     "against": "Compared with",
     "trustworthiness": "Trustworthiness",
     "continuity": "Continuity",
-    "recall_5": "5 nearest kept",
-    "recall_15": "15 nearest kept",
-    "recall_50": "50 nearest kept",
+    "recall_5": "Recall of 5 nearest",
+    "recall_15": "Recall of 15 nearest",
+    "recall_50": "Recall of 50 nearest",
     "rank_correlation": "Rank correlation of distances",
     "silhouette": "Silhouette of the labels",
     "samples": "Samples compared",
+    "instability": "Instability",
+    "displacement": "Displacement",
 }
 AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The map beside the PCA.
+    """The map shown beside the PCA.
 
     Attributes
     ----------
     name : str
-        Stem of its table; ``pca`` where no other map has coordinates.
+        Stem of its table; ``pca`` if no other map has coordinates.
     why : str
         One or two sentences.
     headings : list of str
     rows : list of list of str
-        `embedding/quality.tsv`, a map's title instead of its name, space and alpha.
+        `embedding/quality.tsv`, with a map's title in place of its name, space and alpha.
     """
 
     name: str
@@ -49,12 +51,13 @@ class Choice:
 
 
 def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
-    """The map that keeps the neighbours of the plain distances best.
+    """The map that best preserves the neighbours of the plain distances.
 
-    Plain distances are the yardstick that all maps share. A map's score is the mean of its
-    trustworthiness (neighbours on the map are neighbours in truth) and continuity (and the other
-    way round), as Venna and Kaski (2001) define them. Of maps within TIE of the best the first in
-    the order of `stems` is taken; where that is the PCA, the best other map stands beside it.
+    All maps are compared with the plain distances. A map's score is the mean of its
+    trustworthiness (neighbours on the map are neighbours in the data) and continuity (neighbours in
+    the data are neighbours on the map), as defined by Venna and Kaski (2001). Of the maps within
+    TIE of the best, the first in the order of `stems` is chosen; if that is the PCA, the best other
+    map is shown beside it.
     """
     others = [stem for stem in stems if stem != "pca" and not is_repeated(stem, outcome)]
     path = outcome.folder / "embedding/quality.tsv"
@@ -70,7 +73,9 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
     known = [stem for stem in (*(["pca"] if "pca" in stems else []), *others) if stem in scores]
     if not known:
         name = others[0] if others else "pca"
-        return Choice(name, "There are too few samples to measure the maps.", headings, rows)
+        return Choice(
+            name, "There are too few samples to measure the quality of the maps.", headings, rows
+        )
     best = max(scores[stem] for stem in known)
     chosen = next(stem for stem in known if scores[stem] > best - TIE)
     why = _why(chosen, known, scores, outcome)
@@ -90,21 +95,21 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
     if chosen == "pca":
         others = [stem for stem in known if stem != "pca"]
         text = (
-            f"No other map keeps the neighbours of the plain distances better than the PCA does "
+            "No other map preserves the neighbours of the plain distances better than the PCA "
             f"({scores['pca']:.3f})"
         )
         if others:
             second = max(others, key=lambda stem: scores[stem])
-            text += f"; next comes “{map_title(second, outcome)}” ({scores[second]:.3f})"
+            text += f"; the next best is “{map_title(second, outcome)}” ({scores[second]:.3f})"
         return f"{text}. The score is the mean of trustworthiness and continuity."
     text = (
-        f"Beside it this page first shows “{title}”, because of all maps it keeps the "
-        "neighbours of the plain distances best: the mean of trustworthiness and continuity is "
+        f"Beside it, this page first shows “{title}”, the map that best preserves the neighbours "
+        "of the plain distances: its mean of trustworthiness and continuity is "
         f"{scores[chosen]:.3f}"
     )
     if "pca" in scores:
         text += f", that of the PCA {scores['pca']:.3f}"
-    text += f". Maps within {TIE:g} of each other count as equal, and the simplest is taken."
+    text += f". Maps within {TIE:g} of each other count as equal; of these, the simplest is shown."
     method, space, *_ = [*chosen.split("."), ""]
     twin = f"{method}.distance.{space}"
     twin = twin if twin in scores else f"{method}.distance"
@@ -112,11 +117,11 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
         gain = scores[chosen] - scores[twin]
         text += f" The same method on the plain distances reaches {scores[twin]:.3f}: "
         if gain > TIE:
-            text += "on these data geodesics improve the map."
+            text += "on these data, geodesics improve the map."
         elif gain < -TIE:
-            text += "on these data geodesics do not improve the map, by this measure."
+            text += "on these data, geodesics do not improve the map by this measure."
         else:
-            text += "on these data geodesics make no difference to speak of, by this measure."
+            text += "on these data, geodesics make practically no difference by this measure."
     return text
 
 
@@ -130,7 +135,7 @@ def _rows(table: pd.DataFrame, outcome: Outcome) -> tuple[list[str], list[list[s
 
 
 def _short(text: str) -> str:
-    """A share with three decimals; whole numbers and words as they are."""
+    """A share with three decimals; whole numbers and words unchanged."""
     try:
         return f"{float(text):.3f}" if "." in text or "e" in text else text
     except ValueError:

@@ -1,4 +1,4 @@
-"""Figures on the report's page: caption and picture, with nothing left outside the page."""
+"""Figures embedded in the report's page, with their captions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .outcome import Outcome
 from .registry import Figure
 from .words import SPACES, number
 
-#: Figures whose SVG is larger than this enter the page as PNG.
+#: Figures with a larger SVG are embedded as PNG.
 MAX_INLINE_BYTES = 400_000
-#: Larger ones are one image to the browser instead of thousands of elements: the page opens faster.
+#: Larger SVGs are embedded as one image instead of thousands of elements: the page opens faster.
 MAX_ELEMENT_BYTES = 60_000
-#: Width of a figure on the page for each inch on paper.
+#: Width of a figure on the page (rem) per inch on paper.
 REM_PER_INCH = 8.3
-#: The default one has no prefix, so that the elements read as they do in HTML.
+#: The default namespace has no prefix, so that its elements are written as in HTML.
 _NAMESPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
 
 
@@ -37,16 +37,16 @@ class FigureText:
     name : str
         Stem of its files.
     part : str
-        Where it stands on the page.
+        Section of the page.
     title : str
     shows, read, limits : str
         Paragraphs of the caption, plain text.
     sizes : str
-        Numbers of samples and sites behind it.
+        Numbers of samples and sites in it.
     body : str
-        SVG or IMG element; empty where `same_as` is set.
+        SVG or IMG element; empty if `same_as` is set.
     same_as : str
-        Name of the figure that shows the same.
+        Name of the identical figure that is shown in its place.
     """
 
     name: str
@@ -88,16 +88,16 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
 def describe_figure(
     figure: Figure, folder: Path, sizes: dict[str, Any], title: str = "", twin: str = ""
 ) -> FigureText:
-    """One figure of the registry; `twin` names the figure that stands in for it.
+    """One figure of the registry; `twin` names the identical figure shown in its place.
 
     Parameters
     ----------
     folder : Path
-        Of the figures' files.
+        Folder with the files of the figures.
     sizes : dict
         Values of the names in braces in `figure.sizes`.
     title : str
-        In place of `figure.title`.
+        Replaces `figure.title`.
     """
     title = title or figure.title
     shows, read, limits = read_caption(figure.caption)
@@ -109,7 +109,7 @@ def describe_figure(
 def describe_drawn(
     figures: Iterable[Figure], folder: Path, sizes: dict[str, Any]
 ) -> list[FigureText]:
-    """Those of some figures that were drawn: an analysis without results has none."""
+    """The figures that were drawn: an analysis without results has none."""
     drawn = [figure for figure in figures if (folder / f"{figure.name}.svg").exists()]
     return [describe_figure(figure, folder, sizes) for figure in drawn]
 
@@ -117,7 +117,7 @@ def describe_drawn(
 def read_caption(name: str) -> tuple[str, str, str]:
     """The three paragraphs of `workflow/report/{name}.rst`: what it shows, how to read it, limits.
 
-    The same files are the captions of Snakemake's own report, so they hold plain text only.
+    Snakemake's own report uses the same files as captions, so they contain plain text only.
     """
     text = (TEMPLATES / f"{name}.rst").read_text("utf-8")
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
@@ -127,13 +127,13 @@ def read_caption(name: str) -> tuple[str, str, str]:
 
 
 def embed_figure(stem: Path, alt: str) -> Markup:
-    """The figure as an element that needs no other file: SVG, or PNG where the SVG is large."""
+    """The figure as a self-contained element: SVG, or PNG if the SVG is large."""
     size = Path(f"{stem}.svg").stat().st_size
     text = Path(f"{stem}.svg").read_text("utf-8")
     if size <= min(MAX_INLINE_BYTES, MAX_ELEMENT_BYTES):
         return Markup(inline_svg(text, stem.name, alt))
     if size <= MAX_INLINE_BYTES:
-        # URLs lose their line breaks, and a number sign would end one.
+        # Browsers remove line breaks from URLs, and a number sign would end the URL.
         data = " ".join(text.split("\n")).replace("%", "%25").replace("#", "%23")
         source = f"data:image/svg+xml;charset=utf-8,{html.escape(data)}"
     else:
@@ -145,7 +145,7 @@ def embed_figure(stem: Path, alt: str) -> Markup:
 
 
 def _width(points: str) -> str:
-    """Style that gives all figures letters of the same size; `points` as in 518.4pt."""
+    """Style that gives all figures the same font size; `points` as in 518.4pt."""
     return f"max-width:{_points(points) / 72 * REM_PER_INCH:.1f}rem"
 
 
@@ -156,8 +156,8 @@ def _points(length: str) -> float:
 def inline_svg(text: str, name: str, alt: str) -> str:
     """An SVG file as an element of a page.
 
-    Its identifiers get a prefix of their own, since those of two figures would clash on one page;
-    metadata and the style sheet, which would leak into the page, are left out.
+    Its identifiers get the figure's name as a prefix, because those of two figures would clash on
+    one page. Metadata are removed, and so is the style sheet, which would apply to the whole page.
     """
     for prefix, space in _NAMESPACES.items():
         ElementTree.register_namespace(prefix, space)
@@ -176,11 +176,11 @@ def inline_svg(text: str, name: str, alt: str) -> str:
                 element.set(key, f"#{own}{value[1:]}")
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{own}"))
-        # Line breaks between elements, not within text, only make the page larger.
+        # Indentation between elements (not within text) only makes the page larger.
         if element.tail and not element.tail.strip():
             element.tail = "\n"
     root.set("style", _width(root.get("width")))
-    for key in ("width", "height"):  # the page decides; viewBox keeps the proportions
+    for key in ("width", "height"):  # set by the page; viewBox keeps the proportions
         del root.attrib[key]
     root.set("role", "img")
     root.set("aria-label", alt)

@@ -1,4 +1,4 @@
-"""What a finished run left in `results/`, read once for the figures and the report."""
+"""Results of a finished run, read once for the figures and the report."""
 
 from __future__ import annotations
 
@@ -26,29 +26,30 @@ class Outcome:
     folder : Path
         `results/`.
     cohorts, founders : list of str
-        All cohorts in sample order, and those that define the panel.
+        All cohorts in sample order, and the cohorts that define the panel.
     spaces, alphas : list of str
-        Of the geodesics, as in file names.
+        Spaces and alphas of the geodesics, as in file names.
     samples : DataFrame
-        The samples of the matrices and maps, in their order: `sample`, `cohort`, the sheet's
-        further columns.
+        The samples of the matrices and maps, in their order: `sample`, `cohort`, and the further
+        columns of the sample sheet.
     qc : DataFrame
         All samples that were read: `sample`, `cohort`, numeric `call_rate` and `heterozygosity`,
-        `keep`, `left_out` (the filter that took the sample), the sheet's further columns.
+        `keep`, `left_out` (the filter that excluded the sample), and the further columns of the
+        sheet.
     summary : DataFrame
         `stage`, `cohort`, `step`, integer `count`.
-    drift : DataFrame, one row a cohort
+    drift : DataFrame, one row per cohort
         `qc/drift.tsv`, numeric.
     panel : dict
         `panel/counts.json`.
     geodesics : dict
-        Statistics by (space, alpha); `record` in each: how it was computed this time.
+        Statistics by (space, alpha), each with `record`: how it was computed in this run.
     variance : dict
-        Variance explained by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
+        Shares of the variance explained, by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
     further : list of str
-        Kinds of map on request: ``densmap``, ``tsne``.
+        Optional kinds of map: ``densmap``, ``tsne``.
     instability : DataFrame or None
-        One row a sample: numeric columns `umap.{space}.alpha{alpha}`.
+        One row per sample, with numeric columns `umap.{space}.alpha{alpha}`.
     """
 
     folder: Path
@@ -80,17 +81,17 @@ class Outcome:
         return [(space, alpha) for space in self.spaces for alpha in self.alphas]
 
     def figures(self) -> list[Figure]:
-        """The figures of this study's samples, sites, distances and maps."""
-        measured = self.instability is not None
-        return main_figures(self.spaces, self.alphas, self.further, measured)
+        """Figures of the study's samples, sites, distances and maps."""
+        has_instability = self.instability is not None
+        return main_figures(self.spaces, self.alphas, self.further, has_instability)
 
     def is_repeated(self, space: str, alpha: str) -> bool:
-        """Whether `auto` chose an alpha that the study lists by its number as well."""
+        """Whether `auto` chose an alpha that the study also lists by its number."""
         about = self.geodesics.get((space, alpha))
         return alpha == "auto" and about is not None and f"{about['value']:g}" in self.alphas
 
     def embedding(self, name: str) -> pd.DataFrame:
-        """`embedding/{name}.tsv` with its coordinates as numbers, all else as strings."""
+        """`embedding/{name}.tsv` with coordinates as numbers and all other columns as strings."""
         table = read_table(self.folder / "embedding" / f"{name}.tsv")
         stem = AXES[name.split(".")[0].removesuffix("_refit")]
         for column in table.columns:
@@ -115,7 +116,7 @@ def load_outcome(
     Parameters
     ----------
     ensemble : int
-        `embedding.ensemble`: whether instability was measured.
+        `embedding.ensemble`; if it is not 0, instability was measured.
     """
     keys = [(space, alpha) for space in spaces for alpha in alphas]
     variance = {"pca": read_json(folder / "embedding/pca.json")["variance_explained"]}

@@ -1,8 +1,9 @@
-"""What the report's interactive maps are drawn from: samples, their columns and maps, packed small.
+"""Data of the report's interactive maps: samples, their columns and coordinates, packed.
 
-Coordinates are rounded to one of 65 535 steps of their axis's range, far below a pixel. Columns are
-numbers of their distinct values. Both enter the page as base64 of little-endian integers, so that
-30 000 samples take about 80 kB an axis and nothing is unpacked before it is looked at.
+Coordinates are quantised to 65 535 steps over the range of their axis, far finer than a pixel. A
+column is stored as its distinct values and one index per sample. Both are embedded as base64 of
+little-endian integers: 30 000 samples take about 80 kB per axis, and the page unpacks only what it
+shows.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import Outcome
 from .words import METHODS, percent
 
-#: Steps of an axis; the next number says that the map has no place for the sample.
+#: Steps of an axis; the next number marks samples that are not on the map.
 STEPS, ABSENT = 65_534, 65_535
-#: Axes of a map that enter the page.
+#: Most axes of a map on the page.
 MAX_AXES = 4
-#: Colours of the scale of a numeric column, interpolated between.
+#: Colours of the scale of a numeric column; the page interpolates between them.
 RAMP = 33
-#: Maps whose axes have no unit, and are drawn with the same scale on both.
+#: Maps whose axes have no unit; both axes are drawn to the same scale.
 NO_UNIT = ("umap", "umap_refit", "densmap", "tsne")
 
 
@@ -43,35 +44,24 @@ def page_data(
     color_by: str,
     first: Sequence[str],
 ) -> dict[str, Any]:
-    """Everything that the page's script needs, ready for `to_json`.
+    """All data of the page's scripts, ready for `to_json`.
 
     Parameters
     ----------
     maps : sequence of Path
-        Tables with `sample`, then coordinates named X1, X2, … (any X); a map that repeats another
-        one, because `auto` chose an alpha that is listed, is left out. Further columns that the
-        sample sheet has not become columns of the samples.
+        Tables with `sample`, then coordinates named X1, X2, … (any X). A map that repeats another
+        one, because `auto` chose an alpha that is also listed, is omitted. Further columns that
+        are not in the sample sheet become columns of the samples.
     tables : sequence of Path
-        Tables with `sample` and further columns, which become columns of the samples; one whose
-        name the sheet has gets the table's name as well.
+        Tables with `sample` and further columns, which become columns of the samples. If the
+        sheet has a column of the same name, the table's name is appended.
     color_by : str
         Column that colours the maps at first.
     first : sequence of str
         Stems of the two maps that are shown first.
     """
     order = pd.Index(outcome.samples["sample"])
-    columns = [
-        pack_column(
-            name, outcome.samples[name], outcome.qc.get(name, outcome.samples[name]), outcome
-        )
-        for name in outcome.samples.columns
-        if name != "sample"
-    ]
-    measured = outcome.qc.set_index("sample").loc[order]
-    columns += [
-        _text_column(name.replace("_", " "), measured[name], outcome)
-        for name in ("call_rate", "heterozygosity")
-    ]
+    columns = _sample_columns(outcome)
     drawn = []
     for path in maps:
         if is_repeated(path.stem, outcome):
@@ -82,9 +72,9 @@ def page_data(
         columns += _further(table, f" ({packed['title']})", outcome, skip=packed.pop("columns"))
     for path in tables:
         table = read_table(path).set_index("sample").reindex(order)
-        # A sheet may have a column `community` of its own: both are shown.
-        taken = {name: f"{name} ({path.stem})" for name in table if name in outcome.samples}
-        columns += _further(table.rename(columns=taken), "", outcome)
+        # A sheet may have its own column `community`: both are shown.
+        renamed = {name: f"{name} ({path.stem})" for name in table if name in outcome.samples}
+        columns += _further(table.rename(columns=renamed), "", outcome)
     names = [column["name"] for column in columns]
     return {
         "samples": list(order),
@@ -98,8 +88,25 @@ def page_data(
     }
 
 
+def _sample_columns(outcome: Outcome) -> list[dict[str, Any]]:
+    """Columns of the sample sheet, call rate and heterozygosity, for the samples of the maps."""
+    samples = outcome.samples
+    measured = outcome.qc.set_index("sample").loc[samples["sample"]]
+    return [
+        *(
+            pack_column(name, samples[name], outcome.qc.get(name, samples[name]), outcome)
+            for name in samples.columns
+            if name != "sample"
+        ),
+        *(
+            _text_column(name.replace("_", " "), measured[name], outcome)
+            for name in ("call_rate", "heterozygosity")
+        ),
+    ]
+
+
 def to_json(data: dict[str, Any]) -> Markup:
-    """JSON that can stand inside an element `script`: nothing in it ends the element."""
+    """JSON for a `script` element, escaped so that nothing in it can end the element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in ("<", ">", "&", "\u2028", "\u2029"):
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -107,13 +114,13 @@ def to_json(data: dict[str, Any]) -> Markup:
 
 
 def is_repeated(stem: str, outcome: Outcome) -> bool:
-    """Whether `auto` chose an alpha that the study lists by its number as well."""
+    """Whether `auto` chose an alpha that the study also lists by its number."""
     match = re.match(r"\w+\.(.+?)\.alphaauto(\.|$)", stem)
     return match is not None and outcome.is_repeated(match[1], "auto")
 
 
 def map_title(stem: str, outcome: Outcome) -> str:
-    """Human words for a map's file: method, space and alpha, or what its name says."""
+    """Title of a map by the stem of its file: method, space and alpha, or the parts of the stem."""
     match = re.fullmatch(r"([^.]+)\.([^.]+)\.alpha(auto|[\d.]*\d)(?:\.(.+))?", stem)
     if match:
         method, space, alpha, rest = match.groups()
@@ -129,7 +136,7 @@ def map_title(stem: str, outcome: Outcome) -> str:
 
 
 def axes_of(columns: Sequence[str]) -> list[str]:
-    """Names X1, X2, … of a map's coordinates; the first that ends in 1 says what X is."""
+    """Names X1, X2, … of a map's coordinates; the first name that ends in 1 defines X."""
     stem = next((name[:-1] for name in columns if re.fullmatch(r"\D*[^\d]1", name)), None)
     if stem is None:
         return []
@@ -140,12 +147,12 @@ def axes_of(columns: Sequence[str]) -> list[str]:
 
 
 def pack_map(table: pd.DataFrame, stem: str, outcome: Outcome) -> dict[str, Any]:
-    """Quantised axes of one map, and `columns`: those of its table that are coordinates.
+    """Quantised axes of one map, and `columns`: names of the coordinates in its table.
 
     Parameters
     ----------
     table : DataFrame of str
-        One row a sample in the page's order, NaN where the map has not the sample.
+        One row per sample in the page's order, NaN for samples that are not on the map.
     """
     axes = axes_of(list(table.columns))
     variance = outcome.variance.get(stem, [])
@@ -164,10 +171,10 @@ def pack_map(table: pd.DataFrame, stem: str, outcome: Outcome) -> dict[str, Any]
 
 
 def quantise(values: np.ndarray) -> dict[str, Any]:
-    """Smallest and largest finite value, and each as one of STEPS steps between them, base64."""
+    """Smallest and largest finite value, and all values as steps between them, in base64."""
     known = np.isfinite(values)
     low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
-    # Halves keep the width of the range finite, whatever its ends.
+    # Halving prevents overflow of the width of the range.
     width = high / 2 - low / 2
     steps = np.full(len(values), ABSENT, "<u2")
     share = (values[known] / 2 - low / 2) / (width or 1.0)
@@ -178,12 +185,12 @@ def quantise(values: np.ndarray) -> dict[str, Any]:
 def pack_column(
     name: str, values: pd.Series, everyone: pd.Series, outcome: Outcome
 ) -> dict[str, Any]:
-    """Distinct values of a column with their colours, and which of them each sample has.
+    """Distinct values of a column, their colours, and the index of each sample's value.
 
     Parameters
     ----------
     everyone : Series of str
-        The column for all samples that were read: it decides the colours, as in the figures.
+        The column for all samples read: it determines the colours, as in the figures.
     """
     colouring = Colouring(everyone, outcome.cohorts, outcome.founders, name)
     codes, known = pd.factorize(values, sort=True)
@@ -206,7 +213,7 @@ def pack_column(
 
 
 def _text_column(name: str, values: pd.Series, outcome: Outcome) -> dict[str, Any]:
-    """A column of numbers as it would stand in a table."""
+    """A column of numbers with four significant digits."""
     text = values.map(lambda value: "NA" if pd.isna(value) else f"{value:.4g}").astype(object)
     return pack_column(name, text, text, outcome)
 
@@ -214,7 +221,7 @@ def _text_column(name: str, values: pd.Series, outcome: Outcome) -> dict[str, An
 def _further(
     table: pd.DataFrame, suffix: str, outcome: Outcome, skip: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Columns of a table that the sample sheet has not."""
+    """Columns of a table that are not in the sample sheet."""
     found = []
     for name in table.columns:
         if name not in outcome.samples and name not in skip:
@@ -224,7 +231,7 @@ def _further(
 
 
 def _shapes(outcome: Outcome) -> dict[str, Any]:
-    """Shape of each cohort's points, as in the figures; none where shapes repeat the colours."""
+    """Shape of each cohort's points, as in the figures; none if shapes repeat the colours."""
     colouring = Colouring(pd.Series([], dtype=object), outcome.cohorts, outcome.founders, "cohort")
     if len(outcome.cohorts) == 1:
         return {"of": {}, "legend": [], "first": MARKERS[0]}

@@ -1,7 +1,7 @@
-"""Every figure of a study, said once: the rules, the drawing and the page read it here.
+"""Registry of all figures of a study, read by the rules, the drawing and the page.
 
 A new figure is a line here, a function that draws it, and its caption `workflow/report/*.rst`.
-Nothing is imported that starts slowly, because each job parses the rules.
+This module must not import anything that starts slowly, because every job parses the rules.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Figure:
     rule : str
         The rule that draws it.
     part : str
-        Where it stands on the page, and under which category in Snakemake's own report.
+        Section of the page, and category in Snakemake's own report.
     title : str
-        Its heading on the page.
+        Heading on the page.
     caption : str
-        Stem of `workflow/report/{caption}.rst`: what it shows, how to read it, what it does not
-        show; figures of one kind share it.
+        Stem of `workflow/report/{caption}.rst`: what the figure shows, how to read it, what it does
+        not show. Figures of the same kind share it.
     sizes : str
-        Numbers behind it, with names in braces that the page fills in.
+        Sample sizes and other counts, with names in braces that the page fills in.
     space, alpha : str
-        Of a map of geodesics, else empty.
+        Geodesics that a map is made from; empty for other figures.
     source : str
-        Of several tables, the one that it is drawn from.
+        Table that the figure is drawn from, if there are several.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Figure:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its row in Snakemake's own report, where all of a category have the same columns."""
+        """Labels in Snakemake's own report; all figures of a category need the same ones."""
         labels = {"figure": self.title}
         if self.part == "Maps":
             labels |= {"space": self.space or "all", "alpha": self.alpha or "all"}
@@ -58,18 +58,18 @@ class Figure:
 
 
 _PAIRS = "{n} samples, {n_pairs} pairs."
-_MAPS = "{n} samples; axes of the PCA from {n_founders} founders and {n_sites} sites."
+_MAPS = "{n} samples; PCA axes from {n_founders} founder samples and {n_sites} sites."
 
 
 def main_figures(
     spaces: Sequence[str], alphas: Sequence[str], further: Sequence[str], ensemble: bool
 ) -> list[Figure]:
-    """Figures that every study has, in the page's order.
+    """Figures of every study, in the order of the page.
 
     Parameters
     ----------
     spaces, alphas : sequence of str
-        Of the geodesics, as in file names.
+        Spaces and alphas of the geodesics, as in file names.
     further : sequence of str
         `embedding.further_maps`.
     ensemble : bool
@@ -107,17 +107,17 @@ def main_figures(
 
 
 def imputation_figures() -> list[Figure]:
-    """What `impute.evaluate` measures."""
+    """Figures of `impute.evaluate`."""
     return [
         Figure(
             *("imputation", "summarize_imputation", "Imputation", "Accuracy of imputation"),
-            *("imputation", "{n_hidden} genotypes hidden in all."),
+            *("imputation", "{n_hidden} genotypes masked in total."),
         )
     ]
 
 
 def community_figures(methods: Sequence[str]) -> list[Figure]:
-    """Those of `communities.methods`."""
+    """Figures of `communities.methods`."""
     figures = {
         "communities": "Communities and labels",
         "communities_heatmap": "Geodesics by community",
@@ -131,12 +131,12 @@ def community_figures(methods: Sequence[str]) -> list[Figure]:
 
 
 def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
-    """Those of `compare.analyses`; `source` names the table of each."""
-    founders = "Founders, unrelated ones where embedding.max_kinship asks for them."
+    """Figures of `compare.analyses`; `source` names the table of each."""
+    founders = "Founder samples (only unrelated ones if embedding.max_kinship is set)."
     figures = [
         ("kinship", "Kinship of close pairs", "{n_close} pairs.", "kinship", "kinship"),
-        ("ld_decay", "Decay of LD", founders, "decay", "ld"),
-        ("ld_region", "LD of a region", founders, "region", "ld"),
+        ("ld_decay", "LD decay", founders, "decay", "ld"),
+        ("ld_region", "LD in one region", founders, "region", "ld"),
     ]
     return [
         Figure(name, "draw_comparisons", "Comparisons", title, name, sizes, source=source)
@@ -146,11 +146,11 @@ def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
 
 
 def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
-    """Those of `epistasis.order`; `source` is the name of the scan."""
+    """Figures of `epistasis.order`; `source` is the name of the scan."""
     kinds = {
         "hits": "Ranked {}",
         "network": "Sites of the best {}",
-        "penetrance": "Cases in the best {}",
+        "penetrance": "Share of cases in the best {}",
     }
     sizes = "{n_controls} controls, {n_cases} cases, {n_tests} {scan} tested."
     return [
@@ -165,7 +165,7 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
 
 
 def study_figures(config: dict, alphas: Sequence[str]) -> list[Figure]:
-    """All figures of a study, by its configuration; `alphas` as in file names."""
+    """All figures of a study with this configuration; `alphas` as in file names."""
     embedding = config["embedding"]
     return [
         *main_figures(

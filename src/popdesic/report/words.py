@@ -1,4 +1,4 @@
-"""Human words for the names that steps and counts have in the result files."""
+"""Wording of the report: names of steps, counts, metrics and maps; numbers in sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ("ingest", "unplaced"): ("dropped: no chromosome or position", "rows"),
     ("ingest", "snps"): ("Biallelic SNPs", "rows"),
     ("ingest", "duplicates"): ("dropped: duplicate SNP", "rows"),
-    ("ingest", "sites"): ("Sites taken from the file", "sites"),
+    ("ingest", "sites"): ("Sites read from the file", "sites"),
     ("ingest", "samples"): ("Samples in the file", "samples"),
     ("ingest", "missing"): ("Genotypes not called", "genotypes"),
     ("ingest", "half_calls"): ("Half-calls such as ./1 (set to missing)", "genotypes"),
@@ -26,7 +26,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ("qc", "samples"): ("Samples checked", "samples"),
     ("qc", "samples below qc.min_sample_call_rate"): ("left out: call rate too low", "samples"),
     ("qc", "samples left out by qc.max_heterozygosity_sd"): (
-        "left out: outlier of heterozygosity in its population",
+        "left out: heterozygosity outlier in its population",
         "samples",
     ),
     ("qc", "samples left out by qc.sex_mismatch"): (
@@ -50,12 +50,9 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "Children compared with a parent of their cohort",
         "samples",
     ),
-    ("qc", "Mendelian errors of children"): (
-        "Mendelian errors",
-        "genotypes",
-    ),
+    ("qc", "Mendelian errors of children"): ("Mendelian errors", "genotypes"),
     ("qc", "samples with the genotypes of another sample"): (
-        "Samples with the genotypes of another sample, of any cohort",
+        "Samples with the genotypes of another sample (in any cohort)",
         "samples",
     ),
     ("qc", "ref_is_reference"): ("Sites whose REF allele is the reference base", "sites"),
@@ -85,53 +82,63 @@ STAGES = {
 }
 
 METRICS = {
-    "euclidean": "Euclidean (root of the summed squared genotype differences)",
-    "manhattan": "Manhattan (summed absolute genotype differences)",
-    "normalized": "normalised (Euclidean, each individual divided by its own sum of genotypes)",
+    "euclidean": "Euclidean (square root of the sum of squared genotype differences)",
+    "manhattan": "Manhattan (sum of absolute genotype differences)",
+    "normalized": "normalised (Euclidean; each individual is divided by its sum of genotypes)",
     "ibs": "IBS (one minus the share of alleles identical by state)",
 }
 
 MISSING = {
-    "pairwise": "two samples are compared over the sites called in both, scaled to all sites",
-    "imputed": "filled-in genotypes count as if they had been called",
+    "pairwise": "each pair is compared at its jointly called sites, scaled to all sites",
+    "imputed": "imputed genotypes are used as if they were called",
 }
 
 METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "tsne": "t-SNE"}
-#: Maps of everyone beside a frame of the founders (embedding.stable).
-METHODS |= {f"{name}_refit": f"{METHODS[name]} of everyone" for name in ("pcoa", "umap")}
+#: Maps fitted on all samples, beside a frame of the founders (embedding.stable).
+METHODS |= {f"{name}_refit": f"{METHODS[name]} of all samples" for name in ("pcoa", "umap")}
 
 SPACES = {"genotypes": "genotype distances", "pcs": "principal-component distances"}
 
 _FILTERS = {
-    "panel.exclude_contigs": "on a contig in use",
+    "panel.exclude_contigs": "on included contigs",
     "panel.min_call_rate": "call rate at least",
     "panel.min_maf": "minor allele frequency at least",
     "panel.min_hwe_p": "Hardy-Weinberg p at least",
-    "panel.ld_prune": "left by LD pruning",
+    "panel.ld_prune": "after LD pruning",
+}
+
+
+#: Steps that count corrected or dropped sites of one founder.
+_CORRECTIONS = {
+    "repeated": "dropped: duplicate with REF and ALT swapped, founder {}",
+    "turned": "REF and ALT swapped in founder {} (corrected)",
+    "ambiguous": "dropped: swapped and strand-ambiguous (A/T or C/G), founder {}",
 }
 
 
 def describe_count(stage: str, step: str) -> tuple[str, str]:
-    """Words and unit of a count; the step's own name where it is a new one."""
+    """Description and unit of a count; a step without a description keeps its name."""
     return COUNTS.get((stage, step), (step.replace("_", " "), ""))
 
 
 def describe_filter(step: PanelStep) -> str:
-    """Words for a step of the panel."""
+    """Description of a step of the panel."""
     if step.what == "shared":
-        return f"also in founder {step.subject}"
+        return f"shared with founder {step.subject}"
     if step.what == "filter":
         return f"{_FILTERS.get(step.subject, step.subject)} {step.limit}".rstrip()
+    if step.what in _CORRECTIONS:
+        return _CORRECTIONS[step.what].format(step.subject)
     return step.text
 
 
 def number(value: float) -> str:
-    """A count with its thousands set apart by thin spaces, as in 18 989."""
+    """A count with thin spaces between thousands, as in 18 989."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share as a percentage; a share that is not zero or one never reads as 0 % or 100 %."""
+    """A share as a percentage; only exactly 0 and 1 are written as 0 % and 100 %."""
     if share != share:
         return "NA"
     least = 10**-digits
@@ -144,7 +151,7 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def join(words: list[str], longest: int = 20) -> str:
-    """Words as a list in a sentence, cut after `longest` of them."""
+    """Words as a list in a sentence, truncated after `longest` words."""
     if len(words) > longest:
         return f"{', '.join(words[:longest])} and {number(len(words) - longest)} more"
     return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + "".join(words[-1:])

@@ -183,7 +183,7 @@ def rewrite(outcome, cohort: str, **columns) -> None:
 
 
 def test_sex_mendel_and_heterozygosity_stand_out(outcome):
-    # The sheet says M, F, not known in turn; 1, 2 and 0 are its other words for them.
+    # The sheet has M, F and unknown in turn, some of them coded as 1, 2 and 0.
     from_x = ["M", "M", "M"] + ["NA"] * 17
     rewrite(
         outcome,
@@ -198,7 +198,7 @@ def test_sex_mendel_and_heterozygosity_stand_out(outcome):
     checks = check_section(outcome)
     assert [row["sample"] for row in checks["sex"]["rows"]] == ["a1"]
     assert checks["sex"]["checked"] == 2
-    assert (checks["sex"]["untold"], checks["sex"]["few"]) == (10, 9)
+    assert (checks["sex"]["unclear"], checks["sex"]["few"]) == (10, 9)
     assert [row["sample"] for row in checks["mendel"]["rows"]] == ["a1", "a2"]
     assert checks["mendel"]["n"] == 1
     assert [row["sample"] for row in checks["heterozygosity"]["rows"]] == ["a0", "a1"]
@@ -232,7 +232,6 @@ def test_samples_are_left_out_for_a_reason(tmp_path):
         again,
         closest_pairs(distances, list(again.samples["sample"]), 3),
         color_by="cohort",
-        number_type="auto",
         min_sample_call_rate=0.9,
         min_call_rate=0.95,
     )
@@ -240,7 +239,7 @@ def test_samples_are_left_out_for_a_reason(tmp_path):
     assert len(texts) == 2
     assert "1 sample with a call rate below 90.0 % was left out" in texts[0]
     assert "a1 (one" in texts[0]
-    assert "1 sample with an X of another sex than the sheet's was left out" in texts[1]
+    assert "1 sample with an X-inferred sex that disagrees with the sheet was left out" in texts[1]
     assert "a2 (one" in texts[1]
 
 
@@ -266,19 +265,19 @@ def test_what_kinship_cannot_tell_is_said(tmp_path):
     (finding,) = relatives_findings(tmp_path, 0.0884)
     assert finding.level == "note"
     assert "2\u202f457 sites, many of them in LD, amount to 1\u202f875 independent" in finding.text
-    assert "pairs are taken for relatives from 0.120 on" in finding.text
-    assert "Not told as a whole: second degree and third degree." in finding.text
+    assert "pairs with a kinship of at least 0.120 are called relatives" in finding.text
+    assert "Not fully resolved: second degree and third degree." in finding.text
     assert "embedding.max_kinship = 0.0884 was raised to 0.120" in finding.text
     assert "raised" not in relatives_findings(tmp_path, 0.0)[0].text
     assert "raised" not in relatives_findings(tmp_path, 0.2)[0].text
     resolved(tmp_path, 0.009, 1e-3, siblings=0.002)
     kinship, identity = relatives_findings(tmp_path, 0.0884)
     assert (kinship.level, identity.level) == ("warning", "note")
-    assert "no kinship makes two people relatives" in kinship.text
-    assert "embedding.max_kinship = 0.0884 cannot be held" in kinship.text
+    assert "so relatives cannot be identified" in kinship.text
+    assert "embedding.max_kinship = 0.0884 cannot be applied" in kinship.text
     assert "about 0.2 % of full siblings" in identity.text
     resolved(tmp_path, 0.02, 0.02)
-    assert "too few to tell whether two samples are one person" in (
+    assert "too few sites to decide whether two samples come from the same person" in (
         relatives_findings(tmp_path)[1].text
     )
     about = {"panel": "x", "sites": 9, "founders": 1, "max_mismatch": 0.02}

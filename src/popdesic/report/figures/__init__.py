@@ -1,4 +1,4 @@
-"""All figures of a study, each as SVG and PNG."""
+"""Draw all figures of a study, each as SVG and PNG."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def draw_figures(
     Parameters
     ----------
     color_by : str
-        Column of the sample sheet that colours the figures; cohorts do where the sheet lacks it.
+        Column of the sample sheet that colours the figures; `cohort` if the sheet does not have it.
     min_sample_call_rate, min_maf : float
         Limits that are drawn as lines.
 
@@ -64,9 +64,9 @@ def iterate_figures(
     min_sample_call_rate: float,
     min_maf: float,
 ) -> Iterator[tuple[str, Figure]]:
-    """Name and figure, one after the other; to be drawn inside `styled`."""
+    """Yield name and figure one by one; call it inside `styled`."""
     column = color_by if color_by in outcome.qc else "cohort"
-    # All samples that were read decide the colours, so that no figure changes them.
+    # Colours are assigned from all samples read, so that they are the same in all figures.
     colouring = Colouring(outcome.qc[column], outcome.cohorts, outcome.founders, column)
     samples, grouping = outcome.samples, _grouping(outcome, colouring)
     pca, variance = outcome.embedding("pca"), outcome.variance
@@ -103,7 +103,7 @@ def iterate_figures(
 
 
 def _grouping(outcome: Outcome, colouring: Colouring) -> Colouring:
-    """Labels for groups of samples: a numeric column makes none, so others take its place."""
+    """Labels of groups of samples; a numeric column is replaced by population or cohort."""
     for column in (colouring.title, "population", "cohort"):
         if column in outcome.qc:
             grouping = Colouring(outcome.qc[column], outcome.cohorts, outcome.founders, column)

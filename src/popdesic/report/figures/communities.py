@@ -1,4 +1,4 @@
-"""Figures of communities: beside the labels, in the geodesics, on a neighbour-joining tree."""
+"""Figures of communities: against the labels, in the geodesics, on a neighbour-joining tree."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
 
-#: Rows and columns of a confusion table at most; the rarest of more share the last.
+#: Most rows and columns of a confusion table; further rare values share the last one.
 MOST_ROWS, MOST_COLUMNS = 30, 12
-COLUMNS = {"community": "Communities", "fine": "Finer ones", "hdbscan": "HDBSCAN"}
-#: Numbers of one block of rows.
+COLUMNS = {"community": "Communities", "fine": "Finer communities", "hdbscan": "HDBSCAN"}
+#: Most matrix entries in one block of rows.
 BLOCK_NUMBERS = 8_000_000
-#: Rows that decide the range of colours.
+#: Rows from which the range of colours is estimated.
 PROBE_ROWS = 64
 
 
@@ -65,11 +65,11 @@ def draw_communities(
     lengths, partition, order, sheet : Path
         Geodesics, `communities/partition.tsv`, `distance/samples.tsv`, the sample sheet.
     color_by : str
-        Column of labels; of a numeric or unknown one `population` or `cohort` takes the place.
+        Column of labels; `population` or `cohort` replaces a numeric or missing one.
     tree : Path, optional
-        Newick, its leaves some of the samples.
+        Newick file whose leaves are samples.
     title : str
-        Which geodesics these are, in words.
+        Description of the geodesics.
     """
     samples = describe_samples(order, sheet)
     table = load_partition(partition)
@@ -102,9 +102,9 @@ def _labels(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouri
 
 
 def draw_confusion(values: pd.Series, title: str, table: pd.DataFrame) -> Figure:
-    """How many samples of each label are in each community and in each of HDBSCAN's clusters.
+    """Number of samples with each label in each community and in each cluster of HDBSCAN.
 
-    Shades are shares of the label's samples, so rows can be compared whatever their size.
+    Shades are shares of the label's samples, so that rows of different size can be compared.
     """
     columns = [column for column in COLUMNS if column in table]
     labels = _folded(values.where(~values.isin(UNKNOWN), "not known"), MOST_ROWS)
@@ -143,7 +143,7 @@ def draw_confusion(values: pd.Series, title: str, table: pd.DataFrame) -> Figure
 
 
 def _folded(values: pd.Series, most: int) -> pd.Series:
-    """The rarest of more than `most` values become ``others``."""
+    """Replace the rarest values by ``others`` if there are more than `most`."""
     counts = values.value_counts()
     if len(counts) <= most:
         return values
@@ -152,7 +152,7 @@ def _folded(values: pd.Series, most: int) -> pd.Series:
 
 
 def draw_heatmap(matrix: _Matrix, table: pd.DataFrame, colouring: Colouring, title: str) -> Figure:
-    """All geodesics, samples ordered by community, block and sheet."""
+    """Heatmap of all geodesics, samples ordered by community, finer community and block."""
     n = len(matrix)
     block = table["level0" if "level0" in table else "community"].to_numpy()
     community = table.community.to_numpy()
@@ -181,7 +181,7 @@ def draw_heatmap(matrix: _Matrix, table: pd.DataFrame, colouring: Colouring, tit
 def draw_tree(
     newick: str, samples: pd.DataFrame, values: pd.Series, colouring: Colouring, title: str
 ) -> Figure:
-    """The tree without a root, every branch as long as it says, leaves coloured by label."""
+    """The unrooted tree with branch lengths to scale and leaves coloured by label."""
     names, segments, ends = lay_out(newick)
     place = {name: row for row, name in enumerate(samples["sample"])}
     rows = np.array([place[name] for name in names])
@@ -212,13 +212,13 @@ def draw_tree(
 
 
 def lay_out(newick: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Equal-angle layout (Felsenstein 2004, chapter 34) of a tree in Newick's format.
+    """Equal-angle layout (Felsenstein 2004, chapter 34) of a tree in Newick format.
 
     Negative branches are drawn as points.
 
     Returns
     -------
-    names : list of str, one a leaf
+    names : list of str, one per leaf
     segments : float64 array, (n_branches, 2, 2)
     ends : float64 array, (n_leaves, 2)
     """

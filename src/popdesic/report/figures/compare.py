@@ -1,4 +1,4 @@
-"""Figures of the SNP comparisons: decay of LD, one region's r2, kinship of close pairs."""
+"""Figures of the SNP comparisons: LD decay, r2 in one region, kinship of close pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...io.tables import read_table
 from ..words import number
 from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, save_figure, styled
 
-#: Order and colour of relations in the figure of kinships.
+#: Order and colour of the relations in the kinship figure.
 RELATIONS = {
     SAME: ALARM,
     "first degree or closer": PALETTE[6],
@@ -28,12 +28,12 @@ RELATIONS = {
 
 
 def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
-    """Draw what the tables at hand allow and write {out}/{name}.svg and .png.
+    """Draw the figures of the given tables and write {out}/{name}.svg and .png.
 
     Parameters
     ----------
     tables : dict
-        ``kinship`` (kinship.tsv), ``decay`` (decay.tsv), ``region`` (region.npz), any of them.
+        Any of ``kinship`` (kinship.tsv), ``decay`` (decay.tsv) and ``region`` (region.npz).
 
     Returns
     -------
@@ -89,7 +89,7 @@ def draw_kinship(pairs: pd.DataFrame) -> Figure:
 
 
 def draw_decay(decay: pd.DataFrame) -> Figure:
-    """Mean r2 by distance on a logarithmic axis, with the number of pairs below."""
+    """Mean r2 by distance on a logarithmic axis, with the number of pairs beside it."""
     figure, (axes, counts) = new_figure(2)
     middle = np.sqrt(decay.from_bp * decay.to_bp)
     axes.plot(middle, decay.mean_r2, marker="o", markersize=3, linewidth=1, color=ACCENT)
@@ -114,13 +114,13 @@ def draw_decay(decay: pd.DataFrame) -> Figure:
 
 
 def _distance(bp: float) -> str:
-    """Powers of ten of base pairs as bp, kb or Mb."""
+    """A distance in bp, kb or Mb."""
     unit, size = next((u, s) for u, s in (("Mb", 1e6), ("kb", 1e3), ("bp", 1)) if bp >= s or s == 1)
     return f"{bp / size:g} {unit}"
 
 
 def draw_region(chrom: str, pos: np.ndarray, r2: np.ndarray) -> Figure:
-    """r2 between all sites of a region, sites in order and evenly spaced."""
+    """r2 between all sites of a region, in genome order and evenly spaced."""
     figure, (axes,) = new_figure(1, width=4.6, height=4.0)
     image = axes.imshow(
         np.ma.masked_invalid(r2), cmap="viridis", vmin=0, vmax=1, interpolation="nearest"

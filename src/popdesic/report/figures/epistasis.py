@@ -1,4 +1,4 @@
-"""Figures of the epistasis scans: ranked hits, the sites behind them, tables of the best."""
+"""Figures of the epistasis scans: ranked hits, their sites, tables of the best hits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .style import (
     styled,
 )
 
-#: Best hits whose sites the network joins, and sites that it names.
+#: Number of best hits in the network, and most sites that it labels.
 NETWORK_HITS, NETWORK_NAMES = 40, 12
-#: Share of permuted scans beyond which a hit is drawn as significant.
+#: Largest permutation p of a hit that is drawn as significant.
 SIGNIFICANT = 0.05
-#: Panels of contingency tables: best pairs, or genotypes of the first site of the best triple.
+#: Best pairs with a contingency table (the best triple has one per genotype of its first site).
 TABLES = 3
 
 
@@ -46,12 +46,12 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
         `results/`: reorder/, epistasis/pairs.tsv, triples.tsv and, where phenotypes were
         permuted, epistasis/null.order{order}.tsv.
     orders : list of int
-        Of the scans, 2 or 3.
+        Orders of the scans, 2 or 3.
 
     Returns
     -------
     list of str
-        Names of the figures, those of `registry.epistasis_figures`.
+        Names of the figures, as in `registry.epistasis_figures`.
     """
     _, sites, samples = read_reordered(results / "reorder")
     prevalence = float((samples["class"] == "case").mean())
@@ -72,7 +72,7 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
 
 
 def read_hits(path: Path) -> pd.DataFrame:
-    """A table of hits, `rank`, `score` and the p-values as numbers, all else as written."""
+    """A table of hits with `rank`, `score` and p-values as numbers, the rest as strings."""
     hits = read_table(path)
     for column in ("rank", "score", "p_permutation", "p_extreme_value"):
         if column in hits:
@@ -81,7 +81,7 @@ def read_hits(path: Path) -> pd.DataFrame:
 
 
 def read_null(folder: Path, order: int, n_samples: int) -> np.ndarray:
-    """Best score of each permuted scan, float64; empty where there was none."""
+    """Best score of each permuted scan, float64; empty if there was none."""
     path = folder / f"null.order{order}.tsv"
     if not path.exists():
         return np.zeros(0)
@@ -95,7 +95,7 @@ def hit_counts(row: pd.Series, order: int) -> np.ndarray:
 
 
 def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
-    """Score by rank; beside it the best scores of permuted scans, where there were any."""
+    """Score by rank, beside the best scores of the permuted scans if there are any."""
     significant = (hits.p_permutation <= SIGNIFICANT).to_numpy() if len(null) else None
     entries = [Entry("hits")]
     if significant is None:
@@ -135,7 +135,7 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
 
 
 def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
-    """Sites of the best hits on a circle in panel order, joined where a hit holds both."""
+    """Sites of the best hits on a circle in panel order; the sites of a hit are joined."""
     figure, (axes,) = new_figure(1, width=5.2, height=4.4)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -210,7 +210,7 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
         image = axes.imshow(share, cmap=shades, norm=scale)
         for i, j in np.ndindex(3, 3):
             text = f"{100 * share[i, j]:.0f} %\nn = {number(int(n[i, j]))}" if n[i, j] else "n = 0"
-            # White letters on the dark ends of the scale.
+            # White text on the dark ends of the scale.
             dark = bool(n[i, j]) and abs(float(scale(share[i, j])) - 0.5) > 0.33
             colour = "white" if dark else "black"
             axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
@@ -230,7 +230,7 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
 
 
 def _label(name: str, chrom: str, pos: str | int, longest: int) -> str:
-    """A site's name, its place where it has none."""
+    """A site's identifier, or its position if it has none."""
     return shorten(f"{chrom}:{pos}" if name == "." else name, longest)
 
 

@@ -11,19 +11,19 @@ from matplotlib.figure import Figure
 from .style import MARKERS, PALETTE, Entry, new_figure, save_figure, shorten, styled
 
 _PANELS = (
-    ("nonref_error", "Wrong where ALT is called or true, %"),
+    ("nonref_error", "Non-reference discordance (%)"),
     ("dosage_r2", "Dosage r²"),
 )
 
 
 def save_accuracy(table: pd.DataFrame, stem: Path) -> None:
-    """Write {stem}.svg and .png of `accuracy.summarize_evaluation`'s table."""
+    """Draw the table of `accuracy.summarize_evaluation`; write {stem}.svg and .png."""
     with styled():
         save_figure(draw_accuracy(table), stem)
 
 
 def draw_accuracy(table: pd.DataFrame) -> Figure:
-    """Non-reference error and dosage r2 against allele frequency: a line a method and cohort."""
+    """Non-reference discordance and dosage r2 by MAF, one line per method and cohort."""
     by_maf = table[table.by == "maf"].assign(
         nonref_error=lambda rows: 100 * (1 - rows.nonref_concordance)
     )

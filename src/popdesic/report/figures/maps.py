@@ -1,4 +1,4 @@
-"""Maps of the samples and what their axes explain."""
+"""Maps of the samples, and the variance explained by their axes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from .style import (
     shorten,
 )
 
-#: Components that a scree shows at most.
+#: Most components in the scree plot.
 SCREE_COMPONENTS = 20
-#: Samples of a label that is named on a map, at least; room for a letter and a line of its name,
-#: as shares of the smallest panel.
+#: Fewest samples of a label that is written on a map; width of a character and height of a line of
+#: this text, as shares of the smallest panel.
 LEAST_NAMED = 3
 NAME_WIDTH, NAME_HEIGHT = 0.03, 0.06
-#: Maps side by side at most.
+#: Most maps side by side.
 MAPS_IN_A_ROW = 3
 
 
 def draw_components(
     table: pd.DataFrame, stem: str, variance: list[float], values: pd.Series, colouring: Colouring
 ) -> Figure:
-    """Components 1 and 2, and 3 and 4 where there are as many.
+    """Component 2 against 1, and 4 against 3 if there are as many.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def draw_components(
     stem : str
         ``PC`` or ``PCo``.
     variance : list of float
-        Share of the variance of each component, 0 to 1.
+        Share of the variance explained by each component, 0 to 1.
     values : Series
-        What colours the points.
+        Values that colour the points.
     """
     pairs = [(a, b) for a, b in ((1, 2), (3, 4)) if f"{stem}{b}" in table] or [(1, 1)]
     entries = colouring.entries(values, table.cohort)
@@ -74,7 +74,7 @@ def draw_beside(
     colouring: Colouring,
     title: str,
 ) -> Figure:
-    """A map of a geodesic with axes `{stem}1`, `{stem}2`, and the PCA of the same samples."""
+    """A map of geodesics with axes `{stem}1`, `{stem}2`, beside the PCA of the same samples."""
     figure, (left, right) = new_figure(2, colouring.entries(values, drawn.cohort))
     second = "PC2" if "PC2" in pca else "PC1"
     for axes, table, x, y in ((left, pca, "PC1", second), (right, drawn, f"{stem}1", f"{stem}2")):
@@ -93,19 +93,19 @@ def draw_beside(
 def name_groups(
     axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, values: pd.Series, colouring: Colouring
 ) -> None:
-    """Labels beside their samples, so that a map can be read in grey.
+    """Write labels beside their samples, so that a map can be read in greyscale.
 
-    A name stands above, below or beside its samples, where it covers the fewest, the largest
-    group's first. One that would cover another name, leave the panel or lie nearest to a sample of
-    another label is left out, as it is in the legend anyway.
+    A label is placed above, below or beside its samples, where it covers the fewest points; labels
+    of large groups are placed first. A label is omitted if it would overlap another one, leave the
+    panel, or be nearest to a sample with another label; the legend has all labels.
     """
     names = values.to_numpy()
     groups = [(int((names == label).sum()), label) for label in colouring.labels]
     groups = sorted((-count, label) for count, label in groups if count >= LEAST_NAMED)
     if len(groups) < 2:
         return
-    axes.get_xlim(), axes.get_ylim()  # limits are set when they are first asked for
-    everyone = axes.transLimits.transform(np.stack([x, y], 1))  # data to shares of the panel
+    axes.get_xlim(), axes.get_ylim()  # matplotlib computes the limits on first access
+    everyone = axes.transLimits.transform(np.stack([x, y], 1))  # data to axes coordinates
     taken: list[tuple[float, float, float, float]] = []
     for _, label in groups:
         own = everyone[names == label]
@@ -122,7 +122,7 @@ def name_groups(
             (left, low - height),
             (right, high + height),
             (right, low - height),
-            (middle, centre),  # on its own samples where there is no room beside them
+            (middle, centre),  # on its samples if there is no room beside them
         ):
             box = (at_x - width / 2, at_y - height / 2, at_x + width / 2, at_y + height / 2)
             inside = min(box[:2]) > 0.01 and max(box[2:]) < 0.99
@@ -151,9 +151,9 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 
 
 def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
-    """Every UMAP of a geodesic once, its samples coloured by their instability, 0 to 1."""
+    """The UMAP of each geodesic, once, with samples coloured by instability (0 to 1)."""
     shown = [key for key in outcome.maps() if not outcome.is_repeated(*key)]
-    # a row a space where all its maps fit
+    # one row per space if all its maps fit
     columns = max(sum(space == own for own, _ in shown) for space, _ in shown)
     columns = min(columns, MAPS_IN_A_ROW)
     rows = -(-len(shown) // columns)
@@ -172,7 +172,7 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
         axes.set(xticks=[], yticks=[])
     for axes in panels[len(shown) :]:
         axes.set_axis_off()
-    add_scale(figure, panels, scale, "share of 15 nearest replaced")
+    add_scale(figure, panels, scale, "share of 15 nearest neighbours replaced")
     return figure
 
 
@@ -181,7 +181,7 @@ def _shaped_by(table: pd.DataFrame, colouring: Colouring) -> str:
 
 
 def draw_scree(outcome: Outcome) -> Figure:
-    """Variance explained by the components of the PCA and of each PCoA."""
+    """Variance explained by each component of the PCA and of each PCoA."""
     figure, (left, right) = new_figure(2)
     shares = 100 * np.array(outcome.variance["pca"][:SCREE_COMPONENTS])
     numbers = np.arange(1, len(shares) + 1)

@@ -1,4 +1,4 @@
-"""Figures of what the filters took and of what is left: samples and sites."""
+"""Figures of the filters, and of the quality of samples and sites."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from .style import (
     shorten,
 )
 
-#: Contigs with a bar of their own; names beyond these are of fragments.
+#: Most contigs with a bar of their own; further contigs are usually fragments.
 MAX_CONTIGS = 40
-#: Samples that are named beside their point at most.
+#: Most samples with their name beside the point.
 MAX_NAMES = 8
-#: Height of such a name as a share of the axis.
+#: Height of a name as a share of the axis.
 NAME_ROW = 0.055
-#: Rows that bars leave room for, so that two bars do not fill the figure.
+#: Fewest rows of a bar chart, so that two bars do not fill the figure.
 LEAST_ROWS = 6
-#: Bars of the frequency spectrum.
+#: Bins of the frequency spectrum.
 SPECTRUM_BARS = 25
 
 
 def draw_filters(outcome: Outcome) -> Figure:
-    """Records of the founders' files, sites left after each filter; samples kept and left out."""
+    """Sites from the founders' records to the panel, and samples kept and left out."""
     decoded = outcome.summary[outcome.summary.step == "records"].set_index("cohort")["count"]
     files = [(f"records of founder {name}", "file", decoded[name]) for name in outcome.founders]
     steps = files + [
@@ -67,20 +67,20 @@ def draw_filters(outcome: Outcome) -> Figure:
         if any(lost):
             right.barh(rows, lost, left=ends, color=colour, height=0.7, label=reason)
             ends = ends + lost
-    if len(right.get_legend_handles_labels()[0]) > 1:  # one reason needs no key
+    if len(right.get_legend_handles_labels()[0]) > 1:  # a single reason needs no legend
         right.legend(title="left out by", loc="lower right", fontsize=6.5)
     right.set_yticks(rows, [shorten(cohort) for cohort in outcome.cohorts])
     totals = [k + o for k, o in zip(kept, out, strict=True)]
     texts = [number(k) + (f", {o} left out" if o else "") for k, o in zip(kept, out, strict=True)]
     _label_bars(right, totals, texts)
     right.set(title="Samples", xlabel="samples")
-    for axes in (left, right):  # the same thickness of bars on both sides
+    for axes in (left, right):  # bars of equal height on both sides
         axes.set_ylim(max(longest, LEAST_ROWS) - 0.4, -0.6)
     return figure
 
 
 def _label_bars(axes, lengths, texts=None) -> None:
-    """Number at the end of each bar, first bar on top, with room for the text."""
+    """Write the number at the end of each bar, with room for the text; first bar on top."""
     for row, length in enumerate(lengths):
         text = texts[row] if texts else number(length)
         axes.annotate(
@@ -98,12 +98,12 @@ def _label_bars(axes, lengths, texts=None) -> None:
 
 
 def draw_samples(outcome: Outcome, values: pd.Series, colouring: Colouring, least: float) -> Figure:
-    """Call rate against heterozygosity of every sample read, with those left out named.
+    """Call rate against heterozygosity of every sample read; those left out are named.
 
     Parameters
     ----------
     values : Series
-        What colours the samples of `outcome.qc`.
+        Values that colour the samples of `outcome.qc`.
     least : float
         `qc.min_sample_call_rate`.
     """
@@ -148,7 +148,7 @@ def draw_samples(outcome: Outcome, values: pd.Series, colouring: Colouring, leas
 
 
 def _name_points(axes, table: pd.DataFrame, gap: float) -> None:
-    """Names beside their points, each `gap` below the one before it where they would touch."""
+    """Write names beside their points, at least `gap` apart vertically."""
     low, high = axes.get_xlim()
     middle = (low + high) / 2
     taken = np.inf
@@ -167,7 +167,7 @@ def _name_points(axes, table: pd.DataFrame, gap: float) -> None:
 
 
 def draw_sites(panel: pd.DataFrame, least: float) -> Figure:
-    """Minor allele frequencies of the panel, and its sites by contig.
+    """Minor allele frequencies of the panel's sites, and number of sites by contig.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Figures of the distances and of what alpha does to the geodesics."""
+"""Figures of the distances, and of the effect of alpha on the geodesics."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...geodesic.measure import AUTO_SHARE
 from ..outcome import Outcome
 from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
 
-#: Rows of the heatmap at most; larger matrices are averaged over runs of samples.
+#: Most rows of the heatmap; in larger matrices each cell is the mean over several samples.
 HEATMAP_CELLS = 600
 HISTOGRAM_BARS = 60
-#: Share of the pairs at either end that may lie outside the range shown.
+#: Share of the pairs at either end that may be outside the range of the scale.
 OUTSIDE = 5e-4
-#: Groups thinner than this share of the heatmap are not named beside it.
+#: Smaller groups (as a share of the heatmap) are not named beside it.
 SMALLEST_NAMED = 0.035
 
 UNITS = {
@@ -33,14 +33,14 @@ UNITS = {
 def draw_distances(
     distances: Distances, cohorts: pd.Series, values: pd.Series, colouring: Colouring
 ) -> Figure:
-    """Heatmap of all distances, ordered by label and cohort, and their histograms.
+    """Heatmap of all distances, ordered by label and cohort, and histograms.
 
     Parameters
     ----------
     cohorts, values : Series, (n,)
-        Of the samples in the matrix's order.
+        Of the samples, in the order of the matrix.
     colouring : Colouring
-        Of labels, which make the groups.
+        Colours of the labels that define the groups.
     """
     n = len(distances)
     label = values.where(~values.isin(UNKNOWN), "not known")
@@ -76,7 +76,7 @@ def draw_distances(
             share = 100 * counts / counts.sum()
             label = f"{text} {shorten(title, 14)}"
             right.stairs(share, edges, color=colour, linewidth=1.2, linestyle=style, label=label)
-    right.set(xlabel=UNITS[distances.metric], ylabel="pairs of a kind (%)")
+    right.set(xlabel=UNITS[distances.metric], ylabel="share of pairs (%)")
     right.set_title("Pairs of samples", pad=12)
     if within.sum() or between.sum():
         right.set_ylim(0, 1.3 * right.get_ylim()[1])
@@ -85,7 +85,7 @@ def draw_distances(
 
 
 def limits_of(probed: np.ndarray) -> tuple[float, float]:
-    """Range of colours and bars: nearly all pairs, so that a few relatives do not squeeze them."""
+    """Range of colours and bins: nearly all pairs, so that a few relatives do not widen it."""
     if not probed.size:
         return 0.0, 1.0
     low, high = np.quantile(probed, [OUTSIDE, 1 - OUTSIDE])
@@ -94,7 +94,7 @@ def limits_of(probed: np.ndarray) -> tuple[float, float]:
 
 
 def summarize_pairs(distances, order, group, edges):
-    """One pass: the heatmap in cells, histograms of pairs of one group and of two groups."""
+    """In one pass: cells of the heatmap, histograms of pairs within and between groups."""
     n = len(distances)
     cells = min(n, HEATMAP_CELLS)
     cell = np.empty(n, np.int64)
@@ -105,7 +105,7 @@ def summarize_pairs(distances, order, group, edges):
         other = np.arange(n)[None, :] != which[:, None]
         good = other & np.isfinite(block)
         values = np.where(good, block, 0.0)
-        # Columns first: one addition a column and row instead of one a pair of indices.
+        # Sum columns first: one addition per column and row instead of one per pair of indices.
         by_column = np.zeros((cells, len(which)))
         np.add.at(by_column, cell, values.T)
         np.add.at(total, cell[which], by_column.T)
@@ -122,7 +122,7 @@ def summarize_pairs(distances, order, group, edges):
 
 
 def mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
-    """Names and colours of the groups along the left and upper edge of the heatmap."""
+    """Draw names and colours of the groups along the left and upper edge of the heatmap."""
     n = len(ordered)
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if n else np.array([], int)
     ends = np.r_[starts[1:], n]
@@ -145,7 +145,7 @@ def mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
 
 
 def draw_alpha(outcome: Outcome) -> Figure:
-    """Share of the pairs with an indirect geodesic, and what they gain, by alpha and space."""
+    """Share of pairs with an indirect geodesic, and how much shorter it is, by alpha and space."""
     figure, (axes, gain) = new_figure(2, width=7.6)
     for index, space in enumerate(outcome.spaces):
         colour, marker = PALETTE[index], MARKERS[index]
@@ -191,12 +191,12 @@ def draw_alpha(outcome: Outcome) -> Figure:
                     markersize=6.5,
                     color=colour,
                     linestyle="none",
-                    label=f"{space}: auto took α = {about['value']:g}",
+                    label=f"{space}: auto chose α = {about['value']:g}",
                 )
     axes.axhline(100 * AUTO_SHARE, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
     axes.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
-    gain.set(xlabel="α", ylabel="direct step over geodesic, median", yscale="log")
-    # the style takes text as it is written, so powers of ten must not come as formulas
+    gain.set(xlabel="α", ylabel="direct / geodesic length, median", yscale="log")
+    # the style switches off mathtext, which the default formatter needs for powers of ten
     gain.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     gain.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     for panel in (axes, gain):

@@ -1,4 +1,4 @@
-"""One style for all figures: colours and markers given to labels once, the same bytes every run."""
+"""Common style of all figures: fixed colours and markers, identical bytes in every run."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from ...cohort.samples import UNKNOWN
 from ...io.files import atomic_path
 from ..words import number
 
-#: Six colours of Okabe and Ito (2008), then six that lie farthest from all before them (CIELAB)
-#: in normal and in simulated protan, deutan and tritan vision (matrices of Machado et al. 2009).
+#: Six colours of Okabe and Ito (2008), then six chosen one by one to be farthest (in CIELAB) from
+#: all previous ones in normal and simulated protan, deutan and tritan vision (Machado et al. 2009).
 PALETTE = (
     *("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"),
     *("#8b00ff", "#5d2e00", "#462e5d", "#a2d174", "#2e2ea2", "#e80046"),
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: Shapes go round with this step: colours of one shape then differ by 20 in lightness or more.
+#: Shift of the cycle of shapes: colours with the same shape differ by at least 20 in lightness.
 SHIFT = 2
 OTHER_COLOUR = "#7f7f7f"
 MISSING_COLOUR = "#c8c8c8"
 ACCENT = PALETTE[0]
 ALARM = PALETTE[3]
-#: Labels with a colour of their own; of more, the rarest share one.
+#: Most labels with a colour of their own; if there are more, the rarest share one colour.
 MAX_LABELS = len(PALETTE)
-#: A numeric column with more values than this is a scale, not a set of labels.
+#: A numeric column with more distinct values is drawn as a scale, not as labels.
 MAX_VALUES = 12
-#: Inches of a whole-width figure, of one row of its legend, and dots an inch of the PNG.
+#: Width and height of a full-width figure and height of a legend row (inches); dpi of the PNG.
 WIDTH, HEIGHT, LEGEND_ROW, DPI = 7.2, 3.1, 0.155, 200
-#: More points than this go into the SVG as one picture instead of one mark each.
+#: With more points, the SVG contains them as one image instead of one element each.
 RASTER_POINTS = 5_000
-#: More points than this are drawn by how crowded their place is; cells a side that tell it.
+#: With more points, opacity follows local density, counted in CELLS x CELLS cells.
 CROWD, CELLS = 20_000, 120
-#: Opacity that the points of one place add up to, and the least of one of them.
+#: Total opacity of the points in one place, and smallest opacity of a point.
 CROWD_COVER, LEAST_OPACITY = 1.5, 0.06
-#: Shares of the samples that lines enclose.
+#: Shares of the samples enclosed by the contour lines.
 ENCLOSED = (0.9, 0.5)
 INK = "#202020"
 
@@ -66,9 +66,9 @@ _STYLE = {
     "figure.constrained_layout.use": True,
     "figure.constrained_layout.w_pad": 0.06,
     "figure.constrained_layout.h_pad": 0.06,
-    # Labels come from sheets: a dollar sign there is no formula.
+    # Labels come from sheets: a dollar sign does not start a formula.
     "text.parse_math": False,
-    # Text stays text, so that figures can be searched and edited.
+    # Keep text as text, so that figures can be searched and edited.
     "svg.fonttype": "none",
     "svg.hashsalt": "popdesic",
 }
@@ -76,7 +76,7 @@ _STYLE = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The common style, whatever a user's own matplotlibrc says."""
+    """The common style, independent of the user's matplotlibrc."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
@@ -84,20 +84,20 @@ def styled() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, stem: Path) -> None:
-    """Write {stem}.svg and {stem}.png without dates or versions: equal figures, equal bytes."""
+    """Write {stem}.svg and {stem}.png without dates or versions: equal figures give equal bytes."""
     with atomic_path(Path(f"{stem}.svg")) as temporary:
         figure.savefig(
             temporary,
             format="svg",
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
-    figure.set_layout_engine("none")  # the layout stands: no need to find it again
+    figure.set_layout_engine("none")  # keep the layout found for the SVG
     with atomic_path(Path(f"{stem}.png")) as temporary:
         figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
 
 
 def shorten(text: str, longest: int = 22) -> str:
-    """`text`, its middle left out where it is longer than `longest`."""
+    """`text`, with its middle omitted if it is longer than `longest`."""
     if len(text) <= longest:
         return text
     head = (longest - 1) * 2 // 3
@@ -105,7 +105,7 @@ def shorten(text: str, longest: int = 22) -> str:
 
 
 def is_scale(values: pd.Series) -> bool:
-    """Whether a sheet's column is a number with more than MAX_VALUES values."""
+    """Whether a column of the sheet is numeric with more than MAX_VALUES distinct values."""
     known = values[~values.isin(UNKNOWN)]
     if known.nunique() <= MAX_VALUES:
         return False
@@ -114,7 +114,7 @@ def is_scale(values: pd.Series) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a legend, or its heading (no colour); a patch of colour without a marker."""
+    """Row of a legend: a heading (no colour), a patch (no marker) or a marker."""
 
     text: str
     colour: str | None = None
@@ -124,13 +124,12 @@ class Entry:
 class Colouring:
     """Colours by one column of the sample sheet and markers by cohort, the same in all figures.
 
-    A study of one cohort has shapes to spare: there they repeat what the colours say, so that
-    figures can be read in grey.
+    In a study of one cohort, markers repeat the colours, so that figures can be read in greyscale.
 
     Parameters
     ----------
     values : Series of str
-        The column for all samples of the study: what decides which label has which colour.
+        The column for all samples of the study; it determines the colour of each label.
     cohorts : list of str
         All cohorts in sample order.
     founders : list of str
@@ -158,7 +157,7 @@ class Colouring:
             self.labels, self.folded = sorted(order[:room]), sorted(order[room:])
         self._colour = dict(zip(self.labels, PALETTE, strict=False))
         self._colour |= dict.fromkeys(self.folded, OTHER_COLOUR)
-        # With more cohorts than shapes, the shape says founder or newcomer.
+        # With more cohorts than shapes, the shape distinguishes founders and newcomers.
         self.by_role = len(self.cohorts) > len(MARKERS)
 
     @property
@@ -188,7 +187,7 @@ class Colouring:
         if label not in self.labels:
             return MARKERS[0]
         turn, place = divmod(self.labels.index(label), len(MARKERS))
-        # Of two labels of one shape, one is light and the other dark.
+        # Of two labels with the same shape, one is light and the other dark.
         return MARKERS[(place + SHIFT * turn) % len(MARKERS)]
 
     def markers(self, values: pd.Series, cohorts: pd.Series) -> np.ndarray:
@@ -198,7 +197,7 @@ class Colouring:
         return np.array([self.marker(cohort) for cohort in cohorts], object)
 
     def entries(self, values: pd.Series, cohorts: pd.Series) -> list[Entry]:
-        """Rows of the legend for these samples, with how many of them each stands for."""
+        """Rows of the legend for these samples, with the number of samples of each."""
         rows: list[Entry] = []
         if not self.scale:
             rows.append(Entry(self.title))
@@ -238,18 +237,18 @@ def draw_points(
     cohorts: pd.Series,
     colouring: Colouring,
 ) -> list[PathCollection]:
-    """One point a sample, see `draw_marks`."""
+    """Draw one point per sample, see `draw_marks`."""
     return draw_marks(axes, x, y, colouring.colours(values), colouring.markers(values, cohorts))
 
 
 def draw_marks(
     axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, colours: np.ndarray, markers: np.ndarray
 ) -> list[PathCollection]:
-    """Points of given colours, RGBA (n, 4), and shapes, (n,).
+    """Draw points with given colours, RGBA (n, 4), and shapes, (n,).
 
-    Shapes of many come first, so that they do not hide those of few. Of more than CROWD samples
-    those in crowded places are small and let others shine through, so that a crowd shows the
-    mixture of its colours and not whoever was drawn last, and lines enclose the densest places.
+    Frequent shapes are drawn first, so that they do not hide rare ones. With more than CROWD
+    samples, points in dense regions are small and translucent, so that these regions show the
+    mixture of colours and not the points drawn last, and contour lines enclose the densest regions.
     """
     size = float(np.clip(6_000 / max(len(x), 1), 1.5, 18))
     crowded = len(x) > CROWD
@@ -263,7 +262,7 @@ def draw_marks(
     drawn = []
     for marker in sorted(set(markers), key=lambda shape: (-(markers == shape).sum(), shape)):
         rows = np.flatnonzero(markers == marker)
-        # Labels come in runs in a sheet: a fixed shuffle keeps the last one from covering all.
+        # Sheets are often sorted by label: a fixed shuffle prevents the last one from covering all.
         rows = np.random.default_rng(0).permutation(rows)
         drawn.append(
             axes.scatter(
@@ -283,7 +282,7 @@ def draw_marks(
 
 
 def count_around(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """How many points are about where each one is: at least 1, in cells of about a point's size."""
+    """Number of points around each point, at least 1, in cells of about the size of a point."""
     counts, edges_x, edges_y = np.histogram2d(x, y, CELLS)
     smooth = gaussian_filter(counts, 0.7)
     column = np.clip(np.searchsorted(edges_x, x, "right") - 1, 0, CELLS - 1)
@@ -292,7 +291,7 @@ def count_around(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _enclose_crowds(axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray) -> None:
-    """Lines around the densest places with ENCLOSED of the points."""
+    """Draw contour lines around the densest regions with the shares ENCLOSED of the points."""
     width = max(np.ptp(x), np.ptp(y)) * 0.05 or 1.0
     extent = [(v.min() - width, v.max() + width) for v in (x, y)]
     counts, edges_x, edges_y = np.histogram2d(x, y, CELLS, range=extent)
@@ -301,7 +300,7 @@ def _enclose_crowds(axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray) -> None:
     share = np.cumsum(falling) / falling.sum()
     levels = [float(falling[np.searchsorted(share, part)]) for part in ENCLOSED]
     middle = [(edges[1:] + edges[:-1]) / 2 for edges in (edges_x, edges_y)]
-    # two levels that agree, as of very few distinct places, would be an error
+    # contour needs distinct levels; with very few distinct positions they can coincide
     axes.contour(*middle, smooth.T, levels=sorted(set(levels)), colors=INK, linewidths=0.4)
 
 
@@ -313,11 +312,11 @@ def new_figure(
     width: float = WIDTH,
     height: float = HEIGHT,
 ) -> tuple[Figure, list[mpl.axes.Axes]]:
-    """A figure of panels, row by row, with its legend to the right of them."""
+    """A figure with panels, row by row, and a legend to the right of them."""
     figure = Figure(figsize=(width, max(height, LEGEND_ROW * (len(entries) + 2))))
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
     if entries:
-        # A leading underscore would hide the row, which a sheet's label must not.
+        # matplotlib hides labels with a leading underscore, which the sheet's labels may have.
         texts = [e.text if not e.text.startswith("_") else f"\u200b{e.text}" for e in entries]
         legend = figure.legend(
             [_handle(entry) for entry in entries],
@@ -350,7 +349,7 @@ def _handle(entry: Entry) -> mpl.artist.Artist:
 
 
 def count_axis(axis: mpl.axis.Axis) -> None:
-    """Few whole numbers, thousands set apart as in the page's tables."""
+    """Use a few integer ticks, with thousands separated as in the tables of the page."""
     axis.set_major_locator(MaxNLocator(4, integer=True, min_n_ticks=1))
     axis.set_major_formatter(lambda value, _: number(round(value)))
 
@@ -358,7 +357,7 @@ def count_axis(axis: mpl.axis.Axis) -> None:
 def add_scale(
     figure: Figure, panels: Sequence[mpl.axes.Axes], colouring: Colouring, label: str = ""
 ) -> None:
-    """The colour bar of a numeric column, whose name is the label unless there is another."""
+    """Add the colour bar of a numeric column, labelled with its name unless `label` is given."""
     if not colouring.scale:
         return
     norm = mpl.colors.Normalize(*colouring.limits)

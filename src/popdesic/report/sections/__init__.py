@@ -1,1 +1,1 @@
-"""Parts of the page, each from its own results; `page` joins them."""
+"""Sections of the page, each made from its own results and assembled by `page`."""

@@ -1,4 +1,4 @@
-"""What the report says of the checks of the samples: heterozygosity, sex, pedigree."""
+"""Checks of the samples on the page: heterozygosity, sex, pedigree."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..findings import Finding
 from ..outcome import Outcome
 from ..words import join, percent, plural
 
-#: Rows of each table of the page; the files have all.
+#: Most rows of a table on the page; the files have all.
 MOST_ROWS = 20
-#: Robust standard deviations of heterozygosity from which a sample is listed.
+#: Robust standard deviations from the median heterozygosity at which a sample is listed.
 FAR = 4.0
-#: Share of impossible genotypes above which parent and child are hardly that.
+#: Rate of Mendelian errors above which the stated pedigree is doubtful.
 MENDEL = 0.01
 _MEASURED = ["het_sd", "x_sites", "x_f", "mendel_sites", "mendel_errors"]
 
@@ -27,10 +27,10 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``sex``, ``mendel``, ``heterozygosity``: rows that stand out (at most MOST_ROWS), ``n`` of
-        each, and ``checked``: how many samples were looked at; ``sex`` also has ``untold``, the
-        samples with sites of X that tell no sex, and ``few``, those of them with too few sites.
-        ``findings``: warnings for the top of the page.
+        ``sex``, ``mendel``, ``heterozygosity``: ``rows`` of conspicuous samples (at most
+        MOST_ROWS), their number ``n``, and the number of samples ``checked``. ``sex`` also has
+        ``unclear``, the number of samples with data on X from which sex cannot be inferred, and
+        ``few``, those of them with too few sites. ``findings``: warnings for the top of the page.
     """
     tables = []
     for cohort in outcome.cohorts:
@@ -47,7 +47,7 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
     table["sex"] = [SEX_CODES.get(word, word) for word in words]
     known = ~table.sex.isin(UNKNOWN) & (table.sex_from_x != "NA")
     wrong = table[known & (table.sex != table.sex_from_x)]
-    untold = table[table.x_sites.notna() & (table.sex_from_x == "NA")]
+    unclear = table[table.x_sites.notna() & (table.sex_from_x == "NA")]
     table["rate"] = table.mendel_errors / table.mendel_sites.where(table.mendel_sites > 0)
     pedigree = table[table.rate.notna()].sort_values("rate", ascending=False, kind="stable")
     measured = table[table.het_sd.notna()]
@@ -58,8 +58,8 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
             "n": len(wrong),
             "checked": int(known.sum()),
             "rows": _records(wrong),
-            "untold": len(untold),
-            "few": int(untold.x_f.isna().sum()),
+            "unclear": len(unclear),
+            "few": int(unclear.x_f.isna().sum()),
         },
         "mendel": {
             "n": int((pedigree.rate > MENDEL).sum()),
@@ -85,8 +85,9 @@ def _findings(wrong: pd.DataFrame, pedigree: pd.DataFrame) -> list[Finding]:
             Finding(
                 "warning",
                 "Sex",
-                f"X contradicts the sample sheet in {plural(len(wrong), 'sample')}: {join(names)}. "
-                "Samples may have been exchanged, or the sheet is wrong.",
+                "The sex inferred from X disagrees with the sample sheet in "
+                f"{plural(len(wrong), 'sample')}: {join(names)}. Samples may have been swapped, or "
+                "the sheet is wrong.",
             )
         )
     if len(pedigree):
@@ -95,8 +96,8 @@ def _findings(wrong: pd.DataFrame, pedigree: pd.DataFrame) -> list[Finding]:
             Finding(
                 "warning",
                 "Pedigree",
-                f"{plural(len(pedigree), 'child', 'children')} with more than {percent(MENDEL, 0)} "
-                f"of genotypes that the parents in the sheet cannot have passed on: {join(names)}.",
+                f"{plural(len(pedigree), 'child has', 'children have')} a rate of Mendelian errors "
+                f"above {percent(MENDEL, 0)}, given the parents in the sheet: {join(names)}.",
             )
         )
     return found

@@ -1,4 +1,4 @@
-"""What the report says of the communities."""
+"""Section on the communities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..words import number
 
 
 def community_section(results: Path, figures: Path, methods: list[str]) -> dict[str, Any] | None:
-    """Text, table and figures of the communities, None where `communities.methods` is empty.
+    """Text, table and figures of the communities; None if `communities.methods` is empty.
 
     Returns
     -------
@@ -38,10 +38,10 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
 
 
 def describe(about: dict[str, Any]) -> str:
-    """Two or three sentences on how the communities were found."""
+    """Two or three sentences about how the communities were found."""
     model = about.get("block_model")
     if about["made_from"] == "nothing":
-        return f"No communities were looked for among {number(about['samples'])} samples."
+        return f"No communities were inferred for {number(about['samples'])} samples."
     if model:
         text = (
             f"{model['blocks'][0]} blocks of the nested stochastic block model (description length "
@@ -55,11 +55,11 @@ def describe(about: dict[str, Any]) -> str:
             )
         text += ")"
     else:
-        text = "HDBSCAN's clusters"
+        text = "Clusters of HDBSCAN"
     best = about["silhouettes"].get(str(about["communities"]))
-    text += f", joined by their geodesics into {about['communities']} communities"
+    text += f", merged by their geodesics into {about['communities']} communities"
     if best is not None:
-        text += f" (mean silhouette {best:.3f}, the greatest of those tried)"
+        text += f" (mean silhouette {best:.3f}, the highest of the numbers tried)"
     if about["fine"] > about["communities"]:
-        text += f" and {about['fine']} finer ones (greatest modularity of the neighbour graph)"
-    return text + ". They are numbered by size and have no names: labels took no part."
+        text += f" and {about['fine']} finer ones (highest modularity of the neighbour graph)"
+    return text + ". Communities are numbered by size; labels were not used."

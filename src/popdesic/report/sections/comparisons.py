@@ -1,4 +1,4 @@
-"""What the report says of the comparisons: relatives, identical samples, contamination, LD."""
+"""Section on the comparisons: relatives, identical samples, contamination, LD."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..inline import describe_drawn
 from ..registry import comparison_figures
 from ..words import number
 
-#: Rows of each table of the page; the files have all.
+#: Most rows of a table on the page; the files have all.
 MOST_ROWS = 20
 
 
 def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
-    """Pairs of samples that are one person, as `compare/identity.tsv` has it.
+    """Pairs of samples that come from the same person, by `compare/identity.tsv`.
 
     Returns
     -------
     DataFrame or None
-        `sample_a`, `sample_b`, each pair once, in the table's order; None where the study does not
-        look for them.
+        `sample_a`, `sample_b`, each pair once, in the order of the table; None if the study does
+        not search for them.
     """
     path = results / "compare/identity.tsv"
     if "identity" not in analyses or not path.exists():
@@ -36,14 +36,14 @@ def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
 
 
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
-    """Tables and figures of the analyses that were run, None where there are none.
+    """Tables and figures of the analyses that were run; None if there are none.
 
     Returns
     -------
     dict
-        ``kinship``, ``identity`` and ``mixture``: rows (at most MOST_ROWS) and their number in
-        all, or None; ``figures``: list of FigureText; ``resolution``: what the panel tells apart,
-        or None.
+        ``kinship``, ``identity`` and ``mixture``: rows (at most MOST_ROWS) and their total number,
+        or None; ``figures``: list of FigureText; ``resolution``: the Resolution of the panel, or
+        None.
     """
     section: dict[str, Any] = {"kinship": None, "identity": None, "mixture": None}
     for name in section:

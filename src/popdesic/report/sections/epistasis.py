@@ -1,4 +1,4 @@
-"""What the report says of the epistasis scans: what was tested, the best hits, warnings."""
+"""Section on the epistasis scans: tests, best hits, warnings."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..inline import describe_drawn
 from ..registry import epistasis_figures
 from ..words import number
 
-#: Rows of each table of the page; the files have all.
+#: Most rows of a table on the page; the files have all.
 MOST_ROWS = 15
 
 
 def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
-    """Tables and figures of the scans, None where there was none.
+    """Tables and figures of the scans; None if there was none.
 
     Returns
     -------
     dict
         ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences; ``scans``: for each
         order its ``name``, ``tests``, ``permutations``, ``significant`` hits (None without
-        permutations), ``rows`` (at most MOST_ROWS, written out) and ``figures`` (FigureText);
-        ``power`` and ``refit``: rows, empty where not asked for; ``screen``: as a scan, or None.
+        permutations), ``rows`` (at most MOST_ROWS, formatted) and ``figures`` (FigureText);
+        ``power`` and ``refit``: rows, empty if not requested; ``screen``: as a scan, or None.
     """
     folder = results / "epistasis"
     if not orders or not (folder / "plan.json").exists():
@@ -66,15 +66,15 @@ def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[s
 
 
 def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
-    """What a reader must know before trusting a hit."""
+    """Warnings about strata, and notes about scans without permutations."""
     if section is None:
         return []
     found = [
         Finding(
             "warning",
             "Epistasis: strata",
-            f"{sentence[0].upper()}{sentence[1:]}; what differs between the strata can look like "
-            "an interaction, and permutations within them do not take it away.",
+            f"{sentence[0].upper()}{sentence[1:]}; differences between the strata can look like an "
+            "interaction, and permutations within the strata do not remove them.",
         )
         for sentence in section["warnings"]
     ]
@@ -82,8 +82,9 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         Finding(
             "note",
             "Epistasis: no p-values",
-            f"The {scan['name']} were scanned without permutations: their ranks say which of "
-            f"{number(scan['tests'])} tests are best, not whether any is more than chance.",
+            f"The {scan['name']} were scanned without permutations: ranks show which of the "
+            f"{number(scan['tests'])} tests are best, not whether any of them is better than "
+            "expected by chance.",
         )
         for scan in section["scans"]
         if scan["significant"] is None and scan["rows"]
@@ -115,14 +116,3 @@ def _row(row: pd.Series, order: int) -> dict[str, Any]:
         "gain": f"{float(row['interaction_gain']):.2f}",
         "p": "NA" if pd.isna(row["p_permutation"]) else f"{row['p_permutation']:.3g}",
     }
-
-
-def epistasis_files() -> list[tuple[str, str]]:
-    """Result files below `results/` and what is in them."""
-    return [
-        ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),
-        ("epistasis/triples.tsv", "Best triples of sites of the exhaustive scan"),
-        ("epistasis/screen.tsv", "Best triples that extend a best pair (not exhaustive)"),
-        ("epistasis/refit.tsv", "Best hits again, as logistic regressions with covariates"),
-        ("epistasis/power.tsv", "Power of the scans for given penetrance tables"),
-    ]

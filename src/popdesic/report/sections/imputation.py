@@ -1,4 +1,4 @@
-"""What the report says of imputation: its accuracy, and where Beagle was missing."""
+"""Section on imputation: accuracy, and warnings if Beagle was missing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..words import number
 
 
 def beagle_findings(results: Path, impute: dict[str, Any]) -> list[Finding]:
-    """Warnings where a study asks for Beagle (its block `impute`) and the command was missing."""
+    """Warnings if a study requests Beagle (in its block `impute`) and the command was missing."""
     found = []
     if impute["method"] == "beagle":
         windows = [read_json(path) for path in sorted(results.glob("impute/*/*.json"))]
         if any("missing" in window for window in windows):
-            text = "The panel's most frequent genotype stands in for missing genotypes"
+            text = "Missing genotypes were filled with the panel's most frequent genotype"
             found.append(Finding("warning", "Imputation", f"{text}: {NO_BEAGLE}"))
     path = results / "impute/evaluation.tsv"
     if impute["evaluate"] and "beagle" in impute["evaluate_methods"] and path.exists():
@@ -35,13 +35,13 @@ def beagle_findings(results: Path, impute: dict[str, Any]) -> list[Finding]:
 
 
 def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
-    """How well hidden genotypes were found again, None where that was not measured.
+    """Accuracy of imputation at masked genotypes; None if it was not measured.
 
     Returns
     -------
     dict
-        ``rows``: one a cohort and method over all frequencies, and for common sites;
-        ``figures``: list of FigureText.
+        ``rows``: per cohort and method, for all sites, for common sites and by MAF; ``figures``:
+        list of FigureText.
     """
     path = results / "impute/evaluation.tsv"
     if not path.exists():

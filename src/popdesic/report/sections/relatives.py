@@ -1,4 +1,4 @@
-"""What the report says of relatives and duplicates, as far as the panel can resolve them."""
+"""Findings about relatives and duplicates, and about the panel's power to resolve them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..words import join, number, percent, plural
 
 
 def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]:
-    """What the panel tells of relatives, and the close pairs of `compare/kinship.tsv`.
+    """Resolution of kinship on the panel, and the close pairs of `compare/kinship.tsv`.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
         found += _resolution_findings(load_resolution(path), max_kinship)
     path = results / "compare/kinship.tsv"
     counts = read_table(path).relation.value_counts() if path.exists() else pd.Series(dtype=int)
-    counts = counts.drop(SAME, errors="ignore")  # the warning on duplicates speaks of these
+    counts = counts.drop(SAME, errors="ignore")  # reported as duplicates
     if len(counts):
         listed = [f"{number(int(n))} {relation}" for relation, n in counts.items()]
         found.append(
@@ -35,60 +35,60 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
                 "note",
                 "Relatives",
                 f"{plural(int(counts.sum()), 'close pair')} by kinship: {join(listed)}. Relatives "
-                "make small clusters of their own on maps and serve as bridges in the geodesics.",
+                "form small clusters of their own on maps and serve as bridges in the geodesics.",
             )
         )
     return found
 
 
 def amount_of_sites(found: Resolution) -> str:
-    """How many independent sites the panel amounts to, and what follows for unrelated people."""
+    """Effective number of independent sites, and its consequence for kinship."""
     if found.effective_sites is None:
-        return "The founders are too few, or too much alike, to say what a kinship means."
+        return "The founders are too few, or too similar, to estimate the accuracy of kinship."
     text = (
-        f"For kinship the panel's {number(found.sites)} sites, many of them in LD, amount to "
-        f"{number(round(found.effective_sites))} independent ones: that of unrelated people has a "
-        f"standard error of {found.standard_error:.3f}, and "
+        f"For kinship, the panel's {number(found.sites)} sites, many of them in LD, amount to "
+        f"{number(round(found.effective_sites))} independent ones. The kinship of unrelated people "
+        f"has a standard error of {found.standard_error:.3f}"
     )
     if found.smallest_kinship is None:
-        return text + "reaches any value by chance, so no kinship makes two people relatives."
+        return text + " and can reach any value by chance, so relatives cannot be identified."
     return (
-        text + f"pairs are taken for relatives from {found.smallest_kinship:.3f} on (chance of any "
-        f"false one among {number(found.people)} unrelated people: at most "
-        f"{percent(found.error_rate, 0)})."
+        text + f"; pairs with a kinship of at least {found.smallest_kinship:.3f} are called "
+        f"relatives (probability of any false pair among {number(found.people)} unrelated people: "
+        f"at most {percent(found.error_rate, 0)})."
     )
 
 
 def _limit_in_use(found: Resolution, max_kinship: float) -> str:
-    """What became of embedding.max_kinship."""
+    """How the resolution affects embedding.max_kinship."""
     if not max_kinship or max_kinship >= (found.smallest_kinship or 1.0):
         return ""
     if found.smallest_kinship is None:
         return (
-            f" embedding.max_kinship = {max_kinship:g} cannot be held: of the founders only "
-            "duplicates keep each other from defining the axes of the PCA."
+            f" embedding.max_kinship = {max_kinship:g} cannot be applied: when the axes of the PCA "
+            "are defined, only duplicates of other founders are left out."
         )
     return (
         f" embedding.max_kinship = {max_kinship:g} was raised to {found.smallest_kinship:.3f}: "
-        "founders who are less closely related define the axes of the PCA together."
+        "founders with a lower kinship can define the axes of the PCA together."
     )
 
 
-#: Share of full siblings who are identical on the panel from which the page warns of it.
+#: Share of full siblings identical at all sites of the panel above which the page reports it.
 SIBLINGS = 1e-3
 
 
 def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]:
-    """Which degrees are withheld and why; nothing where all are told."""
+    """Degrees of relationship and identity that the panel cannot resolve."""
     words = {name: f"{name} degree" for name in ("first", "second", "third")}
-    withheld = [word for name, word in words.items() if name not in found.degrees]
+    unresolved = [word for name, word in words.items() if name not in found.degrees]
     findings = []
-    if withheld:
+    if unresolved:
         findings.append(
             Finding(
                 "note" if "first" in found.degrees else "warning",
                 "Kinship",
-                f"{amount_of_sites(found)} Not told as a whole: {join(withheld)}."
+                f"{amount_of_sites(found)} Not fully resolved: {join(unresolved)}."
                 f"{_limit_in_use(found, max_kinship)}",
             )
         )
@@ -97,10 +97,10 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
             Finding(
                 "warning",
                 "Identity",
-                "The panel's sites are too few to tell whether two samples are one person: of "
-                f"{number(found.people)} unrelated people two may differ at no more than "
-                f"{percent(found.max_mismatch)} of them (compare.identity.max_mismatch) by chance. "
-                "No duplicates are named.",
+                "The panel has too few sites to decide whether two samples come from the same "
+                f"person: among {number(found.people)} unrelated people, two may differ at no more "
+                f"than {percent(found.max_mismatch)} of the sites (compare.identity.max_mismatch) "
+                "by chance. No duplicates are reported.",
             )
         )
     elif found.siblings_alike > SIBLINGS:
@@ -109,8 +109,8 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
                 "note",
                 "Identity",
                 f"The panel covers little of the genome: about {percent(found.siblings_alike)} of "
-                "full siblings have inherited the same at all of its sites, and are listed as the "
-                "same person.",
+                "full siblings are identical at all of its sites and are listed as the same "
+                "person.",
             )
         )
     return findings

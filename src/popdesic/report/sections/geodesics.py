@@ -1,0 +1,188 @@
+"""Findings about the geodesics and about the maps made from them."""
+
+from __future__ import annotations
+
+from ...geodesic.measure import AUTO_SHARE
+from ..findings import Finding
+from ..outcome import Outcome
+from ..words import SPACES, join, number, percent, plural
+
+#: A single duplicate can be a bridge between its twin and every other sample. Fewer indirect pairs
+#: than this many times the number of samples, and a smaller share than FEW_SHARE, can therefore
+#: result from a handful of duplicates.
+FEW_BRIDGES = 5
+FEW_SHARE = 0.05
+#: Share of the variance on the first coordinate above which a few distant samples dominate a map.
+DOMINANT = 0.9
+#: A sample is unstable if other seeds and parameters replace more than this share of its nearest
+#: neighbours on a UMAP; a map is reported if more than UNSTABLE_SHARE of its samples are unstable.
+#: In the space of PCs, 12 % of the samples are unstable on 957 people of HapMap3 and 7 % on 564 of
+#: the 1000 Genomes; in the space of genotypes, 90 % and 86 % (tests/bench/bench_maps.py). The
+#: limits separate these two cases.
+UNSTABLE, UNSTABLE_SHARE = 0.5, 0.5
+
+
+def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
+    """Unreachable pairs, approximations, shortened paths, few bridges, number type.
+
+    Parameters
+    ----------
+    number_type : str
+        `geodesic.number` as requested.
+    """
+    found = []
+    floats: list[str] = []
+    for space, alpha in outcome.maps():
+        about = outcome.geodesics[space, alpha]
+        name = f"{SPACES[space]}, α = {about['value']:g}"
+        found += _computation(about, name)
+        if number_type == "auto" and about["number"]["dtype"] == "float64":
+            floats.append(name)
+        if alpha == "auto":
+            found += _choice(about, space)
+        if not outcome.is_repeated(space, alpha):  # else listed under the number
+            found += _bridges(about, name, len(outcome.samples))
+    if floats:
+        found.append(
+            Finding(
+                "note",
+                "Number type",
+                "Fixed-point numbers would have been too coarse, so 64-bit floating-point numbers "
+                f"were used: {'; '.join(dict.fromkeys(floats))}.",
+            )
+        )
+    return found
+
+
+def _computation(about: dict, name: str) -> list[Finding]:
+    """Pairs without a path, errors of approximate paths, effects of an insertion."""
+    found = []
+    if about["unreachable_pairs"]:
+        found.append(
+            Finding(
+                "warning",
+                "Unreachable pairs",
+                f"{plural(about['unreachable_pairs'], 'pair')} of samples have no finite "
+                f"geodesic ({name}).",
+            )
+        )
+    if about["approximate"]:
+        error = about["approximate"]
+        found.append(
+            Finding(
+                "warning",
+                "Approximate geodesics",
+                f"Paths were restricted to the {error['neighbors']} nearest neighbours of each "
+                f"sample ({name}). In {error['checked_rows']} rows that were also computed "
+                f"exactly, lengths are too long by {percent(error['median_excess'], 2)} (median) "
+                f"and by at most {percent(error['largest_excess'], 2)}.",
+            )
+        )
+    record = about["record"]
+    if record.get("old_pairs_shortened"):
+        found.append(
+            Finding(
+                "note",
+                "Shorter paths through newcomers",
+                f"{plural(record['inserted'], 'sample')} joined {record['closed_before']} existing "
+                f"ones: {number(record['old_pairs_shortened'])} of {number(record['old_pairs'])} "
+                f"existing pairs became closer, by {percent(record['median_shortening'], 2)} "
+                f"(median) and by at most {percent(record['largest_shortening'], 2)} ({name}).",
+            )
+        )
+    if about["number"]["rescaled"]:
+        found.append(
+            Finding(
+                "note",
+                "Scale",
+                "A newcomer is more distant than the fixed-point scale of the founders' weights "
+                f"allows, so the scale was set from all samples ({name}).",
+            )
+        )
+    return found
+
+
+def _choice(about: dict, space: str) -> list[Finding]:
+    """Whether `auto` found an alpha with enough indirect pairs."""
+    best = max(about["tried"].values(), default=0.0)
+    if best >= AUTO_SHARE:
+        return []
+    return [
+        Finding(
+            "warning",
+            "Choice of α",
+            f"At none of the α that auto tried are {percent(AUTO_SHARE, 0)} of the founder pairs "
+            f"indirect ({SPACES[space]}; at most {percent(best)}), so auto chose the largest, "
+            f"{about['value']:g}.",
+        )
+    ]
+
+
+def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
+    """Geodesics that hardly differ from the plain distances."""
+    if about["indirect_pairs"] == 0:
+        return [
+            Finding(
+                "note",
+                "Plain distances",
+                f"No pair is indirect ({name}): the geodesics are the plain distances to the "
+                "power of α.",
+            )
+        ]
+    if about["indirect_pairs"] < FEW_BRIDGES * n_samples and about["indirect_share"] < FEW_SHARE:
+        return [
+            Finding(
+                "note",
+                "Few bridges",
+                f"Only {plural(about['indirect_pairs'], 'pair')} "
+                f"({percent(about['indirect_share'], 2)}) are indirect ({name}). A few duplicates "
+                "or close relatives are enough for this: each can connect its twin with up to "
+                f"{number(max(n_samples - 2, 0))} other samples. Read these geodesics as plain "
+                "distances.",
+            )
+        ]
+    return []
+
+
+def map_findings(outcome: Outcome) -> list[Finding]:
+    """Maps that a few distant samples dominate, and UMAPs that depend on chance."""
+    found = []
+    for space, alpha in outcome.maps():
+        if outcome.is_repeated(space, alpha):
+            continue
+        variance = outcome.variance[f"pcoa.{space}.alpha{alpha}"]
+        value = f"{outcome.geodesics[space, alpha]['value']:g}"
+        if variance and variance[0] > DOMINANT:
+            found.append(
+                Finding(
+                    "warning",
+                    "Map dominated by outliers",
+                    f"One coordinate explains {percent(variance[0])} of the PCoA of the "
+                    f"{SPACES[space]} at α = {value}: a few distant samples dominate the map, and "
+                    "all others lie on top of each other.",
+                )
+            )
+    return found + _instability(outcome)
+
+
+def _instability(outcome: Outcome) -> list[Finding]:
+    if outcome.instability is None:
+        return []
+    unstable = []
+    for space, alpha in outcome.maps():
+        share = float((outcome.instability[f"umap.{space}.alpha{alpha}"] > UNSTABLE).mean())
+        if share > UNSTABLE_SHARE and not outcome.is_repeated(space, alpha):
+            value = f"{outcome.geodesics[space, alpha]['value']:g}"
+            unstable.append(f"{SPACES[space]} at α = {value} ({percent(share, 0)})")
+    if not unstable:
+        return []
+    return [
+        Finding(
+            "warning",
+            "Unstable maps",
+            "The UMAP depends on the seed and the number of neighbours for "
+            f"{join(unstable)}. In brackets: share of the samples with more than half of their "
+            "nearest neighbours replaced when these are changed. Groups on such a map can be real, "
+            "but which samples lie side by side within them is chance.",
+        )
+    ]

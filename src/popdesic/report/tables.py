@@ -1,0 +1,255 @@
+"""Rows of the page's tables."""
+
+from __future__ import annotations
+
+import html
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import pandas as pd
+import yaml
+from markupsafe import Markup
+
+from ..io.schemas import load_schema
+from ..io.version import __version__
+from .outcome import Outcome
+from .words import (
+    METHODS,
+    METRICS,
+    MISSING,
+    SPACES,
+    STAGES,
+    describe_count,
+    describe_filter,
+    number,
+    plural,
+)
+
+#: Packages whose versions the page lists.
+PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "umap-learn", "matplotlib")
+
+
+def software_versions() -> list[tuple[str, str]]:
+    """Names and versions of Popdesic and of the main packages."""
+    rows = [("popdesic", __version__)]
+    for package in PACKAGES:
+        try:
+            rows.append((package, version(package)))
+        except PackageNotFoundError:
+            rows.append((package, "not installed"))
+    return rows
+
+
+def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
+    """Names and values in the box at the top."""
+    read, kept = len(outcome.qc), len(outcome.samples)
+    founders, newcomers = len(outcome.founders), len(outcome.newcomers)
+    sites = sorted(step.sites for step in outcome.steps if step.what == "founder")
+    among = " to ".join(number(n) for n in dict.fromkeys([sites[0], sites[-1]])) if sites else "0"
+    distance, geodesic = configuration["distance"], configuration["geodesic"]
+    return [
+        (
+            "Cohorts",
+            f"{number(founders + newcomers)}: {plural(founders, 'founder')}, "
+            f"{plural(newcomers, 'newcomer')}",
+        ),
+        (
+            "Samples",
+            f"{number(read)} read, {number(kept)} analysed, {number(read - kept)} left out",
+        ),
+        (
+            "Sites",
+            f"{number(outcome.panel['n_sites'])} on the panel, from {among} in the founders' files",
+        ),
+        ("Panel digest", outcome.panel["digest"]),
+        ("Distance", METRICS[distance["metric"]]),
+        ("Missing genotypes", MISSING[distance["missing"]]),
+        (
+            "Geodesics",
+            f"α = {', '.join(map(str, geodesic['alpha']))} on "
+            f"{' and on '.join(SPACES[space] for space in geodesic['space'])}",
+        ),
+        ("Seeds", _seeds(configuration)),
+        ("Software", ", ".join(f"{name} {release}" for name, release in software_versions())),
+    ]
+
+
+def _seeds(configuration: dict) -> str:
+    """Every seed of the configuration, by stage."""
+    seeds = [
+        f"{stage}.seed {block['seed']}"
+        for stage, block in configuration.items()
+        if isinstance(block, dict) and "seed" in block
+    ]
+    return f"{', '.join(seeds)} (everything else is deterministic)"
+
+
+def cohort_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """One row per cohort: samples, quality, and difference from the panel."""
+    rows = []
+    for cohort in outcome.cohorts:
+        table = outcome.qc[outcome.qc.cohort == cohort]
+        kept = table[table.keep == "yes"]
+        drift = outcome.drift.loc[cohort]
+        rows.append(
+            {
+                "cohort": cohort,
+                "role": "founder" if cohort in outcome.founders else "newcomer",
+                "read": len(table),
+                "kept": int((outcome.samples.cohort == cohort).sum()),
+                "call_rate": float(kept.call_rate.median()),
+                "heterozygosity": float(kept.heterozygosity.median()),
+                "share_present": float(drift.share_present),
+                "difference": _decimals(drift.mean_af_difference),
+                "expected": _decimals(drift.expected_af_difference),
+                "correlation": _decimals(drift.af_correlation),
+            }
+        )
+    return rows
+
+
+def _decimals(value: float) -> str:
+    return "NA" if pd.isna(value) else f"{value:.3f}"
+
+
+def count_tables(outcome: Outcome) -> list[dict[str, Any]]:
+    """For each stage, the counts by cohort, and the steps with a count of zero in every cohort."""
+    tables = []
+    for stage, title in STAGES.items():
+        part = outcome.summary[outcome.summary.stage == stage]
+        rows, empty = [], []
+        for step in pd.unique(part.step):
+            words, unit = describe_count(stage, step)
+            by_cohort = part[part.step == step].set_index("cohort")["count"]
+            counts = [int(by_cohort.get(cohort, 0)) for cohort in outcome.cohorts]
+            if any(counts):
+                rows.append({"words": words, "unit": unit, "counts": counts})
+            else:
+                words = words.removeprefix("dropped: ")
+                empty.append(words[0].lower() + words[1:])
+        tables.append({"stage": stage, "title": title, "rows": rows, "empty": empty})
+    return tables
+
+
+def filter_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """Steps of the panel: sites left, and sites removed by the step."""
+    rows, before = [], None
+    for step in outcome.steps:
+        kind = "left" if step.leaves else "source" if step.what == "founder" else "count"
+        taken = None
+        if kind == "left":
+            taken = before - step.sites if before is not None else None
+            before = step.sites
+        elif kind == "source" and before is None:
+            before = step.sites
+        elif kind == "count" and not step.sites:
+            continue
+        words = describe_filter(step)
+        rows.append({"words": words, "kind": kind, "count": step.sites, "taken": taken})
+    return rows
+
+
+def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """One row per space and alpha."""
+    rows = []
+    for space, alpha in outcome.maps():
+        about = outcome.geodesics[space, alpha]
+        rows.append(
+            {
+                "space": space,
+                "alpha": alpha,
+                "value": f"{about['value']:g}",
+                "indirect_pairs": about["indirect_pairs"],
+                "indirect_share": about["indirect_share"],
+                "founder_share": about["founder_indirect_share"],
+                "stretch": f"{about['median_stretch_of_indirect']:.4g}",
+                "unreachable": about["unreachable_pairs"],
+                "computed": _computed(about["record"]),
+                "dtype": about["number"]["dtype"],
+                "bound": f"{about['number']['error_bound']:.1e}"
+                if about["number"]["error_bound"]
+                else "exact",
+            }
+        )
+    return rows
+
+
+def _computed(record: dict) -> str:
+    """How a closure was computed."""
+    if not record["continued"]:
+        return "from scratch"
+    return f"{record['inserted']} inserted into {record['closed_before']}"
+
+
+def parameter_rows(configuration: dict, schema: dict | None = None, prefix: str = "") -> list[dict]:
+    """Every key of the configuration with its value, default and description."""
+    schema = schema or load_schema("config")
+    rows = []
+    for key, about in schema["properties"].items():
+        if key not in configuration:
+            continue
+        value = configuration[key]
+        if about.get("type") == "object":
+            rows += parameter_rows(value, about, f"{prefix}{key}.")
+            continue
+        rows.append(
+            {
+                "key": f"{prefix}{key}",
+                "value": _value(value),
+                "default": _value(about.get("default")),
+                "changed": value != about.get("default"),
+                "description": _code(about.get("description", "")),
+            }
+        )
+    return rows
+
+
+def _code(text: str) -> Markup:
+    """Text with the parts between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text)))
+
+
+def _value(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True)
+    return text.removesuffix("...\n").strip()
+
+
+def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
+    """Result files below `results/` and their contents."""
+    rows = [
+        ("qc/summary.tsv", "Counts of every step in all cohorts"),
+        ("qc/drift.tsv", "Differences of each cohort from the panel"),
+    ]
+    for cohort in outcome.cohorts:
+        rows.append((f"qc/{cohort}.samples.tsv", f"Call rate and heterozygosity, {cohort}"))
+        rows.append((f"qc/{cohort}.sites.tsv", f"Frequencies and Hardy-Weinberg tests, {cohort}"))
+    rows += [
+        ("panel/sites.tsv", "The panel"),
+        ("distance/samples.tsv", "Sample order of all matrices"),
+        ("distance/distance.tsv.gz", "Distance of every pair"),
+        ("distance/distance.mdist", "Distance matrix in PLINK's format"),
+        ("embedding/quality.tsv", "How well each map preserves neighbours and distances"),
+        ("embedding/pca.tsv", "PCA scores"),
+        ("embedding/instability.tsv", "Instability of each sample on the UMAPs"),
+        ("communities/partition.tsv", "Community of every sample"),
+        ("communities/agreement.tsv", "Agreement of communities and labels"),
+        ("communities/tree.nwk", "Neighbour-joining tree"),
+        ("compare/kinship.json", "Resolution of kinship and identity on this panel"),
+        ("compare/kinship.tsv", "Close pairs and their kinship"),
+        ("compare/identity.tsv", "Best match of every sample"),
+        ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),
+        ("compare/ld.tsv.gz", "Pairs of sites in LD"),
+        ("compare/prune.in", "Sites kept by LD pruning"),
+        ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),
+        ("epistasis/triples.tsv", "Best triples of sites of the exhaustive scan"),
+        ("epistasis/screen.tsv", "Best triples that extend a best pair (not exhaustive)"),
+        ("epistasis/refit.tsv", "Logistic regressions of the best hits, with covariates"),
+        ("epistasis/power.tsv", "Power of the scans for given penetrance tables"),
+    ]
+    for space, alpha in outcome.maps():
+        rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))
+        for method in ("pcoa", "umap", *outcome.further):
+            path = f"embedding/{method}.{space}.alpha{alpha}.tsv"
+            rows.append((path, f"{METHODS[method]} coordinates, {space}, α = {alpha}"))
+    return [row for row in rows if (outcome.folder / row[0]).exists()]
