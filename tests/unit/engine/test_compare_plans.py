@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from launches import AMPERE, HOPPER
 from reference import draw_genotypes, make_planes
 
 from popdesic.engine.gpu import compare_plans
-from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.layout import CANDIDATES, PROFILES_A_STEP, QUERIES
 from popdesic.engine.terms import Planes
 
@@ -76,12 +76,11 @@ def test_a_mask_is_made_where_the_other_side_has_one():
 
 
 def test_fused_correlations_are_for_hopper_and_complete_sites():
-    hopper, other = (Device(0, "", capability, 1, 1, 1) for capability in (90, 80))
     complete, masked = (
         Planes(np.zeros((2, 2, 8), np.uint64), 500),
         Planes(np.zeros((2, 3, 8), np.uint64), 500),
     )
-    assert compare_plans.serves(hopper, complete)
-    assert not compare_plans.serves(other, complete)
-    assert not compare_plans.serves(hopper, masked)
-    assert not compare_plans.serves(hopper, Planes(complete.words, 20_001))
+    assert compare_plans.serves(HOPPER, complete)
+    assert not compare_plans.serves(AMPERE, complete)
+    assert not compare_plans.serves(HOPPER, masked)
+    assert not compare_plans.serves(HOPPER, Planes(complete.words, 20_001))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from launches import HOPPER, scan_shape
 
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.devices import Device
@@ -129,10 +130,6 @@ def test_core_follows_depth_and_states():
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
 
 
-HOPPER = Device(0, "H", 90, 132, 232448, 12040)
-TURING = Device(0, "T", 75, 40, 65536, 12040)
-
-
 @pytest.mark.parametrize(
     ("name", "order", "states", "table"),
     [
@@ -145,18 +142,8 @@ TURING = Device(0, "T", 75, 40, 65536, 12040)
 @pytest.mark.parametrize("wide", [0, 1])
 def test_scans_fit_shared_memory(name, order, states, table, wide):
     core = CORES[name]
-    shape = epistasis_plans.scan_shape(
-        core,
-        order=order,
-        states=states,
-        table=table,
-        wide=wide,
-        joint=1,
-        parts=states if order == 3 else 1,
-        bare=epistasis_plans.is_bare(core, order, states),
-        lockstep=8,
-        device=HOPPER,
-    )
+    bare = epistasis_plans.is_bare(core, order, states)
+    shape = scan_shape(core, order, states, table=table, wide=wide, bare=bare, lockstep=8)
     slot = (TILE_SITES + core.z_sites(order, states)) * states * 128
     assert shape.shared_bytes <= HOPPER.shared_bytes
     assert shape.defines["STAGES"] * slot < shape.shared_bytes
@@ -169,18 +156,7 @@ def test_scans_fit_shared_memory(name, order, states, table, wide):
 def test_a_device_with_too_little_shared_memory_is_named():
     small = Device(0, "Tiny", 80, 1, 40_000, 1)
     with pytest.raises(UserError, match="Tiny has 40000 bytes of shared memory"):
-        epistasis_plans.scan_shape(
-            CORES["mma"],
-            order=2,
-            states=2,
-            table=0,
-            wide=0,
-            joint=1,
-            parts=1,
-            bare=False,
-            lockstep=0,
-            device=small,
-        )
+        scan_shape(CORES["mma"], order=2, states=2, device=small)
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launches import HOPPER, scan_shape
 
 from popdesic.engine.base import INFINITY_INT32, INFINITY_INT64
 from popdesic.engine.gpu import epistasis_plans, layout, tune_plans, variants
 from popdesic.engine.gpu.bitgemm_plans import Pass
-from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.layout import DEFINES
 from popdesic.engine.terms import PLANE_LETTERS
 from popdesic.io.places import KERNEL_FOLDER
 
 KERNELS = sorted([*KERNEL_FOLDER.rglob("*.cu"), *KERNEL_FOLDER.rglob("*.cuh")])
 PYTHON = Path(layout.__file__).parent
-HOPPER = Device(0, "H", 90, 132, 232448, 12040)
 
 
 def name_of(path: Path) -> str:
@@ -30,19 +29,7 @@ def launch_defines() -> set[str]:
     """Names that launches define beside the common ones."""
     names = set(epistasis_plans.scan_defines(k2=True, wide=0, states=2))
     for core in epistasis_plans.CORES.values():
-        shape = epistasis_plans.scan_shape(
-            core,
-            order=3,
-            states=2,
-            table=0,
-            wide=0,
-            joint=1,
-            parts=2,
-            bare=False,
-            lockstep=0,
-            device=HOPPER,
-        )
-        names |= set(shape.defines)
+        names |= set(scan_shape(core, order=3, states=2).defines)
     for variant in tune_plans.candidates(HOPPER):
         names |= {name for name, _ in variants.defines_of(variant, Pass((), (1, 1, 1)), True)}
     return names

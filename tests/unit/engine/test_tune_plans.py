@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 from awkward_terms import TERMS
+from launches import TURING
 
 from popdesic.engine.gpu import tune_plans
-from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.tune_plans import MOST_SAMPLES, MOST_STAGES, ShapeClass
 from popdesic.engine.terms import SQUARED
-
-TURING = Device(0, "T", 75, 40, 65536, 12040)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from launches import AMPERE, HOPPER, TURING
 
 from popdesic.engine.gpu import bitgemm_plans, layout, tune_plans, variants
-from popdesic.engine.gpu.devices import Device, supported_kernels
+from popdesic.engine.gpu.devices import supported_kernels
 from popdesic.engine.terms import SQUARED
-
-HOPPER = Device(0, "H", 90, 132, 232448, 12040)
-AMPERE = Device(0, "A", 86, 84, 101376, 12040)
-TURING = Device(0, "T", 75, 40, 65536, 12040)
 
 
 def test_blocks_cover_the_triangle_once():
