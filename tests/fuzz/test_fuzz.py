@@ -30,7 +30,7 @@ def report(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_ever_failed(name):
+def test_every_case_that_ever_failed(name):
     outcome = run_corpus(TARGETS[name])
     assert outcome.cases == len(corpus_of(TARGETS[name]))
     assert not outcome.failures, report(outcome)

@@ -139,7 +139,7 @@ def resolution_of(prefix: Path, n_samples: int):
     )
 
 
-def test_what_real_panels_resolve(resolution, chr22):
+def test_effective_sites_of_real_panels(resolution, chr22):
     """Effective sites of 9 000 thinned sites of a genome, and of one whole chromosome."""
     print(f"\n{resolution}")
     assert resolution.degrees == ["duplicate", "first", "second"]
@@ -188,7 +188,7 @@ def test_trios_and_duplicates_are_found(counts, families, resolution):
     assert not found["full siblings"]
 
 
-def test_the_same_mice_are_those_of_kinship(shared_data, tmp_path, require_command):
+def test_no_two_mice_are_called_the_same(shared_data, tmp_path, require_command):
     """No two of 1 814 mice, most of them siblings or cousins, are taken for one."""
     require_command("plink2")
     prefix = to_plink(shared_data / "mice1814" / "hs_mice.vcf.gz", tmp_path / "m")

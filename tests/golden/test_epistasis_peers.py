@@ -110,13 +110,13 @@ def simulated(shared_data) -> Real:
 
 
 @pytest.mark.parametrize("table", MEASURES)
-def test_alpha_and_beta_of_the_black_coat_are_those_of_bitepi(panel, folder, table):
+def test_alpha_and_beta_of_the_black_coat_equal_those_of_bitepi(panel, folder, table):
     path = folder / f"ref_BitEpi_black_triples_panel.{table}.csv"
     assert panel.differences(path, MEASURES[table]) < PRINTED
 
 
 @pytest.mark.parametrize("table", ["Alpha.1", "Alpha.2", "Alpha.3"])
-def test_alphas_of_the_simulated_set_are_those_that_bitepi_published(simulated, shared_data, table):
+def test_alphas_of_the_simulated_set_equal_those_of_bitepi(simulated, shared_data, table):
     path = shared_data / "gametes" / f"bitepi_example123_DS.{table}.csv"
     assert simulated.differences(path, MEASURES[table]) < PRINTED
 
@@ -128,7 +128,7 @@ def test_alphas_of_the_simulated_set_are_those_that_bitepi_published(simulated, 
         (3, {"2", "4", "7"}, 18, {"k2": 12, "mutual_information": 18}),
     ],
 )
-def test_black_coat_lies_on_chromosomes_2_and_4_and_with_7_in_threes(
+def test_black_coat_maps_to_chromosomes_2_and_4_and_triples_add_7(
     panel, folder, order, loci, bitepi, by_score
 ):
     """How many hits lie there before the first elsewhere; K2 charges a table for each cell."""
@@ -145,7 +145,7 @@ def test_black_coat_lies_on_chromosomes_2_and_4_and_with_7_in_threes(
         assert leading == {frozenset(members) for members in names[:6]}
 
 
-def test_no_pair_of_bitepi_is_missed(panel, folder):
+def test_all_pairs_of_bitepi_are_found(panel, folder):
     """Beta of all pairs of a scan that keeps everything: its first thousand are those published."""
     n = len(panel.sites)
     hits = panel.hits(2, n * n)

@@ -81,14 +81,14 @@ FILES: dict[str, list[dict[str, int] | str]] = {
 }  # fmt: skip
 
 
-def test_the_table_has_every_file(shared_data):
+def test_the_table_lists_every_file(shared_data):
     names = pd.read_csv(shared_data / "hard_vcf/manifest.tsv", sep="\t").file
     assert set(names) == set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("haploid", ["error", "diploidize"])
-def test_documented_counts_or_one_sentence(shared_data, name, haploid):
+def test_documented_counts_or_a_one_sentence_error(shared_data, name, haploid):
     expected = FILES[name][0 if haploid == "error" else -1]
     path, counts = shared_data / "hard_vcf" / name, DecodeCounts()
     if isinstance(expected, str):

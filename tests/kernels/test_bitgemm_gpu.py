@@ -353,7 +353,7 @@ def test_errors_are_one_sentence(gpu_device):
 
 
 @pytest.mark.gpu
-def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
+def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_path):
     """The first use measures; the second reads the user's cache and measures nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shape = tune_plans.ShapeClass.of(500, 500, 50_000, True, True)
@@ -364,14 +364,14 @@ def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
 
 
 @pytest.mark.gpu
-def test_usual_classes_are_measured(gpu_device, measured):
+def test_usual_problem_classes_are_measured(gpu_device, measured):
     lines = tune.tune_usual(gpu_device, (256,))
     assert len(lines) == 4
     assert all(line.startswith("256 x 256") for line in lines)
 
 
 @pytest.mark.gpu
-def test_a_lost_device_is_one_sentence(gpu_device, monkeypatch):
+def test_a_lost_device_gives_a_one_sentence_error(gpu_device, monkeypatch):
     import cupy
 
     from popdesic.engine.gpu import stream

@@ -110,7 +110,7 @@ def test_one_bit_profiles(gpu_device):
 
 
 @pytest.mark.parametrize(("n_sites", "n_samples"), [(5, 70), (300, 1030), (1100, 129)])
-def test_pairs_of_sites_are_those_of_the_cpu(backend, n_sites, n_samples, monkeypatch):
+def test_pairs_of_sites_equal_those_of_the_cpu(backend, n_sites, n_samples, monkeypatch):
     monkeypatch.setattr(compare_gpu, "SQUARE_SITES", 512)
     rng = np.random.default_rng(n_sites)
     genotypes = rng.binomial(2, 0.3, (n_sites, n_samples)).astype(np.int8)

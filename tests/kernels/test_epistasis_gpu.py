@@ -61,7 +61,7 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_sampl
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_partners_and_first_sites_are_kept_to(gpu, rng, order):
+def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
     data, states, cases = random_scan(
         rng, n_sites, n_samples, tables=score_tables("k2", sum(n_samples))
@@ -124,7 +124,7 @@ def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
-def test_batches_change_nothing(gpu, rng, missing, monkeypatch):
+def test_the_batch_size_changes_nothing(gpu, rng, missing, monkeypatch):
     from popdesic.engine.gpu import epistasis as epistasis_gpu
     from popdesic.engine.gpu.epistasis import Scanner
 
@@ -187,7 +187,7 @@ def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint
     assert_same(scanner.triples(range(9)), run(CpuBackend(threads=8), 3, data, range(9), 20))
 
 
-def test_many_ties_all_find_their_rank(gpu):
+def test_many_ties_are_ranked(gpu):
     """Every triple costs the same: more pass than a launch has room for."""
     from popdesic.engine.gpu import epistasis as epistasis_gpu
 
@@ -204,7 +204,7 @@ def test_many_ties_all_find_their_rank(gpu):
 
 
 @pytest.mark.parametrize("gpu", ["deep", "popc"], indirect=True)
-def test_bounds_know_the_missing_of_sites_that_arrive_later(gpu, rng):
+def test_bounds_allow_for_missing_genotypes_of_later_sites(gpu, rng):
     """The first block of sites is complete; what is ruled out later allows for the others."""
     from popdesic.engine.cpu.backend import CpuBackend
     from popdesic.engine.gpu.epistasis import Scanner

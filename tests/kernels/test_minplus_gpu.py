@@ -109,7 +109,7 @@ def test_insertion(backend, dtype, new):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_pruning_changes_nothing_and_skips(backend, dtype):
+def test_pruning_skips_work_and_changes_nothing(backend, dtype):
     rng = np.random.default_rng(5)
     points = rng.normal(size=(1600, 40)) + 4 * rng.normal(size=(16, 40)).repeat(100, axis=0)
     squared = ((points[:, None] - points[None]) ** 2).sum(-1)

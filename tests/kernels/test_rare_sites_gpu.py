@@ -65,7 +65,7 @@ def test_equals_oracle(gpu_device, way, missing):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kernel", devices.KERNELS)
-def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
+def test_every_path_over_site_ranges(gpu_device, kernel, monkeypatch):
     """Ranges and folds; every way is taken; blocks with and without a mask."""
     if kernel not in devices.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
@@ -101,7 +101,7 @@ def test_many_homozygotes(gpu_device):
 
 
 @pytest.mark.gpu
-def test_choice_by_measured_costs(gpu_device):
+def test_paths_are_chosen_by_measured_cost(gpu_device):
     """Left to itself the backend sorts the sites of rare data and not of common ones."""
     import cupy
 
@@ -122,7 +122,7 @@ def test_choice_by_measured_costs(gpu_device):
 
 
 @pytest.mark.gpu
-def test_bits_are_turned_and_back(gpu_device):
+def test_bits_are_transposed_and_back(gpu_device):
     import cupy
 
     rng = np.random.default_rng(6)

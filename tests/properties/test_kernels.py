@@ -89,7 +89,7 @@ def test_exchanging_ref_and_alt_changes_no_distance(matrix):
 
 @common
 @given(terms=st.lists(products, max_size=6))
-def test_margin_coefficients_say_what_terms_say(terms):
+def test_margin_coefficients_equal_the_terms(terms):
     terms = Terms(("x", "y"), tuple(terms))
     coefficients = margin_coefficients(terms)
     pairs = [(x, y) for x in (0, 1, 2) for y in (0, 1, 2)]
@@ -115,7 +115,7 @@ def test_margin_coefficients_say_what_terms_say(terms):
 
 @common
 @given(data=st.data(), matrix=genotypes(st.integers(1, 20), st.integers(1, 150)))
-def test_planes_hold_what_was_packed(tmp_path, data, matrix):
+def test_packing_round_trip(tmp_path, data, matrix):
     """.bed bytes to planes and back: genotypes, missing ones and imputed values survive."""
     n_samples, n_sites = matrix.shape
     mode = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n_sites, max_size=n_sites)))
@@ -164,7 +164,7 @@ graphs = st.builds(
     seed=st.integers(0, 2**32 - 1),
     transposed=st.booleans(),
 )
-def test_minplus_is_its_definition(shape, dtype, seed, transposed):
+def test_minplus_equals_its_definition(shape, dtype, seed, transposed):
     m, k, n = shape
     w = weights(max(shape), dtype, seed, 0.2)
     a, b = w[:m, :k], w[:n, :k].T if transposed else w[-k:, -n:].copy()

@@ -157,7 +157,7 @@ def starve(slurm: Sandbox, job: dict[str, str]) -> None:
         ),
     ],
 )
-def test_the_run_goes_on_by_itself(
+def test_the_run_recovers_without_help(
     slurm: Sandbox, folder, start, undisturbed, fault, states, arguments
 ):
     process = start(*arguments)

@@ -103,7 +103,7 @@ def test_gpu_rules_and_only_they_ask_for_a_gpu_on_its_partition(run):
     assert {"measure_distance_tile", "ingest_cohort"} <= seen
 
 
-def test_slurm_was_asked_for_what_the_rules_state(run):
+def test_slurm_limits_equal_those_of_the_rules(run):
     """Memory, time and threads of each job as `popdesic plan` shows them; the first try of each.
 
     Where a rule's sizes are of files that were not there before, it may ask for more.
@@ -116,13 +116,13 @@ def test_slurm_was_asked_for_what_the_rules_state(run):
         assert asked["minutes"] == rule.runtime
 
 
-def test_gpu_rules_say_that_they_run_on_the_cpu_where_there_is_no_gpu(run):
+def test_gpu_rules_report_that_they_run_on_the_cpu_without_a_gpu(run):
     (log,) = (run["folder"] / "logs/measure_distance_tile").glob("*.log")
     assert " device: cpu: " in log.read_text()
 
 
 @pytest.mark.slow
-def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
+def test_the_whole_example_runs_on_slurm(slurm: Sandbox, tmp_path):
     """The embedded example with `--profile slurm`; prints the table of docs/slurm.md."""
     seconds = {}
     for name in ("local", "cluster"):

@@ -101,7 +101,7 @@ def test_no_circles_and_few_floors():
 
 
 @pytest.mark.parametrize("module", sorted(modules()))
-def test_only_the_engine_knows_numba_and_cupy(module):
+def test_numba_and_cupy_are_imported_only_where_allowed(module):
     used = imports(module)[1]
     assert (
         "numba" not in used
@@ -125,7 +125,7 @@ def test_tests_mirror_the_rooms():
     assert folders == {name for name in ROOMS if not name.startswith("__")}
 
 
-def test_a_circle_would_be_seen(monkeypatch):
+def test_a_circle_is_detected(monkeypatch):
     arrows = {"io.a": ["io.b"], "io.b": ["io.c"], "io.c": ["io.a"]}
     monkeypatch.setattr(f"{__name__}.imports", lambda module: (arrows[module], ()))
     with pytest.raises(AssertionError, match=r"io\.a -> io\.b -> io\.c -> io\.a"):

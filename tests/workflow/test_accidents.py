@@ -89,7 +89,7 @@ def test_file_size_limit(tmp_path, undisturbed):
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut"])
-def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, capsys, damage):
+def test_a_damaged_result_is_named_and_recomputed(undisturbed, tmp_path, capsys, damage):
     folder = tmp_path / "study"
     shutil.copytree(undisturbed, folder, copy_function=shutil.copy2)
     expected = contents(folder)
@@ -124,7 +124,7 @@ def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, cap
     assert equal
 
 
-def test_checksums_are_of_zlib(tmp_path):
+def test_checksums_equal_those_of_zlib(tmp_path):
     import zlib
 
     path = tmp_path / "file"

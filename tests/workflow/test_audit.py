@@ -142,7 +142,7 @@ def test_a_chunk_more_or_less_is_found(whole):
     assert damaged_files(whole)[0] == []
 
 
-def test_repair_computes_what_is_damaged_again(whole, tmp_path, capsys):
+def test_repair_recomputes_damaged_results(whole, tmp_path, capsys):
     """A folder, a file of another interpreter, a missing checksum, and what is no rule's output."""
     folder = tmp_path / "study"
     shutil.copytree(whole, folder, copy_function=shutil.copy2)
@@ -169,7 +169,7 @@ def test_repair_computes_what_is_damaged_again(whole, tmp_path, capsys):
     assert changed <= {"report/work.tsv", "report/report.html"}, changed
 
 
-def test_what_no_rule_made_is_one_sentence(whole, capsys):
+def test_a_file_made_by_no_rule_gives_a_one_sentence_error(whole, capsys):
     (whole / "results/notes").mkdir()
     stray = whole / "results/notes/mine.txt"
     stray.write_text("not a result")

@@ -83,7 +83,7 @@ def test_planted_pair_is_the_best(study):
     assert pairs.sites[1] < set(TRIPLE), "the part of the triple that shows alone"
 
 
-def test_planted_triples_are_those_that_add_most(study):
+def test_planted_triples_add_most_over_their_parts(study):
     """The exclusive or first, no part of which says anything."""
     triples = hits(study["folder"], "triples")
     gains = triples.sort_values("interaction_gain", ascending=False)
@@ -112,7 +112,7 @@ def test_killed_units_resume(study):
     assert all(before[name][1] == after[name][1] for name in done)
 
 
-def test_units_do_not_change_a_byte(study, tmp_path):
+def test_the_number_of_units_changes_no_byte(study, tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(study["folder"], folder, symlinks=True)
     write(folder, units=1)
@@ -124,7 +124,7 @@ def test_units_do_not_change_a_byte(study, tmp_path):
         assert first[f"epistasis/{name}"] == second[f"epistasis/{name}"], name
 
 
-def test_refused_before_the_scans(study, tmp_path):
+def test_errors_are_found_before_the_scans(study, tmp_path):
     """By the sheets before any job, by the forecast before any scan."""
     folder = tmp_path / "study"
     shutil.copytree(study["folder"], folder, symlinks=True)

@@ -15,7 +15,7 @@ from popdesic.io.tables import read_table
 NAMES = [*(f"LG{k:02d}" for k in range(1, 38)), "NC_012345.1", "scaffold|7;a", "X"]
 
 
-def test_forty_chromosomes_and_a_haploid_x_by_config_alone(tmp_path):
+def test_forty_chromosomes_and_a_haploid_x_need_only_configuration(tmp_path):
     cohorts = [
         replace(
             cohort,
@@ -55,7 +55,7 @@ def test_forty_chromosomes_and_a_haploid_x_by_config_alone(tmp_path):
     np.testing.assert_array_equal(squared, np.where(both, (a - b) ** 2, 0).sum(axis=0))
 
 
-def test_half_called_males_keep_their_sex_and_stay(tmp_path):
+def test_males_with_half_calls_on_x_keep_their_sex_and_are_kept(tmp_path):
     """The scene of issue 17 through the workflow: males `./1` on X, heterozygous in PAR1."""
     rng = np.random.default_rng(3)
     names = [f"N{k:02d}" for k in range(40)]

@@ -48,7 +48,7 @@ def beagle_by_hand(prefix: Path, contigs: list[str], folder: Path) -> np.ndarray
 
 
 @pytest.mark.skipif(shutil.which("beagle") is None, reason="beagle is not installed")
-def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
+def test_windows_equal_one_run_and_the_called_mask_is_kept(tmp_path):
     cohorts = make_cohorts((16,), n_sites=240, missing=0.05)
     folder = write_study(
         tmp_path / "study", cohorts, FAST | {"impute": SETTINGS, "panel": {"min_call_rate": 0.5}}

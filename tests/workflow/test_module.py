@@ -117,7 +117,7 @@ def test_a_module_with_a_configuration_of_its_own(python, study, plain):
     assert contents(study) == plain
 
 
-def test_a_wrong_key_of_a_module_is_one_sentence(python, study):
+def test_a_wrong_key_in_a_module_gives_a_one_sentence_error(python, study):
     write_snakefile(study, '{"devise": "cpu"}', "")
     output = snakemake(python, study, "--dry-run", fails=True)
     assert "'devise'" in output and "device" in output
@@ -140,7 +140,7 @@ def test_another_popdesic_on_the_path_is_refused(tmp_path, study, place):
     assert "pip uninstall popdesic" in output
 
 
-def test_a_folder_named_popdesic_is_no_other_popdesic(python, study):
+def test_a_folder_named_popdesic_is_not_taken_for_the_package(python, study):
     """As where a clone lies in the folder in which Snakemake starts."""
     (study / "popdesic/docs").mkdir(parents=True)
     snakemake(python, study, "--snakefile", str(ROOT / "Snakefile"), "--dry-run", "ingest")

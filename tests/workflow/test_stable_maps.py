@@ -47,13 +47,13 @@ def grown(tmp_path_factory) -> tuple[Path, dict, dict]:
 
 
 @pytest.mark.parametrize("name", FIXED)
-def test_no_old_point_moves(grown, name):
+def test_no_existing_point_moves(grown, name):
     _, before, after = grown
     assert len(before[name]) == 39 and len(after[name]) == 51
     assert {sample: after[name][sample] for sample in before[name]} == before[name]
 
 
-def test_a_refit_moves_and_says_how_far(grown):
+def test_a_refit_moves_points_and_reports_how_far(grown):
     folder, before, after = grown
     name = "umap_refit.genotypes.alpha2"
     assert any(after[name][sample] != line for sample, line in before[name].items())

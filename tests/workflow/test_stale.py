@@ -79,7 +79,7 @@ def test_nothing_changed(study, forgotten):
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_a_source_replaced_by_an_older_one_is_decoded_again(study, tmp_path, forgotten):
+def test_a_source_replaced_by_an_older_file_is_decoded_again(study, tmp_path, forgotten):
     """Other genotypes of the same people, of the same size."""
     old = contents(study)
     north = cohorts()[0]
@@ -100,7 +100,7 @@ def test_a_source_replaced_by_an_older_one_is_decoded_again(study, tmp_path, for
     assert plan(study) == {}
 
 
-def test_other_people_in_file_and_sheet_are_in_the_results(study):
+def test_other_samples_in_file_and_sheet_reach_the_results(study):
     north, south = cohorts()
     north = replace(north, samples=[f"K{k:02d}" for k in range(8)])
     put(study, north)
@@ -137,7 +137,7 @@ def test_a_changed_sheet_changes_copied_results(relabelled):
     assert plan(folder) == {}
 
 
-def test_results_copied_over_others_are_not_taken_for_them(done, relabelled, tmp_path):
+def test_results_copied_over_others_are_recomputed(done, relabelled, tmp_path):
     """Snakemake's folder is there, but tells of the results that were here before."""
     folder = Path(shutil.copytree(relabelled[0], tmp_path / "x", copy_function=shutil.copy2))
     shutil.rmtree(folder / "results")
@@ -153,7 +153,7 @@ def test_a_changed_configuration_changes_copied_results(study):
     assert "ingest_cohort" not in jobs
 
 
-def test_results_that_nobody_knows_of_are_computed_again(study):
+def test_results_without_records_are_recomputed(study):
     """Also where their record is damaged; what belongs to nobody is left alone."""
     forget(study)
     (study / "results/qc/.north.sites.tsv.record").unlink()
@@ -169,7 +169,7 @@ def test_results_that_nobody_knows_of_are_computed_again(study):
     assert (study / "results/notes.txt").read_text() == "mine"
 
 
-def test_records_come_back_as_they_were(study):
+def test_records_are_restored_unchanged(study):
     kept = {p.name: p.read_text() for p in (study / ".snakemake/metadata").iterdir()}
     shutil.rmtree(study / ".snakemake/metadata")
     snakemake(study, "-n")
@@ -177,14 +177,14 @@ def test_records_come_back_as_they_were(study):
     assert json.loads(next(iter(kept.values())))["params"]
 
 
-def test_long_names_of_records_are_those_of_snakemake(tmp_path):
+def test_long_names_of_records_equal_those_of_snakemake(tmp_path):
     result = "results/" + "n" * 240 + "/x.tsv"
     path = snakemake_path(tmp_path, "metadata", result)
     assert max(len(part) for part in path.parts) <= NAME_MAX
     assert len(path.relative_to(tmp_path / ".snakemake/metadata").parts) == 2
 
 
-def test_one_file_a_chromosome_gives_the_results_of_one_file(done, tmp_path):
+def test_one_file_per_chromosome_gives_the_results_of_one_file(done, tmp_path):
     """Byte for byte; only the names and sizes of the sources differ."""
     folder = write_study(tmp_path / "study", cohorts())
     north = cohorts()[0]

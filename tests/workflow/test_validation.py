@@ -310,7 +310,7 @@ def told_by_snakemake() -> str:
 
 
 @pytest.mark.parametrize("case", [*REFUSED, *EARLIER])
-def test_check_and_snakemake_say_the_same(study, cohorts, capsys, case):
+def test_check_and_snakemake_give_the_same_error(study, cohorts, capsys, case):
     if case in REFUSED:
         spoil, words = REFUSED[case]
         spoil()
@@ -327,7 +327,7 @@ def test_check_and_snakemake_say_the_same(study, cohorts, capsys, case):
 
 
 @pytest.mark.parametrize("case", ["space of no geodesic", "no reference", "key twice"])
-def test_the_command_line_says_it_too(study, capsys, case):
+def test_the_command_line_gives_the_same_error(study, capsys, case):
     REFUSED[case][0]()
     sentence = told_by_check(capsys)
     said = snakemake(study, "-n", fails=True)
@@ -351,14 +351,14 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_what_both_take(study, capsys, text):
+def test_configurations_that_both_accept(study, capsys, text):
     Path(CONFIG).write_text(text)
     assert main(["check", "."]) == 0
     assert "no problem found" in capsys.readouterr().out
     assert planned_jobs(Path(), ["panel"])
 
 
-def test_no_configuration_is_an_empty_one(study, capsys):
+def test_a_missing_configuration_equals_an_empty_one(study, capsys):
     Path(CONFIG).unlink()
     assert main(["check", "."]) == 0
     assert planned_jobs(Path(), ["panel"])
@@ -382,7 +382,7 @@ def test_no_configuration_is_an_empty_one(study, capsys):
         ("Longitude", "longitude"),
     ],
 )
-def test_near_misses_of_columns_are_said(study, capsys, name, meant):
+def test_misspelt_columns_are_reported(study, capsys, name, meant):
     edit(SAMPLES, "population", "site")()
     column(name, "x")()
     assert main(["check", "."]) == 0
@@ -394,14 +394,14 @@ def test_near_misses_of_columns_are_said(study, capsys, name, meant):
     )
 
 
-def test_other_columns_are_not_remarked_on(study, capsys):
+def test_other_columns_give_no_message(study, capsys):
     for name in ("site", "age", "status", "populations of old", "language", "grp2"):
         column(name, "x")()
     assert main(["check", "."]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_snakemake_says_it_once(study):
+def test_snakemake_reports_it_once(study):
     edit(SAMPLES, "phenotype", "phenotypes")()
     said = snakemake(study, "results/cohorts/north/raw.bed")
     assert said.count("if 'phenotype' is meant, rename it") == 1

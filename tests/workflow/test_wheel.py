@@ -123,7 +123,7 @@ def listed(*names: str) -> set[str]:
     return {name for name in found.splitlines() if (ROOT / name).is_file()}
 
 
-def test_the_wheel_holds_all_of_it_and_nothing_else(place):
+def test_the_wheel_holds_the_whole_workflow_and_nothing_else(place):
     if not (ROOT / ".git").exists():
         pytest.skip("the list of files needs git")
     (wheel,) = (place / "wheel").glob("*.whl")
@@ -141,7 +141,7 @@ def test_the_wheel_holds_all_of_it_and_nothing_else(place):
         assert re.search(rf"cupy-{extra}x.*extra == .{extra}.", about)
 
 
-def test_it_says_its_version_and_starts_fast(place):
+def test_it_prints_its_version_and_starts_fast(place):
     import popdesic as here
 
     assert popdesic(place, "--version") == f"popdesic {here.__version__}\n"
@@ -190,7 +190,7 @@ def test_run_to_the_report(place, study, ran):
     assert (study / "results/distance/squared.npy").is_file()
 
 
-def test_report_says_where_it_is(place, study, ran):
+def test_report_prints_its_path(place, study, ran):
     page = study / "results/report/report.html"
     page.unlink()
     said = popdesic(place, "report my-study -- --cores 2")
@@ -229,7 +229,7 @@ def test_resume_refuses_where_there_is_no_slurm(place, study, ran):
     )
 
 
-def test_tune_is_one_sentence_without_a_gpu(place):
+def test_tune_without_a_gpu_gives_a_one_sentence_error(place):
     said = popdesic(place, "tune", status=1, CUDA_VISIBLE_DEVICES="")
     assert said.startswith("Error: ") and said.count("\n") == 1 and "GPU" in said
 

@@ -169,7 +169,7 @@ def test_lint():
 # --- stages -------------------------------------------------------------------------------------
 
 
-def test_a_stage_runs_no_further(founders):
+def test_a_stage_target_runs_only_what_it_needs(founders):
     written = set(contents(founders))
     assert {"distance/squared.npy", "distance/called.npy", "distance/samples.tsv"} <= written
     assert not [name for name in written if name.startswith(("geodesic", "embedding", "report"))]
@@ -188,7 +188,7 @@ def test_tiles_in_parts_are_the_same_bytes(founders, tmp_path):
     assert not list((folder / "results/distance/tiles").glob("[!.]*.part*"))
 
 
-def test_results_are_those_of_the_oracle(west_then_east):
+def test_results_equal_the_oracle(west_then_east):
     """Distances and geodesics of the whole study, straight from the drawn genotypes."""
     folder = west_then_east["folder"] / "results"
     rows = (folder / "panel/sites.tsv").read_text().split("\n")[2:-1]
@@ -221,14 +221,14 @@ def test_results_are_those_of_the_oracle(west_then_east):
 # --- arrivals -----------------------------------------------------------------------------------
 
 
-def test_a_new_cohort_computes_only_what_is_its_own(west_then_east):
+def test_a_new_cohort_runs_only_its_own_jobs(west_then_east):
     first, second = (finished(output) for output in west_then_east["outputs"])
     rest = {"assemble_distance": 1, "close_paths": 1}
     assert first == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 3} | rest
     assert second == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 4} | rest
 
 
-def test_a_new_cohort_leaves_every_old_file(west_then_east):
+def test_a_new_cohort_keeps_every_old_file(west_then_east):
     """Per-cohort files, panel and tiles keep their bytes and their times of change."""
     for before, after in zip(west_then_east["states"], west_then_east["states"][1:], strict=False):
         old = [
@@ -312,7 +312,7 @@ CONTRACT = [
 ]
 
 
-def test_every_contract_file_is_there(complete):
+def test_every_documented_file_exists(complete):
     cohorts = [c.name for c in all_cohorts()]
     written = set(contents(complete))
     for pattern in CONTRACT:
@@ -392,7 +392,7 @@ def test_a_changed_parameter_reruns_its_rule_and_what_depends_on_it(complete, ch
     assert not (stays - reruns) & set(plan)
 
 
-def test_a_changed_row_of_a_newcomer_leaves_the_panel(complete):
+def test_a_changed_row_of_a_newcomer_keeps_the_panel(complete):
     """Its population enters its own Hardy-Weinberg tests and the maps' labels, nothing else."""
     path = complete / "config/samples.tsv"
     before = path.read_text()
@@ -418,7 +418,7 @@ HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | 
 }
 
 
-def test_removing_a_newcomer_computes_no_tile(complete):
+def test_removing_a_newcomer_recomputes_no_tile(complete):
     """Matrices, maps and tables without it; nothing of any cohort or pair is computed again."""
     try:
         write_sheets(complete, all_cohorts()[:3], FAST | {"distance": {"metric": "euclidean"}})

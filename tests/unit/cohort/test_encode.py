@@ -181,7 +181,7 @@ def test_swapped_cohort_gives_the_same_planes(tmp_path):
     assert turned_bed == bed
 
 
-def test_every_byte_is_turned():
+def test_homozygotes_are_exchanged_in_every_byte():
     """The table that exchanges homozygotes, against turning four genotypes one by one."""
     for byte in range(256):
         codes = [byte >> shift & 3 for shift in (0, 2, 4, 6)]

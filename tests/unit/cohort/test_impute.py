@@ -158,7 +158,7 @@ def test_reference_with_swapped_alleles_and_the_other_contig_name(tmp_path, cont
 
 
 @needs_beagle
-def test_what_beagle_cannot_do_takes_the_mode(tmp_path):
+def test_windows_that_beagle_cannot_impute_take_the_mode(tmp_path):
     _, shown, sites = make_target()
     for chosen, who in (
         (slice(4, 5), slice(None)),  # one site
@@ -182,7 +182,7 @@ def test_what_beagle_cannot_do_takes_the_mode(tmp_path):
 
 
 @needs_beagle
-def test_a_contig_that_the_reference_has_not_is_imputed_without(tmp_path):
+def test_contigs_absent_from_the_reference_are_imputed_without_it(tmp_path):
     _, shown, sites = make_target()
     reference = write_reference(
         tmp_path / "reference.vcf", sites, make_haplotypes(120, 60, seed=9), "5"
@@ -195,7 +195,7 @@ def test_a_contig_that_the_reference_has_not_is_imputed_without(tmp_path):
 
 
 @needs_beagle
-def test_references_that_beagle_cannot_use_are_one_sentence(tmp_path):
+def test_references_that_beagle_cannot_use_give_a_one_sentence_error(tmp_path):
     _, shown, sites = make_target(40)
     haplotypes = make_haplotypes(40, 8, seed=2)
     path = write_reference(tmp_path / "r.vcf", sites, haplotypes, "1")
@@ -210,7 +210,7 @@ def test_references_that_beagle_cannot_use_are_one_sentence(tmp_path):
             fill_window(shown, sites, "1", Beagle(reference=path), tmp_path)
 
 
-def test_without_beagle_one_sentence_and_the_mode(tmp_path, monkeypatch, caplog):
+def test_without_beagle_the_mode_is_used_and_a_warning_says_so(tmp_path, monkeypatch, caplog):
     _, shown, sites = make_target(40)
     monkeypatch.setenv("PATH", str(tmp_path))
     filled, dosage, by_beagle = fill_window(shown, sites, "1", Beagle(), tmp_path)
@@ -223,7 +223,7 @@ def test_without_beagle_one_sentence_and_the_mode(tmp_path, monkeypatch, caplog)
 
 
 @needs_beagle
-def test_beagles_own_complaint_is_passed_on(tmp_path):
+def test_the_error_message_of_beagle_is_passed_on(tmp_path):
     _, shown, sites = make_target(40)
     (tmp_path / "map.txt").write_text("1 . 0 1\n1 . 5 900000\n1 . 6 900000\n")
     with pytest.raises(UserError, match=r"Beagle stopped on contig '1': .*position"):
@@ -273,7 +273,7 @@ def test_cohort_by_windows_keeps_the_called_mask(tmp_path):
 # --- accuracy -------------------------------------------------------------------------------
 
 
-def test_the_same_genotypes_are_hidden_whatever_the_windows():
+def test_the_hidden_genotypes_do_not_depend_on_the_windows():
     whole = hidden(0.3, 5, "c", "1", 0, 100, 7)
     assert 0.2 < whole.mean() < 0.4
     for first, last in ((0, 1), (13, 77), (99, 100)):
@@ -317,7 +317,7 @@ def test_accuracy_of_the_mode_equals_counting_by_hand(tmp_path):
     pd.testing.assert_frame_equal(again, table)
 
 
-def test_measures_without_anything_hidden_are_not_known():
+def test_accuracy_without_hidden_genotypes_is_nan():
     n, *others = measures(np.zeros(9))
     assert n == 0 and np.isnan(others).all()
 

@@ -174,7 +174,7 @@ def test_samples_without_population(tmp_path):
     assert "hwe_p_NA" in sites
 
 
-def test_populations_called_min_are_columns_of_their_own(tmp_path):
+def test_a_population_called_min_has_its_own_column(tmp_path):
     """`hwe_p_min` is the smallest of all, whatever a population is called."""
     cohort = make_cohorts((30,), n_sites=50, missing=0)[0]
     labels = ["min", "min_", "P", "af", "chrom"]

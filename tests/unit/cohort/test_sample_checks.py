@@ -26,7 +26,7 @@ def could_be_born(child: int, father: int, mother: int) -> bool:
 
 
 @pytest.mark.parametrize("parents", [(1, 2), (-1, 2), (1, -1)])
-def test_every_combination_of_a_trio(parents):
+def test_mendelian_errors_of_every_trio(parents):
     table = np.array(list(itertools.product((-1, 0, 1, 2), repeat=3)), np.int8)
     rows = np.frombuffer(bed_bytes(table), np.uint8)[3:].reshape(len(table), 1)
     sites, errors = mendel_errors(rows, np.arange(len(table)), 3, [(0, *parents)])
@@ -65,7 +65,7 @@ def run(tmp_path: Path, raw: Path, checks: Checks) -> pd.DataFrame:
     return read_table(tmp_path / "samples").set_index("sample")
 
 
-def test_checks_report_and_leave_nobody_out_by_default(tmp_path):
+def test_checks_report_but_drop_nobody_by_default(tmp_path):
     raw, checks = prepare(tmp_path)
     table = run(tmp_path, raw, checks)
     assert (table.keep == "yes").all() and (table.left_out == "NA").all()
@@ -78,7 +78,7 @@ def test_checks_report_and_leave_nobody_out_by_default(tmp_path):
     assert table.het_sd.astype(float).abs().idxmax() == "N19"
 
 
-def test_each_filter_takes_its_sample_and_the_first_one_counts(tmp_path):
+def test_each_filter_drops_its_sample_and_the_first_is_the_reason(tmp_path):
     raw, checks = prepare(tmp_path)
     limits = {"max_heterozygosity_sd": 8, "sex_mismatch": "drop", "max_mendel_rate": 0.05}
     table = run(tmp_path, raw, Checks(**(vars(checks) | limits)))
@@ -92,7 +92,7 @@ def test_each_filter_takes_its_sample_and_the_first_one_counts(tmp_path):
     assert set(counts.sum(axis=1)) == {18}
 
 
-def test_few_samples_and_few_sites_of_x_tell_nothing(tmp_path):
+def test_too_few_samples_or_x_sites_give_no_verdict(tmp_path):
     cohort = make_cohorts((4,), n_sites=50)[0]
     cohort.sites[:10] = [("X", k + 1, "x", "A", "C") for k in range(10)]
     raw = write_raw(tmp_path / "raw", cohort)
@@ -142,7 +142,7 @@ def test_males_with_half_calls_on_x_get_no_verdict(tmp_path, build):
     )
 
 
-def test_these_males_would_be_females_by_their_pseudoautosomal_sites(tmp_path, monkeypatch):
+def test_without_both_rules_these_males_are_called_females(tmp_path, monkeypatch):
     """The scene is as hard as it looks: without both rules right sexes are reported."""
     monkeypatch.setattr(sample_checks, "LEAST_X_CALLED", 0.0)
     sexes = half_called_x(tmp_path / "x.vcf")

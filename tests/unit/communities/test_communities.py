@@ -92,7 +92,7 @@ def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
     assert n == 11 and edges == expected
 
 
-def test_numbers_go_by_size_and_noise_is_zero():
+def test_communities_are_numbered_by_size_and_noise_is_zero():
     labels = np.array([5, 5, -1, 2, 2, 2, 9, 9, -1])
     assert number_by_size(labels).tolist() == [2, 2, 0, 1, 1, 1, 3, 3, 0]
 
@@ -159,7 +159,7 @@ def test_membership_needs_no_matching_of_labels():
     assert np.isnan(membership(draws[:0], community)).all()
 
 
-def test_agreement_leaves_out_what_is_no_label():
+def test_agreement_ignores_missing_labels():
     n = 12
     samples = pd.DataFrame(
         {
@@ -250,7 +250,7 @@ def bare_python(tmp_path_factory):
 
 
 @pytest.mark.parametrize("hidden", ["graph-tool", "numpy", "interpreter", "a Python at all"])
-def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng, hidden, bare_python):
+def test_without_graph_tool_hdbscan_is_used_and_the_log_says_so(tmp_path, rng, hidden, bare_python):
     python = {
         "graph-tool": sys.executable,
         "numpy": bare_python,
@@ -302,7 +302,7 @@ def test_too_many_samples_for_hdbscan_and_no_graph_tool(tmp_path, monkeypatch, r
     assert section["missing"] == about["missing"] and "No communities" in section["words"]
 
 
-def test_graph_tool_that_stops_is_no_missing_graph_tool(tmp_path, graph_tool):
+def test_a_crash_of_graph_tool_is_not_reported_as_missing(tmp_path, graph_tool):
     (tmp_path / "g.npz").write_bytes(b"no graph")
     with pytest.raises(RuntimeError, match="stopped with 1"):
         fit_model(tmp_path / "g.npz", tmp_path / "b.npz")

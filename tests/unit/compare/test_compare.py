@@ -47,7 +47,7 @@ def counts_of(a: np.ndarray, b: np.ndarray | None) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n_sites", [1, 17, 64, 130])
-def test_kinship_is_kings(n_sites, missing):
+def test_kinship_equals_king_robust(n_sites, missing):
     rng = np.random.default_rng(n_sites)
     genotypes = draw_genotypes(rng, 9, n_sites, missing)
     found = kinship.king_robust(counts_of(genotypes, None))
@@ -80,7 +80,7 @@ def family() -> dict:
     return {"names": names, "genotypes": genotypes, "af": frequency, "descent": descent}
 
 
-def test_kinship_is_what_is_shared_by_descent(family):
+def test_kinship_follows_the_share_identical_by_descent(family):
     """KING-robust against the realised share of alleles identical by descent, all pairs."""
     found = kinship.king_robust(counts_of(family["genotypes"], None))
     descent = family["descent"]
@@ -214,7 +214,7 @@ def test_blocks_of_any_size_give_the_same_bytes(planted, tmp_path, monkeypatch):
         assert whole[name].read_bytes() == blocks[name].read_bytes(), name
 
 
-def test_too_few_jointly_called_sites_are_no_pair(planted, tmp_path):
+def test_pairs_with_too_few_jointly_called_sites_are_left_out(planted, tmp_path):
     limits = Limits(-10.0, 1, 0.005, 0.02, 0.05, 0.01, 901, ALL_TOLD)
     counts, tables, _ = compare(planted, 0, 1, tmp_path, limits)
     assert counts["pairs with too few jointly called sites"] == 12 * 11
@@ -242,7 +242,7 @@ def test_joined_tables_name_swaps(planted, tmp_path):
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n_profiles", [1, 3, 40])
-def test_search_is_a_sort_of_all(n_profiles, missing, monkeypatch):
+def test_search_equals_sorting_all_profiles(n_profiles, missing, monkeypatch):
     """Few sites make many ties, which go to the earlier profile, whatever the blocks."""
     monkeypatch.setattr(comparisons, "BLOCK_PROFILES", 7)
     rng = np.random.default_rng(n_profiles)
@@ -321,7 +321,7 @@ def test_evidence_probabilities_sum_to_one_and_the_ratio_averages_to_one():
     assert total == pytest.approx(1 - nothing, rel=0.02)
 
 
-def test_relatives_of_a_contributor_are_the_hard_case(family):
+def test_a_brother_scores_between_contributors_and_strangers(family):
     """A contributor's brother is far likelier to be taken for one than a stranger is."""
     rng = np.random.default_rng(3)
     names, genotypes = family["names"], np.maximum(family["genotypes"], 0)
@@ -409,7 +409,7 @@ def test_mixtures_find_their_contributors(planted, query_folder, tmp_path):
     assert mixed["rank"].tolist() == list(range(1, 24))
 
 
-def test_query_without_joint_sites_is_one_sentence(planted, query_folder, tmp_path):
+def test_query_without_joint_sites_gives_a_one_sentence_error(planted, query_folder, tmp_path):
     with pytest.raises(UserError, match=r"'known' has fewer than .* = 950 jointly called sites"):
         queries.search_queries(
             query_folder,
@@ -424,7 +424,7 @@ def test_query_without_joint_sites_is_one_sentence(planted, query_folder, tmp_pa
         )
 
 
-def test_query_without_overlap_is_one_sentence(planted, tmp_path):
+def test_query_without_overlap_gives_a_one_sentence_error(planted, tmp_path):
     sites = [("9", 5 + k, "x", "A", "C") for k in range(4)]
     write_raw(tmp_path / "q", Cohort("q", ["a"], sites, np.zeros((4, 1), np.int8)))
     with pytest.raises(UserError, match="shares no site with the panel"):
@@ -434,7 +434,7 @@ def test_query_without_overlap_is_one_sentence(planted, tmp_path):
 # --- report and figures -------------------------------------------------------------------------
 
 
-def test_section_and_figures(planted, tmp_path):
+def test_report_section_and_figures(planted, tmp_path):
     """Figures are the same bytes twice; the page's tables hold what was planted."""
     tiles = [compare(planted, a, b, tmp_path)[2] for a, b in ((0, 0), (0, 1), (1, 1))]
     results, figures = tmp_path / "results", tmp_path / "figures"

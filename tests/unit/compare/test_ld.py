@@ -72,7 +72,7 @@ def test_windows(window, partners):
 
 
 @pytest.mark.parametrize("window", ["", "10", "kb", "-3 kb", "ten bp", "5 miles"])
-def test_windows_that_cannot_be_read(window):
+def test_invalid_windows_are_refused(window):
     with pytest.raises(UserError, match="is not a window"):
         prune_options.parse_window(window)
 
@@ -80,7 +80,7 @@ def test_windows_that_cannot_be_read(window):
 @pytest.mark.parametrize(
     "values", [[10, 5], ["50 sites", 0, 0.2], ["50 kb", 5, 0.2], ["1 cM", 1, 0.2]]
 )
-def test_pruning_that_cannot_be_read(values):
+def test_invalid_pruning_settings_are_refused(values):
     with pytest.raises(UserError, match=r"panel\.ld_prune is"):
         prune_options.parse_pruning(values, "panel.ld_prune")
 
@@ -111,7 +111,7 @@ def test_pairs_of_windows(block, monkeypatch):
     assert given.keys() == everything.keys()
 
 
-def test_haplotype_frequencies_are_likeliest():
+def test_haplotype_frequencies_maximise_the_likelihood():
     """No D nearby is likelier than EM's, allele frequencies held; tables of all kinds."""
     rng = np.random.default_rng(7)
     tables = rng.integers(0, 12, (25, 3, 3)) * (rng.random((25, 3, 3)) < 0.8)
@@ -147,7 +147,7 @@ def test_pair_tables_count_genotypes():
     [["5 sites", 2, 0.2], ["9 sites", 9, 0.1], ["4 sites", 1, 0.5], ["60 bp", 1, 0.15]],
 )
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_pruning_follows_its_description(values, missing):
+def test_pruning_equals_its_description(values, missing):
     rng = np.random.default_rng(11)
     for _ in range(8):
         genotypes = correlated_genotypes(rng, 60, 40, missing)
@@ -256,7 +256,7 @@ def test_stage_from_haplotypes(study, tmp_path):
         assert abs(row.d_prime) <= 1
 
 
-def test_phase_of_one_file_a_contig(study, tmp_path):
+def test_phase_from_one_file_per_contig(study, tmp_path):
     lines = study["text"].splitlines(keepends=True)
     for contig in ("1", "2"):
         kept = [line for line in lines if line.startswith(("#", f"{contig}\t"))]
@@ -268,7 +268,7 @@ def test_phase_of_one_file_a_contig(study, tmp_path):
         assert path.read_bytes() == whole[name].read_bytes()
 
 
-def test_unphased_data_for_haplotype_ld_is_one_sentence(study, tmp_path):
+def test_unphased_data_for_haplotype_ld_gives_a_one_sentence_error(study, tmp_path):
     unphased = tmp_path / "two.vcf"
     unphased.write_text(study["text"].replace("0|1", "0/1"))
     with pytest.raises(UserError, match=r"two\.vcf: at 1:\d+ .* heterozygous without phase"):

@@ -51,7 +51,7 @@ def independent_people(
 
 @pytest.mark.parametrize("contigs", [1, 5, 22])
 @pytest.mark.parametrize("copies", [1, 10])
-def test_copies_of_a_site_are_one(copies, contigs):
+def test_copies_of_a_site_count_once(copies, contigs):
     found = resolution_of(independent_people(120, 4_400, copies, contigs), BACKEND)
     assert found.sites == 4_400
     assert found.effective_sites == pytest.approx(4_400 / copies, rel=0.2)
@@ -59,7 +59,7 @@ def test_copies_of_a_site_are_one(copies, contigs):
     assert found.standard_error == pytest.approx(math.sqrt(0.75 / found.effective_sites), rel=1e-5)
 
 
-def test_the_variance_is_that_of_the_haplotypes():
+def test_the_variance_follows_from_the_haplotypes():
     """3 sum D^2 / (4 (sum pq)^2), D from all haplotypes, less what a finite sample adds to it."""
     people = draw_people(150, 4, 3e6, sites=150)
     found = resolution_of(people, BACKEND)
@@ -77,7 +77,7 @@ def test_the_variance_is_that_of_the_haplotypes():
 @pytest.mark.parametrize(
     ("regions", "length", "sites"), [(2, 2e5, 500), (5, 1e6, 300), (22, 2e5, 200), (1, 3e6, 2_000)]
 )
-def test_kinship_of_strangers_scatters_no_more_than_is_said(regions, length, sites, structured):
+def test_kinship_of_strangers_stays_within_the_predicted_spread(regions, length, sites, structured):
     """Its upper quantiles, all pairs of people whom the measurement mostly did not see.
 
     They lie about or below the normal ones: KING divides by the smaller heterozygosity.
@@ -90,7 +90,7 @@ def test_kinship_of_strangers_scatters_no_more_than_is_said(regions, length, sit
         assert 0.6 < reached / (z * found.standard_error) < 1.1
 
 
-def test_structure_is_not_taken_for_linkage():
+def test_structure_is_not_mistaken_for_linkage():
     """Three populations far apart: their sites say no less than those of one."""
     rng = np.random.default_rng(4)
     frequency = rng.uniform(0.1, 0.9, (3, 3_000))
@@ -112,7 +112,7 @@ def test_families_among_the_founders_change_little():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_missing_genotypes_count_as_sites_that_are_not_there(missing, monkeypatch):
+def test_missing_genotypes_count_as_absent_sites(missing, monkeypatch):
     rng = np.random.default_rng(2)
     people = independent_people(80, 2_000, 1, 8)
     genotypes = people.genotypes
@@ -128,7 +128,7 @@ def test_missing_genotypes_count_as_sites_that_are_not_there(missing, monkeypatc
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
-def test_few_founders_never_make_sites_of_nothing(n):
+def test_few_founders_never_overstate_the_effective_sites(n):
     people = independent_people(n, 600, 1, 3)
     found = resolution_of(people, BACKEND)
     assert found.effective_sites is None if n == 1 else found.effective_sites <= 600
@@ -152,7 +152,7 @@ def test_blocks_cover_the_genome_and_respect_contigs():
     assert len(scaffolds) <= 64
 
 
-def test_siblings_are_alike_where_the_genome_is_short():
+def test_chance_that_siblings_share_a_whole_genome():
     """A quarter of them at one place; 1 Morgan takes a factor of e^-4."""
     assert siblings_alike(np.array(["1"]), np.array([5])) == 0.25
     whole = siblings_alike(np.array(["1", "1", "2"]), np.array([0, 100_000_000, 7]))
@@ -190,12 +190,12 @@ def test_limits_hold_the_error_rate():
         (20_000, ["duplicate", "first", "second", "third"]),
     ],
 )
-def test_closer_degrees_are_told_with_fewer_sites(sites, degrees):
+def test_closer_degrees_need_fewer_sites(sites, degrees):
     found = resolve(0.75 / sites, 0.4, 0.24 / sites, sites=sites, **ABOUT)
     assert found.degrees == degrees
 
 
-def test_verdicts_of_pairs_and_of_blocks_are_one():
+def test_verdicts_of_pairs_equal_those_of_blocks():
     found = resolve(1e-4, 0.4, 1e-4, sites=5_000, **ABOUT)
     rng = np.random.default_rng(3)
     called = rng.integers(1, 5_001, 5_000)
@@ -215,7 +215,7 @@ def test_verdicts_of_pairs_and_of_blocks_are_one():
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_five_short_regions_name_no_relative(structured):
+def test_no_relative_is_named_on_five_short_regions(structured):
     """The panel of issue 17: by fixed limits thousands of strangers are close relatives."""
     people = draw_people(300, 5, 2e5, sites=500, structured=structured)
     found = resolution_of(people, BACKEND)
@@ -232,7 +232,7 @@ def test_five_short_regions_name_no_relative(structured):
     )
 
 
-def test_one_short_region_cannot_even_tell_people_apart():
+def test_one_short_region_cannot_distinguish_people():
     people = draw_people(200, 1, 1e5, sites=500)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
@@ -320,7 +320,7 @@ def pairs_of(table: pd.DataFrame, a: str, b: str) -> set[tuple[str, str]]:
     return {tuple(sorted(pair)) for pair in zip(table[a], table[b], strict=True)}
 
 
-def test_kinship_and_identity_agree_on_who_is_there_twice(scene, tmp_path):
+def test_kinship_and_identity_agree_on_duplicates(scene, tmp_path):
     """Whatever the panel tells: both tables hold the same pairs of one person."""
     honest = scene["resolution"]
     assert load_resolution(scene["folder"] / "kinship.json") == honest
@@ -346,7 +346,7 @@ def test_kinship_and_identity_agree_on_who_is_there_twice(scene, tmp_path):
             assert "too few sites" in set(found.verdict)
 
 
-def test_axes_lose_duplicates_and_nobody_by_chance(scene, tmp_path):
+def test_axes_leave_out_duplicates_but_no_stranger(scene, tmp_path):
     tiles = tiles_of(scene, tmp_path, scene["resolution"])
     counts = kinship.choose_unrelated(
         tiles["kinship"][:1],
@@ -374,14 +374,14 @@ def test_axes_lose_duplicates_and_nobody_by_chance(scene, tmp_path):
     assert before["kinship limit in use (what the panel's sites tell)"] == 0.0884
 
 
-def test_bridges_are_closed_by_no_chance_relative(scene, tmp_path):
+def test_only_duplicates_are_excluded_as_bridges(scene, tmp_path):
     tiles = tiles_of(scene, tmp_path, scene["resolution"])["kinship"]
     ends = kinship.relatives_but_one(tiles)
     assert len(ends) == len(scene["duplicates"])
     assert all(len(ends & set(pair)) == 1 for pair in scene["duplicates"])
 
 
-def test_the_same_file_for_any_order_of_work(scene, tmp_path, monkeypatch):
+def test_threads_and_order_do_not_change_the_file(scene, tmp_path, monkeypatch):
     """One thread or several, and only founders: the same bytes."""
     args = [scene["folder"] / "old"], scene["panel"]
     first = (scene["folder"] / "kinship.json").read_bytes()
@@ -393,7 +393,7 @@ def test_the_same_file_for_any_order_of_work(scene, tmp_path, monkeypatch):
     assert fewer.founders == scene["resolution"].founders
 
 
-def test_poor_duplicates_are_left_open_not_called_parents():
+def test_noisy_duplicates_are_first_degree_or_closer_not_parent_and_child():
     assert kinship.relation(0.45, 0.0, same=False) == "first degree or closer"
     assert kinship.relation(0.2, 0.2, same=True) == kinship.SAME
     assert kinship.relation(FIRST + 0.01, 0.0, same=False) == "parent and child"

@@ -171,7 +171,7 @@ def sparse(tmp_path, backend):
     return drawn, make_tiles(tmp_path, drawn, backend)
 
 
-def test_uncomparable_pair_stops(tmp_path, sparse):
+def test_uncomparable_pair_is_an_error(tmp_path, sparse):
     with pytest.raises(UserError) as error:
         assemble(sparse[1], ["a", "b"], tmp_path / "out", min_called=20)
     sentence = str(error.value)

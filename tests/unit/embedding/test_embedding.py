@@ -119,7 +119,7 @@ def test_newcomers_do_not_move_the_axes(study):
     np.testing.assert_array_equal(explained, shares)
 
 
-def test_no_more_components_than_there_are(study):
+def test_components_do_not_exceed_the_rank(study):
     _, prefixes, _, founders, af = study(0.0)
     products, called = standardized_products(prefixes, af)
     scores, explained = principal_components(products, called, founders, 100)

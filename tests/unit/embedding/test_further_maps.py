@@ -83,7 +83,7 @@ def test_tsne_needs_five_samples_and_finite_neighbors():
 
 
 @pytest.mark.parametrize(("method", "axis"), [("densmap", "densMAP"), ("tsne", "tSNE")])
-def test_a_frame_moves_for_nobody(tmp_path, groups, method, axis):
+def test_a_frame_does_not_move_when_newcomers_arrive(tmp_path, groups, method, axis):
     """Founders and one newcomer, then two: files as the rule has them."""
     points, distances = groups
     tables = []

@@ -193,7 +193,7 @@ def fortran(words: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("arrange", [misaligned, strided, fortran])
 @pytest.mark.parametrize("terms", TERMS)
-def test_layouts_in_memory(backend, terms, arrange):
+def test_memory_layouts(backend, terms, arrange):
     genotypes = draw_genotypes(np.random.default_rng(7), 11, 1000, 0.1)
     planes = planes_of(genotypes, n_words=24)
     other = Planes(arrange(planes.words), planes.n_sites)
@@ -240,7 +240,7 @@ def test_margin_coefficients():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_terms_that_are_not_symmetric_against_oneself(backend, masked):
+def test_asymmetric_terms_of_a_block_with_itself(backend, masked):
     """het_a and het_b change places below the diagonal."""
     rng = np.random.default_rng(3)
     genotypes = draw_genotypes(rng, 70, 90, 0.2 if masked else 0.0)
@@ -249,7 +249,7 @@ def test_terms_that_are_not_symmetric_against_oneself(backend, masked):
         np.testing.assert_array_equal(found, evaluate_terms(genotypes, genotypes, terms))
 
 
-def test_letters_are_those_of_the_design():
+def test_plane_letters_equal_their_definition():
     for letter, bits in PLANE_BITS.items():
         assert bits == tuple(int(g in LETTERS[letter]) for g in (0, 1, 2, -1)), letter
 
@@ -287,7 +287,7 @@ for dtype in ("int32", "float64"):
 """
 
 
-def test_kernels_of_other_cpus(tmp_path, pytestconfig):
+def test_kernels_compiled_for_older_cpus(tmp_path, pytestconfig):
     """Narrow vectors, no vector popcount, no three-input logic: what laptops have."""
     root = pytestconfig.rootpath
     path = os.pathsep.join(map(str, (root / "src", root / "tests")))
@@ -299,7 +299,7 @@ def test_kernels_of_other_cpus(tmp_path, pytestconfig):
     )
 
 
-def test_backend_says_what_it_is():
+def test_backend_describes_itself():
     backend = select_backend("cpu", 10_000)
     assert backend.name == "cpu"
     assert backend.threads == numba.config.NUMBA_NUM_THREADS

@@ -22,7 +22,7 @@ def bits_of(words: np.ndarray, n_sites: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 511, 513])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_letters_of_queries_are_their_genotypes(n_sites, missing):
+def test_planes_of_queries_equal_their_genotypes(n_sites, missing):
     genotypes = draw_genotypes(np.random.default_rng(n_sites), 5, n_sites, missing)
     letters = compare_plans.query_words(planes_of(genotypes, missing > 0))
     assert letters.shape[:2] == (4 if missing else 3, QUERIES)
@@ -36,7 +36,7 @@ def test_letters_of_queries_are_their_genotypes(n_sites, missing):
 
 
 @pytest.mark.parametrize("k", [1, 10, 256])
-def test_pieces_find_room_for_their_candidates(k):
+def test_candidates_of_a_piece_fit_their_buffer(k):
     first = compare_plans.piece_size(k, 0, cautious=False)
     assert first % PROFILES_A_STEP == 0
     assert k + first <= CANDIDATES
@@ -50,14 +50,14 @@ def test_parts_are_whole_steps(n, expected):
     assert compare_plans.part_rows(n, 16, 1024) == expected
 
 
-def test_blocks_of_some_rows():
+def test_blocks_of_a_range_of_rows():
     blocks = np.array([(i, j) for i in range(6) for j in range(i, 6)], np.int32)
     found = compare_plans.blocks_of_rows(blocks, range(2, 4), 5)
     assert found.tolist() == [[2, 2], [2, 3], [2, 4], [3, 3], [3, 4]]
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_mismatches_by_the_definition(missing):
+def test_mismatches_equal_their_definition(missing):
     rng = np.random.default_rng(2)
     genotypes = draw_genotypes(rng, 9, 130, missing)
     words = make_planes(genotypes, masked=missing > 0)
@@ -68,7 +68,7 @@ def test_mismatches_by_the_definition(missing):
         assert wrong[row] == (genotypes[0] != other)[both].sum()
 
 
-def test_a_mask_is_made_where_the_other_side_has_one():
+def test_a_mask_is_added_where_the_other_side_has_one():
     genotypes = draw_genotypes(np.random.default_rng(3), 4, 70, 0)
     found = compare_plans.with_planes(planes_of(genotypes, False), 3)
     assert found.words.shape[1] == 3

@@ -49,7 +49,7 @@ def device_sizes(n: np.ndarray) -> float:
     return 0.5 * math.log(2) / 2**23 * float(bits.sum())
 
 
-def test_sizes_are_below_the_logarithms():
+def test_device_logarithms_are_lower_bounds():
     rng = np.random.default_rng()
     for _ in range(200):
         n = rng.integers(0, rng.choice([2, 9, 100, 60_000], 27))
@@ -106,7 +106,7 @@ def test_polynomial_is_above_the_divergence(share, weights):
     )
 
 
-def test_weights_meet_the_share():
+def test_weights_approximate_the_share_of_cases():
     for classes in ((3072, 2048), (131072, 131072), (9000, 1000), (40, 60), (300_000, 200_000)):
         bound, share = Bound.weighted(classes), classes[1] / sum(classes)
         assert bound.r == pytest.approx(share, abs=0.01)

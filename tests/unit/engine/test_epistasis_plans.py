@@ -73,7 +73,7 @@ def test_segments_are_padded_to_steps_and_sites_to_stages():
     assert batch.head(9).stages.tolist() == batch.stages[:10].tolist()
 
 
-def test_stages_of_the_same_samples_come_together():
+def test_stages_of_the_same_samples_are_scheduled_together():
     rng = np.random.default_rng()
     n, carried = (60_000, 40_000), rng.uniform(0.1, 0.4, (12, 2))
     sizes = (carried[:, :, None] * n).astype(int).reshape(12, 4)
@@ -160,7 +160,7 @@ def test_a_device_with_too_little_shared_memory_is_named():
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_launches_grow_with_what_was_done_and_shrink_with_what_passes(order):
+def test_launches_grow_with_work_done_and_shrink_with_the_pass_rate(order):
     pace = Pace(order, top=10, start=1000)
     assert pace.budget(1 << 20) == 1000
     pace.note(1000, 1)
@@ -174,7 +174,7 @@ def test_launches_grow_with_what_was_done_and_shrink_with_what_passes(order):
 
 @pytest.mark.parametrize("states", [2, 3])
 @pytest.mark.parametrize("n", [2, 300, 513, 1400, 9000])
-def test_upload_blocks_are_all_sites_once_in_whole_blocks_of_rows(n, states):
+def test_upload_blocks_cover_all_sites_once_in_whole_row_blocks(n, states):
     for first in (0, n // 2):
         start = epistasis_plans.align(first, states)
         blocks = epistasis_plans.upload_blocks(start, n, states)

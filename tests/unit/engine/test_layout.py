@@ -80,7 +80,7 @@ def test_constants_are_found():
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
-def test_whoever_needs_a_definition_stops_without_it(path):
+def test_files_do_not_compile_without_their_definitions(path):
     """Common names that a file uses are demanded by it or by a header that it includes."""
 
     def demanded(file: Path) -> set[str]:
@@ -127,7 +127,7 @@ def test_codes_follow_their_tables():
 @pytest.mark.parametrize(
     ("states", "joint", "parts"), [(2, 1, 2), (3, 1, 3), (2, 2, 8), (3, 2, 10)]
 )
-def test_segments_are_those_of_the_depths(states, joint, parts):
+def test_segment_counts_equal_those_of_the_depths(states, joint, parts):
     assert epistasis_plans.segments_of(states, joint) == 2 * parts
     if joint == 2:
         sizes, both = np.ones((4, 2, states), int), np.zeros((3, 2, 2, 2), int)
@@ -135,7 +135,7 @@ def test_segments_are_those_of_the_depths(states, joint, parts):
         assert depths.shape[1] == 2 * parts
 
 
-def test_options_of_a_file():
+def test_compiler_options_of_a_file():
     options = layout.compiler_options("minplus/minplus", (("DEPTH", 8),))
     assert options[0] == "-std=c++17"
     assert "-DBOUND_TILE=128" in options

@@ -79,16 +79,16 @@ def is_backend(node: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("path", CALLERS, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_nobody_asks_for_more(path):
+def test_no_module_uses_more_than_the_protocol(path):
     assert asked_of_backends(path.read_text()) <= {*methods(PROTOCOL), *ATTRIBUTES}
 
 
-def test_asking_is_seen():
+def test_uses_of_a_backend_are_found():
     text = 'backend.minplus(1); self.backend.fits(2); getattr(backend, "r2_pairs", None)'
     assert asked_of_backends(text) == {"minplus", "fits", "getattr"}
 
 
-def test_stages_leave_the_choice_of_a_device_alone():
+def test_stages_import_nothing_specific_to_a_device():
     """No stage imports what belongs to one device: helpers of all are in `engine.host`."""
     for path in CALLERS:
         if path.relative_to(PACKAGE).parts[0] != "engine":

@@ -57,7 +57,7 @@ def side() -> SideCounts:
 
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("half", [True, False])
-def test_each_site_goes_the_cheapest_way(side, half, symmetric):
+def test_each_site_takes_the_cheapest_path(side, half, symmetric):
     model = CostModel(COSTS, half, 3, symmetric)
     seconds = model.weigh(side, side)
     way = model.ways(seconds, 0.0, forced=True)
@@ -71,7 +71,7 @@ def test_each_site_goes_the_cheapest_way(side, half, symmetric):
     assert seconds[2][at] == pytest.approx(COSTS.dense * 512**2 * triangle)
 
 
-def test_half_is_taken_only_if_all_its_sites_gain_what_it_costs(side):
+def test_the_half_path_is_used_only_where_it_saves_more_than_it_costs(side):
     model = CostModel(COSTS, True, 3, True)
     seconds = model.weigh(side, side)
     cheapest = model.ways(seconds, 0.0, forced=True)
@@ -91,21 +91,21 @@ def test_sorting_pays_where_most_sites_are_rare(side):
     assert not model.gains(model.weigh(side, side), 0.0, 0.01, 10**15)  # turning costs too much
 
 
-def test_small_problems_are_left_alone():
+def test_small_problems_are_not_sorted():
     assert rare_sites_plans.pays(ShapeClass.of(4096, 4096, 1 << 20, True, True))
     assert not rare_sites_plans.pays(ShapeClass.of(1000, 1000, 1 << 20, True, True))
     assert not rare_sites_plans.pays(ShapeClass.of(4096, 4096, 1 << 12, True, True))
 
 
 @pytest.mark.parametrize("name", TERMS)
-def test_sums_fit_the_accumulators_whatever_the_way(name):
+def test_sums_fit_the_accumulators_on_every_path(name):
     plan = bitgemm_plans.plan_products(TERMS[name], True)
     limit = rare_sites_plans.site_limit(plan, SiteTable.of(plan))
     assert 0 < limit <= plan.site_limit
     assert limit * np.abs(SiteTable.of(plan).pairs).max(initial=0) <= layout.INT32_MAX
 
 
-def test_the_one_product_of_half():
+def test_the_half_path_needs_one_product():
     plan = bitgemm_plans.plan_products(SQUARED, True)
     weight = SiteTable.of(plan).half[0]
     half = rare_sites_plans.half_plan(plan, weight)

@@ -43,7 +43,7 @@ def test_persistent_grids_are_no_larger_than_the_device():
         assert (shape.grid(10**6, HOPPER.multiprocessors) <= resident) == shape.persistent
 
 
-def test_definitions_say_how_a_pass_is_formed():
+def test_definitions_describe_the_pass():
     popc = tune_plans.candidates(TURING)[0]
     (one,) = bitgemm_plans.plan_xor(SQUARED, True).passes
     given = dict(variants.defines_of(popc, one, True))
@@ -70,7 +70,7 @@ def test_splits_fill_the_device(n_blocks, n_stages):
     assert chosen <= alone
 
 
-def test_steps_are_five_numbers():
+def test_a_step_has_five_integers():
     plan = bitgemm_plans.plan_products(SQUARED, True)
     table = variants.step_table(plan.passes[0].steps)
     assert table.dtype == np.int32
@@ -79,7 +79,7 @@ def test_steps_are_five_numbers():
 
 
 @pytest.mark.parametrize("n", [1, 128, 129, 256, 257, 1000])
-def test_packed_planes_are_whole_blocks(n):
+def test_packed_planes_are_padded_to_whole_blocks(n):
     tiles = layout.layout_tiles(n)
     assert tiles % 2 == 0
     assert 0 <= tiles * layout.TILE_ROWS - n < layout.BLOCK_ROWS

@@ -214,13 +214,13 @@ def test_without_strata_a_difference_between_cohorts_looks_like_a_hit(tmp_path):
     assert np.median(p) < 0.1
 
 
-def test_permuted_scans_that_are_as_good_count():
+def test_ties_with_permuted_scans_count():
     found = permutation_p(np.array([4, 5, 6]), np.array([7, 5, 5]))
     np.testing.assert_allclose(found, [1 / 4, 3 / 4, 3 / 4])
     assert np.isnan(permutation_p(np.array([4]), np.zeros(0))).all()
 
 
-def test_association_of_strata_and_phenotype_is_said():
+def test_association_of_strata_and_phenotype_is_reported():
     samples = pd.DataFrame(
         {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
     )
@@ -235,7 +235,7 @@ def test_association_of_strata_and_phenotype_is_said():
 CROSSING = [0.1, 0.5, 0.5, 0.5, 0.1, 0.1, 0.5, 0.1, 0.1]
 
 
-def test_cells_of_a_penetrance_model_are_those_of_people_who_are_drawn():
+def test_cells_of_a_penetrance_model_equal_those_of_drawn_people():
     rng = np.random.default_rng(5)
     maf = [0.3, 0.2, 0.4]
     risk = rng.random(27)
@@ -250,7 +250,7 @@ def test_cells_of_a_penetrance_model_are_those_of_people_who_are_drawn():
 
 
 @pytest.mark.parametrize(("n", "alpha"), [((150, 130), 0.01), ((300, 100), 1e-4)])
-def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
+def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     cells = cell_probabilities([0.4, 0.4], [0.25, 0.3, 0.3, 0.3, 0.25, 0.25, 0.3, 0.25, 0.5])
     rng = np.random.default_rng(6)
     tables = np.stack([rng.multinomial(k, p, 4000) for k, p in zip(n, cells, strict=True)], axis=1)
@@ -266,7 +266,7 @@ def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
     assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-def test_power_of_the_score():
+def test_power_of_the_permutation_test():
     """Without an effect it is the level; a strong one is found; few permutations give NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
@@ -344,7 +344,7 @@ def test_shape_test_equals_the_test_of_the_table():
     assert row["shape_p"] == pytest.approx(p, rel=2e-2)
 
 
-def test_an_interaction_with_what_a_covariate_explains_goes_away():
+def test_an_interaction_explained_by_a_covariate_disappears():
     """Cases, and the product of two sites, both follow a third thing that is measured."""
     rng = np.random.default_rng(9)
     n = 3000
@@ -364,7 +364,7 @@ def test_cells_without_controls_do_not_stop_the_refit():
     assert rows[0]["kind"] == "interaction" and rows[0]["se"] > 50
 
 
-def test_covariates_of_words_and_numbers():
+def test_categorical_and_numeric_covariates():
     sheet = pd.DataFrame({"site": ["b", "a", "NA", "c"], "age": ["4", "NA", "2.5", ""]})
     words = covariate_columns(sheet, "site", "samples.tsv")
     assert list(words) == ["site=b", "site=c"]
@@ -377,7 +377,7 @@ def test_covariates_of_words_and_numbers():
 # --- forecast -----------------------------------------------------------------------------------
 
 
-def test_the_rate_is_measured_on_ever_larger_scans(monkeypatch):
+def test_the_rate_is_measured_on_growing_scans(monkeypatch):
     """Until one takes long enough, or there are no more sites."""
     asked = []
 
@@ -396,7 +396,7 @@ def test_the_rate_is_measured_on_ever_larger_scans(monkeypatch):
     assert asked == [4, 4]
 
 
-def test_forecast_shape_is_that_of_the_consortium():
+def test_forecast_data_have_the_shape_of_the_wtccc():
     data = wtccc_shaped(50, "k2")
     assert data.n_samples == 5004 and data.n_sites == 50
     counts = sum(np.bitwise_count(one.words).sum(axis=(0, 2)) for one in data.classes)
@@ -530,7 +530,7 @@ def test_refused_before_any_job(tmp_path, case):
     assert sentence.endswith(".") and "\n" not in sentence
 
 
-def test_what_is_not_refused(tmp_path):
+def test_valid_settings_are_accepted(tmp_path):
     numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
     for block, sheet in (
         ({"order": []}, SHEET.drop(columns="phenotype")),

@@ -107,7 +107,7 @@ def test_closure_against_the_triple_loop(backend, dtype, n):
 
 @pytest.mark.parametrize("n", [65, 150])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_laws(backend, dtype, n):
+def test_closure_laws(backend, dtype, n):
     weights = draw_weights(np.random.default_rng(n), n, dtype, 0.3)
     w = weights.copy()
     close_paths(w, backend)
@@ -240,7 +240,7 @@ def test_scale_comes_from_the_founders():
 
 
 @pytest.mark.parametrize("number", ["auto", "int32"])
-def test_weights_without_a_positive_one(backend, number):
+def test_all_weights_zero(backend, number):
     closure, chosen, statistics = close(np.zeros((4, 4)), backend, number=number)
     assert (chosen.value(closure) == 0).all()
     assert statistics.indirect_pairs == 0
@@ -291,7 +291,7 @@ def test_two_islands_are_counted(backend):
 
 
 @pytest.mark.parametrize("number", ["auto", "int32"])
-def test_alpha_beyond_floats(backend, number):
+def test_an_alpha_that_overflows_floats_is_refused(backend, number):
     distances = 100 * draw_distances(np.random.default_rng(12), 10)
     with pytest.raises(UserError, match=r"geodesic\.alpha = 200 .*lower it") as error:
         close(distances, backend, alpha=200.0, number=number)
@@ -315,7 +315,7 @@ def test_statistics(backend):
     assert statistics.unreachable_pairs == 0
 
 
-def test_auto_alpha_is_the_smallest_that_bends_a_fifth(backend):
+def test_auto_alpha_is_the_smallest_with_a_fifth_of_pairs_indirect(backend):
     distances = draw_distances(np.random.default_rng(14), 60, 20)
     founders = np.arange(60) < 40
     alpha, tried = find_alpha(
@@ -421,7 +421,7 @@ def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_pruning_skips_and_changes_nothing(backend, dtype):
+def test_pruning_skips_work_and_changes_nothing(backend, dtype):
     rng = np.random.default_rng(5)
     points = rng.normal(size=(1536, 20)) + 4 * rng.normal(size=(4, 20)).repeat(384, axis=0)
     squared = ((points[:, None] - points[None]) ** 2).sum(-1)
@@ -440,7 +440,7 @@ def test_pruning_skips_and_changes_nothing(backend, dtype):
     np.testing.assert_array_equal(wide(results[0]), shortest(wide(weights)))
 
 
-def test_weights_that_are_all_alike_need_no_work(backend):
+def test_nearly_equal_weights_need_no_work(backend):
     """Row minima certify every pair: 2 * 60 >= 100."""
     rng = np.random.default_rng(6)
     weights = rng.integers(60, 100, (1100, 1100)).astype(np.int32)
@@ -504,7 +504,7 @@ def test_order_of_arrival_changes_no_byte(tmp_path, backend, alpha):
     ] > 0
 
 
-def test_what_is_not_continued(tmp_path, backend):
+def test_closures_that_are_not_continued(tmp_path, backend):
     distances = draw_distances(np.random.default_rng(21), 60, 20)
     arrive(tmp_path, distances, range(50), backend, key="before")
     assert arrive(tmp_path, distances, range(60), backend)["continued"]
@@ -597,7 +597,7 @@ def test_above_the_limit_geodesics_are_called_approximate(backend):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_ends", [0, 1, 7, 59])
-def test_no_path_runs_through_ends(backend, dtype, n_ends):
+def test_no_path_runs_through_excluded_bridges(backend, dtype, n_ends):
     rng = np.random.default_rng(n_ends)
     distances = draw_distances(rng, 60, 3)
     ends = np.zeros(60, bool)

@@ -143,7 +143,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_counts_or_one_sentence(tmp_path, monkeypatch, name, threads):
+def test_documented_counts_or_a_one_sentence_error(tmp_path, monkeypatch, name, threads):
     case = CASES[name]
     monkeypatch.chdir(tmp_path)
     content = case.content.encode() if isinstance(case.content, str) else case.content

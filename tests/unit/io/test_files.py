@@ -26,7 +26,7 @@ with atomic_path(Path(sys.argv[1])) as temporary:
 """
 
 
-def test_success_replaces_and_failure_keeps(tmp_path):
+def test_success_replaces_the_file_and_failure_keeps_it(tmp_path):
     target = tmp_path / "new" / "table.tsv"
     with atomic_path(target) as temporary:
         temporary.write_text("first")
@@ -38,7 +38,7 @@ def test_success_replaces_and_failure_keeps(tmp_path):
     assert [path.name for path in target.parent.iterdir()] == ["table.tsv"]
 
 
-def test_a_killed_writer_leaves_nothing_for_long(tmp_path, pytestconfig):
+def test_files_of_a_killed_writer_are_removed_later(tmp_path, pytestconfig):
     target = tmp_path / "table.tsv"
     environment = os.environ | {"PYTHONPATH": str(pytestconfig.rootpath / "src")}
     command = [sys.executable, "-c", WRITER, target]

@@ -85,7 +85,7 @@ def write_bcf(path: Path, *records: bytes, header: bytes | None = None, **option
 # --- BCF ------------------------------------------------------------------------------------------
 
 
-def test_codes_are_those_of_the_text_decoder():
+def test_codes_equal_those_of_the_text_decoder():
     names = "RECORDS MULTIALLELIC INDEL SYMBOLIC STAR NO_ALT NON_ACGT UNPLACED SNPS MISSING_CALLS "
     names += "HALF_CALLS HAPLOID_CALLS PHASED UNPHASED HAPLOID_ERROR HAPLOID_DIPLOIDIZE RUN "
     names += "HAPLOID_MISSING HAPLOID_REF POLYPLOID HIGH_ALLELE BROKEN BAD_POS NO_GT"
@@ -93,7 +93,7 @@ def test_codes_are_those_of_the_text_decoder():
         assert getattr(bcf_records, name) == getattr(vcf_text, name), name
 
 
-def test_bcf_written_here_is_what_htslib_reads(tmp_path):
+def test_htslib_reads_the_bcf_written_here(tmp_path):
     """The files of this module are sound but for the lie that each test adds."""
     records = [
         record_of(
@@ -191,14 +191,14 @@ def test_bcf_record_is_refused(tmp_path, name, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_first_of_two_errors_is_told(tmp_path, threads):
+def test_the_first_of_two_errors_is_reported(tmp_path, threads):
     """With a pool the second was found first, while its file was still being read."""
     wrong = record_of([GENOTYPES], n_samples=3)
     path = write_bcf(tmp_path / "in.bcf", wrong, record_of([], n_samples=2, longer=(2**31, 2**31)))
     refused(path, tmp_path / "raw", "record 1", "3 samples", threads=threads)
 
 
-def test_bcf_call_that_has_ended_before_it_began_is_missing(tmp_path):
+def test_a_bcf_call_without_alleles_is_missing(tmp_path):
     """htslib writes '.' for it; it was taken for 0/0."""
     calls = descriptor(INT8, 2) + b"\x81\x81\x02\x04"
     path = write_bcf(tmp_path / "in.bcf", record_of([format_of(GT, calls)], n_samples=2))
@@ -232,7 +232,7 @@ def test_bcf_sample_line_with_nul(tmp_path):
     refused(write_bcf(tmp_path / "in.bcf", SOUND, header=header), tmp_path / "raw", "zero byte")
 
 
-def test_bcf_of_another_version_or_with_a_lying_header(tmp_path):
+def test_bcf_of_another_version_or_with_a_wrong_header_length(tmp_path):
     path = write_bcf(tmp_path / "in.bcf", SOUND, magic=b"BCF\x02\x01")
     refused(path, tmp_path / "raw", "version 2.1", "bcftools view")
     path.write_bytes(b"BCF\x02\x02\xff\xff\xff\xff" + bytes(100))
@@ -304,7 +304,7 @@ def test_bim_position_is_refused(tmp_path, pos, words):
     refused(prefix, tmp_path / "raw", "in.bim, line 2", words)
 
 
-def test_bim_positions_that_programs_write(tmp_path):
+def test_bim_positions_as_other_programs_write_them(tmp_path):
     texts = ["1e+05", "100000", "1E5", "+7", "12.0", "0", "-4", "2147483647"]
     bim = "".join(f"1\t.\t0\t{text}\tC\tA\n" for text in texts)
     bim_table = read_bim(write_plink(tmp_path, bim))
@@ -340,7 +340,7 @@ def test_plink_table_is_refused(tmp_path, name):
     refused(prefix, tmp_path / "raw", words)
 
 
-def test_windows_line_ends_and_blanks_around(tmp_path):
+def test_windows_line_endings_and_surrounding_blanks(tmp_path):
     bim = "  1  rs1 0\t5   C A \r\n1\trs2 0 6 C A\r\n"
     prefix = write_plink(tmp_path, bim, "0 a 0 0 0 -9\r\n")
     assert ingest_cohort(prefix, tmp_path / "raw").sites == 2
@@ -420,7 +420,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
         ("Depth", "De\0pth", "line 3"),
     ],
 )
-def test_names_that_no_table_can_hold(tmp_path, old, new, words):
+def test_names_that_no_table_can_hold_are_refused(tmp_path, old, new, words):
     text = vcf_text_of("1 5 rs1 A C GT 0/1 0/0", "1 6 rs1 A C GT 0/1 0/0")
     assert old in text
     path = tmp_path / "in.vcf"
@@ -446,7 +446,7 @@ def special_file(kind: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder"])
-def test_what_is_no_file_is_refused(tmp_path, kind, monkeypatch):
+def test_folders_and_special_files_are_refused(tmp_path, kind, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a socket's path is short
     path = special_file(kind, Path())
     word = {"fifo": "FIFO", "socket": "socket", "device": "device", "folder": "directory"}[kind]
@@ -475,7 +475,7 @@ def test_long_file_names(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "long", "folder"])
-def test_check_says_so_before_any_job(tmp_path, kind):
+def test_check_refuses_them_before_any_job(tmp_path, kind):
     """`popdesic check` reads the sheets and headers as the planning of a run does."""
     study = write_study(tmp_path / "study", make_cohorts())
     sheet = study / "config" / "cohorts.tsv"

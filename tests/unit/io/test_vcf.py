@@ -202,12 +202,12 @@ def test_chunk_boundaries(tmp_path, chunk, kind, end):
     assert_as_parsed(path, text, _chunk_bytes=chunk, threads=2)
 
 
-def test_blank_lines_are_passed_over(tmp_path):
+def test_blank_lines_are_skipped(tmp_path):
     text = vcf_text_of("1 5 . A C GT 0/1 0/0", "1 6 . A C GT 0/1 0/0").replace("1\t6", "\n\n1\t6")
     assert_as_parsed(write(tmp_path / "a.vcf", text + "\n"), text)
 
 
-def test_windows_line_ends_where_gt_is_followed_by_more(tmp_path):
+def test_windows_line_endings_after_further_format_fields(tmp_path):
     text = vcf_text_of("1 5 . A C GT:DP 0/1:3 0/0:4", "1 6 . A T GT 0/1 0/0").replace("\n", "\r\n")
     assert_as_parsed(write(tmp_path / "a.vcf", text), text)
 

@@ -32,17 +32,17 @@ def test_cost_stops_growing():
 @pytest.mark.parametrize(
     ("attempt", "mb", "minutes"), [(1, 1000, 11), (2, 1500, 22), (3, 2000, 44)]
 )
-def test_limits_grow_with_retries(attempt, mb, minutes):
+def test_limits_grow_with_each_attempt(attempt, mb, minutes):
     assert limit_mb(300, attempt) == mb
     assert limit_minutes(2, attempt) == minutes
 
 
 @pytest.mark.parametrize("expected", [0, 1, 12])
-def test_expected_minutes_come_back_from_limits(expected):
+def test_expected_minutes_follow_from_limits(expected):
     assert expected_minutes(limit_minutes(expected)) == expected
 
 
-def test_closing_takes_half_the_cube():
+def test_a_closure_costs_half_of_n_cubed():
     """n = 30 000 in about a second on a GPU, half an hour on a CPU (docs/scaling.md)."""
     assert 60 * closing_minutes(gpu=True) * 30_000**3 == pytest.approx(1.04, abs=0.01)
     assert closing_minutes(gpu=False) * 30_000**3 == pytest.approx(28, abs=1)

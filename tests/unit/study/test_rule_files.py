@@ -15,7 +15,7 @@ MOST_LINES = 220
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_rule_file_can_be_read(path: Path):
+def test_rule_files_are_short_and_say_what_they_need_and_give(path: Path):
     lines = path.read_text().splitlines()
     head = "\n".join(lines[: lines.index("")])
     assert head.startswith("# ") and "# needs   " in head and "# gives   " in head
@@ -23,7 +23,7 @@ def test_a_rule_file_can_be_read(path: Path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_functions_have_names(path: Path):
+def test_rules_have_no_long_lambdas(path: Path):
     """A lambda is one line; limits come from `memory`, `minutes` or a named function."""
     for line in path.read_text().splitlines():
         assert not re.search(r"\blambda\b", line) or line.endswith(","), line

@@ -74,7 +74,7 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_module_knows_that_it_is_one(ran):
+def test_use_as_a_module_is_detected(ran):
     assert "main False False True" in ran[1]
     said = (ran[0] / "said.txt").read_text().splitlines()
     assert said[0] == "True True True"
@@ -105,7 +105,7 @@ def test_a_record_with_other_parameters_runs_the_rule_again(ran):
     assert "Nothing to be done" in run(folder, "--dry-run")
 
 
-def test_dates_of_scripts_in_the_folder_run_nothing(ran):
+def test_dates_of_scripts_rerun_nothing(ran):
     folder, _ = ran
     script = folder / "scripts/write.py"
     script.touch()

@@ -588,7 +588,7 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_sentence(study, cohorts, case):
+def test_every_user_error_gives_one_sentence(study, cohorts, case):
     spoil, expected_stage, words = CASES[case]
     spoil(cohorts)
     stage, sentence = run_study()
@@ -610,11 +610,11 @@ def test_one_sentence(study, cohorts, case):
         assert not {"raw.json", "raw.bed"} & {p.name for p in written if "south" in p.parts}, names
 
 
-def test_a_good_study_runs(study):
+def test_a_valid_study_runs(study):
     assert run_study() == ("", "")
 
 
-def test_spaces_in_names_stay_as_they_are(study, cohorts):
+def test_spaces_in_names_are_kept(study, cohorts):
     spaced = [replace(c, samples=[f"{name} of {c.name}" for name in c.samples]) for c in cohorts]
     write_study(study, spaced, FAST | {"export": {"formats": ["vcf", "newick"]}})
     assert run_study() == ("", "")
@@ -651,7 +651,7 @@ def test_haploid_calls_pass_where_a_policy_says_so(study, cohorts, policy):
     assert counts["haploid_calls"] == 1
 
 
-def test_wide_sheets_give_short_sentences(study, cohorts):
+def test_wide_sheets_give_short_error_messages(study, cohorts):
     """A sample that resembles no other of thousands does not print them all."""
     names = [f"ID{k:05d}" for k in range(3000)]
     Path(NORTH).write_text(
