@@ -22,7 +22,7 @@ from popdesic.study.configuration import load_config
 
 @dataclass(frozen=True)
 class People:
-    """One set: names, labels (`population`, `superpopulation`), and sums of `embedding`."""
+    """One data set: names, labels (`population`, `superpopulation`), standardized products."""
 
     names: list[str]
     labels: pd.DataFrame
@@ -44,7 +44,7 @@ class People:
 
 
 def load_people(data: Path, name: str, folder: Path) -> People:
-    """The set `data`/`name`, its only VCF and samples.tsv; files in between go to `folder`."""
+    """Load `data`/`name` from its only VCF and samples.tsv; `folder` takes intermediate files."""
     (vcf,) = (data / name).glob("*.vcf.gz")
     ingest_cohort(vcf, folder / "raw", threads=2)
     paths = [folder / f for f in ("sites.qc", "samples.qc", "panel.tsv", "counts.json")]

@@ -57,7 +57,7 @@ def install(wheel: Path, folder: Path) -> None:
     subprocess.run(words, check=True, env=stranger_environment())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     # A folder's own .pth files, such as that of an editable Popdesic, are not read.
-    others = [name for name in package_folders() if not Path(name).is_relative_to(ROOT / "src")]
+    others = package_folders()
     (folder / "lib" / version / "site-packages/others.pth").write_text("\n".join(others) + "\n")
 
 
