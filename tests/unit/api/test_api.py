@@ -1,4 +1,4 @@
-"""The functions for people with arrays: beside slow oracles, and what they refuse."""
+"""The public functions for arrays equal slow oracles and refuse invalid input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw(n_samples: int, n_sites: int, missing: float = 0.1, seed: int = 1) -> n
     return draw_genotypes(np.random.default_rng([seed, n_sites]), n_samples, n_sites, missing)
 
 
-# --- what comes in -------------------------------------------------------------------------------
+# --- input ---------------------------------------------------------------------------------------
 
 GENOTYPES = draw(5, 40)
 AS_FLOATS = np.where(GENOTYPES < 0, np.nan, GENOTYPES)
@@ -175,10 +175,10 @@ def test_device_gpu_without_a_gpu_is_an_error():
         RuntimeError, match="no GPU can be used here; give 'cpu' or 'auto'"
     ) as error:
         popdesic.kinship(GENOTYPES, device="gpu")
-    assert str(error.value.__cause__)  # says what is missing
+    assert str(error.value.__cause__)  # names what is missing
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
 def oracle_distance(genotypes: np.ndarray, metric: str, n_sites: int) -> np.ndarray:
@@ -212,7 +212,7 @@ def oracle_distance(genotypes: np.ndarray, metric: str, n_sites: int) -> np.ndar
 def test_distances_equal_the_oracle(metric, n_sites, missing):
     genotypes = draw(7, n_sites, missing)
     found = popdesic.pairwise_distance(genotypes, metric=metric, device="cpu", threads=2)
-    # one division or root of exact integers; normalised ones are sums of rounded squares
+    # one division or root of exact integers; normalised distances are sums of rounded squares
     expected = oracle_distance(genotypes, metric, n_sites)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-8)
     assert (popdesic.pairwise_distance(popdesic.pack(genotypes), metric=metric) == found).all()
@@ -254,7 +254,7 @@ def test_kinship_equals_the_oracle(n_sites, missing):
     found = popdesic.kinship(genotypes, device="cpu")
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     filled = popdesic.kinship(popdesic.pack(genotypes, fill="mode"), device="cpu")
-    np.testing.assert_array_equal(filled, found)  # what was filled in does not count
+    np.testing.assert_array_equal(filled, found)  # filled-in genotypes do not count
 
 
 @pytest.mark.parametrize("n_samples", (2, *SIZES[1:]))
@@ -302,7 +302,7 @@ def test_pca_uses_frequencies_of_founders_and_called_sites_alone():
 
 
 def k2(genotypes: np.ndarray, case: np.ndarray, sites: tuple[int, ...]) -> float:
-    """K2 less that of one cell for all called samples: cell by cell from the definition."""
+    """K2 minus that of a single cell with all called samples, cell by cell from the definition."""
     called = (genotypes[:, sites] >= 0).all(axis=1)
 
     def cell(n0: int, n1: int) -> float:
@@ -321,7 +321,7 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
     rng = np.random.default_rng([order, n_sites])
     genotypes = rng.binomial(2, 0.4, (130, n_sites)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1
-    genotypes[:, 2] = 1  # does not vary: not scanned
+    genotypes[:, 2] = 1  # monomorphic, so not scanned
     phenotype = rng.integers(0, 2, 130).astype(float)
     phenotype[::10] = np.nan
     known = ~np.isnan(phenotype)
@@ -373,7 +373,7 @@ def draw_distances(n: int, seed: int = 1) -> np.ndarray:
 def test_shortest_paths_equal_the_oracle(n, alpha, number):
     distances = draw_distances(n)
     found = popdesic.shortest_paths(distances, alpha, number=number, device="cpu")
-    # fixed point: to a millionth of the weights that matter
+    # fixed point is accurate to a millionth of the weights that matter
     np.testing.assert_allclose(found.lengths, fermat_geodesics(distances, alpha), rtol=2e-6)
     assert np.asarray(found) is found.lengths or (np.asarray(found) == found.lengths).all()
     assert len(found) == n and not found.continued
@@ -391,7 +391,7 @@ def test_uncomparable_pairs_are_connected_through_others():
 
 @pytest.mark.parametrize("k", [2, 17, 64, 69])
 def test_insertion_equals_the_closure_of_all(k):
-    distances = np.rint(1000 * draw_distances(70))  # the same scale whoever is there
+    distances = np.rint(1000 * draw_distances(70))  # the scale does not depend on who is there
     first = popdesic.shortest_paths(distances[:k, :k], 2, device="cpu")
     later = popdesic.insert(first, distances[k:], device="cpu")
     whole = popdesic.shortest_paths(distances, 2, device="cpu")

@@ -1,4 +1,4 @@
-"""The panel: every filter, founders only, swapped founders, and what took the last sites."""
+"""The panel: every filter, founders only, swapped founders, and errors where no site is left."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from popdesic.io.bed import read_bim
 from popdesic.io.errors import UserError
 from popdesic.io.sites import contig_order, is_ambiguous
 
-#: Filters that take nothing.
+#: Filters that remove nothing.
 OPEN = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
 #: chrom, pos, id, ref, alt, n_ref, n_het, n_alt, n_missing, hwe_p_min
 SITES = [
@@ -187,7 +187,7 @@ def test_the_filter_that_removes_the_last_sites_is_named(tmp_path, filters, foun
 
 
 def test_all_filters_in_a_row(tmp_path):
-    """Counts of the steps never rise, and each is what its filter leaves."""
+    """Counts of the steps never rise, and each equals what its filter keeps."""
     _, _, steps = run(
         tmp_path,
         {"a": SITES},

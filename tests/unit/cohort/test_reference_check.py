@@ -1,4 +1,4 @@
-"""REF alleles against a genome, counted site by site."""
+"""REF alleles compared with a genome, counted site by site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a cohort: exact names, lists, patterns, one a chromosome; and what replaced them."""
+"""Files of a cohort: names, lists, patterns, one per chromosome; and files that were replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def touch(folder: Path, *names: str) -> None:
 
 
 def genome(n_sites: int = 260) -> Cohort:
-    """A cohort whose sites lie on 26 chromosomes."""
+    """A cohort with sites on 26 chromosomes."""
     cohort = make_cohorts((6,), n_sites=n_sites)[0]
     each = n_sites // len(CHROMOSOMES)
     sites = [(CHROMOSOMES[k // each], *rest) for k, (_, *rest) in enumerate(cohort.sites)]
@@ -161,7 +161,7 @@ def test_one_file_per_chromosome_gives_the_bytes_of_one_file(tmp_path, kind, thr
 
 
 def test_sites_repeated_in_another_file_are_dropped_and_counted(tmp_path):
-    """The files overlap; one is out of order: as if all had been one file."""
+    """Files that overlap or are out of order give the same as one file with all sites."""
     cohort = make_cohorts((5,), n_sites=60)[0]
     for name, rows in {"a1": range(0, 40), "a2": range(30, 60), "a3": range(0, 5)}.items():
         some = replace(
@@ -187,7 +187,7 @@ def test_sex_comes_from_the_first_file_that_states_it(tmp_path):
 
 @pytest.fixture
 def study(tmp_path, monkeypatch) -> Path:
-    """Founder `north` in four files, one a chromosome, and a newcomer in one."""
+    """Founder `north` in four files, one per chromosome, and a newcomer in one file."""
     cohorts = make_cohorts((6, 5), n_sites=80)
     names = ["1", "2", "10", "X"]
     sites = [(names[k // 20], *rest) for k, (_, *rest) in enumerate(cohorts[0].sites)]
@@ -269,7 +269,7 @@ def test_a_missing_file_suggests_what_is_there(study, written, words):
 
 @pytest.mark.parametrize("written", ["data/a{contig}.vcf", "data/a*.vcf"])
 def test_a_name_with_braces_gives_a_one_sentence_error(study, written):
-    """Snakemake cannot take it, also where the file is there by this very name."""
+    """Snakemake cannot handle such a name, even if the file exists."""
     (study / "data/chr1.vcf").rename(study / "data/a{contig}.vcf")
     sheet = study / "config/cohorts.tsv"
     sheet.write_text(sheet.read_text().replace("data/chr{contig}.vcf", written))
@@ -277,7 +277,7 @@ def test_a_name_with_braces_gives_a_one_sentence_error(study, written):
         load_study(read_config(study), study)
 
 
-# --- what replaced them -------------------------------------------------------------------------
+# --- replaced files -----------------------------------------------------------------------------
 
 
 def test_the_key_of_a_source_changes_when_it_is_replaced(study):
@@ -300,12 +300,12 @@ def test_the_key_of_a_source_changes_when_it_is_replaced(study):
         os.utime(study / name, ns=(old, old))
     path.write_text(other_sample(text))
     os.utime(path, ns=(date, date))
-    keys.append(source_key(sources))  # same sizes and dates, other people
+    keys.append(source_key(sources))  # same sizes and dates, other samples
     assert len(set(keys)) == 4
 
 
 def test_a_file_whose_samples_differ_from_the_sheet_is_not_decoded(study):
-    """A file that took another's place between the plan and the job."""
+    """The file was replaced between planning and the job."""
     from popdesic.cohort.sources import names_key
 
     listed = names_key(load_study(read_config(study), study).samples_of("north")["sample"])

@@ -1,4 +1,4 @@
-"""Communities: neighbours, joining and agreement against slow counts and scikit-learn."""
+"""Communities: neighbours, joining and agreement equal slow counts and scikit-learn."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_modularity_equals_its_definition(rng):
 
 
 def test_joining_finds_two_scales(rng):
-    # of three clouds two are close to each other: two coarse groups, three fine ones
+    # two of three clouds are close to each other: two coarse groups, three fine ones
     far, group = clouds(rng, [20, 25, 30])
     blocks = 2 * group + np.arange(len(group)) % 2
     near, _ = nearest_neighbors(far.__getitem__, len(far), 5)
@@ -154,7 +154,7 @@ def test_joining_finds_two_scales(rng):
 def test_membership_needs_no_matching_of_labels():
     community = np.array([1, 1, 1, 2, 2, 2])
     draws = np.array([[7, 7, 7, 3, 3, 3], [1, 2, 2, 2, 4, 4]])
-    # second draw: block 2 has two of community 1 and one of 2, so sample 3 is out of place
+    # in the second draw, block 2 has two of community 1 and one of 2, so sample 3 disagrees
     assert membership(draws, community).tolist() == [1, 1, 1, 0.5, 1, 1]
     assert np.isnan(membership(draws[:0], community)).all()
 
@@ -243,7 +243,7 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory):
-    """An interpreter without any package, as a bare machine's `/usr/bin/python3`."""
+    """An interpreter without packages, like `/usr/bin/python3` of a bare machine."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     return folder / "bin" / "python"

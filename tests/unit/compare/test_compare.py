@@ -1,4 +1,4 @@
-"""Kinship, identity and mixture against slow versions, simulated families and planted mixtures."""
+"""Kinship, identity and mixtures: slow versions, simulated families, planted mixtures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.sections.comparisons import comparison_section
 
 BACKEND = select_backend("cpu", 2)
-#: A panel that tells all relatives apart, so that the tables hold what was planted.
+#: A panel that resolves all relatives, so that the tables hold everything planted.
 ALL_TOLD = resolve(1e-6, 0.5, 1e-4, panel="x", sites=900, founders=12, max_mismatch=0.02)
 LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
@@ -57,13 +57,13 @@ def test_kinship_equals_king_robust(n_sites, missing):
 
 @pytest.fixture(scope="module")
 def family() -> dict:
-    """Three generations by simulated meiosis over 40 contigs: names, genotypes, known degrees."""
+    """Three generations by simulated meiosis on 40 contigs: names, genotypes, known degrees."""
     rng = np.random.default_rng(5)
     n_sites = 12_000
     frequency = rng.uniform(0.1, 0.9, n_sites)
     breaks = np.where(np.arange(n_sites) % 300 == 0, 0.5, 0.004)  # 40 contigs of 1.2 Morgan
     founders = ("gf", "gm", "s1", "s2", "x", "y", "z")
-    # A person is two rows of founder haplotype numbers: what is shared by descent is known.
+    # A person is two rows of founder haplotype numbers, so identity by descent is known.
     people = {
         name: np.repeat([[2 * k], [2 * k + 1]], n_sites, axis=1) for k, name in enumerate(founders)
     }
@@ -81,7 +81,7 @@ def family() -> dict:
 
 
 def test_kinship_follows_the_share_identical_by_descent(family):
-    """KING-robust against the realised share of alleles identical by descent, all pairs."""
+    """KING-robust follows the realised share of alleles identical by descent, for all pairs."""
     found = kinship.king_robust(counts_of(family["genotypes"], None))
     descent = family["descent"]
     for i in range(len(found)):
@@ -120,7 +120,7 @@ def test_unrelated_sets_are_largest_and_have_no_edge():
         kept = kinship.unrelated_set(n, edges)
         assert not any(a in kept and b in kept for a, b in edges)
         assert len(kept) == largest_unrelated(n, edges)
-    star = [(0, i) for i in range(1, 100)]  # beyond what is solved exactly
+    star = [(0, i) for i in range(1, 100)]  # too large to be solved exactly
     assert kinship.unrelated_set(100, star) == list(range(1, 100))
 
 
@@ -160,7 +160,7 @@ def planted(tmp_path_factory):
     south.genotypes[:, 5] = copy
     one, two = south.genotypes[:, 8], north.genotypes[:, 7]
     both = np.where((one < 0) | (two < 0), -1, np.where(one == two, one, 1))
-    south.genotypes[:, 8] = both  # every allele of both shows
+    south.genotypes[:, 8] = both  # every allele of both is seen
     folders = encode(folder, [north, south])
     return {"folders": folders, "panel": folder / "panel.tsv", "cohorts": [north, south]}
 
@@ -243,7 +243,7 @@ def test_joined_tables_name_swaps(planted, tmp_path):
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n_profiles", [1, 3, 40])
 def test_search_equals_sorting_all_profiles(n_profiles, missing, monkeypatch):
-    """Few sites make many ties, which go to the earlier profile, whatever the blocks."""
+    """With few sites there are many ties; the earlier profile wins, whatever the block size."""
     monkeypatch.setattr(comparisons, "BLOCK_PROFILES", 7)
     rng = np.random.default_rng(n_profiles)
     a, b = draw_genotypes(rng, 4, 5, missing), draw_genotypes(rng, n_profiles, 5, missing)
@@ -278,7 +278,7 @@ def test_match_statistics_by_hand():
 
 
 def mix(people: np.ndarray, rng, dropout: float = 0.0, drop_in: float = 0.0) -> np.ndarray:
-    """Alleles that show of several people's genotypes (n, n_sites), as a genotype."""
+    """Alleles seen in a mixture of several people's genotypes (n, n_sites), as a genotype."""
     n_sites = people.shape[1]
     shows = []
     for copies in (people, 2 - people):
@@ -307,7 +307,7 @@ def test_planted_mixtures(contributors):
 
 
 def test_evidence_probabilities_sum_to_one_and_the_ratio_averages_to_one():
-    """Over all evidence, and over the reference's genotype under the unknown hypothesis."""
+    """Summed over all evidence, and over the reference's genotype under the unknown hypothesis."""
     p = np.array([0.3])
     errors = {"dropout": 0.1, "drop_in": 0.05}
     total = np.zeros(3)
@@ -316,13 +316,13 @@ def test_evidence_probabilities_sum_to_one_and_the_ratio_averages_to_one():
         prior = np.array([0.49, 0.42, 0.09])
         assert (10 ** known[0] * prior).sum() == pytest.approx(10 ** unknown[0])
         total += 10 ** known[0]
-    # what is left is that nothing shows: all three drop out, nothing drops in
+    # the remainder is that nothing is seen: all three drop out, nothing drops in
     nothing = np.array([0.1**6 * 0.95 * 0.95] * 3)
     assert total == pytest.approx(1 - nothing, rel=0.02)
 
 
 def test_a_brother_scores_between_contributors_and_strangers(family):
-    """A contributor's brother is far likelier to be taken for one than a stranger is."""
+    """A contributor's brother is far more often taken for a contributor than a stranger is."""
     rng = np.random.default_rng(3)
     names, genotypes = family["names"], np.maximum(family["genotypes"], 0)
     mixed = mix(genotypes[[names.index("p1"), names.index("x")]], rng)
@@ -331,7 +331,7 @@ def test_a_brother_scores_between_contributors_and_strangers(family):
     of = dict(zip(names, ratios, strict=True))
     assert min(of["p1"], of["x"]) > 100
     strangers = max(of["y"], of["z"], of["s2"])
-    assert of["p2"] > strangers + 100  # the brother stands between contributors and strangers
+    assert of["p2"] > strangers + 100  # the brother scores between contributors and strangers
     assert of["p1"] > of["p2"]
 
 
@@ -435,7 +435,7 @@ def test_query_without_overlap_gives_a_one_sentence_error(planted, tmp_path):
 
 
 def test_report_section_and_figures(planted, tmp_path):
-    """Figures are the same bytes twice; the page's tables hold what was planted."""
+    """Figures have the same bytes twice; the page's tables hold what was planted."""
     tiles = [compare(planted, a, b, tmp_path)[2] for a, b in ((0, 0), (0, 1), (1, 1))]
     results, figures = tmp_path / "results", tmp_path / "figures"
     out = results / "compare"

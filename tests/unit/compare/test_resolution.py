@@ -1,4 +1,4 @@
-"""What kinship and identity can tell apart, on scenes of known truth."""
+"""What kinship and identity can resolve, on simulated people of known relatedness."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ABOUT = {"panel": "x", "founders": 50, "max_mismatch": 0.02}
 def independent_people(
     n: int, n_sites: int, copies: int, contigs: int, *, apart: int = 10, seed: int = 1
 ) -> People:
-    """Sites of one frequency, independent but for `copies` of each that say the same."""
+    """Independent sites of one frequency, each present in `copies` identical copies."""
     rng = np.random.default_rng(seed)
     haplotypes = (rng.random((n, 2, n_sites // copies)) < 0.4).astype(np.int8)
     place = np.arange(n_sites)
@@ -60,7 +60,7 @@ def test_copies_of_a_site_count_once(copies, contigs):
 
 
 def test_the_variance_follows_from_the_haplotypes():
-    """3 sum D^2 / (4 (sum pq)^2), D from all haplotypes, less what a finite sample adds to it."""
+    """3 sum D^2 / (4 (sum pq)^2), D from all haplotypes, minus the bias of a finite sample."""
     people = draw_people(150, 4, 3e6, sites=150)
     found = resolution_of(people, BACKEND)
     haplotypes = people.haplotypes.reshape(-1, people.haplotypes.shape[2]).astype(float)
@@ -78,9 +78,9 @@ def test_the_variance_follows_from_the_haplotypes():
     ("regions", "length", "sites"), [(2, 2e5, 500), (5, 1e6, 300), (22, 2e5, 200), (1, 3e6, 2_000)]
 )
 def test_kinship_of_strangers_stays_within_the_predicted_spread(regions, length, sites, structured):
-    """Its upper quantiles, all pairs of people whom the measurement mostly did not see.
+    """Upper quantiles of all pairs, most of them people that the measurement did not use.
 
-    They lie about or below the normal ones: KING divides by the smaller heterozygosity.
+    They lie near or below the normal ones: KING divides by the smaller heterozygosity.
     """
     people = draw_people(700, regions, length, sites=sites, structured=structured, seed=5)
     found = resolution_of(people, BACKEND)
@@ -91,14 +91,14 @@ def test_kinship_of_strangers_stays_within_the_predicted_spread(regions, length,
 
 
 def test_structure_is_not_mistaken_for_linkage():
-    """Three populations far apart: their sites say no less than those of one."""
+    """Three distant populations have as many effective sites as one."""
     rng = np.random.default_rng(4)
     frequency = rng.uniform(0.1, 0.9, (3, 3_000))
     alleles = rng.random((240, 2, 3_000)) < np.repeat(frequency, 80, axis=0)[:, None]
     place = np.arange(3_000)
     people = People(alleles.astype(np.int8), 10 * place // 3_000, place + 1)
     found = resolution_of(people, BACKEND)
-    # of 3 000 sites with unequal frequencies (sum pq)^2 / sum (pq)^2 count in each population
+    # 3 000 sites of unequal frequencies count as (sum pq)^2 / sum (pq)^2 in each population
     weights = (frequency * (1 - frequency)).T
     equal = weights.sum(axis=0) ** 2 / (weights**2).sum(axis=0)
     assert found.effective_sites == pytest.approx(equal.mean(), rel=0.25)
@@ -153,7 +153,7 @@ def test_blocks_cover_the_genome_and_respect_contigs():
 
 
 def test_chance_that_siblings_share_a_whole_genome():
-    """A quarter of them at one place; 1 Morgan takes a factor of e^-4."""
+    """A quarter of siblings at one locus; each Morgan adds a factor of e^-4."""
     assert siblings_alike(np.array(["1"]), np.array([5])) == 0.25
     whole = siblings_alike(np.array(["1", "1", "2"]), np.array([0, 100_000_000, 7]))
     assert whole == pytest.approx(math.exp(-4) / 16)
@@ -163,7 +163,7 @@ def test_chance_that_siblings_share_a_whole_genome():
 
 
 def test_limits_hold_the_error_rate():
-    """The normal and the binomial tail beyond the limits, over all pairs, are below the rate."""
+    """Normal and binomial tails beyond the limits, summed over all pairs, are below the rate."""
     from scipy.stats import binom, norm
 
     for sites, founders in itertools.product((500, 5_000, 50_000), (50, 1_000, 20_000)):
@@ -174,7 +174,7 @@ def test_limits_hold_the_error_rate():
         pairs = found.people * (found.people - 1) / 2
         z = found.smallest_kinship / found.standard_error
         assert pairs * norm.sf(z) <= ERROR_RATE
-        assert pairs * norm.sf(0.8 * z) > ERROR_RATE  # no stricter than it needs to be
+        assert pairs * norm.sf(0.8 * z) > ERROR_RATE  # no stricter than necessary
         least = found.least_called
         assert pairs * binom.cdf(math.floor(0.02 * least), least, 0.4) <= ERROR_RATE
         assert pairs * binom.cdf(math.floor(0.01 * least), least // 2, 0.4) > ERROR_RATE
@@ -216,7 +216,7 @@ def test_verdicts_of_pairs_equal_those_of_blocks():
 
 @pytest.mark.parametrize("structured", [False, True])
 def test_no_relative_is_named_on_five_short_regions(structured):
-    """The panel of issue 17: by fixed limits thousands of strangers are close relatives."""
+    """The panel of issue 17, on which fixed limits call thousands of strangers close relatives."""
     people = draw_people(300, 5, 2e5, sites=500, structured=structured)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
@@ -321,7 +321,7 @@ def pairs_of(table: pd.DataFrame, a: str, b: str) -> set[tuple[str, str]]:
 
 
 def test_kinship_and_identity_agree_on_duplicates(scene, tmp_path):
-    """Whatever the panel tells: both tables hold the same pairs of one person."""
+    """Whatever the panel resolves, both tables list the same duplicates."""
     honest = scene["resolution"]
     assert load_resolution(scene["folder"] / "kinship.json") == honest
     believed = replace(honest, smallest_kinship=0.01)
@@ -338,7 +338,7 @@ def test_kinship_and_identity_agree_on_duplicates(scene, tmp_path):
         assert same == twins
         if resolution is honest:
             assert same == scene["duplicates"]
-            assert len(close) == len(same)  # nobody else is close
+            assert len(close) == len(same)  # no other pair is close
         if resolution is believed:
             assert len(close) > 500
         if resolution is mute:
@@ -382,7 +382,7 @@ def test_only_duplicates_are_excluded_as_bridges(scene, tmp_path):
 
 
 def test_threads_and_order_do_not_change_the_file(scene, tmp_path, monkeypatch):
-    """One thread or several, and only founders: the same bytes."""
+    """The same bytes with one thread, several threads, and founders alone."""
     args = [scene["folder"] / "old"], scene["panel"]
     first = (scene["folder"] / "kinship.json").read_bytes()
     measure_resolution(*args, tmp_path / "k.json", select_backend("cpu", 1), max_mismatch=0.02)

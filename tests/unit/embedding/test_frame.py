@@ -1,4 +1,4 @@
-"""Frames of the founders: paths, placement and registration against slow loops."""
+"""Frames of the founders: paths, placement and registration equal slow loops."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_strengths_are_those_of_umap(rng):
     places = rng.normal(size=(30, 2))
     lengths = np.full((6, 30), 99.0)
     lengths[:, :9] = far
-    # umap-learn's own sigma and rho; its search for them stops at 1e-5
+    # sigma and rho of umap-learn, whose search for them stops at 1e-5
     sigma, rho = smooth_knn_dist(np.c_[np.zeros(6), far].astype(np.float32), 10.0)
     expected = np.exp(-np.maximum(far - rho[:, None], 0) / sigma[:, None]) ** 3
     expected /= expected.sum(axis=1, keepdims=True)
@@ -155,7 +155,7 @@ def test_blocks_never_span_two_cohorts():
 
 
 def test_an_arrival_changes_no_coordinates_of_others(tmp_path):
-    """As in stable mode: PCA, PCoA and places of founders and one newcomer, then of two."""
+    """Stable mode: PCA, PCoA and places of founders and one newcomer, then of two."""
     cohorts = make_cohorts((33, 18, 7, 12), n_sites=300)
     prefixes = [write_raw(tmp_path / c.name / "genotypes", c) for c in cohorts]
     founding = np.concatenate([c.genotypes for c in cohorts[:2]], axis=1)

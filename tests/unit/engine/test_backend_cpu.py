@@ -1,4 +1,4 @@
-"""The CPU's bit-GEMM against looking every genotype up: all shapes, exactly."""
+"""The CPU's bit-GEMM equals a lookup of every genotype, exactly, for all shapes."""
 
 import os
 import subprocess
@@ -24,13 +24,13 @@ from popdesic.engine.terms import (
 )
 from popdesic.io.errors import UserError
 
-#: Around words (64), vectors (512), and bytes of a .bed row.
+#: Sizes around a word (64), a vector (512), and a byte of a .bed row.
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 511, 512, 513)
-#: Around a tile of 64 samples.
+#: Sizes around a tile of 64 samples.
 SAMPLES = (1, 2, 63, 64, 65, 130)
 
 KING = Terms(("het_a", "het_b"), (Product(0, 1, "e", "c"), Product(1, 1, "c", "e")))
-#: Every letter, weights of both signs, two products to one output; no function of |a - b|.
+#: Every plane, weights of both signs, two products in one output; not a function of |a - b|.
 MIXED = Terms(
     ("x", "y", "z"),
     (
@@ -63,7 +63,7 @@ def planes_of(genotypes: np.ndarray, **options) -> Planes:
 
 
 def random_fill(rng, genotypes: np.ndarray) -> np.ndarray:
-    """Imputed values of any kind: masked products must not see them."""
+    """Arbitrary imputed values: masked products must ignore them."""
     return rng.integers(0, 3, genotypes.shape)
 
 
@@ -95,7 +95,7 @@ def test_every_number_of_samples(backend, terms, n_samples, missing):
 @pytest.mark.parametrize("n_samples", SAMPLES)
 @pytest.mark.parametrize("masked", [False, True])
 def test_distance_terms_are_distances(backend, n_samples, masked):
-    """The letters themselves: squared, called and ibs0 by their definition, not by the terms."""
+    """Squared, called and ibs0 equal their definitions, computed without the terms."""
     rng = np.random.default_rng(n_samples)
     genotypes = draw_genotypes(rng, n_samples, 200, 0.1 if masked else 0)
     found = backend.bitgemm(planes_of(genotypes, masked=masked), None, SQUARED_IBS0)
@@ -152,7 +152,7 @@ def test_imputed_genotypes_count_without_the_mask(backend):
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("terms", TERMS)
 def test_long_rows(backend, terms, masked):
-    """More words than one pass of the cache-blocked loop, and a rest of it."""
+    """More words than one pass of the cache-blocked loop, with a remainder."""
     rng = np.random.default_rng(5)
     genotypes = draw_genotypes(rng, 6, 64 * 700 + 3, 0.05 if masked else 0)
     np.testing.assert_array_equal(
@@ -222,7 +222,7 @@ def test_different_numbers_of_sites_are_refused(backend):
 
 
 def test_margin_coefficients():
-    """Doubled coefficients of |a-b| = 1, 2, called, then of margins where they are needed."""
+    """Doubled coefficients of |a-b| = 1, 2, called, then of margins if they are needed."""
     none = [0] * 4
     np.testing.assert_array_equal(
         margin_coefficients(SQUARED_IBS0), [[2, 8, 0, *none], [0, 0, 2, *none], [0, 2, 0, *none]]
@@ -241,7 +241,7 @@ def test_margin_coefficients():
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_asymmetric_terms_of_a_block_with_itself(backend, masked):
-    """het_a and het_b change places below the diagonal."""
+    """Below the diagonal, het_a and het_b are exchanged."""
     rng = np.random.default_rng(3)
     genotypes = draw_genotypes(rng, 70, 90, 0.2 if masked else 0.0)
     for terms in (KING, KINSHIP, LD):
@@ -254,7 +254,7 @@ def test_plane_letters_equal_their_definition():
         assert bits == tuple(int(g in LETTERS[letter]) for g in (0, 1, 2, -1)), letter
 
 
-#: Kernels as a CPU without the newest instructions compiles them, against the oracle.
+#: Compares kernels compiled for a CPU without the newest instructions with the oracle.
 OTHER_CPU = """
 from llvmlite import binding
 features = binding.get_host_cpu_features()
@@ -288,7 +288,7 @@ for dtype in ("int32", "float64"):
 
 
 def test_kernels_compiled_for_older_cpus(tmp_path, pytestconfig):
-    """Narrow vectors, no vector popcount, no three-input logic: what laptops have."""
+    """As on many laptops: narrow vectors, no vector popcount, no three-input logic."""
     root = pytestconfig.rootpath
     path = os.pathsep.join(map(str, (root / "src", root / "tests")))
     subprocess.run(

@@ -1,4 +1,4 @@
-"""Sizes of identity searches and correlations on a GPU, and their arithmetic on the host."""
+"""Plans of identity searches and correlations on a GPU, and their arithmetic on the host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_planes_of_queries_equal_their_genotypes(n_sites, missing):
     genotypes = draw_genotypes(np.random.default_rng(n_sites), 5, n_sites, missing)
     letters = compare_plans.query_words(planes_of(genotypes, missing > 0))
     assert letters.shape[:2] == (4 if missing else 3, QUERIES)
-    assert letters.shape[2] % 16 == 0  # whole 64 bytes
+    assert letters.shape[2] % 16 == 0  # padded to 64 bytes
     bits = bits_of(letters, n_sites)
     for state in range(3):
         assert (bits[state, :5] == (genotypes == state)).all()
@@ -42,7 +42,7 @@ def test_candidates_of_a_piece_fit_their_buffer(k):
     assert k + first <= CANDIDATES
     assert compare_plans.piece_size(k, 10**7, cautious=True) == first
     later = compare_plans.piece_size(k, 10**7, cautious=False)
-    assert k * later / 10**7 <= CANDIDATES / 4  # what is expected
+    assert k * later / 10**7 <= CANDIDATES / 4  # expected number of candidates
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 1), (10, 10), (1000, 64), (0, 1)])

@@ -1,4 +1,4 @@
-"""How GPU scans cut their work: each combination lies in one item, each sample in one step."""
+"""How GPU scans divide their work: each combination is in one item, each sample in one step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_pair_lies_in_one_item(tile, width, y, z):
     first, second = np.triu_indices(z[1], 1)
     wanted = (first >= y[0]) & (first < y[1]) & (second >= z[0])
     assert (held[first[wanted], second[wanted]] == 1).all()
-    # none lies below the diagonal as a whole
+    # no item lies entirely below the diagonal
     assert ((items[:, 1] + 1) * width > items[:, 0] * tile).all()
 
 
@@ -49,7 +49,7 @@ def test_runs_cover_all_first_sites_once(n_items, n_x, blocks):
     items = np.stack([np.arange(n_items), np.arange(n_items)], axis=-1).astype(np.int32)
     cut = cut_runs(items, n_x, blocks)
     assert len(cut) >= min(ITEMS_A_BLOCK * blocks, n_items * n_x)
-    if n_x > 1:  # idle at the end
+    if n_x > 1:  # at most 5 % idle at the end
         rounds = -(-len(cut) // blocks)
         assert rounds * blocks <= 1.05 * len(cut)
     for item in items:
@@ -83,7 +83,7 @@ def test_stages_of_the_same_samples_are_scheduled_together():
     assert sorted(stage) == list(range(batch.stages[-1]))
     assert (batch.stages[x] <= stage).all()
     assert (stage < batch.stages[x + 1]).all()
-    # controls first, and their samples in rising order for every x and both states
+    # controls first, with their samples in ascending order for every x and both states
     step = STAGE_STEPS * (stage - batch.stages[x])
     segment = (batch.segments[x, 1:] <= step[:, None]).sum(axis=1)
     assert (np.diff(segment % 2) >= 0).all()
@@ -94,7 +94,8 @@ def test_stages_of_the_same_samples_are_scheduled_together():
 @pytest.mark.parametrize("n_states", [2, 3])
 def test_parts_of_two_sites_make_both_tables(n_states):
     rng = np.random.default_rng()
-    states = rng.integers(0, n_states + 1, (6, 2, 500))  # sites, classes, samples; last: not stored
+    # sites, classes, samples; the last state is not stored
+    states = rng.integers(0, n_states + 1, (6, 2, 500))
     of_class = np.array([500, 300])
     within = np.arange(500) < of_class[:, None]
     sizes = np.stack([((states == s) & within).sum(axis=2) for s in range(n_states)], axis=-1)
@@ -108,7 +109,7 @@ def test_parts_of_two_sites_make_both_tables(n_states):
     if n_states == 3:
         assert (depths[:, 0] == sizes[:-1, :, 2]).all()
         assert (depths[:, 1] == sizes[1:, :, 2]).all()
-    # what the kernel makes of the sums after each part
+    # what the kernel derives from the sums after each part
     sums = depths[:, -len(PARTS) :].reshape(5, -1, PARTS_IN_A_ROW, 2).cumsum(axis=2)
     assert largest_sum(depths.reshape(5, -1)) == sums.max()
     after = sums.reshape(5, len(PARTS), 2)
@@ -166,9 +167,9 @@ def test_launches_grow_with_work_done_and_shrink_with_the_pass_rate(order):
     pace.note(1000, 1)
     assert pace.budget(1 << 20) <= 1000 * epistasis_plans.GROWTH[order]
     pace.note(1000, 900)
-    if order == 3:  # as many as before: half of the room at that rate
+    if order == 3:  # at that pass rate, half of the room
         assert pace.budget(9000) == 5000
-    else:  # of pairs no more than a multiple of the hits
+    else:  # the pass rate of pairs is capped
         assert pace.passing == 0.32
 
 

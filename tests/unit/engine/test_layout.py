@@ -1,4 +1,4 @@
-"""What Python and CUDA share is written once: in Python, and defined for the compiler."""
+"""Constants shared by Python and CUDA are written once: in Python, passed to the compiler as -D."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def name_of(path: Path) -> str:
 
 
 def launch_defines() -> set[str]:
-    """Names that launches define beside the common ones."""
+    """Names that launches define in addition to the common ones."""
     names = set(epistasis_plans.scan_defines(k2=True, wide=0, states=2))
     for core in epistasis_plans.CORES.values():
         names |= set(scan_shape(core, order=3, states=2).defines)
@@ -39,7 +39,7 @@ DEFINED = launch_defines().union(*DEFINES.values())
 
 
 def constants_of_python() -> set[str]:
-    """Upper-case names with a number of their own in the modules that launch kernels."""
+    """Upper-case names assigned in the modules that launch kernels."""
     names = set()
     for path in PYTHON.glob("*.py"):
         for node in ast.parse(path.read_text()).body:
@@ -65,7 +65,7 @@ def constants_of_cuda(path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
 def test_no_constant_is_written_twice(path):
-    """Defined names are no `constexpr`; numbers of a `constexpr` have no namesake in Python."""
+    """No `constexpr` repeats a defined name, and none with a literal number a name in Python."""
     for name, value in constants_of_cuda(path).items():
         assert name not in DEFINED
         number = re.fullmatch(r"[\dx'uUlL<. f]+", value)
@@ -81,7 +81,7 @@ def test_constants_are_found():
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
 def test_files_do_not_compile_without_their_definitions(path):
-    """Common names that a file uses are demanded by it or by a header that it includes."""
+    """A file, or a header that it includes, checks for every common definition that it uses."""
 
     def demanded(file: Path) -> set[str]:
         text = file.read_text()
@@ -99,7 +99,8 @@ def test_files_do_not_compile_without_their_definitions(path):
 @pytest.mark.parametrize("family", DEFINES)
 def test_every_definition_is_used(family):
     text = "".join(code_of(path) for path in KERNELS)
-    for name in set(DEFINES[family]) - {"LETTER_H", "NUMBER_INT64"}:  # what is left over
+    unused = {"LETTER_H", "NUMBER_INT64"}  # defined only so that their sets are complete
+    for name in set(DEFINES[family]) - unused:
         assert re.search(rf"(?<!defined\()\b{name}\b", text), name
 
 

@@ -1,4 +1,4 @@
-"""Tiles of the min-plus kernels and the blocks that matrices pass through a device in."""
+"""Tiles of the min-plus kernels, and blocks of matrices larger than the device."""
 
 from __future__ import annotations
 

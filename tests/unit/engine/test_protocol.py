@@ -1,4 +1,4 @@
-"""Every backend has all of the protocol, and nobody asks a backend for more (no CuPy needed)."""
+"""Every backend implements the whole protocol, and callers use nothing else (no CuPy needed)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[3] / "src" / "popdesic"
 BACKENDS = {"cpu": "CpuBackend", "gpu": "GpuBackend"}
-#: Whoever is not of one device, but for the command line, which tunes a GPU.
+#: All modules outside the backends, except the command line, which tunes a GPU.
 CALLERS = sorted(
     path
     for path in PACKAGE.rglob("*.py")
@@ -61,7 +61,7 @@ def test_every_backend_has_every_attribute(device):
 
 
 def asked_of_backends(text: str) -> set[str]:
-    """Attributes of whatever is called `backend`; `getattr` and `hasattr` by their own names."""
+    """Attributes used of anything named `backend`, and calls of `getattr` or `hasattr` on it."""
     asked = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and is_backend(node.value):
@@ -89,7 +89,7 @@ def test_uses_of_a_backend_are_found():
 
 
 def test_stages_import_nothing_specific_to_a_device():
-    """No stage imports what belongs to one device: helpers of all are in `engine.host`."""
+    """No stage imports a module of one device: helpers for all are in `engine.host`."""
     for path in CALLERS:
         if path.relative_to(PACKAGE).parts[0] != "engine":
             text = path.read_text()

@@ -1,4 +1,4 @@
-"""Which way rare sites go: tables that equal the terms, and costs that decide."""
+"""The path of each rare site: tables that equal the terms, and costs that decide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COSTS = SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, rows=1e-6, move=1e-9)
 @pytest.mark.parametrize("complete", (True, False))
 @pytest.mark.parametrize("name", [*TERMS, "product"])
 def test_tables_equal_the_terms(name, complete):
-    """Carriers, margins and the half form give every output at every two genotypes."""
+    """Carriers, margins and the half form give every output for every pair of genotypes."""
     terms = PRODUCT if name == "product" else TERMS[name]
     for plan in (
         bitgemm_plans.plan_products(terms, complete),
@@ -64,7 +64,7 @@ def test_each_site_takes_the_cheapest_path(side, half, symmetric):
     assert (np.choose(way, seconds) == np.min(seconds, axis=0)).all()
     assert (HALF in way) == half
     assert {PAIRS, DENSE} <= set(way.tolist()) or half
-    # by hand, the site with the fewest carriers
+    # computed by hand for the site with the fewest carriers
     at = int(side.carriers.argmin())
     n, triangle = float(side.carriers[at]), 0.5 if symmetric else 1
     assert seconds[0][at] == pytest.approx(COSTS.pair * (n * n * triangle + 2 * n))
@@ -88,7 +88,7 @@ def test_sorting_pays_where_most_sites_are_rare(side):
     for counts, gain in ((side, True), (common, False)):
         seconds = model.weigh(counts, counts)
         assert model.gains(seconds, model.bringing(512, 512), 0.01, 100) is gain
-    assert not model.gains(model.weigh(side, side), 0.0, 0.01, 10**15)  # turning costs too much
+    assert not model.gains(model.weigh(side, side), 0.0, 0.01, 10**15)  # transposing costs too much
 
 
 def test_small_problems_are_not_sorted():

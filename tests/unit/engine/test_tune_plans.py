@@ -1,4 +1,4 @@
-"""Classes of problems, and the file that keeps what was measured of them."""
+"""Problem classes, and the file that caches their measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a launch of the bit-GEMM is cut up: every block of the result once, the device full."""
+"""How a launch of the bit-GEMM is divided: every block of the result once, the device filled."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_definitions_describe_the_pass():
 
 @pytest.mark.parametrize(("n_blocks", "n_stages"), [(1, 1), (1, 1000), (7, 300), (500, 40)])
 def test_splits_fill_the_device(n_blocks, n_stages):
-    """As many runs as stages allow while blocks of the result are few, one where they suffice."""
+    """The site axis is split while blocks of the result are few, not where they fill the device."""
     splits = variants.choose_splits(n_blocks, 66, n_stages, 3, 1)
     assert 1 <= splits <= min(n_stages, variants.MAX_SPLITS)
     alone = variants.divide_up(n_blocks, 66) * (n_stages * 3 + variants.EMIT_STAGES)

@@ -1,4 +1,4 @@
-"""Paths behind geodesics against the triple loop, and bridges against graph-tool."""
+"""Paths behind geodesics equal the triple loop, and bridges equal graph-tool."""
 
 import json
 import os
@@ -91,14 +91,14 @@ def test_bridges_against_graph_tool(tmp_path):
         check=True,
         env={**os.environ, "PYTHONNOUSERSITE": "1"},
     )
-    # every individual a population of its own: all pairs count, as in betweenness
+    # each individual is its own population, so all pairs count, as in betweenness
     _, _, between = shortest_trees(direct, np.arange(60), threads=2)
     np.testing.assert_allclose(between, np.load(tmp_path / "b.npy"), atol=1e-9)
     assert between.max() > 50
 
 
 def explained(folder: Path, labels) -> tuple[pd.DataFrame, dict]:
-    """Four points in a row, so that the two in the middle carry the paths of the ends."""
+    """Four points on a line, so that paths between the ends run through the two in the middle."""
     points = np.array([0.0, 1.0, 2.0, 3.0])
     distances = np.abs(points[:, None] - points[None])
     samples = pd.DataFrame({"sample": list("abcd"), "cohort": "x", "population": labels})

@@ -252,7 +252,7 @@ def test_a_genome_with_gaps_and_codes(tmp_path):
     assert (one, bases.tobytes(), two, none.tobytes()) == ("chr1", b"ACGTNRY-AC*", "2", b"")
 
 
-# --- beginnings ---------------------------------------------------------------------------------
+# --- first bytes of a file ----------------------------------------------------------------------
 
 
 def test_the_first_bytes_are_cut_after_a_whole_line(tmp_path):

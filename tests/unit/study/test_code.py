@@ -1,4 +1,4 @@
-"""Digests of code over small packages: what takes part, and what does not."""
+"""Digests of code, tested on small packages: what takes part and what does not."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SCRIPT = "from pack.a import f\nf()\n"
 
 
 class Package:
-    """A package `pack`, a script and kernels, written as text."""
+    """A package `pack`, a script and kernels, written from text."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.write(pack___init__="", script=SCRIPT)
 
     def write(self, **files: str) -> None:
-        """`pack_a="…"` writes pack/a.py; `_` stands for a slash once."""
+        """`pack_a="…"` writes pack/a.py: the first `_` stands for a slash."""
         for name, text in files.items():
             place = name.replace("pack_", "pack/", 1) if name.startswith("pack_") else name
             path = self.folder / f"{place}.py"
@@ -117,10 +117,10 @@ def test_comments_and_unused_code_keep_the_digest(pack, text):
     ],
 )
 def test_every_way_of_importing_is_followed(pack, text):
-    """However a function is reached, a change of it is seen."""
+    """However a function is imported, a change in it changes the digest."""
     b = "def g():\n    return {}\nclass A:\n    def m(self):\n        return g()\n"
     c = "from .b import g\n"
-    # unresolved: what `__getattr__` gives may be anything in the module
+    # unresolved: `__getattr__` may return anything in the module
     d = "from .b import g\ndef __getattr__(name):\n    return g\n"
     pack.write(pack_a=text, pack_b=b.format(1), pack_c=c, pack_d=d)
     assert differs(pack, pack_b=b.format(2))
@@ -138,7 +138,7 @@ def test_every_way_of_importing_is_followed(pack, text):
     ],
 )
 def test_statements_of_imported_modules_take_part(pack, text):
-    """Also where nothing of the module is used: importing it runs them."""
+    """Even if nothing of the module is used, because importing it runs them."""
     pack.write(pack_a="from . import b\ndef f():\n    return 1\n", pack_b="def g():\n    pass\n")
     assert differs(pack, pack_b=text)
     pack.write(pack_b="def g():\n    pass\n")
@@ -172,7 +172,7 @@ class Gpu(Base):
 
 
 def use(pack: Package, body: str) -> set[str]:
-    """Methods of a backend that take part where a function does this."""
+    """Methods of a backend that take part if a function has this body."""
     pack.write(
         pack_a=f"from .gpu import Gpu\ndef f(x=None):\n    backend = Gpu()\n    {body}\n",
         pack_gpu=BACKEND,
@@ -194,7 +194,7 @@ def use(pack: Package, body: str) -> set[str]:
         ("return backend.minplus(*x)", {"minplus"}),
         ("return getattr(backend, 'scan')()", {"scan"}),
         ("return backend.transpose(x, x)", {"transpose"}),
-        # numpy's method of the same name takes three
+        # numpy's method of the same name has three parameters
         ("return x.transpose(1, 2, 0)", set()),
     ],
 )
@@ -268,12 +268,12 @@ def test_another_library_version_changes_the_digest(pack, monkeypatch):
     assert pack.digest() != before
 
 
-# The package itself.
+# The real package.
 
 
 @pytest.fixture(scope="module")
 def own() -> dict[str, dict[str, str]]:
-    """What each script of the workflow reaches."""
+    """The parts that each script of the workflow reaches."""
     found = Code()
     return {p.stem: found.parts([("module", p)]) for p in sorted(SCRIPTS.glob("*.py"))}
 
@@ -293,11 +293,11 @@ def test_min_plus_and_bitgemm_have_separate_digests(own):
     assert "name engine/cpu/minplus.py block_kernel" in closure
     assert not [label for label in tile if "minplus" in label]
     bitgemm = [label.split()[-1] for label in closure if "bitgemm" in label]
-    assert not [name for name in bitgemm if not name.isupper()]  # sizes, which the log names
+    assert not [name for name in bitgemm if not name.isupper()]  # for sizes that the log prints
 
 
 def test_every_kernel_is_part_of_a_digest(own):
-    """A name that is put together from pieces would not be seen."""
+    """A kernel name that is built from pieces would be missed."""
     reached = set().union(*map(kernels_of, own.values()))
     files = {p.relative_to(KERNEL_FOLDER).as_posix() for p in KERNEL_FOLDER.rglob("*.cu*")}
     assert reached == files
@@ -309,7 +309,7 @@ def test_jobs_that_use_no_device_depend_on_no_kernel(own):
 
 
 def test_the_digest_of_a_script_includes_its_function(own):
-    """No script is digested by itself alone."""
+    """No digest covers only the script itself."""
     for script, parts in own.items():
         assert sum(label.startswith("name") for label in parts) > 5, script
 

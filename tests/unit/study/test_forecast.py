@@ -1,4 +1,4 @@
-"""What `popdesic plan` counts, held against a study that is then run."""
+"""What `popdesic plan` counts equals what a study then runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_work_counts_each_pair_once():
 
 
 def test_the_slower_of_reading_and_computing_decides_the_time():
-    """A tile of few samples reads longer than it computes; without a GPU its limit is the guide."""
+    """A tile of few samples spends more time reading; without a GPU the limit is the estimate."""
     tile = job("measure_distance_tile", a="a", b="b")
     large = Sizes({"a": 10_000, "b": 10_000}, 10**7)
     read = 2 * 10_000 * 3 * (10**7 / 8)

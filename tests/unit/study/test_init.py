@@ -1,4 +1,4 @@
-"""`popdesic init`: sheets from genotype files, which pass the check as they are."""
+"""`popdesic init` makes sheets from genotype files that pass the check unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from popdesic.study.init_people import phenotypes
 
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
-    """A folder with data/north.vcf, data/south.vcf.gz and data/west.vcf to be in."""
+    """Change to a folder with data/north.vcf, data/south.vcf.gz and data/west.vcf."""
     write_study(tmp_path, make_cohorts((4, 3, 3), n_sites=20))
     for path in (tmp_path / "config").iterdir():
         path.unlink()
@@ -32,8 +32,8 @@ def rows(path: Path) -> list[list[str]]:
 
 
 def make(arguments: list[str], study: str = ".", **options) -> tuple[list, list[dict], str]:
-    """Run init; rows of cohorts.tsv without the header, rows of samples.tsv by column, what it
-    says. The check passes."""
+    """Run init and check; return rows of cohorts.tsv without the header, rows of samples.tsv by
+    column, and the message of init."""
     said = init_study(arguments, **options)
     assert main(["check", study]) == 0
     sheet = rows(Path(study, "config/samples.tsv"))
@@ -86,7 +86,7 @@ def test_paths_are_relative_to_the_study_wherever_it_is(place, tmp_path):
     )
     assert [c[1] for c in cohorts] == ["../../data/north.vcf", "../../data/west.vcf"]
     assert "popdesic check studies/one, then popdesic run studies/one" in said
-    (place / "link").symlink_to("studies")  # '..' of a link is that of where it leads
+    (place / "link").symlink_to("studies")  # '..' of a link is the parent of its target
     cohorts, _, _ = make(["link/two", "data/north.vcf"], "link/two")
     assert cohorts[0][1] == "../../data/north.vcf"
 

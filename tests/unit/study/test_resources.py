@@ -1,4 +1,4 @@
-"""What jobs are expected to take, and the limits that follow."""
+"""Expected cost of jobs, and the limits that follow from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_cost_is_a_sum_over_sizes():
 
 
 def test_cost_of_two_blocks():
-    """Pairs are those between them; samples those of the second, which a tile runs over."""
+    """Pairs are between the blocks; samples are those of the second, over which a tile runs."""
     assert Cost(pairs=1).of(0, 3, 5) == 15
     assert Cost(samples=1).of(0, 3, 5) == 5
     assert Cost(mb_samples=1).of(2, 3, 5) == 10

@@ -1,4 +1,4 @@
-"""How `popdesic run` calls Snakemake, and what the command line takes."""
+"""How `popdesic run` calls Snakemake, and which arguments the command line accepts."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_the_slurm_profile_is_found_from_any_folder(study):
     assert find_profile("slurm") == ours
     assert snakemake_command(study, [], ["--profile", "slurm"])[7:] == ["--profile", ours]
     assert snakemake_command(study, [], ["--profile=slurm"])[7:] == [f"--profile={ours}"]
-    assert find_profile("sge") == "sge"  # Snakemake says that there is none
-    assert find_profile("workflow") == "workflow"  # a folder of ours, no profile
+    assert find_profile("sge") == "sge"  # left to Snakemake, which reports that it does not exist
+    assert find_profile("workflow") == "workflow"  # a folder of the repository, but not a profile
     (study / "xdg/snakemake/slurm").mkdir(parents=True)
     assert find_profile("slurm") == "slurm"
 
@@ -132,7 +132,7 @@ def test_every_command_has_help_with_an_example(capsys):
 
 
 def test_a_signal_ends_snakemake_and_is_reported(study, tmp_path):
-    """Ended by SIGTERM, popdesic ends what it started."""
+    """On SIGTERM, popdesic ends Snakemake too."""
     code = (
         "import subprocess, sys; from popdesic.study import run; from pathlib import Path; "
         "run.snakemake_command = lambda *_: [sys.executable, '-c', "
@@ -148,7 +148,7 @@ def test_a_signal_ends_snakemake_and_is_reported(study, tmp_path):
 
 
 def test_the_command_line_starts_fast():
-    """It imports neither numpy nor Snakemake to say its version."""
+    """Printing the version imports neither numpy nor Snakemake."""
     code = (
         "import sys; from popdesic.__main__ import make_parser; make_parser(); "
         "print(sorted({'numpy', 'pandas', 'numba', 'yaml', 'snakemake'} & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""Configuration and sheets: schemas, defaults, and the one sample order."""
+"""Configuration and sheets: schemas, defaults, and the sample order."""
 
 import itertools
 import time
@@ -29,7 +29,7 @@ def sheets(folder, cohorts: str, samples: str) -> dict:
 
 
 def every_key(schema: dict, path: tuple = ()):
-    """All leaves of the schema: path and their own schema."""
+    """All leaves of the schema: path and schema of each."""
     for key, child in schema["properties"].items():
         if child.get("type") == "object":
             yield from every_key(child, (*path, key))
@@ -63,7 +63,7 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
     text = (pytestconfig.rootpath / "config/config.yaml").read_text()
     config = load_config(yaml.safe_load(text))
     defaults = load_config({})
-    config["impute"]["evaluate"] = 0  # shown by the example, paid for only where asked
+    config["impute"]["evaluate"] = 0  # enabled in the example, off by default because of their cost
     for block in ("qc", "panel", "impute", "encode", "distance", "geodesic", "embedding"):
         assert config[block] == defaults[block], block
 

@@ -1,4 +1,4 @@
-"""Whether the installed Snakemake still has the private parts that Popdesic reads."""
+"""The installed Snakemake has the private parts that Popdesic reads."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ rule third:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory) -> tuple[Path, str]:
-    """A workflow that uses another one as a module, run to its end; and what it said."""
+    """A workflow that uses another one as a module, run to its end; and its output."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "scripts").mkdir()
     (folder / "scripts/write.py").write_text("open(snakemake.output[0], 'w').write('1')\n")
@@ -78,7 +78,7 @@ def test_use_as_a_module_is_detected(ran):
     assert "main False False True" in ran[1]
     said = (ran[0] / "said.txt").read_text().splitlines()
     assert said[0] == "True True True"
-    # a job's own process leaves records to the one that planned it
+    # a job's process leaves records to the process that planned it
     assert "True True False" in said
 
 

@@ -1,4 +1,4 @@
-"""The table of work, from records that Snakemake itself has made."""
+"""The table of work, from records written by Snakemake."""
 
 from __future__ import annotations
 
