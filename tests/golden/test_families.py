@@ -1,4 +1,4 @@
-"""Real trios and sexes: Mendelian errors and the sex check against PLINK 1.9."""
+"""Real trios and sexes: Mendelian errors and the sex check equal PLINK 1.9."""
 
 from __future__ import annotations
 

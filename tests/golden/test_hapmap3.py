@@ -1,4 +1,4 @@
-"""957 real HapMap3 individuals against float64 products, PLINK 1.9, PLINK 2 and SciPy.
+"""957 HapMap3 individuals, compared with float64 products, PLINK 1.9, PLINK 2 and SciPy.
 
 `pytest tests/golden/test_hapmap3.py -s` prints the measured figures.
 """
@@ -59,7 +59,7 @@ def genotypes_of(prefix: Path) -> np.ndarray:
 
 
 def write_plink(prefix: Path, like: Path, genotypes: np.ndarray) -> None:
-    """PLINK files of the sites and samples of `like` with other genotypes."""
+    """Write PLINK files with the sites and samples of `like` but other genotypes."""
     prefix.with_suffix(".bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
     bim = read_bim(like)
     bim.to_csv(prefix.with_suffix(".bim"), sep="\t", header=False, index=False)
@@ -195,7 +195,7 @@ def test_geodesics_equal_scipy(distances, scores, alpha, space):
     number, statistics = closed.number, closed.statistics
     weights = fermat_weights(distances, alpha)
     off = ~np.eye(n, dtype=bool)
-    # SciPy takes weights within 1e-8 of zero for missing edges: scale the smallest to 1.
+    # SciPy treats weights within 1e-8 of zero as missing edges: scale the smallest to 1.
     smallest = weights[off].min()
     expected = floyd_warshall(weights / smallest, directed=False) * smallest
     # The float32 export is what users read, so its rounding is part of the error.

@@ -1,4 +1,4 @@
-"""The functions for people with arrays on a GPU: the CPU's numbers, CuPy arrays out for CuPy in."""
+"""The public functions on a GPU give the CPU's results, and CuPy arrays for CuPy arrays."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def cupy(gpu_device):
-    """CuPy, on the device that the other tests use too.
+    """CuPy, on the device that the other tests use.
 
-    The functions would lease one and keep it to the end of this process, while the tests of other
-    processes wait for it.
+    Otherwise the functions would lease one until this process ends, and tests in other processes
+    would wait for it.
     """
     import cupy
 

@@ -1,4 +1,4 @@
-"""SNP comparisons on a GPU: the same matches and pairs as on the CPU, whatever the sizes."""
+"""SNP comparisons on a GPU give the matches and pairs of the CPU, for all sizes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def assert_same_matches(backend, queries, database, k, min_called=1):
 @pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 511, 512, 513, 1500])
 @pytest.mark.parametrize("missing", [(0, 0), (0.2, 0.2), (0, 0.2), (0.2, 0)])
 def test_matches_of_every_number_of_sites(backend, n_sites, missing):
-    """Few sites make ties, which go to the earlier profile; masks on either side or none."""
+    """Few sites make ties, which the earlier profile wins; masks on either side or none."""
     rng = np.random.default_rng(n_sites)
     a, b = draw_genotypes(rng, 5, n_sites, missing[0]), draw_genotypes(rng, 700, n_sites)
     b[rng.random(b.shape) < missing[1]] = -1
@@ -79,7 +79,7 @@ def test_matches_of_every_number_of_profiles(backend, n_queries, n_profiles):
 
 
 def test_worst_order_of_the_database(backend):
-    """Every profile is better than all before it: candidates overflow, and the answer stays."""
+    """Every profile beats all before it, so candidates overflow, but the result is the same."""
     n = 300_000
     words = np.zeros((n, 2, 16), np.uint64)
     filled = np.linspace(1000, 0, n).astype(int)

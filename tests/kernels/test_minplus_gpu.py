@@ -1,4 +1,4 @@
-"""The GPU's min-plus products and closures: the same bytes as the CPU's, and the oracle's."""
+"""The GPU's min-plus products and closures have the bytes of the CPU and equal the oracle."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_pruning_skips_work_and_changes_nothing(backend, dtype):
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_matrices_beyond_the_device(gpu_device, dtype):
-    """With little device memory the matrix stays in host memory and passes in blocks."""
+    """With little device memory the matrix stays in host memory and is processed in blocks."""
     from popdesic.engine.gpu.backend import GpuBackend
 
     n = 1700

@@ -68,7 +68,7 @@ def test_distances_are_counts_of_differences(matrix):
 @common
 @given(data=st.data(), matrix=genotypes(st.integers(1, 8), st.integers(2, 150)))
 def test_sums_over_site_ranges(data, matrix):
-    """Counts over all sites are the sums over any two ranges, whatever the order of the sites."""
+    """Counts over all sites are the sums over any two ranges, for any order of the sites."""
     cut = data.draw(st.integers(1, matrix.shape[1] - 1))
     order = data.draw(st.permutations(range(matrix.shape[1])))
     parts = [matrix[:, order[:cut]], matrix[:, order[cut:]]]
@@ -116,7 +116,7 @@ def test_margin_coefficients_equal_the_terms(terms):
 @common
 @given(data=st.data(), matrix=genotypes(st.integers(1, 20), st.integers(1, 150)))
 def test_packing_round_trip(tmp_path, data, matrix):
-    """.bed bytes to planes and back: genotypes, missing ones and imputed values survive."""
+    """From .bed bytes to planes and back: genotypes, missing and imputed values are preserved."""
     n_samples, n_sites = matrix.shape
     mode = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n_sites, max_size=n_sites)))
     bed = np.frombuffer(reference.bed_bytes(matrix.T)[3:], np.uint8).reshape(n_sites, -1)
@@ -183,7 +183,7 @@ def test_closure_laws(graph):
     np.testing.assert_array_equal(w, w.T)
     assert (np.diagonal(w) == 0).all()
     assert (w <= graph).all()
-    # closed: no detour is shorter; reached: the last step of every path is an edge
+    # closed: no detour is shorter; attained: the last step of every path is an edge
     np.testing.assert_array_equal(reference.minplus(lengths, lengths), lengths)
     np.testing.assert_array_equal(
         np.minimum(reference.minplus(lengths, wide(graph)), wide(graph)), lengths

@@ -1,4 +1,4 @@
-"""The Slurm of the tests: GPUs are counted, jobs outlive a restarted controller."""
+"""The tests' Slurm: GPUs are counted, jobs survive a restart of the controller."""
 
 from __future__ import annotations
 
