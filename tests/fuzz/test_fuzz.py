@@ -1,6 +1,6 @@
-"""Each reader of files: the cases that ever failed, then random ones for a limited time.
+"""Each file reader: all cases that ever failed, then random ones for a limited time.
 
-`--fuzz-seconds` is the time of each reader; longer runs: python tests/fuzz/run.py --seconds 3600.
+`--fuzz-seconds` is the time per reader; longer runs: python tests/fuzz/run.py --seconds 3600.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fuzz.runner import (
 )
 
 TARGETS = find_targets()
-#: Targets of each module: those of the side files share the time of one reader.
+#: Targets of each module; those of the side files share the time of one reader.
 SHARING = Counter(type(target).__module__ for target in TARGETS.values())
 
 

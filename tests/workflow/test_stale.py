@@ -1,4 +1,4 @@
-"""Replaced sources, results copied without Snakemake's folder: no old result under a new label."""
+"""Replaced sources and copied results: no old result appears under a new label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from popdesic.io.tables import read_table
 from popdesic.study.snakemake_internals import NAME_MAX, snakemake_path
 
 DAY = 86_400 * 10**9
-#: What tells who is who: a table with labels of the sheet.
+#: A table with labels of the sheet, which shows whose results these are.
 TARGETS = ["distance", "results/embedding/pca.tsv"]
 
 
@@ -35,12 +35,12 @@ def done(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def study(done, tmp_path) -> Path:
-    """A copy with all dates and Snakemake's records."""
+    """A copy of the study with all dates and Snakemake's records."""
     return Path(shutil.copytree(done, tmp_path / "study", copy_function=shutil.copy2))
 
 
 def put(folder: Path, cohort: Cohort) -> None:
-    """Replace a cohort's file by another one with an older date, as `cp -p` and `rsync -t` do."""
+    """Replace a cohort's file by one with an older date, as `cp -p` and `rsync -t` do."""
     path = folder / cohort.path
     date = path.stat().st_mtime_ns - DAY
     write_study(folder / "new", [cohort])
@@ -71,7 +71,7 @@ def test_nothing_changed(study, forgotten):
     if forgotten:
         forget(study)
     assert plan(study) == {}
-    # The same file put back with its date is the same file.
+    # Restoring the same file with its date changes nothing.
     path = study / "data/north.vcf"
     shutil.copy2(path, study / "copy.vcf")
     (study / "copy.vcf").rename(path)
@@ -122,7 +122,7 @@ def relabel(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def relabelled(done, tmp_path_factory) -> tuple[Path, dict[str, int]]:
-    """`results` alone, copied into a study whose sheet says something else; and what ran there."""
+    """A study with another sheet into which only `results` was copied, and the jobs that ran."""
     folder = write_study(tmp_path_factory.mktemp("relabelled"), cohorts())
     for name in ("data", "results"):
         shutil.copytree(done / name, folder / name, copy_function=shutil.copy2, dirs_exist_ok=True)
@@ -138,7 +138,7 @@ def test_a_changed_sheet_changes_copied_results(relabelled):
 
 
 def test_results_copied_over_others_are_recomputed(done, relabelled, tmp_path):
-    """Snakemake's folder is there, but tells of the results that were here before."""
+    """Snakemake's folder exists, but describes the results that were here before."""
     folder = Path(shutil.copytree(relabelled[0], tmp_path / "x", copy_function=shutil.copy2))
     shutil.rmtree(folder / "results")
     shutil.copytree(done / "results", folder / "results", copy_function=shutil.copy2)
@@ -154,7 +154,7 @@ def test_a_changed_configuration_changes_copied_results(study):
 
 
 def test_results_without_records_are_recomputed(study):
-    """Also where their record is damaged; what belongs to nobody is left alone."""
+    """Also if their record is damaged; files that no rule makes are left alone."""
     forget(study)
     (study / "results/qc/.north.sites.tsv.record").unlink()
     damaged = study / "results/embedding/.pca.tsv.record"
@@ -201,6 +201,6 @@ def test_one_file_per_chromosome_gives_the_results_of_one_file(done, tmp_path):
     about = "cohorts/north/raw.json"
     assert {n for n in expected if found[n] != expected[n]} == {about}
     assert json.loads((folder / "results" / about).read_text())["source"] == "chr1.vcf, chr2.vcf"
-    # A chromosome that arrives is decoded with the others.
+    # A chromosome added later is decoded with the others.
     (folder / "data/chr3.vcf").write_text((folder / "data/chr2.vcf").read_text())
     assert plan(folder)["ingest_cohort"] == 1

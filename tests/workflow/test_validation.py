@@ -1,4 +1,4 @@
-"""What is refused before any job: `popdesic check` and Snakemake say the same sentence."""
+"""Errors found before any job: `popdesic check` and Snakemake give the same sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def study(tmp_path, monkeypatch, cohorts) -> Path:
 
 
 def put(content: str | bytes, path: str = CONFIG) -> Callable:
-    """A spoiler that writes a file of the study."""
+    """A function that writes a file of the study."""
     raw = content.encode() if isinstance(content, str) else content
     return lambda: Path(path).write_bytes(raw)
 
@@ -51,7 +51,7 @@ def both(*spoilers: Callable) -> Callable:
 
 
 def phenotypes(*values: str) -> Callable:
-    """The sheet's phenotypes, again and again these."""
+    """A function that fills the sheet's phenotypes by repeating these values."""
 
     def spoil():
         lines = Path(SAMPLES).read_text().splitlines()
@@ -63,7 +63,7 @@ def phenotypes(*values: str) -> Callable:
 
 
 def column(name: str, *values: str) -> Callable:
-    """One more column of the sheet of samples."""
+    """A function that adds a column to the sheet of samples."""
 
     def spoil():
         lines = Path(SAMPLES).read_text().splitlines()
@@ -91,7 +91,7 @@ def scan(**block) -> Callable:
 
 
 def expand_without_bound() -> str:
-    """Billions of values in a dozen lines."""
+    """YAML of a dozen lines that expands to billions of values."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     lines += [
         f"{name}: &{name} [{', '.join(['*' + before] * 10)}]"
@@ -103,7 +103,7 @@ def expand_without_bound() -> str:
 LATIN = "caf\xe9".encode("latin-1")
 LONG = "x" * 300
 
-#: name: (spoiler, words of the sentence)
+#: name: (damage to the study, words of the sentence)
 REFUSED: dict[str, tuple[Callable, list[str]]] = {
     # --- phenotypes
     "missing of PLINK with 0 and 1": (
@@ -335,7 +335,7 @@ def test_the_command_line_gives_the_same_error(study, capsys, case):
     assert said.count(sentence) == 1
 
 
-#: Configurations that are taken as they are meant.
+#: Unusual configurations that are accepted with their intended meaning.
 TAKEN = [
     "encode: {haploid: {23: diploidize, X: missing}}",
     "distance: {site_parts: 2.0}",
