@@ -16,18 +16,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from people import encode_alone, measure_alone
 from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
 
-from popdesic.cohort.define_panel import build_panel
-from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
-from popdesic.cohort.qc import hwe_exact, summarize_cohort
+from popdesic.cohort.qc import hwe_exact
 from popdesic.distance.matrix import metric_distances
-from popdesic.distance.tiles import measure_tile
 from popdesic.embedding.pca import principal_components, standardized_products
-from popdesic.engine.select import select_backend
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.tables import read_table
@@ -95,21 +92,6 @@ def keep_sites(prefix: Path, rows: np.ndarray, out: Path) -> Path:
     bim.to_csv(f"{out}.bim", sep="\t", header=False, index=False)
     Path(f"{out}.fam").write_bytes(Path(f"{prefix}.fam").read_bytes())
     return out
-
-
-def encode_alone(raw: Path, out: Path) -> None:
-    """A panel of all sites of one cohort, and the cohort on it."""
-    filters = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
-    summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
-    build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **filters)
-    encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
-
-
-def tile(folder: Path) -> dict[str, np.ndarray]:
-    out = folder / "tile.npz"
-    measure_tile(folder, folder, out, select_backend("cpu", 2), metric="ibs", missing="pairwise")
-    with np.load(out) as arrays:
-        return {name: arrays[name] for name in arrays.files}
 
 
 def distances(found: dict[str, np.ndarray], metric: str) -> np.ndarray:
@@ -218,13 +200,13 @@ def test_distances_with_2_percent_masked(data, tmp_path):
     plink("plink1.9", tmp_path / "raw", tmp_path / "p", *arguments)
     theirs = np.fromfile(tmp_path / "p.mibs.bin").reshape(n, n)
     off = ~np.eye(n, dtype=bool)
-    ours = 1 - distances(tile(tmp_path), "ibs")
+    ours = 1 - distances(measure_alone(tmp_path, "ibs"), "ibs")
     record(name, "IBS, 2 % masked", "plink1.9 flat-missing", ours[off], theirs[off], FLOAT)
 
 
 def test_distances(data):
     name, folder = data
-    found = tile(folder)
+    found = measure_alone(folder, "ibs")
     off = ~np.eye(len(found["called"]), dtype=bool)
     genotypes = unpack_bed(open_bed(folder / "raw"), len(off))
     g = np.where(genotypes == MISSING, 0, genotypes).astype(np.float64).T
@@ -249,7 +231,7 @@ def test_distances(data):
         (folder / "complete").mkdir(exist_ok=True)
         raw = keep_sites(folder / "raw", complete, folder / "complete/raw")
         encode_alone(raw, folder / "complete")
-        found = tile(folder / "complete")
+        found = measure_alone(folder / "complete", "ibs")
         plink("plink1.9", raw, folder / "p", "--distance", "square", "bin")
         theirs = np.fromfile(folder / "p.dist.bin").reshape(off.shape)
         ours = found["squared"] - 2 * found["ibs0"]
@@ -310,7 +292,7 @@ def test_published_identity_by_state(data, shared_data, tmp_path):
         pytest.skip("There is no published matrix of this set.")
     theirs = pd.read_csv(shared_data / name / published, sep="\t", index_col=0)
     names = list(read_fam(folder / "genotypes")["sample"])
-    ours = 1 - distances(tile(folder), "ibs")
+    ours = 1 - distances(measure_alone(folder, "ibs"), "ibs")
     record(name, "IBS", "SNPRelate", ours, theirs.loc[names, names].to_numpy(), FLOAT, digits=9)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from operands import planes_of
 
 pytest.importorskip("cupy")
 
 import cupy
-from reference import draw_genotypes, evaluate_terms, make_planes
+from reference import draw_genotypes, evaluate_terms
 
 from popdesic.cohort.site_planes import site_planes
 from popdesic.engine.cpu.backend import CpuBackend
@@ -23,10 +24,6 @@ CPU = CpuBackend(4)
 @pytest.fixture(scope="module")
 def backend(gpu_device) -> GpuBackend:
     return GpuBackend()
-
-
-def planes_of(genotypes: np.ndarray, **options) -> Planes:
-    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
 
 
 @pytest.mark.parametrize("terms", [KINSHIP, LD, PRODUCT])

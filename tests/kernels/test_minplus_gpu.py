@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
+from operands import wide
 
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend
@@ -34,10 +35,6 @@ def draw_weights(rng, n: int, dtype: str, holes: float = 0.1) -> np.ndarray:
     weights = np.minimum(weights, weights.T)
     np.fill_diagonal(weights, 0)
     return weights
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    return np.where(x == infinity(x.dtype), np.inf, x.astype(np.float64))
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ import reference
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from operands import planes_of, wide
 
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.qc import hwe_exact
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
-from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Product, Terms
 from popdesic.geodesic.closure import close_paths, insert_paths
 
 BACKEND = CpuBackend(2)
@@ -27,10 +28,6 @@ def genotypes(n_samples, n_sites=None, least: int = -1):
     return st.tuples(n_samples, n_sites).flatmap(
         lambda shape: hnp.arrays(np.int8, shape, elements=st.integers(least, 2))
     )
-
-
-def planes(matrix: np.ndarray, **options) -> Planes:
-    return Planes(reference.make_planes(matrix, **options), matrix.shape[1])
 
 
 products = st.builds(
@@ -52,14 +49,14 @@ def test_bitgemm_of_any_terms(data, terms, masked):
     a = data.draw(genotypes(st.integers(1, 9), least=least))
     b = data.draw(genotypes(st.integers(1, 9), st.just(a.shape[1]), least=least))
     terms = Terms(("x", "y"), tuple(terms))
-    found = BACKEND.bitgemm(planes(a, masked=masked), planes(b, masked=masked), terms)
+    found = BACKEND.bitgemm(planes_of(a, masked=masked), planes_of(b, masked=masked), terms)
     np.testing.assert_array_equal(found, reference.evaluate_terms(a, b, terms))
 
 
 @common
 @given(matrix=genotypes(st.integers(1, 70), st.integers(1, 90)))
 def test_distances_are_counts_of_differences(matrix):
-    found = BACKEND.bitgemm(planes(matrix), None, SQUARED_IBS0)
+    found = BACKEND.bitgemm(planes_of(matrix), None, SQUARED_IBS0)
     expected = reference.pair_counts(matrix, matrix)
     for name, counts in zip(SQUARED_IBS0.outputs, found, strict=True):
         np.testing.assert_array_equal(counts, expected[name])
@@ -72,8 +69,8 @@ def test_sums_over_site_ranges(data, matrix):
     cut = data.draw(st.integers(1, matrix.shape[1] - 1))
     order = data.draw(st.permutations(range(matrix.shape[1])))
     parts = [matrix[:, order[:cut]], matrix[:, order[cut:]]]
-    whole = BACKEND.bitgemm(planes(matrix), None, SQUARED)
-    total = sum(BACKEND.bitgemm(planes(part), None, SQUARED) for part in parts)
+    whole = BACKEND.bitgemm(planes_of(matrix), None, SQUARED)
+    total = sum(BACKEND.bitgemm(planes_of(part), None, SQUARED) for part in parts)
     np.testing.assert_array_equal(whole, total)
 
 
@@ -82,8 +79,8 @@ def test_sums_over_site_ranges(data, matrix):
 def test_exchanging_ref_and_alt_changes_no_distance(matrix):
     swapped = np.where(matrix < 0, -1, 2 - matrix)
     np.testing.assert_array_equal(
-        BACKEND.bitgemm(planes(swapped), None, SQUARED_IBS0),
-        BACKEND.bitgemm(planes(matrix), None, SQUARED_IBS0),
+        BACKEND.bitgemm(planes_of(swapped), None, SQUARED_IBS0),
+        BACKEND.bitgemm(planes_of(matrix), None, SQUARED_IBS0),
     )
 
 
@@ -142,10 +139,6 @@ def weights(n: int, dtype: str, seed: int, holes: float) -> np.ndarray:
     drawn = np.minimum(drawn, drawn.T)
     np.fill_diagonal(drawn, 0)
     return drawn
-
-
-def wide(w: np.ndarray) -> np.ndarray:
-    return np.where(w == infinity(w.dtype), np.inf, w.astype(np.float64))
 
 
 graphs = st.builds(

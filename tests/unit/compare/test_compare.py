@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference import draw_genotypes, make_planes
+from operands import planes_of
+from reference import draw_genotypes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, make_cohorts, make_sites, write_raw
 
@@ -20,7 +21,7 @@ from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, joi
 from popdesic.compare.resolution import resolve
 from popdesic.engine import comparisons
 from popdesic.engine.select import select_backend
-from popdesic.engine.terms import KINSHIP, Planes
+from popdesic.engine.terms import KINSHIP
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
 from popdesic.report.figures.compare import draw_comparisons
@@ -31,10 +32,6 @@ BACKEND = select_backend("cpu", 2)
 ALL_TOLD = resolve(1e-6, 0.5, 1e-4, panel="x", sites=900, founders=12, max_mismatch=0.02)
 LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
-
-
-def planes_of(genotypes: np.ndarray, **options) -> Planes:
-    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
 
 
 def counts_of(a: np.ndarray, b: np.ndarray | None) -> dict[str, np.ndarray]:

@@ -7,7 +7,8 @@ import sys
 import numba
 import numpy as np
 import pytest
-from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
+from operands import planes_of
+from reference import LETTERS, draw_genotypes, evaluate_terms, pair_counts
 
 from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
 from popdesic.engine.select import select_backend
@@ -56,10 +57,6 @@ TERMS = {
 @pytest.fixture(scope="module")
 def backend():
     return CpuBackend(2)
-
-
-def planes_of(genotypes: np.ndarray, **options) -> Planes:
-    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
 
 
 def random_fill(rng, genotypes: np.ndarray) -> np.ndarray:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from launches import AMPERE, HOPPER
+from operands import planes_of
 from reference import draw_genotypes, make_planes
 
 from popdesic.engine.gpu import compare_plans
 from popdesic.engine.gpu.layout import CANDIDATES, PROFILES_A_STEP, QUERIES
 from popdesic.engine.terms import Planes
-
-
-def planes_of(genotypes: np.ndarray, masked: bool) -> Planes:
-    return Planes(make_planes(genotypes, masked=masked), genotypes.shape[1])
 
 
 def bits_of(words: np.ndarray, n_sites: int) -> np.ndarray:
@@ -24,7 +21,7 @@ def bits_of(words: np.ndarray, n_sites: int) -> np.ndarray:
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_planes_of_queries_equal_their_genotypes(n_sites, missing):
     genotypes = draw_genotypes(np.random.default_rng(n_sites), 5, n_sites, missing)
-    letters = compare_plans.query_words(planes_of(genotypes, missing > 0))
+    letters = compare_plans.query_words(planes_of(genotypes, masked=missing > 0))
     assert letters.shape[:2] == (4 if missing else 3, QUERIES)
     assert letters.shape[2] % 16 == 0  # padded to 64 bytes
     bits = bits_of(letters, n_sites)
@@ -70,7 +67,7 @@ def test_mismatches_equal_their_definition(missing):
 
 def test_a_mask_is_added_where_the_other_side_has_one():
     genotypes = draw_genotypes(np.random.default_rng(3), 4, 70, 0)
-    found = compare_plans.with_planes(planes_of(genotypes, False), 3)
+    found = compare_plans.with_planes(planes_of(genotypes, masked=False), 3)
     assert found.words.shape[1] == 3
     assert bits_of(np.ascontiguousarray(found.words[:, 2]), 128).sum(axis=1).tolist() == [70] * 4
 

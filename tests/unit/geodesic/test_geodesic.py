@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from operands import wide
 from scipy.sparse.csgraph import floyd_warshall
 
 from popdesic.compare.kinship import SAME, relatives_but_one
@@ -36,11 +37,6 @@ def draw_weights(rng, n: int, dtype: str, holes: float = 0.0) -> np.ndarray:
     weights = np.minimum(weights, weights.T)
     np.fill_diagonal(weights, 0)
     return weights if dtype.startswith("int") else np.rint(weights)
-
-
-def wide(w: np.ndarray) -> np.ndarray:
-    """The weights in float64, with a true infinity."""
-    return np.where(w == infinity(w.dtype), np.inf, w.astype(np.float64))
 
 
 def shortest(weights: np.ndarray) -> np.ndarray:
