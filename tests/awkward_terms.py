@@ -1,11 +1,11 @@
-"""Terms of the bit-GEMM's tests: those of distances, and some that no analysis would ask for."""
+"""Terms for tests of the bit-GEMM: those of distances, and some that no analysis needs."""
 
 from __future__ import annotations
 
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Product, Terms
 
-#: Sums for linkage disequilibrium: no function of |a - b|, weights that no chain of doublings
-#: gives, an output that is the same for every pair of complete samples.
+#: Sums for linkage disequilibrium. They are not a function of |a - b|, have weights that are not
+#: powers of two, and an output that is the same for every pair of complete samples.
 LD = Terms(
     ("n", "sum_a", "sum_b", "sum_aa", "sum_bb", "sum_ab", "odd"),
     (

@@ -1,18 +1,18 @@
-"""Both commands of the README on a machine that has nothing: a minimal Debian root.
+"""Run both commands of the README on a machine with nothing installed: a minimal Debian root.
 
-    python3 tests/bare_root.py                   what CI runs first (needs root, git and apt)
+    python3 tests/bare_root.py                   both, as CI does first (needs root, git and apt)
     python3 tests/bare_root.py run               `make run` alone, as an ordinary user and as root
     python3 tests/bare_root.py test --whole      all of `make test`
     python3 tests/bare_root.py --suite trixie    another Debian, which has another Python
-    python3 tests/bare_root.py --python 3.12     a Python of this machine, put into the root
+    python3 tests/bare_root.py --python 3.12     a Python of this machine, copied into the root
 
-The root holds Debian's essential packages, python3, python3-venv, make and ca-certificates, nothing
-else. A clean clone of HEAD is put into a copy of it, and the commands run there behind chroot, with
-/proc and /dev and a home of its own: once as a user who may install nothing, once as root, who may.
-The report has to be there with all its sections, and has to say what was missing.
+The root holds only Debian's essential packages, python3, python3-venv, make and ca-certificates. A
+clean clone of HEAD is put into a copy of it, and the commands run there in a chroot with /proc,
+/dev and a home folder: once as a user who cannot install packages, once as root, who can. The
+report must exist with all its sections and must say what was missing.
 
-Uses Python's own library alone. The root is built by mmdebstrap from this machine's list of package
-sources and is kept in the cache folder of this user (XDG_CACHE_HOME, popdesic-bare).
+This file uses the standard library alone. The root is built by mmdebstrap from this machine's list
+of package sources and kept in the user's cache folder (XDG_CACHE_HOME, popdesic-bare).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = "python3,python3-venv,make,ca-certificates"
-#: A root is built anew after so many days, so that it does not age.
+#: Days after which the root is rebuilt.
 KEPT_DAYS = 14
 USER, HOME, CLONE = 1000, "home/user", "home/user/popdesic"
-#: What `make test` runs here in CI; the whole takes as long as it does on any machine.
+#: The tests that `make test` runs here in CI; --whole runs all of them.
 SUBSET = (
     "tests/docs/test_docs.py tests/unit/communities tests/unit/cohort/test_impute.py "
     "tests/unit/export tests/workflow/test_workflow_errors.py "
     "tests/workflow/test_report_page.py tests/slurm/test_sandbox.py --require-slurm"
 )
-#: How the report and the log say that there is no graph-tool.
+#: Words by which the report and the log say that graph-tool is missing.
 NO_GRAPH_TOOL = "graph-tool was not found"
 
 
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def run_workflow(root: Path, *, as_root: bool) -> list[tuple[str, float]]:
-    """`make run`: set-up, then the run; the report is whole and tells what was missing."""
+    """`make run`: set-up, then the run; the report is complete and says what was missing."""
     who = "root" if as_root else "a user who may install nothing"
     times = [timed(f"set-up as {who}", root, "make .venv/ready-run", as_root)]
     times.append(timed(f"make run as {who}", root, "make run", as_root))
@@ -118,14 +118,14 @@ def require(condition: bool, message: str) -> None:
 
 
 def this_suite() -> str:
-    """Name of this machine's own release."""
+    """Name of this machine's Debian release."""
     release = Path("/etc/os-release").read_text("utf-8")
     found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
     return found.group(1) if found else "stable"
 
 
 def cached_root(suite: str) -> Path:
-    """Folder of a minimal root of this release, built where there is none or it is too old."""
+    """Folder of a minimal root of this release, built if it is missing or too old."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "popdesic-bare"
     base = cache / suite
     if base.is_dir() and time.time() - base.stat().st_mtime < KEPT_DAYS * 86_400:
@@ -149,7 +149,7 @@ def cached_root(suite: str) -> Path:
 
 
 def package_sources(suite: str) -> str:
-    """This machine's own list of package sources in deb822 form, for a release."""
+    """This machine's list of package sources in deb822 format, for a release."""
     for path in sorted(Path("/etc/apt/sources.list.d").glob("*.sources")):
         text = path.read_text("utf-8")
         if "debian" in path.name and re.search(r"^Suites:", text, re.MULTILINE):
@@ -159,7 +159,7 @@ def package_sources(suite: str) -> str:
 
 @contextmanager
 def bare_root(base: Path, python: str | None) -> Iterator[Path]:
-    """A copy of the root with a user, a clean clone and what this machine's network needs."""
+    """A copy of the root with a user, a clean clone and this machine's network settings."""
     with tempfile.TemporaryDirectory(prefix="popdesic-bare-") as folder:
         root = Path(folder) / "root"
         subprocess.run(["cp", "-a", "--reflink=auto", str(base), str(root)], check=True)
@@ -182,7 +182,7 @@ def bare_root(base: Path, python: str | None) -> Iterator[Path]:
 
 
 def copy_python(version: str, root: Path) -> None:
-    """Put a Python of this machine into the root, at the same place, first on PATH."""
+    """Copy a Python of this machine into the root, to the same path, first on PATH."""
     words = [f"python{version}", "-c", "import os, sys; print(os.path.realpath(sys.base_prefix))"]
     prefix = Path(subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip())
     require(prefix != Path("/usr"), f"python{version} is this system's own; choose a --suite")
@@ -195,7 +195,7 @@ def copy_python(version: str, root: Path) -> None:
 
 
 def timed(what: str, root: Path, command: str, as_root: bool) -> tuple[str, float, str]:
-    """Run a command in the clone; its output is shown as it comes, and a failure ends it all."""
+    """Run a command in the clone, showing its output; a failure ends the program."""
     print(f"\nbare root: {what}: {command}", flush=True)
     identity = ["0", "/root"] if as_root else [str(USER), f"/{HOME}"]
     inside = (

@@ -1,4 +1,4 @@
-"""BCF files written byte by byte from the specification, sound or with any lie one likes."""
+"""Write BCF files byte by byte from the specification, valid or with chosen errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 INT8, INT16, INT32, FLOAT, CHAR = 1, 2, 3, 5, 7
 _LETTERS = {INT8: "b", INT16: "h", INT32: "i", FLOAT: "f"}
-#: The first of two values that no number takes: unknown; the next one ends a short vector.
+#: The first of two reserved values, "missing"; the next one marks the end of a short vector.
 UNKNOWN = {INT8: -(2**7), INT16: -(2**15), INT32: -(2**31)}
 
 META = (
@@ -23,12 +23,12 @@ GT, DP, AC = 1, 2, 3
 
 
 def header_of(samples: Iterable[str], meta: str = META) -> bytes:
-    """The text of a header."""
+    """A header's text."""
     return (meta + "\t".join([COLUMNS, *samples]) + "\n").encode()
 
 
 def descriptor(kind: int, length: int) -> bytes:
-    """The descriptor of a value: type and number."""
+    """The descriptor of a typed value: type and length."""
     if length < 15:
         return bytes([length << 4 | kind])
     return bytes([0xF0 | kind]) + typed([length])
@@ -49,7 +49,7 @@ def typed_text(text: bytes | str) -> bytes:
 
 
 def calls_of(calls: list[str], kind: int = INT8, width: int | None = None) -> bytes:
-    """Genotypes such as '0/1', '.', '1|0' as one vector, with its descriptor but no key."""
+    """Genotypes such as '0/1', '.', '1|0' as one vector with its descriptor, without a key."""
     rows = []
     for call in calls:
         phased = [0] + [letter == "|" for letter in call if letter in "/|"]
@@ -80,7 +80,7 @@ def record_of(
     info: Iterable[bytes] = (),
     longer: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """One record; POS counts from 1, `longer` is added to the two lengths that it states."""
+    """One record; POS is 1-based, `longer` is added to the two lengths stated in the record."""
     alleles, info = list(alleles), list(info)
     count = len(alleles) if n_alleles is None else n_alleles
     fields = len(formats) if n_formats is None else n_formats
@@ -92,5 +92,5 @@ def record_of(
 
 
 def bcf_of(header: bytes, records: Iterable[bytes], magic: bytes = b"BCF\x02\x02") -> bytes:
-    """A whole file, not compressed."""
+    """A whole uncompressed file."""
     return magic + struct.pack("<I", len(header) + 1) + header + b"\0" + b"".join(records)

@@ -1,9 +1,8 @@
-"""A copy of the repository as a stranger has it after set-up, to run the shown commands in.
+"""A copy of the repository as a new user has it after set-up, to run the documented commands in.
 
-Its `.venv` is an environment of its own: what the interpreter of the tests has, and the copy's own
-package as `pip install --editable .` would have it, with all console scripts. So commands run as
-written, with nothing activated and no PYTHONPATH. Where the tests run in a clone's own .venv, that
-is the environment which its set-up made.
+It has its own `.venv` with the packages of the tests' interpreter, the copy's package as
+`pip install --editable .` would install it, and all console scripts. Commands therefore run as
+written, without activating anything and without PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: What a copy without git leaves out.
 LEFT_OUT = (".git", ".venv", "results", "logs", "benchmarks", ".snakemake", "shared", ".*_cache")
-#: Variables of the tests' own run that a stranger's shell does not have.
+#: Variables set by the test run, which a user's shell does not have.
 DROPPED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "POPDESIC_SHARED", "MFLAGS")
 DROPPED_STARTS = ("PYTEST_", "MAKE", "POPDESIC_")
 SCRIPT = """\
@@ -35,7 +34,7 @@ sys.exit({attribute}())
 def copy_repository(target: Path) -> Path:
     """Copy the working tree (what git knows, or does not ignore), dates kept; return `target`.
 
-    Numba's compiled kernels beside the modules come along: their key is the module's date.
+    The kernels that Numba keeps beside the modules are copied too: their key is the module's date.
     """
     words = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -43,7 +42,7 @@ def copy_repository(target: Path) -> Path:
         ignore = shutil.ignore_patterns(*LEFT_OUT)
         return Path(shutil.copytree(ROOT, target, symlinks=True, ignore=ignore))
     names = {Path(name) for name in listed.stdout.split("\0") if name}
-    names |= {path.relative_to(ROOT) for path in (ROOT / "workflow").rglob("__pycache__/*")}
+    names |= {path.relative_to(ROOT) for path in (ROOT / "src").rglob("__pycache__/*")}
     for name in sorted(names):
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +55,7 @@ def package_folders() -> list[str]:
     paths = sysconfig.get_paths()
     standard = {Path(paths[key]).resolve() for key in ("stdlib", "platstdlib")}
     standard |= {folder / "lib-dynload" for folder in standard}
-    own = [ROOT / name for name in ("tests", "workflow", "docs")]
+    own = [ROOT / name for name in ("src", "tests", "workflow", "docs")]
     folders = []
     for entry in sys.path:
         folder = Path(entry or ".").resolve()
@@ -73,7 +72,7 @@ def make_environment(clone: Path) -> None:
     python, scripts = folder / "bin/python", folder / "bin"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     lines = [str(clone / "src"), *package_folders()]
-    # addsitedir reads the .pth files of a folder too, as of an editable install
+    # addsitedir also reads the .pth files of a folder, for example of an editable install
     lines += [f"import site; site.addsitedir({path!r})" for path in lines[1:]]
     (folder / "lib" / version / "site-packages/clone.pth").write_text("\n".join(lines) + "\n")
     entries = {e.name: e.value for e in importlib.metadata.entry_points(group="console_scripts")}
@@ -85,7 +84,7 @@ def make_environment(clone: Path) -> None:
         )
         (scripts / name).write_text(text)
         (scripts / name).chmod(0o755)
-    # programs that are no Python, such as ruff
+    # programs not written in Python, such as ruff
     if sys.prefix != sys.base_prefix:
         for program in Path(sys.prefix, "bin").iterdir():
             if not (scripts / program.name).exists() and program.is_file():
@@ -97,7 +96,7 @@ def make_environment(clone: Path) -> None:
 
 
 def make_clone(folder: Path) -> Path:
-    """A set-up copy in `folder`/popdesic, the real data beside it where there are any."""
+    """Make a set-up copy in `folder`/popdesic, with a link to the real data if they exist."""
     clone = copy_repository(folder / "popdesic")
     make_environment(clone)
     shared = Path(os.environ.get("POPDESIC_SHARED", ROOT.parent / "shared")).resolve()
@@ -109,7 +108,7 @@ def make_clone(folder: Path) -> Path:
 
 
 def stranger_environment() -> dict[str, str]:
-    """The environment without what the tests' own run put into it."""
+    """This process's environment without the variables of the test run."""
     kept = {
         key: value
         for key, value in os.environ.items()
@@ -123,7 +122,7 @@ def stranger_environment() -> dict[str, str]:
 
 
 def run(clone: Path, command: str, *, seconds: int = 600, status: int = 0, **variables: str) -> str:
-    """What a line of shell prints, typed in the copy's folder; fails on another exit status."""
+    """Run a line of shell in the copy's folder; return its output, fail on another exit status."""
     done = subprocess.run(
         ["bash", "-e", "-c", command],
         cwd=clone,

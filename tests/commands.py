@@ -1,7 +1,7 @@
-"""The commands that the documentation shows, taken out of its pages as they stand.
+"""Extract the commands that the documentation shows.
 
-A command is a line of a block of code (fenced, or indented by four spaces) of which some line
-begins with a program, or code within a sentence that begins with one and has arguments.
+A command is a line of a code block (fenced, or indented by four spaces) in which some line begins
+with a program name, or inline code that begins with a program name and has arguments.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: First words that make a line a command. What a page may name and nobody types is here as well:
-#: it needs an entry in the tests' table like everything else.
+#: First words that make a line a command. Programs that pages only mention are listed too: they
+#: need an entry in the tests' table like all others.
 PROGRAMS = (
     *("make", "snakemake", "popdesic", "python", "python3", "pytest", "pip", "uv", "conda"),
     *("apt-get", "sudo", "git", "ruff", "snakefmt", "bash", "sh", "nvcc", "chromium"),
@@ -25,7 +25,7 @@ STARTS = re.compile(
     rf"(?:\$ )?(?:\.venv/bin/\S+|envs/\S+\.sh|(?:tests/bench/)?bench_\w+\.py|"
     rf"[A-Z_]+=\S+ \S+|{'|'.join(map(re.escape, PROGRAMS))})(?= |$)"
 )
-#: Languages of a fenced block whose lines are typed.
+#: Languages of fenced blocks that hold commands.
 SHELLS = ("", "sh", "bash", "shell", "console")
 FENCE = re.compile(r" {0,3}```(.*)")
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -33,7 +33,7 @@ INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 @dataclass(frozen=True)
 class Shown:
-    """A command as it stands on a page: where, its text, and whether a block shows it."""
+    """A command as shown on a page: where, its text, and whether it is in a block."""
 
     page: str
     line: int
@@ -45,19 +45,19 @@ class Shown:
 
 
 def pages(root: Path = ROOT) -> list[Path]:
-    """The pages that show commands, in the order in which they are read."""
+    """The pages that show commands, in reading order."""
     named = ["README.md", "config/README.md", "CONTRIBUTING.md", "kernels/README.md"]
     named.append("resources/example/README.md")
     return [*(root / name for name in named), *sorted((root / "docs").glob("*.md"))]
 
 
 def without_comment(line: str) -> str:
-    """A line of shell without the comment at its end."""
+    """A line of shell without its trailing comment."""
     return re.sub(r"(^|\s)#\s.*$", "", line).strip().removeprefix("$ ")
 
 
 def commands_of_block(lines: list[tuple[int, str]], page: str) -> list[Shown]:
-    """Every line of a block, if one of them begins with a program: such a block is typed whole."""
+    """All lines of a block if one of them begins with a program: such a block is run whole."""
     typed = [(number, without_comment(line)) for number, line in lines]
     if not any(STARTS.match(line) for _, line in typed):
         return []
@@ -65,14 +65,14 @@ def commands_of_block(lines: list[tuple[int, str]], page: str) -> list[Shown]:
 
 
 def split(text: str) -> tuple[list[list[tuple[int, str]]], list[tuple[int, str]]]:
-    """Blocks that may be typed, each with its numbered lines, and the lines of all sentences.
+    """Blocks that may hold commands, each with its numbered lines, and the lines of running text.
 
-    Fenced blocks count without a language or with a shell's name, indented ones after an empty
+    Fenced blocks qualify without a language or with a shell's name, indented ones after an empty
     line.
     """
     blocks: list[list[tuple[int, str]]] = [[]]
     prose: list[tuple[int, str]] = []
-    language: str | None = None  # of the fenced block that we are in
+    language: str | None = None  # of the current fenced block
     above, indented = "", False
     for number, line in enumerate(text.splitlines(), 1):
         if fence := FENCE.match(line):
@@ -97,7 +97,7 @@ def extract(text: str, page: str) -> list[Shown]:
     """All commands of one page of Markdown, from top to bottom."""
     blocks, prose = split(text)
     found = [shown for block in blocks for shown in commands_of_block(block, page)]
-    # Code within a sentence may go on in the next line: each line's number follows it.
+    # Inline code may continue on the next line, so each line's number is appended to it.
     joined = "".join(f"{line}\0{number}\n" for number, line in prose)
     for match in INLINE.finditer(joined):
         words = re.sub(r"\0\d+\n", " ", match[1]).split()

@@ -1,4 +1,4 @@
-"""Simulated people of known relatedness: scenes for what kinship and identity may conclude."""
+"""Simulated people of known relatedness, to test what kinship and identity may conclude."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from popdesic.engine.base import Backend
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.genotypes import pack_bed
 
-#: Crossovers a base pair and generation.
+#: Crossovers per base pair and generation.
 CROSSOVERS = 1e-8
 
 
@@ -33,7 +33,7 @@ class People:
 
 
 def one_population() -> msprime.Demography:
-    """Ten thousand people who became a million: nobody has a recent ancestor in common."""
+    """A population grown from 10 000 to a million, so that nobody shares a recent ancestor."""
     history = msprime.Demography()
     history.add_population(name="A", initial_size=1_000_000)
     history.add_population_parameters_change(time=100, initial_size=10_000, population="A")
@@ -71,7 +71,7 @@ def draw_people(
         trees = msprime.sim_ancestry(
             who, demography=history, sequence_length=length, recombination_rate=CROSSOVERS, **seeds
         )
-        # Some 4e4 generations of branches: about three times as many as are kept are common.
+        # About 4e4 generations of branches: three times as many common sites as are kept.
         rate = min(1.25e-8, sites / length / 1e4)
         mutated = msprime.sim_mutations(
             trees, rate=rate, model=msprime.BinaryMutationModel(), **seeds
@@ -91,21 +91,21 @@ def draw_people(
 def meiosis(parent: np.ndarray, people: People, rng: np.random.Generator) -> np.ndarray:
     """One gamete of a parent's haplotypes (2, n_sites)."""
     apart = np.diff(people.pos, prepend=0)
-    odd = 0.5 * (1 - np.exp(-2 * CROSSOVERS * np.maximum(apart, 0)))  # Haldane
+    odd = 0.5 * (1 - np.exp(-2 * CROSSOVERS * np.maximum(apart, 0)))  # Haldane's map function
     odd[np.diff(people.contig, prepend=-1) != 0] = 0.5
     which = np.cumsum(rng.random(len(odd)) < odd) % 2
     return parent[which, np.arange(len(odd))]
 
 
 def add_families(people: People, families: int, seed: int = 1, error_rate: float = 0.002):
-    """Add to unrelated people duplicates, children and grandchildren of some of them.
+    """Add duplicates, children and grandchildren of some of the unrelated people.
 
-    Each family takes three people: a father, a mother, and the wife of their son.
+    Each family uses three people: a father, a mother, and the wife of their son.
 
     Returns
     -------
     people : People
-        The old ones first.
+        The given people first.
     pairs : dict
         Pairs of row numbers by relation: ``duplicate``, ``parent and child``, ``full siblings``,
         ``second degree``.
@@ -138,7 +138,7 @@ def add_families(people: People, families: int, seed: int = 1, error_rate: float
 
 
 def resolution_of(people: People, backend: Backend, founders: int | None = None) -> Resolution:
-    """What these sites resolve, measured on the first `founders` people."""
+    """The resolution of these sites, measured on the first `founders` people."""
     genotypes = people.genotypes[:founders]
     planes = planes_in_memory(pack_bed(np.ascontiguousarray(genotypes.T)), len(genotypes))
     return resolve(
@@ -153,7 +153,7 @@ def resolution_of(people: People, backend: Backend, founders: int | None = None)
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What is said of all pairs (n, n): kinship, whether it is told, whether they are the same."""
+    """Verdicts on all pairs (n, n): kinship, whether it is reported, whether it is a duplicate."""
 
     kinship: np.ndarray
     related: np.ndarray
@@ -165,7 +165,7 @@ class Verdicts:
 
 
 def judge(people: People, found: Resolution, backend: Backend) -> Verdicts:
-    """Verdicts as `compare_cohorts` reaches them, every kinship from third degree on asked for."""
+    """Verdicts as `compare_cohorts` reaches them, for third-degree and closer relatives."""
     genotypes = people.genotypes
     planes = planes_in_memory(pack_bed(np.ascontiguousarray(genotypes.T)), len(genotypes))
     counts = dict(zip(KINSHIP.outputs, backend.bitgemm(planes, None, KINSHIP), strict=True))

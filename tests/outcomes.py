@@ -1,4 +1,4 @@
-"""Result files of a made-up run, small and as awkward as a test wants them."""
+"""Small result files of an invented run, as awkward as a test needs them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def make_results(
     cohorts : dict
         Samples of each cohort, in sample order.
     columns : dict
-        Further columns of the sample sheet, values for all samples in that order.
+        Further columns of the sample sheet: values for all samples, in that order.
     left_out : tuple of str
-        Samples below the call rate.
+        Samples dropped for their call rate.
     drift, encode : dict
-        What differs from a cohort that agrees with the panel.
+        Changes to the records of a cohort that agrees with the panel.
     geodesic : dict
-        What differs from a closure with a fifth of the pairs indirect.
+        Changes to the record of a closure in which a fifth of the pairs are indirect.
     matrices : bool
-        Whether the n x n matrices are written; without them distances cannot be read.
+        Whether to write the n x n matrices; without them distances cannot be read.
     further : tuple of str
-        Kinds of map on request.
+        Optional kinds of map.
     instability : float, optional
-        That of three quarters of the samples on each UMAP, the others have none; not measured
-        where it is left out.
+        Instability of three quarters of the samples on each UMAP (the others have none); by
+        default it is not measured.
     """
     rng = np.random.default_rng(7)
     rows = [(sample, cohort) for cohort, samples in cohorts.items() for sample in samples]

@@ -13,6 +13,7 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.distance.tiles import measure_tile
 from popdesic.embedding.pca import standardized_products
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
@@ -22,7 +23,7 @@ from popdesic.study.configuration import load_config
 
 @dataclass(frozen=True)
 class People:
-    """One set: names, labels (`population`, `superpopulation`), and sums of `embedding`."""
+    """One data set: names, labels (`population`, `superpopulation`), standardized products."""
 
     names: list[str]
     labels: pd.DataFrame
@@ -43,17 +44,34 @@ class People:
         return closed.number.value(closed.lengths)
 
 
+#: Keeps every site.
+NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
+
+
+def encode_alone(raw: Path, out: Path, filters: dict | None = None) -> None:
+    """Write to `out` a panel of one cohort, by default of all its sites, and the cohort on it."""
+    filters = NO_FILTERS if filters is None else filters
+    summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
+    build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **filters)
+    encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
+
+
+def measure_alone(folder: Path, metric: str) -> dict[str, np.ndarray]:
+    """The diagonal tile of the cohort encoded in `folder`, measured on the CPU."""
+    out = folder / f"{metric}.npz"
+    measure_tile(folder, folder, out, select_backend("cpu", 2), metric=metric, missing="pairwise")
+    with np.load(out) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
 def load_people(data: Path, name: str, folder: Path) -> People:
-    """The set `data`/`name`, its only VCF and samples.tsv; files in between go to `folder`."""
+    """Load `data`/`name` from its only VCF and samples.tsv; `folder` takes intermediate files."""
     (vcf,) = (data / name).glob("*.vcf.gz")
     ingest_cohort(vcf, folder / "raw", threads=2)
-    paths = [folder / f for f in ("sites.qc", "samples.qc", "panel.tsv", "counts.json")]
     filters = load_config({})["panel"]
     filters.pop("ld_prune", None)
-    summarize_cohort(folder / "raw", {}, *paths[:2], min_sample_call_rate=0.0)
-    build_panel({"only": paths[0]}, *paths[2:], **filters)
-    encode_cohort(folder / "raw", paths[1], paths[2], folder, impute="mode", cohort="only")
-    sites, _ = load_panel(paths[2])
+    encode_alone(folder / "raw", folder, filters)
+    sites, _ = load_panel(folder / "panel.tsv")
     products, called = standardized_products([folder / "genotypes"], sites.af.to_numpy(), 2)
     names = list(read_fam(folder / "genotypes")["sample"])
     sheet = pd.read_csv(data / name / "samples.tsv", sep="\t", dtype=str)

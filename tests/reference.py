@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass
 class ParsedVcf:
-    """Biallelic SNPs of a VCF text: (chrom, pos, id, ref, alt), line and genotypes of each."""
+    """Biallelic SNPs of a VCF text: (chrom, pos, id, ref, alt), line number, genotypes."""
 
     samples: list[str]
     sites: list[tuple[str, int, str, str, str]] = field(default_factory=list)
@@ -31,8 +31,8 @@ def parse_vcf_text(text: str, haploid: str | dict[str, str] = "error") -> Parsed
     Raises
     ------
     ValueError
-        With a word for what is wrong: columns, empty, pos, gt, haploid, ploidy, allele, malformed,
-        header, or name (a contig or identifier of a kept site), and the line.
+        With a keyword for the error (columns, empty, pos, gt, haploid, ploidy, allele, malformed,
+        header, or name: of the contig or site) and the line number.
     """
     names = ["records", "multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "snps"]
     names += ["unplaced", "missing", "half_calls", "haploid_calls", "phased", "unphased"]
@@ -78,7 +78,7 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
     if isinstance(haploid, dict):
         haploid = haploid.get(chrom, haploid.get("default", "error"))
     row = [_read_call(c, keys.index("GT"), haploid, counts) for c in columns[9:]]
-    if re.search("[\0\r\ud800-\udfff]", chrom + site_id):  # surrogates stand for no UTF-8
+    if re.search("[\0\r\ud800-\udfff]", chrom + site_id):  # surrogates: bytes that are not UTF-8
         raise ValueError("name")
     counts["snps"] += 1
     parsed.sites.append((chrom, int(pos), site_id, ref, alt))
@@ -137,7 +137,7 @@ def _read_call(column: str, index: int, haploid: str, counts: dict[str, int]) ->
 #
 # Genotype matrices are (n_samples, n_sites) with 0, 1, 2 and -1 for missing, unless said otherwise.
 
-#: Genotypes at which the bit of a plane's letter is set.
+#: Genotypes whose bit is set in each plane.
 LETTERS = {"u": {1, 2}, "v": {2}, "c": {0, 1, 2}, "z": {0}, "e": {1}, "h": {0, 2}}
 
 
@@ -151,9 +151,10 @@ def draw_genotypes(
 
 
 def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
-    """Squared distance, called sites, opposite homozygotes, sums of all pairs, site after site.
+    """Squared distance, called sites, opposite homozygotes and sums of all pairs, site by site.
 
-    `sums` and `squares` add up the genotypes of a, and their squares, over sites called in both.
+    `sums` and `squares` are sums of the genotypes of a and of their squares, over sites called in
+    both samples.
     """
     names = ("squared", "called", "ibs0", "sums", "squares")
     counts = {name: np.zeros((len(a), len(b)), np.int64) for name in names}
@@ -169,7 +170,7 @@ def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def term_value(products, output: int, x: int, y: int) -> int:
-    """What one site with the genotypes x and y adds to an output of weighted plane products."""
+    """Contribution of one site with genotypes x and y to one output of weighted plane products."""
     return sum(
         weight * (x in LETTERS[letter_a]) * (y in LETTERS[letter_b])
         for o, weight, letter_a, letter_b in products
@@ -191,7 +192,7 @@ def evaluate_terms(a: np.ndarray, b: np.ndarray, terms) -> np.ndarray:
 
 
 def plane_words(bits, n_words: int) -> list[int]:
-    """Bits of one plane as little-endian 64-bit words, one bit after the other."""
+    """Pack the bits of one plane into little-endian 64-bit words, bit by bit."""
     words = [0] * n_words
     for site, bit in enumerate(bits):
         words[site // 64] |= int(bit) << (site % 64)
@@ -205,10 +206,10 @@ def make_planes(
     masked: bool | None = None,
     n_words: int | None = None,
 ) -> np.ndarray:
-    """Bit-planes uint64 (n_samples, 2 or 3, n_words) of genotypes, bit by bit.
+    """Pack genotypes into bit-planes uint64 (n_samples, 2 or 3, n_words), bit by bit.
 
-    `fill` (n_sites,) or (n_samples, n_sites) stands in for missing genotypes, 0 where not given.
-    The called plane is there if `masked`, by default where a genotype is missing.
+    Missing genotypes are replaced by `fill` (n_sites,) or (n_samples, n_sites), by default 0.
+    The called plane is added if `masked`, by default if any genotype is missing.
     """
     n_samples, n_sites = genotypes.shape
     fill = np.broadcast_to(0 if fill is None else fill, genotypes.shape)
@@ -277,7 +278,7 @@ def hwe_exact(n_ref: int, n_het: int, n_alt: int, midp: bool = True) -> Fraction
 
 
 def multinomial(*parts: int) -> int:
-    """Ways to sort sum(parts) things into groups of these sizes."""
+    """Multinomial coefficient: ways to divide sum(parts) items into groups of these sizes."""
     return math.factorial(sum(parts)) // math.prod(map(math.factorial, parts))
 
 

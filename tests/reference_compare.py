@@ -10,7 +10,7 @@ import numpy as np
 
 
 def king_robust(a: np.ndarray, b: np.ndarray) -> float:
-    """KING-robust kinship of two samples, site after site (Manichaikul et al. 2010, eq. 11)."""
+    """KING-robust kinship of two samples, site by site (Manichaikul et al. 2010, eq. 11)."""
     both_het = opposite = het_a = het_b = 0
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
         if x < 0 or y < 0:
@@ -40,7 +40,7 @@ def r2(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def largest_unrelated(n: int, edges: list[tuple[int, int]]) -> int:
-    """Size of a maximum set without an edge inside, by trying all sets."""
+    """Size of a maximum independent set, by trying all sets."""
     return max(
         size
         for size in range(n + 1)
@@ -66,7 +66,7 @@ def haplotype_likelihood(table: np.ndarray, p: float, q: float, d: float) -> flo
 
 
 def prune(r2s: np.ndarray, major, contig, pos, amount, unit, step, limit, constant) -> set[int]:
-    """Sites removed by PLINK 1.9's --indep-pairwise, by its description, window after window."""
+    """Sites that PLINK 1.9's --indep-pairwise removes, from its documentation, window by window."""
     removed = set(np.flatnonzero(constant).tolist())
     checked: set[tuple[int, int]] = set()
     for name in dict.fromkeys(contig):
@@ -104,11 +104,11 @@ def prune(r2s: np.ndarray, major, contig, pos, amount, unit, step, limit, consta
 
 
 def meiosis(parent: np.ndarray, breaks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One gamete of a parent (2, n_sites): crossovers where `breaks` says how likely they are."""
+    """One gamete of a parent (2, n_sites); `breaks` holds the crossover probability per site."""
     switches = np.cumsum(rng.random(parent.shape[1]) < breaks) + rng.integers(2)
     return parent[switches % 2, np.arange(parent.shape[1])]
 
 
 def child(mother: np.ndarray, father: np.ndarray, breaks: np.ndarray, rng) -> np.ndarray:
-    """Two gametes as a person, (2, n_sites)."""
+    """A child of two parents, (2, n_sites): one gamete of each."""
     return np.stack([meiosis(mother, breaks, rng), meiosis(father, breaks, rng)])

@@ -18,9 +18,9 @@ def random_scan(
     frequencies: tuple[float, float, float] | None = None,
     tables: tuple[np.ndarray, np.ndarray],
 ) -> tuple[ScanData, np.ndarray, np.ndarray]:
-    """Random scan data, its states int8 (n_sites, n_samples) and the cases, bool (n_samples).
+    """Draw scan data; return it, its states int8 (n_sites, n_samples) and cases bool (n_samples).
 
-    States: 0 and 1 stored, 2 missing, 3 the genotype that is not stored.
+    States: 0 and 1 are stored genotypes, 2 is missing, 3 is the genotype that is not stored.
     """
     cases = np.arange(sum(n_samples)) >= n_samples[0]
     states = np.empty((n_sites, sum(n_samples)), np.int8)
@@ -35,7 +35,7 @@ def random_scan(
 
 
 def make_scan(states, cases, rank, total, part, allowed=None) -> ScanData:
-    """Scan data of states (0, 1 stored; 2 missing; 3 not stored), plane by plane."""
+    """Scan data from states (0, 1 stored; 2 missing; 3 not stored), plane by plane."""
     kinds = [0, 1, 2] if (states == 2).any() else [0, 1]
 
     def planes(chosen):
@@ -50,7 +50,7 @@ def make_scan(states, cases, rank, total, part, allowed=None) -> ScanData:
 
 
 def pack_allowed(permitted: np.ndarray) -> np.ndarray:
-    """A symmetric bool matrix as rows of bits."""
+    """Pack the rows of a symmetric bool matrix into bits."""
     n = len(permitted)
     out = np.zeros((n, -(-n // 64) * 8), np.uint8)
     bits = np.packbits(permitted, axis=1, bitorder="little")
@@ -59,7 +59,7 @@ def pack_allowed(permitted: np.ndarray) -> np.ndarray:
 
 
 def table(states: np.ndarray, cases: np.ndarray, sites: tuple[int, ...]) -> np.ndarray:
-    """Contingency table of jointly called samples: int64 (2, 3, 3[, 3]), states 0, 1, 3 a side."""
+    """Contingency table of jointly called samples: int64 (2, 3, 3[, 3]), axes of states 0, 1, 3."""
     counts = np.zeros((2, *(4,) * len(sites)), np.int64)
     for sample in range(states.shape[1]):
         counts[(int(cases[sample]), *(int(states[s, sample]) for s in sites))] += 1
@@ -85,7 +85,7 @@ def scan(
     top: int,
     permitted: np.ndarray | None = None,
 ) -> Hits:
-    """The best `top` of all combinations, one after the other."""
+    """The best `top` of all combinations, computed one by one."""
     found = []
     for sites in itertools.combinations(range(len(states)), order):
         if sites[0] not in first:

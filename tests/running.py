@@ -1,4 +1,4 @@
-"""Running Snakemake on a study folder, and reading what it did."""
+"""Run Snakemake on a study folder and read what it did."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    """The command line that runs the workflow on a study; one thread a job, two jobs at once."""
+    """The command line that runs the workflow on a study: one thread per job, two jobs at once."""
     workflow = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
     cores = ["--cores", "2", "--max-threads", "1"]
     return [sys.executable, "-m", "snakemake", *workflow, *cores, *arguments]
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, in which Python keeps what it compiled: jobs start faster."""
+    """This process's environment, but with Python's bytecode cache, so that jobs start faster."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int = 600) -> str:
-    """Run the workflow on a study; return its output. `fails` says what is expected."""
+    """Run the workflow on a study; return its output. `fails`: whether it is expected to fail."""
     done = subprocess.run(
         command(folder, *arguments),
         env=environment(),
@@ -48,14 +48,14 @@ def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int =
 def kill_and_resume(
     folder: Path, target: str, reached: Callable[[str], bool], seconds: int = 400
 ) -> tuple[dict[str, tuple[int, str]], str]:
-    """Kill a run with all its jobs once `reached` of its output so far, then run it to the end.
+    """Kill a run with all its jobs once `reached(output so far)` holds, then run it to the end.
 
     Returns
     -------
     state : dict
         `snapshot` after the kill.
     output : str
-        Of the second run.
+        Output of the second run.
     """
     with tempfile.NamedTemporaryFile() as said:
         process = subprocess.Popen(
@@ -79,19 +79,19 @@ def kill_and_resume(
 
 
 def finished(output: str) -> Counter[str]:
-    """Jobs that ran, by rule; targets are no jobs."""
+    """Number of jobs that ran, by rule, without targets."""
     rules = re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", output, re.MULTILINE)
     return Counter(rule for rule in rules if "_" in rule)
 
 
 def planned(output: str) -> Counter[str]:
-    """Jobs of a dry run, by rule, from the table at its head."""
+    """Number of jobs of a dry run, by rule, from the table at the top of its output."""
     table = re.findall(r"^(\w+_\w+) +(\d+)$", output, re.MULTILINE)
     return Counter({rule: int(count) for rule, count in table})
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
-    """Time of last change and content digest of every result file, by its path."""
+    """Modification time and content digest of every result file, by path."""
     results = folder / "results"
     return {
         str(path.relative_to(results)): (
@@ -104,12 +104,12 @@ def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Content digest of every result file, by its path."""
+    """Content digest of every result file, by path."""
     return {name: digest for name, (_, digest) in snapshot(folder).items()}
 
 
 def path_without(folder: Path, *commands: str) -> str:
-    """A PATH on which these commands are missing: links to all the others, in `folder`."""
+    """A PATH without these commands: `folder`, filled with links to all others."""
     folder.mkdir()
     for place in os.environ["PATH"].split(":"):
         for command in Path(place).iterdir() if Path(place).is_dir() else ():

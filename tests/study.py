@@ -32,7 +32,7 @@ class Cohort:
 
     @property
     def path(self) -> str:
-        """Where the study keeps the cohort's file, relative to its folder."""
+        """Path of the cohort's genotype file, relative to the study's folder."""
         return f"data/{self.name}.vcf" + (".gz" if self.compressed else "")
 
     def vcf(self) -> str:
@@ -98,7 +98,7 @@ def swap_alleles(cohort: Cohort, sites: range | list[int]) -> Cohort:
     return replace(cohort, sites=swapped, genotypes=genotypes)
 
 
-#: What makes a study of tests fast; everything else is at its default.
+#: Settings that make the study of a test fast; everything else has its default.
 FAST = {
     "device": "cpu",
     "distance": {"export": False},
@@ -138,12 +138,12 @@ def write_study(folder: Path, cohorts: list[Cohort], config: dict | None = None)
 
 
 def read_config(folder: Path) -> dict:
-    """The study's configuration, checked and filled."""
+    """The study's configuration, checked, with defaults filled in."""
     return load_config(yaml.safe_load((folder / "config/config.yaml").read_text()))
 
 
 def write_raw(prefix: Path, cohort: Cohort) -> Path:
-    """Write the .bed, .bim and .fam that ingest makes of a cohort; return the prefix."""
+    """Write the .bed, .bim and .fam that ingest makes from a cohort; return the prefix."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{prefix}.bed").write_bytes(bed_bytes(cohort.genotypes))
     bim = [

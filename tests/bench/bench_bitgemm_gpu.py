@@ -1,4 +1,4 @@
-"""Bit-GEMM on one GPU: every micro-kernel beside its own limit and its peers, in one run.
+"""Bit-GEMM on one GPU: every micro-kernel beside its limit and its peers, in one run.
 
     python tests/bench/bench_bitgemm_gpu.py [--samples 16384] [--sites 1048576] [--quick]
     python tests/bench/bench_bitgemm_gpu.py --sweep      tile parameters and splits
@@ -6,7 +6,7 @@
     python tests/bench/bench_bitgemm_gpu.py --spectrum   rare sites beside the dense products
 
 Times are medians of device events after a warm-up, on random planes drawn on the device. `kernel`
-is the products alone, `+ pack` adds packing the stored planes and clearing the accumulators.
+is the products only; `+ pack` adds packing the stored planes and clearing the accumulators.
 A site-pair is one site of one pair of different samples: n (n - 1) / 2 * sites of them. The
 limits are loops without memory traffic (wgmma on shared memory, mma.sync and POPC on registers).
 """
@@ -114,7 +114,7 @@ def time_events(action: Callable[[], object], repeats: int, warm_up: int = 2) ->
 
 
 def measure_limits(device: devices.Device) -> dict[str, float]:
-    """Ceilings of this device: bit-MAC/s of wgmma and mma.sync, POPC instructions/s."""
+    """Limits of this device: bit-MAC/s of wgmma and mma.sync, POPC instructions/s."""
     out = cupy.zeros(device.multiprocessors * 8 * 256, np.int32)
     limits = {}
     cases = {
@@ -155,7 +155,7 @@ def measure_limits(device: devices.Device) -> dict[str, float]:
 
 
 def draw_planes(n_samples: int, n_sites: int, masked: bool) -> cupy.ndarray:
-    """Random planes on the device, (n_samples, 2 or 3, n_words): u, v within u, c 94 % set."""
+    """Random planes on the device, (n_samples, 2 or 3, n_words): u, v a subset of u, c 94 % set."""
     n_words = layout.divide_up(n_sites, 64)
 
     def bits() -> cupy.ndarray:
@@ -173,7 +173,7 @@ def draw_planes(n_samples: int, n_sites: int, masked: bool) -> cupy.ndarray:
 
 
 class Problem:
-    """One block of samples against itself, packed on the device for one variant."""
+    """One block of samples with itself, packed on the device for one variant."""
 
     def __init__(self, device, variant, words, n_sites: int, terms: Terms) -> None:
         self.device, self.variant, self.words, self.n_sites = device, variant, words, n_sites
@@ -365,7 +365,7 @@ def run_sweep(
 
 
 def run_instances(host_bytes: int, shrink: int) -> None:
-    """The published instances, end to end, from a ring of pinned buffers that is sent again."""
+    """The published instances, end to end, streamed repeatedly from a ring of pinned buffers."""
     backend = GpuBackend(host_bytes=host_bytes)
     print_row("instance", "variant", "s total", "s copies", "s products", "T pairs/s", "GB sent")
     for samples, sites in ((4000, 80_000_000), (2000, 3_000_000_000), (30_000, 600_000_000)):

@@ -28,12 +28,12 @@ from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 CPUS = os.cpu_count() or 1
-#: Pairs below are not written, by PLINK as by us.
+#: Pairs below this are written neither by PLINK nor by us.
 MIN_R2, MIN_KINSHIP = 0.2, 0.0884
 
 
 def ld_pairs(prefix: Path, backend: CpuBackend) -> tuple:
-    """Pairs of all sites with r2 of at least MIN_R2, straight from a .bed file."""
+    """Pairs of sites with r2 of at least MIN_R2, read from a .bed file."""
     planes = site_planes(founder_genotypes([prefix]))
     ends = np.full(planes.n_samples, planes.n_samples)
     return backend.r2_pairs(planes, ends, MIN_R2)
@@ -44,7 +44,7 @@ def ld_matrix(prefix: Path, backend: CpuBackend) -> np.ndarray:
 
 
 def kinship_pairs(prefix: Path, backend: CpuBackend) -> tuple:
-    """Close pairs straight from a .bed file."""
+    """Close pairs of samples, read from a .bed file."""
     planes = planes_in_memory(open_bed(prefix), len(read_fam(prefix)), backend.threads)
     counts = dict(zip(KINSHIP.outputs, backend.bitgemm(planes, None, KINSHIP), strict=True))
     return close_pairs(counts, min_kinship=MIN_KINSHIP, min_called=1, upper=True)
@@ -61,8 +61,8 @@ def run(*command) -> None:
 
 
 def compare(title, ours, theirs, repeats) -> tuple:
-    """Best times, alternated so that a busy moment of the machine hits both."""
-    ours()  # kernels compiled, file in the page cache
+    """Best times; runs alternate, so that other load on the machine affects both."""
+    ours()  # compile kernels, load the file into the page cache
     our_times, their_times = [], []
     for _ in range(repeats):
         our_times.append(best_of(1, ours))

@@ -2,10 +2,10 @@
 
     python tests/bench/bench_compare_gpu.py [--sites 50000] [--samples 10000] [--quick]
 
-LD: all pairs of sites, r2 in float32 on the device, none missing, against 3 products at the rate of
-wgmma measured in the same run. Identity: 32 queries, the best 10 of each, against one read of the
-database at the rate of a device copy; streamed from pinned memory, against a bare copy.
-Medians of device events after a warm-up; random planes drawn on the device.
+LD: all pairs of sites, r2 in float32 on the device, none missing; the limit is 3 products at the
+rate of wgmma measured in the same run. Identity: 32 queries, the best 10 of each; the limit is one
+read of the database at the rate of a device copy, or a plain copy where it streams from pinned
+memory. Medians of device events after a warm-up; random planes drawn on the device.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def bench_ld(device: devices.Device, n_sites: int, n_samples: int, repeats: int)
 
 
 def device_copy_rate() -> float:
-    """Bytes a second that are read, while as many are written."""
+    """Bytes read per second while as many are written."""
     a = cupy.zeros(1 << 29, np.uint64)
     b = cupy.empty_like(a)
     seconds = time_events(lambda: cupy.copyto(b, a), 7)

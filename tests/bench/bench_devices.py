@@ -1,12 +1,12 @@
-"""Tiles of one large study on 1, 2, 4 ... GPUs of a machine, one process and one lease each.
+"""Tiles of one large study on 1, 2, 4 ... GPUs of a machine, one process and lease per GPU.
 
 python tests/bench/bench_devices.py [--samples 30000] [--sites 8388608] [--passes 8] [--quick]
 
 Every process leases a device as the workflow's jobs do, draws the planes of all samples there
-(not timed), waits for the others, and computes its share of the upper triangle of tiles; the
-int64 results come to the host. The planes of `sites` sites are multiplied `passes` times, for a
-study of sites x passes sites that no device could hold. Time runs until the last process is done.
-Numbers of devices that the machine does not have are left out.
+(not timed), waits for the others, and computes its share of the upper triangle of tiles; int64
+results are copied to the host. The planes of `sites` sites are multiplied `passes` times, to
+simulate a study of sites x passes sites, which no device could hold. Time ends with the last
+process. Numbers of devices that the machine does not have are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from timing import print_table
 
 
 def work(options, n_devices: int, rank: int, start, done) -> None:
-    """One process: its share of the tiles on a device of its own."""
+    """One process: its share of the tiles, on its own device."""
     import cupy
     import numpy as np
 
@@ -37,10 +37,10 @@ def work(options, n_devices: int, rank: int, start, done) -> None:
             part = drawn[first : first + 128]
             low = cupy.random.randint(0, 2**63 - 1, part.shape, dtype=np.int64)
             part[...] = low.view(np.uint64)
-            part[:, 1] &= part[:, 0]  # hom is a part of carrier
+            part[:, 1] &= part[:, 0]  # hom is a subset of carrier
         blocks.append(Planes(drawn, options.sites))
     tiles = [(i, j) for i in range(options.blocks) for j in range(i, options.blocks)]
-    # tiles on the diagonal cost half: dealt first, so that everyone has as many of each
+    # tiles on the diagonal cost half: deal them first, so that all processes get as many of each
     tiles.sort(key=lambda tile: tile[0] == tile[1], reverse=True)
     share = tiles[rank::n_devices]
     total = 0
@@ -53,7 +53,7 @@ def work(options, n_devices: int, rank: int, start, done) -> None:
         return int(stream.result()[0, 0, -1])
 
     product(0, 0)
-    product(0, 1)  # kernels are compiled and chosen
+    product(0, 1)  # compile and choose kernels
     cupy.cuda.Device().synchronize()
     start.wait()
     for tile in share:
@@ -62,7 +62,7 @@ def work(options, n_devices: int, rank: int, start, done) -> None:
 
 
 def measure(options, n_devices: int) -> tuple[float, list[int], int]:
-    """Seconds from the common start to the last result; the devices; a checksum."""
+    """Seconds from the common start to the last result, the devices, and a checksum."""
     context = multiprocessing.get_context("spawn")
     start, done = context.Barrier(n_devices + 1), context.Queue()
     processes = [

@@ -1,7 +1,7 @@
 """Distances on the CPU beside their peers, measured in the same run.
 
 python tests/bench/bench_distance.py [--quick]   kernels, threads, PLINK 1.9 in process
-python tests/bench/bench_distance.py --whole     whole processes at 8 000 x 100 000 too
+python tests/bench/bench_distance.py --whole     also whole processes at 8 000 x 100 000
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CPUS = os.cpu_count() or 1
 
 
 def bed_to_matrix(prefix: Path, threads: int) -> np.ndarray:
-    """Squared distances, int64 (n, n), straight from a .bed file."""
+    """Squared distances, int64 (n, n), from a .bed file."""
     planes = planes_in_memory(open_bed(prefix), len(read_fam(prefix)), threads)
     return CpuBackend(threads).bitgemm(planes, None, SQUARED)[0]
 
@@ -44,7 +44,7 @@ def plink(prefix: Path, threads: int) -> None:
 
 
 def bench_kernels(n_samples: int, n_sites: int, repeats: int) -> None:
-    """The three forms of the product against a float32 SYRK, by threads."""
+    """The three forms of the product beside a float32 SYRK, by number of threads."""
     rng = np.random.default_rng(1)
     n_words = -(-n_sites // 512) * 8
     work = n_samples * (n_samples + 1) / 2 * n_sites / 1e9
@@ -75,11 +75,11 @@ def bench_kernels(n_samples: int, n_sites: int, repeats: int) -> None:
 
 
 def bench_against_plink(n_samples: int, n_sites: int, repeats: int, whole: bool) -> None:
-    """From the .bed to the int64 matrix, in this process or as a whole one, beside PLINK 1.9."""
+    """From the .bed to the int64 matrix, in this process or a new one, beside PLINK 1.9."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = Path(folder) / "data"
         write_random_plink(prefix, n_samples, n_sites)
-        bed_to_matrix(prefix, CPUS)  # kernels cached, file in the page cache
+        bed_to_matrix(prefix, CPUS)  # cache kernels, load the file into the page cache
         command = [sys.executable, __file__, "--child", prefix]
 
         def ours() -> None:
@@ -89,7 +89,7 @@ def bench_against_plink(n_samples: int, n_sites: int, repeats: int, whole: bool)
                 bed_to_matrix(prefix, CPUS)
 
         peer = commandline.find_peer("plink1.9")
-        # Alternated, so that a busy moment of the machine hits both.
+        # Runs alternate, so that other load on the machine affects both.
         our_times, their_times = [], []
         for _ in range(repeats):
             our_times.append(best_of(1, ours))

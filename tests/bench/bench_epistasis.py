@@ -1,11 +1,11 @@
-"""Rates of the exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the card's limits.
+"""Rates of exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the device's limits.
 
     python tests/bench/bench_epistasis.py [--cases abc] [--quick]
 
---phases adds where the time goes, and what blocks and padding waste; --core, --joint and --samples
-compare the cores of wgmma, and first sites one by one or two by two, at other depths (--cases c
---samples 131072 --core deep); --devices 2 scans case e with one device and with two, one process
-each.
+--phases adds the time of each phase and the waste by blocks and padding; --core, --joint and
+--samples compare the cores of wgmma, and one or two first sites per operand, at other depths
+(--cases c --samples 131072 --core deep); --devices 2 scans case e with one and with two devices,
+one process each.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0
 
 @dataclass(frozen=True)
 class Case:
-    """One scan: `asked` and `peer` in T combinations x samples a second."""
+    """One scan: `target` and `peer` in T combinations x samples a second."""
 
     order: int
     n_sites: int
     controls: int
     cases: int
     frequencies: tuple[float, float, float]
-    asked: float
+    target: float
     peer: str
     missing: float = 0.0
     kernel: str | None = None
 
 
-#: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the bound of a table with 27
-#: POPC a word (4.7 T).
+#: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the limit of tables with 27
+#: POPC per word (4.7 T).
 CASES = {
     "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "EPIClear 290"),
     "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "EPIClear 456"),
@@ -131,7 +131,7 @@ def count(order: int, n_sites: int, stop: int) -> int:
 
 
 def products(case: Case, scanner: Scanner) -> float:
-    """Bit products a combination needs, mean over first sites: what the tensor cores do."""
+    """Bit products per combination on the tensor cores, mean over first sites."""
     if case.order == 2:
         return scanner.states**2 * (case.controls + case.cases)
     n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.joint
@@ -140,24 +140,24 @@ def products(case: Case, scanner: Scanner) -> float:
 
 
 def first_sites(case: Case, share: float) -> int:
-    """First sites of a share of the combinations."""
+    """The first sites that have this share of the combinations."""
     return max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
 
 
 def scan(case: Case, data: ScanData, kernel: str | None, stop: int) -> Scanner:
-    """A scan that is done."""
+    """Run one scan to its end."""
     scanner = Scanner(data, case.order, 1000, None, current_device(), kernel or case.kernel)
     (scanner.pairs if case.order == 2 else scanner.triples)(range(stop))
     return scanner
 
 
 def measure(case: Case, kernel: str | None, share: float, limit: float) -> tuple[str, float]:
-    """One line of the table, set-up, transfers and all phases counted; combinations a second."""
+    """Print a line of the table; combinations per second, with set-up, transfers, all phases."""
     data = make_pinned(case)
     stop = first_sites(case, share)
     tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
     times = []
-    # the first compiles; short ones again, until the host runs at its usual clock
+    # the first run compiles; short runs repeat until the host reaches its usual clock
     while len(times) < 2 or (len(times) < 7 and sum(times[1:]) < 1):
         started = time.perf_counter()
         scanner = scan(case, data, kernel, stop)
@@ -167,13 +167,13 @@ def measure(case: Case, kernel: str | None, share: float, limit: float) -> tuple
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
         f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
-        f"{rate * samples / 1e12:6.0f} T  asked {case.asked:5.0f} T  {case.peer:18s} "
+        f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  {case.peer:18s} "
         f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
         f"({tests:.3g} tests, best {scanner.hits.cost[0] / scanner.scale:.2f})"
     ), rate
 
 
-#: Methods of a scan, and what they do.
+#: Methods of a scan, with a name for each phase.
 PHASES = {
     "receive": "upload, states counted",
     "transposed": "sample-major planes",
@@ -187,7 +187,7 @@ PHASES = {
 
 
 def measure_phases(case: Case, kernel: str | None, share: float) -> None:
-    """Seconds of each phase, waited for one by one: nothing overlaps here."""
+    """Seconds of each phase, synchronised after each, so that nothing overlaps."""
     data, spent, inside = make_pinned(case), dict.fromkeys(PHASES, 0.0), [0.0]
 
     def timed(name: str, method):
@@ -228,7 +228,7 @@ def measure_phases(case: Case, kernel: str | None, share: float) -> None:
 
 
 def useful_share(case: Case, tile: int, width: int) -> float:
-    """Share of a whole scan's combinations among those in its blocks."""
+    """Share of useful combinations among all those in the blocks of a whole scan."""
     n = case.n_sites
     items = order_items(range(n), range(n), tile, width)
     ends = np.minimum((items[:, 0].astype(np.int64) + 1) * tile - 1, n)
@@ -236,7 +236,7 @@ def useful_share(case: Case, tile: int, width: int) -> float:
     return math.comb(n, case.order) / made
 
 
-#: Jobs that a scan is cut into, by equal numbers of triples, whatever the number of devices.
+#: Jobs of a scan, with equal numbers of triples, for any number of devices.
 UNITS = 16
 
 
@@ -248,7 +248,7 @@ def cut(n_sites: int) -> list[range]:
 
 
 def work(case: Case, units: list[range], ready, times) -> None:
-    """One process with one device: waits for the others, then scans its jobs."""
+    """One process with one device: wait for the others, then scan its jobs."""
     data, device = make_pinned(case), current_device()
     Scanner(data, 3, 1000, None, device).triples(range(2))  # compiles
     ready.wait()
@@ -259,12 +259,12 @@ def work(case: Case, units: list[range], ready, times) -> None:
 
 
 def measure_devices(case: Case, n_devices: int) -> float:
-    """Seconds until all jobs are done, set-up of each job counted."""
+    """Seconds until all jobs are done, including the set-up of each job."""
     context = multiprocessing.get_context("spawn")
     ready, times, units = context.Barrier(n_devices), context.Queue(), cut(case.n_sites)
     processes = []
     for i in range(n_devices):
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(i)  # read by the process when it starts
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(i)  # read by the process at its start
         processes.append(
             context.Process(target=work, args=(case, units[i::n_devices], ready, times))
         )
@@ -275,20 +275,20 @@ def measure_devices(case: Case, n_devices: int) -> float:
     return max(end for _, end in spans) - min(start for start, _ in spans)
 
 
-#: wgmma b1 of an H200 (DESIGN section 5), and its combinations a second if each took 81 look-ups in
-#: shared memory.
+#: wgmma b1 rate of an H200, and its combinations per second if each took 81 look-ups in shared
+#: memory.
 TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
-#: Sites of the Wellcome Trust study that EPIClear and others measure by (of 5 004 samples).
+#: Sites of the Wellcome Trust study (5 004 samples), on which EPIClear and others are measured.
 STUDY_SITES = 500_568
 
 
 def resized(case: Case, n_sites: int | None, n_samples: int | None) -> Case:
-    """The case with other sizes, of which no rate is asked."""
+    """The case with other sizes, without a target rate."""
     if n_sites:
-        case = replace(case, n_sites=n_sites, asked=math.nan)
+        case = replace(case, n_sites=n_sites, target=math.nan)
     if n_samples:
         half = n_samples // 2
-        case = replace(case, controls=n_samples - half, cases=half, asked=math.nan)
+        case = replace(case, controls=n_samples - half, cases=half, target=math.nan)
     return case
 
 

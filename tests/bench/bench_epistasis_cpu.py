@@ -1,11 +1,11 @@
-"""CPU triples a second for 500 sites x 4 096 samples, beside BitEpi's figure on another machine.
+"""CPU triples per second for 500 sites x 4 096 samples, beside BitEpi's rate on another machine.
 
     python tests/bench/bench_epistasis_cpu.py [THREADS] [MISSING_RATE ...] [--quick]
 
 Best of several scans. Shares of the CPU time by phase: bit extraction of the carriers, pair tables,
-triples (counts, cells, bound and exact scores). 'processor' is triples a second of CPU time: what
-one thread does where nothing else runs. BitEpi's 0.81 M triples/s are of two cores of an EPYC
-(Zen 4), stated, not run here.
+triples (counts, cells, bound and exact scores). 'processor' is triples per second of CPU time, the
+rate of one thread on an idle machine. BitEpi's 0.81 M triples/s were measured on two cores of an
+EPYC (Zen 4), not in this run.
 """
 
 import math
@@ -29,7 +29,7 @@ PHASES = ("extract", "pair tables", "pairs", "triples")
 
 
 def timed_kernels(spent: dict[str, float]):
-    """The scan's kernels, each adding its thread's CPU time to `spent`."""
+    """The scan's kernels, wrapped to add their thread's CPU time to `spent`."""
 
     def timed(name, kernel):
         def run(*arguments):

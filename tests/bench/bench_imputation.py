@@ -4,8 +4,8 @@
 
 Hides a share of the genotypes, imputes them by the panel's mode and by Beagle, and prints
 concordance, non-reference concordance and dosage r2 by minor allele frequency; the figure goes to
---out. Beagle takes 4 minutes a share on 2 cores with all 19 012 SNPs; --twice does all again with
-one thread and compares the bytes. Without Beagle the mode is measured alone.
+--out. Beagle takes 4 minutes per share on 2 cores with all 19 012 SNPs; --twice repeats everything
+with one thread and compares the bytes. Without Beagle only the mode is measured.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 
-#: The set, below the folder that is named.
+#: The data set, below the given folder.
 VCF = "kg1_chr22_564/kg1_chr22_dev564.vcf.gz"
 
 
 def prepare(data: Path, folder: Path, *, min_maf: float, n_sites: int = 0) -> dict[str, Path]:
-    """Raw files, QC tables and a panel (of the first `n_sites`, 0: of all) of the set."""
+    """Raw files, QC tables and a panel of the set, with the first `n_sites` sites (0: all)."""
     raw, samples, panel = folder / "raw", folder / "samples", folder / "panel.tsv"
     ingest_cohort(data / VCF, raw, threads=2)
     summarize_cohort(raw, {}, folder / "sites", samples, min_sample_call_rate=0)

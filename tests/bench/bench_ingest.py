@@ -2,10 +2,10 @@
 
     python tests/bench/bench_ingest.py [--samples 2000] [--sites 30000] [--quick]
 
-writes a random bgzipped VCF to a temporary folder, reads it with each tool in a process of its own,
-and prints a table. `ingest_cohort` is timed at its first call, with kernels compiled and cached
-before, and 'again' at its second, without the half second in which numba starts. The other rows
-time whole processes. CPU seconds tell what a busy machine hides.
+Writes a random bgzipped VCF to a temporary folder, reads it with each tool in a separate process,
+and prints a table. `ingest_cohort` is timed at its first call, with cached kernels, and ('again')
+at its second, without the half second that numba needs to start. The other rows time whole
+processes. CPU seconds are printed too, because other load on the machine affects wall time.
 """
 
 import json
@@ -21,7 +21,7 @@ import numpy as np
 
 PYCACHE = Path(tempfile.gettempdir()) / "popdesic_bench_pycache"
 
-# Allele frequencies: 'spectrum' is U-shaped as in whole genomes, 'common' uniform as on arrays.
+# Allele frequencies: 'spectrum' is U-shaped as in genomes, 'common' uniform as on arrays.
 SHAPES = {"spectrum": (0.3, 1.5), "common": (1.0, 1.0)}
 
 OURS = """
@@ -81,7 +81,8 @@ def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, field
 def run(command: list[str]) -> tuple[float, float, float, str]:
     """Run a command; return wall seconds, CPU seconds, peak resident MB, and what it printed."""
     environment = os.environ | {"PYTHONPYCACHEPREFIX": str(PYCACHE)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling Python anew is not our subject
+    # keep bytecode, so that the compilation of Python sources is not timed
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start = time.perf_counter()
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
@@ -148,7 +149,7 @@ def main() -> None:
             f"{options.fields}: {size / 1e6:.0f} MB of text, {vcf.stat().st_size / 1e6:.1f} MB "
             f"compressed; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
         )
-        run([sys.executable, "-c", OURS, str(vcf), str(folder / "warm"), "2"])  # fills the cache
+        run([sys.executable, "-c", OURS, str(vcf), str(folder / "warm"), "2"])  # fill the cache
         rows = measure(vcf, folder, options.repeats)
     n_genotypes = options.samples * options.sites / 1e6
     peers = [row[2] for row in rows if row[0].startswith("plink2")]

@@ -1,12 +1,11 @@
-"""False relatives among simulated unrelated people, and relatives that are found, by scene.
+"""False relatives among simulated unrelated people, and the share of true relatives found.
 
     python tests/bench/bench_kinship_null.py [--people 400] [--seeds 1] [--quick]
 
 Unrelated people (msprime) of one population or of three, on 1, 5 and 22 regions of several sizes.
-"third" and "twice" are the false pairs at the fixed limits 0.0442 and 0.354, "told" and "same"
-those that are named. The other columns: of families that were added (gametes dropped through
-pedigrees), the share of duplicates, parents and children, siblings and second-degree pairs that are
-named.
+"third" and "twice" are the false pairs at the fixed limits 0.0442 and 0.354, "told" and "same" the
+false pairs that are reported. The other columns are shares of true pairs reported (duplicates,
+parents and children, siblings, second degree), of families simulated by gene dropping.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from timing import print_table
 from popdesic.compare.kinship import DUPLICATE, THIRD
 from popdesic.engine.select import select_backend
 
-#: Regions, their length in base pairs, most sites on each, three populations.
+#: Number of regions, their length in base pairs, most sites on each, whether three populations.
 SCENES = [
     (1, 1e5, 3_000, False),
     (1, 1e6, 3_000, False),

@@ -2,9 +2,9 @@
 
     python tests/bench/bench_maps.py [--samples 30000] [--data ../shared/data] [--quick]
 
-A made-up structured population (points in eight dimensions, as principal components are) of
---samples: nearest neighbours, then UMAP, densMAP and t-SNE from them, one thread each. PCA: the
-decomposition of the matrix of relationships by LAPACK beside Lanczos. With --data, quality and
+A simulated structured population of --samples (points in eight dimensions, like principal
+components): nearest neighbours, then UMAP, densMAP and t-SNE from them, one thread each. PCA:
+decomposition of the relationship matrix by LAPACK beside Lanczos. With --data, quality and
 instability of every kind of map of HapMap3 and the 1000 Genomes (chromosome 22).
 """
 
@@ -42,7 +42,7 @@ SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564")
 
 
 def structured(n: int, groups: int = 26, axes: int = 8) -> np.ndarray:
-    """Points of populations of unequal size and width, some of them mixed, (n, axes)."""
+    """Points (n, axes) of populations of unequal size and spread, some of them admixed."""
     rng = np.random.default_rng(1)
     share = rng.dirichlet(np.full(groups, 2.0))
     centre = rng.normal(0, 1, (groups, axes)) * np.geomspace(10, 2, axes)
@@ -55,7 +55,7 @@ def structured(n: int, groups: int = 26, axes: int = 8) -> np.ndarray:
 
 
 class Known:
-    """Rows of a matrix of distances of which only the nearest neighbours are there."""
+    """Rows of a distance matrix of which only the nearest neighbours are stored."""
 
     def __init__(self, near: np.ndarray, far: np.ndarray) -> None:
         self.near, self.far = near, far
@@ -170,7 +170,7 @@ def main() -> None:
     arguments = commandline.parse(parser, samples=300, pca=[200, 400], sets=["hapmap279"])
     if arguments.data and not arguments.data.is_dir():
         raise SystemExit(f"Error: {arguments.data} is not there; name the folder of real data.")
-    warnings.simplefilter("ignore")  # umap-learn warns of what is meant
+    warnings.simplefilter("ignore")  # umap-learn warns about something intended
     for name in arguments.sets if arguments.data else ():
         measure_people(arguments.data, name)
     if arguments.pca:

@@ -2,7 +2,7 @@
 
 python tests/bench/bench_minplus.py [--graph-tool /usr/bin/python3] [--quick]
 
-graph-tool runs under the Python that has it, on the same weights; building its graph is not timed.
+graph-tool runs on the same weights, in the Python that has it; building its graph is not timed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def graph_tool_closure(python: str, weights: np.ndarray) -> tuple[float, np.ndar
 
 
 def bench_insertion(n: int, new: int, repeats: int) -> None:
-    """Inserting some individuals against closing all again."""
+    """Inserting some individuals, beside computing the whole closure again."""
     rng = np.random.default_rng(3)
     weights = rng.integers(1, 10**6, (n, n)).astype(np.int32)
     weights = np.minimum(weights, weights.T)
@@ -91,7 +91,7 @@ def bench_insertion(n: int, new: int, repeats: int) -> None:
 
 
 def bench_closure(n: int, repeats: int, graph_tool: str | None) -> None:
-    """R-Kleene against SciPy's Floyd-Warshall and graph-tool on the same weights."""
+    """R-Kleene beside SciPy's Floyd-Warshall and graph-tool on the same weights."""
     rng = np.random.default_rng(2)
     weights = rng.integers(1, 10**6, (n, n)).astype(np.float64)
     weights = np.minimum(weights, weights.T)

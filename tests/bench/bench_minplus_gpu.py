@@ -4,8 +4,8 @@ python tests/bench/bench_minplus_gpu.py [--haplotypes FILE.npz] [--quick]
 
 Limits are register-only loops: one fused add and min (DPX) an operation in int32; two adds and
 a three-way minimum for two operations in float32 ("pairs"), and an add and a min ("separate").
-"Genotype-like" weights are squared distances of mosaics of haplotypes: of those in FILE.npz
-(`haplotypes`, bool (n_haplotypes, n_sites)) or of simulated populations.
+"Genotype-like" weights are squared distances between mosaics of haplotypes, taken from FILE.npz
+(`haplotypes`, bool (n_haplotypes, n_sites)) or from simulated populations.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def close_plain(w: cupy.ndarray, backend: GpuBackend) -> None:
 
 
 def close_by_squaring(w: cupy.ndarray, backend: GpuBackend) -> None:
-    """min-plus squares until paths of n - 1 edges are covered: n**3 log2 n operations."""
+    """Repeated min-plus squaring until paths of n - 1 edges are covered: n**3 log2 n operations."""
     for _ in range(max(1, (len(w) - 1).bit_length())):
         before = w.copy()
         backend.minplus(w, before.T, before)

@@ -1,11 +1,11 @@
-"""What a new cohort of about 10 % costs, against a run from scratch.
+"""Cost of adding a cohort of about 10 %, beside a run from scratch.
 
 python tests/bench/bench_newcomers.py [example] [hapmap3] [--targets geodesic compare] [--quick]
 
 `example` is the embedded example with 58 of the newcomer's samples; `hapmap3` the real set of
-POPDESIC_SHARED in three: founders, then two newcomers of 10 %, which arrive in both orders. Each
-row says what the last arrival took beside what all cohorts take from scratch: jobs, pairs of
-samples times sites, min-plus operations, wall time; and whether all result files have equal bytes.
+POPDESIC_SHARED in three: founders and two newcomers of 10 %, which are added in both orders. Each
+row compares adding the last cohort with computing all cohorts from scratch: jobs, pairs of samples
+times sites, min-plus operations, wall time; and whether all result files have equal bytes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ CONFIG = {
     "distance": {"export": False},
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
 }
-#: Files that say how something was computed, not what.
+#: Files that record how something was computed, which may differ.
 HOW = re.compile(r"report/|\.run\.json$|/closure/")
 
 
 class Cohort:
-    """Some columns of a VCF as a cohort of its own."""
+    """Some samples of a VCF as a separate cohort."""
 
     def __init__(self, name: str, source: Path, samples: list[str], founder: bool):
         self.name, self.source, self.samples, self.founder = name, source, samples, founder
 
     def write(self, folder: Path) -> None:
-        """`data/{name}.vcf.gz`, the source's records without the other samples."""
+        """Write `data/{name}.vcf.gz`, the source's records without the other samples."""
         path = folder / f"data/{self.name}.vcf.gz"
         if path.exists():
             return
@@ -62,7 +62,7 @@ class Cohort:
 
 
 def write_study(folder: Path, cohorts: list[Cohort]) -> None:
-    """Sheets of these cohorts, and the files that are not there yet."""
+    """Write sheets of these cohorts, and the files that do not exist yet."""
     for cohort in cohorts:
         cohort.write(folder)
     config = folder / "config"
@@ -75,7 +75,7 @@ def write_study(folder: Path, cohorts: list[Cohort]) -> None:
 
 
 def run(folder: Path, targets: list[str]) -> tuple[float, Counter, list[str]]:
-    """Run the workflow; wall seconds, jobs by rule, tiles that were computed."""
+    """Run the workflow; return wall seconds, jobs by rule, and tiles computed."""
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     start = time.perf_counter()
     done = subprocess.run(
@@ -94,9 +94,9 @@ def run(folder: Path, targets: list[str]) -> tuple[float, Counter, list[str]]:
 
 
 def closure_operations(folder: Path, n: int) -> float:
-    """Min-plus operations of the study's closure, as its record says it was computed.
+    """Min-plus operations of the study's closure, from the record of how it was computed.
 
-    From scratch n**3 / 2; m inserted into N closed ones: B A, B Bt, D, D B, Bt B of R-Kleene.
+    From scratch n**3 / 2; for m inserted into N, products B A, B Bt, D, D B, Bt B of R-Kleene.
     """
     record = json.loads((folder / "results/geodesic/genotypes/alpha2.run.json").read_text())
     if not record["continued"]:
@@ -117,7 +117,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def arrive(
     folder: Path, arrivals: list[list[Cohort]], targets: list[str]
 ) -> tuple[float, Counter, list]:
-    """Run the study after each arrival; what `run` says of the last one."""
+    """Run the study after adding each cohort; return the result of `run` for the last."""
     last, cohorts = (0.0, Counter(), []), []
     for arrived in arrivals:
         cohorts = [*cohorts, *arrived]
@@ -127,7 +127,7 @@ def arrive(
 
 
 def compare(title: str, folder: Path, arrivals: list[list[Cohort]], targets: list[str]) -> dict:
-    """Cohorts arrive in one order; the last arrival against a run from scratch."""
+    """Add cohorts in one order; compare adding the last with a run from scratch."""
     seconds, jobs, tiles = arrive(folder, arrivals, targets)
     cohorts = [cohort for arrived in arrivals for cohort in arrived]
     panel = json.loads((folder / "results/panel/counts.json").read_text())["n_sites"]
@@ -197,7 +197,7 @@ def main() -> None:
             with gzip.open(source, "rt") as file:
                 head = next(line for line in file if line.startswith("#CHROM"))
             names = head.rstrip("\n").split("\t")[9 :: options.every]
-            # Every tenth sample to each newcomer, so that all populations are in all cohorts.
+            # Every tenth sample goes to each newcomer, so that all populations are in all cohorts.
             first, second = (Cohort(f"new{k}", source, names[k::10], False) for k in (1, 2))
             rest = [name for i, name in enumerate(names) if i % 10 not in (1, 2)]
             founders = Cohort("founders", source, rest, True)

@@ -1,10 +1,10 @@
-"""What number type geodesics lose: closures of real distances against float64 SciPy.
+"""Error of geodesics by number type: closures of real distances, compared with float64 SciPy.
 
 python tests/bench/bench_number_formats.py [SHARED] [--quick]
 
 SHARED (default: POPDESIC_SHARED, else ../shared) holds the real genotype data. Errors are
 relative: the largest over pairs whose geodesic is at least a thousandth of the median weight
-("pairs that matter"), and the largest over all pairs that are not zero.
+("pairs that matter"), and the largest over all non-zero pairs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
         upper = np.triu_indices(len(distances), 1)
         for alpha in options.alphas:
             weights = fermat_weights(distances, alpha)
-            scale = weights.max()  # SciPy takes weights within 1e-8 of zero for no edge
+            scale = weights.max()  # SciPy treats weights within 1e-8 of zero as missing edges
             exact = floyd_warshall(np.ma.masked_array(weights / scale * 1e12, np.eye(len(weights))))
             exact = exact[upper] * (scale / 1e12)
             indirect = (exact < weights[upper] * (1 - 1e-9)).mean()

@@ -1,11 +1,11 @@
-"""The report of a large study: its size, and how soon it answers in a real browser.
+"""The report of a large study: its size, and how fast it responds in a real browser.
 
 python tests/bench/bench_report.py [--samples 30000] [--maps 24] [--repeats 5] [--quick]
 
-A made-up study of 12 cohorts and 26 populations with clustered maps; its figures are drawn and its
-page is written by the workflow's own functions. Headless Chromium opens the page; `ready` is the
-time from navigation until the maps are drawn and everything answers, `processor` what the browser's
-main thread worked for that. Limits: 15 MB, one second. Without Chromium only the size is measured.
+A simulated study of 12 cohorts and 26 populations with clustered maps; the workflow's functions
+draw its figures and write its page. Headless Chromium opens the page; `ready` is the time from
+navigation until the maps are drawn and the page responds, `processor` the CPU time of the browser's
+main thread until then. Limits: 15 MB, one second. Without Chromium only the size is measured.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ READY = "document.documentElement?.dataset.ready === 'yes'"
 
 
 class FirstRows(Distances):
-    """Distances of the first samples alone, computed when asked for: 30 000 squared fill a disk.
+    """Distances of the first samples only, computed on demand: 30 000 squared would fill a disk.
 
-    The page takes its few closest pairs from them; its size does not depend on which.
+    The page lists a few closest pairs from them; its size does not depend on which.
     """
 
     points: np.ndarray
@@ -54,7 +54,7 @@ class FirstRows(Distances):
 def draw(outcome, small, figures: Path) -> None:
     """All figures: those that show samples from `outcome`, the others from a small study.
 
-    Figures of one kind are equally large, so one of each is drawn and stands for the rest.
+    Figures of one kind have the same size, so one of each kind is drawn and used for all.
     """
     limits = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
     draw_figures(*small, figures, color_by="population", **limits)
@@ -68,7 +68,7 @@ def draw(outcome, small, figures: Path) -> None:
         umap = outcome.embedding("umap.pcs.alpha2")
         picture = draw_beside(pca, umap, "UMAP", variance, umap.population, colouring, "UMAP")
         save_figure(picture, figures / "umap")
-    for path in figures.glob("[!.]*.alpha*"):  # not their checksums
+    for path in figures.glob("[!.]*.alpha*"):  # without their checksums
         kind = "umap" if path.name.startswith("umap") else "pca"
         path.write_bytes((figures / f"{kind}{path.suffix}").read_bytes())
 
@@ -108,7 +108,7 @@ def make_study(folder: Path, n: int, n_maps: int):
 
 
 def measure_page(page: Path, repeats: int) -> tuple[list[tuple], list[str]]:
-    """How soon Chromium has the page ready and answers, rows of the table; its problems."""
+    """Times until the page is ready and responds in Chromium, as table rows; and problems."""
     ready, busy = [], []
     with Browser() as browser:
         browser.call("Performance.enable", timeDomain="threadTicks")

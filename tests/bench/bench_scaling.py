@@ -1,13 +1,13 @@
-"""A large study on a cluster, simulated: jobs, planning time, hours, bytes, where it breaks.
+"""Simulate a large study on a cluster: jobs, planning time, hours, bytes, limits.
 
 python tests/bench/bench_scaling.py [--cohorts 100] [--samples 10000] [--sites 10000000]
                                     [--gpus 32] [--cores 2048] [--listed 10000] [--quick]
 
-Writes a study of that many cohorts whose VCFs hold one site, times `snakemake -n` on it (CPU time
-of the process beside wall time, since machines are shared), takes Snakemake's own jobs and their
-order from it, gives each the time that measured rates say it takes at full size, and lets a cluster
-of so many GPUs and cores run them, whatever is ready first. `--listed` is how many samples a cohort
-has in the sheet.
+Writes a study of that many cohorts whose VCFs hold one site, and times `snakemake -n` on it (CPU
+time beside wall time, because machines are shared). The simulation takes Snakemake's jobs and their
+order, gives each job the time at full size that follows from measured rates, and runs them on a
+cluster with that many GPUs and cores, in the order in which they are ready. `--listed` is the
+number of samples per cohort in the sheet.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from popdesic.study.forecast import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Genotypes a second that one job of a CPU rule goes through, about.
+#: Genotypes per second that one job of a CPU rule processes, approximately.
 GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort": 2e9}
-#: Where CPU rules read or write matrices of all pairs: pairs a second.
+#: Pairs per second of CPU rules that read or write matrices of all pairs.
 PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
 
 
 def write_study(folder: Path, cohorts: int, samples: int) -> None:
-    """Sheets of so many cohorts and samples, and VCFs of one site."""
+    """Write sheets of that many cohorts and samples, and VCFs of one site."""
     (folder / "config").mkdir(parents=True)
     (folder / "data").mkdir()
     head = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
@@ -66,7 +66,7 @@ def write_study(folder: Path, cohorts: int, samples: int) -> None:
 
 
 def time_planning(folder: Path) -> tuple[float, float, float]:
-    """Wall seconds until `snakemake -n` has its DAG and until its end; CPU seconds."""
+    """Wall seconds until `snakemake -n` has its DAG and until it ends, and CPU seconds."""
     words = [sys.executable, "-m", "snakemake", "-n", "--cores", "1000"]
     words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -74,7 +74,7 @@ def time_planning(folder: Path) -> tuple[float, float, float]:
     planned = 0.0
     with subprocess.Popen(words, cwd=folder, **pipes) as process:
         for line in process.stdout:
-            if line.startswith("Job stats:") and not planned:  # then each job is printed
+            if line.startswith("Job stats:") and not planned:  # from here on it prints the jobs
                 planned = time.perf_counter() - start
     assert process.returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -83,7 +83,7 @@ def time_planning(folder: Path) -> tuple[float, float, float]:
 
 
 def seconds_at_size(job: Job, sizes: Sizes) -> float:
-    """Time of a job at full size; `expected_seconds` where a GPU computes."""
+    """Time of a job at full size; `expected_seconds` if it runs on a GPU."""
     if rate := GENOTYPE_RATES.get(job.rule):
         computing = sizes.samples[job.wildcards["cohort"]] * sizes.n_sites / rate
     elif rate := PAIR_RATES.get(job.rule):
@@ -94,13 +94,13 @@ def seconds_at_size(job: Job, sizes: Sizes) -> float:
 
 
 def simulate(jobs: list[Job], seconds: list[float], gpus: int, cores: int) -> dict[str, float]:
-    """Seconds until each rule is done; what is ready first runs where there is room."""
+    """Seconds until each rule is done; jobs run in the order in which they are ready."""
     waits = [len(job.after) for job in jobs]
     follow = defaultdict(list)
     for place, job in enumerate(jobs):
         for other in job.after:
             follow[other].append(place)
-    # One queue for those that need a GPU and one for the rest: the first of each starts or waits.
+    # One queue for jobs that need a GPU and one for the rest; the first of each starts or waits.
     ready: tuple[list[int], list[int]] = ([], [])
     for place, count in enumerate(waits):
         if not count:

@@ -1,9 +1,9 @@
-"""What the command lines of all benchmarks share; imported before anything of Popdesic.
+"""Command line shared by all benchmarks; imported before anything of Popdesic.
 
-`python tests/bench/X.py` runs from a clone as it stands: this module puts the clone's own package
-and the tests' modules on the path, of the processes that a benchmark starts too. Every benchmark
-has `--quick`: a size of seconds that goes the same way and prints the same table, so that a test
-can run it (tests/docs). Figures of a quick run say nothing.
+`python tests/bench/X.py` runs from a clone without installation: this module puts the clone's
+package and the tests' modules on the path, also for processes that a benchmark starts. Every
+benchmark has `--quick`: a small size that takes seconds, runs the same code and prints the same
+table, so that a test can run it (tests/docs). Figures of a quick run mean nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from types import TracebackType
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Where modules are: the package, and what the tests share.
+#: Folders of modules: the package, and helpers of the tests.
 FOLDERS = [str(ROOT / "src"), str(ROOT / "tests")]
 
-sys.path[1:1] = FOLDERS  # behind the benchmarks' own folder
+sys.path[1:1] = FOLDERS  # after the folder of the benchmarks
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [*FOLDERS, *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
 
 def in_one_sentence(kind: type, error: BaseException, trace: TracebackType | None) -> None:
-    """What a user can cause ends a benchmark with a sentence; anything else with a traceback."""
+    """A user's error ends a benchmark with one sentence; any other error with a traceback."""
     if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
         print(
             "Error: this benchmark needs CuPy and an NVIDIA GPU: "
@@ -43,7 +43,7 @@ sys.excepthook = in_one_sentence
 
 
 def new_parser(text: str | None) -> argparse.ArgumentParser:
-    """A parser whose help is the benchmark's docstring."""
+    """A parser with the benchmark's docstring as its help."""
     return argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -52,9 +52,9 @@ def new_parser(text: str | None) -> argparse.ArgumentParser:
 def parse(
     parser: argparse.ArgumentParser, *, gpu: bool = False, **quick: object
 ) -> argparse.Namespace:
-    """Options of a benchmark; `--quick` makes these the defaults of options not given.
+    """Parse the options of a benchmark; `--quick` makes these the defaults of options not given.
 
-    `gpu`: ends with one sentence where no GPU can be used.
+    `gpu`: end with one sentence if no GPU can be used.
     """
     parser.add_argument("--quick", action="store_true", help="a size of seconds, for no figure")
     options = parser.parse_args()
@@ -69,7 +69,7 @@ def parse(
 
 
 def require_gpu() -> None:
-    """End with one sentence where CuPy finds no GPU."""
+    """End with one sentence if CuPy finds no GPU."""
     import cupy
 
     try:
@@ -79,7 +79,7 @@ def require_gpu() -> None:
 
 
 def find_peer(program: str, package: str | None = None) -> str | None:
-    """Path of a program to compare with; None, and one sentence, where it is not installed."""
+    """Path of a program to compare with; if it is not installed, print so and return None."""
     found = shutil.which(program)
     if not found:
         print(

@@ -1,7 +1,8 @@
 """Rare sites on one GPU beside the dense products: `bench_bitgemm_gpu.py --spectrum`.
 
-Sites of the frequency spectrum of a neutral population (k of 2 n chromosomes with a chance of
-1 / k) and of the chr22 set of the shared data, genotypes drawn on the device in random mating.
+Sites with the frequency spectrum of a neutral population (k of 2 n chromosomes with probability
+proportional to 1 / k) and of the chr22 set of the shared data; genotypes are drawn on the device
+under random mating.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64
 
 
 def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.ndarray:
-    """Planes without missing genotypes, sites of given ALT frequencies in random mating."""
+    """Planes without missing genotypes, for given ALT frequencies under random mating."""
     n_words = layout.divide_up(len(frequencies), 64)
     planes = cupy.empty((n_samples, 2, n_words), np.uint64)
     limits = cupy.asarray(np.minimum(frequencies * 2.0**32, 2.0**32 - 1).astype(np.uint32))
@@ -69,7 +70,7 @@ def mask_few(words: cupy.ndarray) -> cupy.ndarray:
 
 
 def real_frequencies(path: Path) -> np.ndarray:
-    """ALT frequencies of the SNPs of a VCF that vary."""
+    """ALT frequencies of the polymorphic SNPs of a VCF."""
     found = []
     with gzip.open(path, "rt") as lines:
         for line in lines:
@@ -91,7 +92,7 @@ def add_and_settle(stream: BitgemmStream, planes: Planes) -> None:
 
 
 def profile(path, planes: Planes) -> None:
-    """Milliseconds of each step of the rare sites' path."""
+    """Milliseconds of each step of the path for rare sites."""
     from popdesic.engine.gpu import rare_sites
 
     steps = ("turn", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
@@ -121,7 +122,7 @@ def profile(path, planes: Planes) -> None:
 
 
 def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
-    """Rare sites apart beside the dense products: times with packing, results compared."""
+    """Rare sites treated separately, beside dense products: times with packing, equal results."""
     rng = np.random.default_rng(1)
     counts = np.arange(1, 2 * n)
     chances = (1 / counts) / (1 / counts).sum()

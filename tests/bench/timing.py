@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, tables, random genotypes."""
+"""Shared by the benchmarks: timing, tables, random genotypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from popdesic.io.genotypes import BED_MAGIC, bed_row_bytes
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:
-    """Shortest wall time of several runs, in seconds: what the machine does when left alone."""
+    """Shortest wall time of several runs, in seconds: the run least disturbed by other load."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -23,7 +23,7 @@ def best_of(repeats: int, work: Callable[[], object]) -> float:
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table for people, columns as wide as their widest entry."""
+    """Print a table with columns as wide as their widest entry."""
     text = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in text) for i in range(len(header))]
     print(f"\n{title}  ({os.cpu_count()} CPUs)")
@@ -32,7 +32,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
 
 
 def write_random_plink(prefix: Path, n_samples: int, n_sites: int, seed: int = 1) -> None:
-    """PLINK files of random genotypes, none missing, frequencies drawn for each site."""
+    """Write PLINK files of random genotypes, none missing, with a random frequency per site."""
     rng = np.random.default_rng(seed)
     code = np.array([3, 2, 0], np.uint8)  # 2-bit codes of 0, 1, 2 ALT alleles
     with open(prefix.with_suffix(".bed"), "wb") as file:

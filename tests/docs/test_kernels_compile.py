@@ -9,17 +9,16 @@ import pytest
 
 cupy = pytest.importorskip("cupy", reason="CuPy compiles CUDA: pip install -r requirements-gpu.txt")
 from cupy.cuda import nvrtc  # noqa: E402
+from launches import HOPPER, scan_shape  # noqa: E402
 
 from popdesic.engine.gpu import epistasis_plans, minplus_plans, tune_plans  # noqa: E402
 from popdesic.engine.gpu.bitgemm_plans import Pass  # noqa: E402
-from popdesic.engine.gpu.devices import Device  # noqa: E402
 from popdesic.engine.gpu.layout import compiler_options  # noqa: E402
 from popdesic.engine.gpu.sources import read_source  # noqa: E402
 from popdesic.engine.gpu.variants import defines_of  # noqa: E402
 from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
-HOPPER = Device(0, "", 90, 132, 232448, 0)
 XOR = Pass((), (0, 1, 4))
 
 
@@ -30,19 +29,7 @@ def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
 
 def of_scan(core: str) -> tuple[tuple[str, int], ...]:
     """Definitions of a scan of triples."""
-    chosen = epistasis_plans.CORES[core]
-    shape = epistasis_plans.scan_shape(
-        chosen,
-        order=3,
-        states=2,
-        table=0,
-        wide=0,
-        joint=1,
-        parts=2,
-        bare=False,
-        lockstep=0,
-        device=HOPPER,
-    )
+    shape = scan_shape(epistasis_plans.CORES[core], order=3, states=2)
     return tuple((epistasis_plans.scan_defines(k2=True, wide=0, states=2) | shape.defines).items())
 
 

@@ -1,4 +1,4 @@
-"""Damage to text files, as editors, spreadsheets, copies and other programs do it."""
+"""Damage text files as editors, spreadsheets, copying and other programs do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ODD = (
 
 
 def damaged(rng: random.Random, raw: bytes) -> bytes:
-    """`raw` with one to three changes."""
+    """Return `raw` with one to three changes."""
     for _ in range(rng.randint(1, 3)):
         raw = _changed(rng, raw)
     return raw

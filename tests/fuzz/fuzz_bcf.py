@@ -1,4 +1,4 @@
-"""BCF: our decoder against a slow one, against the VCF text that it was made of, and htslib."""
+"""BCF: our decoder compared with a slow one, with the original VCF text, and with htslib."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ KEYS = ["PASS", "q10", "AC", "GT", "DP", "GQ"]
 SIZES = {INT8: 1, INT16: 2, INT32: 4, FLOAT: 4, CHAR: 1}
 
 
-# --- making files ---------------------------------------------------------------------------------
+# --- writing files --------------------------------------------------------------------------------
 
 
 def bcf_record(
     rng: random.Random, columns: list[str], n_samples: int, *, lie: bool
 ) -> tuple[bytes, list[str]]:
-    """One record of a BCF from the columns of a VCF; with `lie` something in it is not true.
+    """One record of a BCF from the columns of a VCF; with `lie` one of its fields is wrong.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def bcf_record(
 
 
 def _lie(rng: random.Random, options: dict, formats: list[bytes]) -> None:
-    """Change one thing of a record in place."""
+    """Make one field of a record wrong, in place."""
     what = rng.randrange(13)
     values = bytes(rng.choice((0, 1, 2, 3, 4, 5, 6, 0x80, 0x81, 0xFF)) for _ in range(64))
     if what == 0:
@@ -135,7 +135,7 @@ def _lie(rng: random.Random, options: dict, formats: list[bytes]) -> None:
 
 
 def bcf_header(rng: random.Random, samples: list[str]) -> str:
-    """A header with or without indices, contigs in any order if it has them."""
+    """A header with or without indices; with indices, contigs are in any order."""
     meta = list(META)
     contigs = [f"##contig=<ID={name}>" for name in CONTIGS]
     if rng.random() < 0.7:
@@ -157,7 +157,7 @@ def bcf_header(rng: random.Random, samples: list[str]) -> str:
 
 
 class Cursor:
-    """Reads values from bytes; ValueError where they end too soon or are none."""
+    """Reads values from bytes; ValueError if they end too soon or are invalid."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -198,7 +198,7 @@ def parse_bcf(data: bytes, haploid) -> ParsedVcf:
     Raises
     ------
     ValueError
-        With the record, from 1, as the last argument; the header must be sound.
+        With the number of the record, from 1, as the last argument; the header must be valid.
     """
     (size,) = struct.unpack_from("<I", data, 5)
     text = data[9 : 9 + size].rstrip(b"\0").decode().replace("\r\n", "\n")
@@ -228,7 +228,7 @@ def parse_bcf(data: bytes, haploid) -> ParsedVcf:
 
 
 def _dictionaries(text: str) -> tuple[dict[int, str], dict[int, str]]:
-    """Names of contigs and keys by index, for headers as `bcf_header` writes them, damaged too."""
+    """Names of contigs and keys by index, for headers written by `bcf_header`, even if damaged."""
     tables: dict[str, dict[int, str]] = {"contig": {}, "key": {0: "PASS"}}
     for line in text.split("\n"):
         found = re.match(r"##(contig|FILTER|INFO|FORMAT)=<", line)
@@ -338,7 +338,7 @@ def _parse_call(values: list[int], unknown: int, haploid: str, counts: dict) -> 
 
 
 class Bcf:
-    """Files of a few records; sound, with a lie in a record, or damaged anywhere."""
+    """Files of a few records: valid, with a wrong field in a record, or damaged anywhere."""
 
     name = "bcf"
 
@@ -348,7 +348,7 @@ class Bcf:
             check_case(self, self.generate(random.Random(seed)), folder)
 
     def generate(self, rng: random.Random) -> tuple:
-        """(file, haploid policy, bytes a chunk, threads, VCF text or None, is the header sound)."""
+        """(file, haploid policy, bytes per chunk, threads, VCF text or None, header is valid)."""
         how = rng.choice(("sound", "lie", "lie", "lie", "records", "records", "header", "file"))
         samples = random_samples(rng)
         if rng.random() < 0.01:  # longer than a run of the decoder
@@ -411,7 +411,7 @@ class Bcf:
             assert f"record {error.args[-1]}: " in refusal or "cut short" in refusal, refusal
             raise UserError(refusal) from None
         if refusal:
-            assert "cut short" in refusal, refusal  # a file whose last block is missing
+            assert "cut short" in refusal, refusal  # a file without its last block
             raise UserError(refusal)
         assert header.samples == expected.samples
         assert_same(found, expected)
@@ -423,7 +423,7 @@ class Bcf:
             assert_as_htslib(path, found, haploid)
         except AssertionError:
             raise
-        except Exception:  # htslib refuses what it says a plain Exception of
+        except Exception:  # htslib raises a plain Exception for what it refuses
             assert text is None
             return "equal"
         if text is not None and random.Random(file).random() < 0.01:
@@ -433,7 +433,7 @@ class Bcf:
 
     @staticmethod
     def _check_bcftools(path: Path, found: ParsedVcf, haploid) -> None:
-        """What bcftools makes of the file as text, and of that as BCF, is read the same."""
+        """The file converted to text by bcftools, and that text converted to BCF, read the same."""
         back, again = path.with_name("back.vcf"), path.with_name("again.bcf")
         for source, out, kind in ((path, back, "v"), (back, again, "b")):
             done = subprocess.run(

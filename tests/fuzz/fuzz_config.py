@@ -1,4 +1,4 @@
-"""config/config.yaml: read as PyYAML reads it, judged as jsonschema judges it, or one sentence."""
+"""config/config.yaml: read like PyYAML, judged like jsonschema, or refused with one sentence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULTS = load_config({})
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 CONFIG = "config/config.yaml"
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-#: What no schema says; a refusal for another reason has an error of jsonschema behind it.
+#: Errors that no schema expresses; for all others, jsonschema must report an error too.
 FURTHER = re.compile(
     "finite number|must be one line|is not a window|ld_prune|prune is|compare.ld.region is|"
     "geodesic.alpha|compare.ld.window is|communities.space is|distance.missing is|"
@@ -36,7 +36,7 @@ VALUES = [None, True, False, "", [], {}, [1, 2], {"a": 1}, [[]], "1e-6", "0.5", 
 
 
 class Configuration:
-    """`text` of the file; `given` is what it was written from, where nothing was damaged after."""
+    """`text` of the file; `given`: the values it was written from, unless it was damaged later."""
 
     name = "configuration"
 
@@ -86,7 +86,7 @@ class Configuration:
         return "equal"
 
     def _check_refusal(self, raw: bytes, sentence: str) -> None:
-        """There was a reason."""
+        """Check that there was a reason to refuse."""
         given = as_snakemake(raw)
         if not isinstance(given, dict) or FURTHER.search(sentence):
             return
@@ -103,7 +103,7 @@ def as_snakemake(raw: bytes) -> Any:
 
 
 def same(ours: Any, theirs: Any) -> None:
-    """Equal, types and all; NaN is itself."""
+    """Whether two values are equal, including their types; NaN equals NaN."""
     assert type(ours) is type(theirs), (ours, theirs)
     if isinstance(ours, dict):
         assert list(map(repr, ours)) == list(map(repr, theirs))
@@ -118,7 +118,7 @@ def same(ours: Any, theirs: Any) -> None:
 
 
 def compare(filled: Any, given: Any, default: Any, schema: dict) -> None:
-    """What was given stays, all else is the default."""
+    """Check that given values are kept and all others have their defaults."""
     if "properties" not in schema:
         wanted = default if given is None else given
         if isinstance(wanted, dict):
@@ -147,7 +147,7 @@ def filled_with_defaults(value: Any, schema: dict) -> Any:
 
 
 def as_text(config: dict) -> dict:
-    """Integer keys of `encode.haploid` are contigs."""
+    """Integer keys of `encode.haploid` as text, because they are contigs."""
     config = copy.deepcopy(config)
     block = config.get("encode")
     if isinstance(block, dict) and isinstance(block.get("haploid"), dict):
@@ -155,17 +155,17 @@ def as_text(config: dict) -> dict:
     return config
 
 
-# --- making them ----------------------------------------------------------------------------------
+# --- writing configurations -----------------------------------------------------------------------
 
 
 def some_of(rng: random.Random, schema: dict, share: float = 0.3) -> dict:
-    """A mapping that the schema takes, a share of the keys in it."""
+    """A mapping that the schema accepts, with a share of the keys."""
     keys = [key for key in schema["properties"] if rng.random() < share]
     return {key: value_of(rng, schema["properties"][key]) for key in keys}
 
 
 def value_of(rng: random.Random, schema: dict) -> Any:
-    """A value that the schema takes."""
+    """A value that the schema accepts."""
     if "properties" in schema and schema.get("type") == "object":
         return some_of(rng, schema) | {
             key: value_of(rng, schema["properties"][key]) for key in schema.get("required", [])
@@ -205,7 +205,7 @@ def value_of(rng: random.Random, schema: dict) -> Any:
 
 
 def changed(rng: random.Random, given: dict) -> None:
-    """One value, key or part of a configuration replaced by something odd."""
+    """A configuration in which one value, key or part is replaced by something odd."""
     at = given
     while True:
         keys = [key for key, value in at.items() if isinstance(value, dict) and value]
@@ -230,7 +230,7 @@ def changed(rng: random.Random, given: dict) -> None:
 
 
 def jsonlike(value: Any) -> Any:
-    """What YAML can be written from: no surrogates, numbers of a size that can be printed."""
+    """A value that can be written as YAML: no surrogates, numbers small enough to be printed."""
     if isinstance(value, dict):
         return {key: jsonlike(one) for key, one in value.items()}
     return [jsonlike(one) for one in value] if isinstance(value, list) else value
@@ -245,7 +245,7 @@ def holds(value: Any, test) -> bool:
 
 
 def rewritten(rng: random.Random, text: str) -> str:
-    """The text with aliases, tags, repeated keys, depth or other layout."""
+    """The text with aliases, tags, repeated keys, deep nesting or another layout."""
     lines = text.split("\n")
     at = rng.randrange(len(lines))
     kind = rng.randrange(13)

@@ -1,4 +1,4 @@
-"""PLINK 1 files: what `ingest_cohort` writes of them, against an obvious reading in Python."""
+"""PLINK 1 files: what `ingest_cohort` makes of them, compared with a simple reader in Python."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from popdesic.io.plink import read_plink_samples, stream_plink
 
 MAGIC = b"\x6c\x1b\x01"
 ENDS = (".bed", ".bim", ".fam")
-#: Genotypes of the two-bit codes, and back.
+#: Genotypes of the two-bit codes, and the reverse.
 GENOTYPES = {0b00: 2, 0b01: -1, 0b10: 1, 0b11: 0}
 CODES = {genotype: code for code, genotype in GENOTYPES.items()}
 POSITION = re.compile(r"[+-]?\d{1,40}(\.0{1,40})?|[+-]?\d(\.\d{1,40})?[eE]\+?\d{1,4}", re.ASCII)
 
 
 def parse_table(raw: bytes) -> list[list[str]]:
-    """Rows of a .bim or .fam; ValueError where it is no table of six columns."""
+    """Rows of a .bim or .fam; ValueError if it is not a table of six columns."""
     text = raw.decode("utf-8")
     if text.startswith("\ufeff") or "\0" in text or re.search("\r(?!\n)", text):
         raise ValueError("no plain text")
@@ -80,7 +80,7 @@ def parse_plink(bed: bytes, bim: bytes, fam: bytes):
 
 
 def first_of_each(kept: list[tuple]) -> list[int]:
-    """Numbers of the sites that have not come before; `chr1` and `1` are one contig."""
+    """Indices of sites that do not repeat an earlier one; `chr1` and `1` are one contig."""
     seen: dict[tuple, int] = {}
     for k, (chrom, pos, _, ref, alt) in enumerate(kept):
         bare = chrom[3:] if chrom.lower().startswith("chr") and chrom[3:] else chrom
@@ -89,7 +89,7 @@ def first_of_each(kept: list[tuple]) -> list[int]:
 
 
 class Plink:
-    """Three small files, sound, with odd values, or damaged."""
+    """Three small files: valid, with odd values, or damaged."""
 
     name = "plink"
 
@@ -98,7 +98,7 @@ class Plink:
             check_case(self, self.generate(random.Random(seed)), folder)
 
     def generate(self, rng: random.Random) -> tuple:
-        """(.bed, .bim, .fam, bytes a chunk, whether all of the files is written)."""
+        """(.bed, .bim, .fam, bytes per chunk, whether the output files are checked)."""
         how = rng.choice(("sound", "values", "values", "columns", "bytes", "bytes", "bed"))
         n_samples = rng.choice((1, 2, 3, 4, 5, 8, 9, 33))
         fam = [
@@ -149,7 +149,7 @@ class Plink:
     def _bed_row(rng: random.Random, row: list[int]) -> bytes:
         value = sum(CODES[genotype] << 2 * k for k, genotype in enumerate(row))
         size = (len(row) + 3) // 4
-        padding = rng.getrandbits(8) if rng.random() < 0.1 else 0  # it means nothing
+        padding = rng.getrandbits(8) if rng.random() < 0.1 else 0  # it has no meaning
         value |= (padding << 2 * len(row)) & ((1 << 8 * size) - 1)
         return value.to_bytes(size, "little")
 
@@ -187,10 +187,10 @@ class Plink:
 
     @staticmethod
     def _check_written(folder: Path, names, sexes, kept, rows, lines, counts) -> str:
-        """The decoded cohort's files, to the byte."""
+        """Check the files of the decoded cohort byte by byte."""
         first = first_of_each(kept)
         if not first:
-            ingest_cohort(folder / "in", folder / "raw")  # a UserError says so
+            ingest_cohort(folder / "in", folder / "raw")  # a UserError reports this
             raise AssertionError("no site, and not refused")
         told = ingest_cohort(folder / "in", folder / "raw").as_dict()
         assert told == counts | {

@@ -1,4 +1,4 @@
-"""Both sheets: accepted with what pandas reads from them, or one sentence that names the sheet."""
+"""Both sheets: read like pandas, or refused with one sentence that names the sheet."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PHENOTYPES = [
 
 
 class Sheets:
-    """Two sheets; `clean` says that they were made without any fault."""
+    """Two sheets; `clean`: whether they were written without errors."""
 
     name = "sheets"
 
@@ -67,7 +67,7 @@ class Sheets:
                 "cohort": cohorts[0] if k < 2 else rng.choice(cohorts),
                 "sex": "NA",
                 "phenotype": codes[k % len(codes)],
-                # Earlier rows are the older people, so that nobody is their own ancestor.
+                # Parents come from earlier rows, so that nobody is their own ancestor.
                 "father": names[rng.randrange(k)] if k and rng.random() < 0.5 else "0",
                 "mother": names[rng.randrange(k)] if k and rng.random() < 0.5 else "NA",
             }
@@ -122,12 +122,12 @@ class Sheets:
         )
         expected = samples.iloc[order].reset_index(drop=True)
         assert study.samples.to_dict("list") == expected.to_dict("list")
-        if len(case["samples"]) % 8 == 0:  # takes longer than all the rest
+        if len(case["samples"]) % 8 == 0:  # takes longer than everything else
             self._read_again(study, folder / SAMPLES, folder / "order.tsv")
         return "equal"
 
     def _read_again(self, study, path: Path, order: Path) -> None:
-        """Every reader of jobs sees what the check saw."""
+        """Check that everything that reads the sheets in jobs gets the same values."""
         table = study.samples
         assert samples_in_order(path, study.order).to_dict("list") == table.to_dict("list")
         write_table(order, table[["sample", "cohort"]])
@@ -144,7 +144,7 @@ class Sheets:
 
 
 def oracle(raw: bytes) -> pd.DataFrame:
-    """What pandas reads, without lines of blanks and without spaces around values."""
+    """The sheet as pandas reads it, without blank lines and surrounding spaces."""
     lines = re.split("\r\n|\r|\n", raw.decode("utf-8-sig"))
     table = pd.read_csv(
         io.StringIO("\n".join(line for line in lines if line.strip())),

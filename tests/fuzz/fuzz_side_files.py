@@ -1,4 +1,4 @@
-"""Files beside the sheets: read as their definition says, or one sentence that names the file."""
+"""Files beside the sheets: read by definition, or refused with one sentence that names the file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PANEL = pd.DataFrame(
     ],
     columns=["chrom", "pos", "id", "ref", "alt"],
 )
-#: Row and position of the panel's sites, by contig.
+#: Rows and positions of the panel's sites, by contig.
 BY_CONTIG: dict[str, list[tuple[int, int]]] = {}
 for _k, (_contig, _pos) in enumerate(zip(PANEL.chrom, PANEL.pos, strict=True)):
     BY_CONTIG.setdefault(_contig.removeprefix("chr"), []).append((_k, _pos))
@@ -46,7 +46,7 @@ def text_of(raw: bytes) -> str:
 
 
 def lines_of(raw: bytes) -> list[list[str]]:
-    """Words of the lines that have any."""
+    """Words of each non-blank line."""
     return [words for line in re.split("\r\n|\r|\n", text_of(raw)) if (words := line.split())]
 
 
@@ -58,7 +58,7 @@ def packed(rng: random.Random, text: str, clean: bool) -> bytes:
 
 
 class SideFile:
-    """A case is `raw`, the content, and `clean`: whether it was made without any fault."""
+    """A case is `raw`, the content, and `clean`, whether it was written without errors."""
 
     name = ""
     key = ""
@@ -77,12 +77,12 @@ class SideFile:
         return "equal"
 
     def first_look(self, folder: Path) -> None:
-        """What is checked before any job."""
+        """The check made before any job."""
         check_side_files(self.filled, folder)
 
     @functools.cached_property
     def filled(self) -> dict:
-        """The configuration with its defaults: filling them in takes longer than a case."""
+        """The configuration with its defaults; filling them in takes longer than a case."""
         return load_config(self.configuration())
 
     def configuration(self) -> dict:
@@ -121,7 +121,7 @@ class SiteList(SideFile):
         pass  # the whole list is read before any job
 
     def prepare(self, folder: Path) -> None:
-        logging.disable(logging.WARNING)  # what names no site of the panel
+        logging.disable(logging.WARNING)  # rows that match no site of the panel
 
     def read(self, path: Path, folder: Path):
         return read_restriction(path, PANEL)

@@ -1,4 +1,4 @@
-"""VCF text, plain and compressed: our decoder against the slow parser of the tests, and htslib."""
+"""VCF text, plain and compressed: our decoder, the slow parser of the tests, and htslib."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ POLICIES: list[str | dict[str, str]] = [
 
 
 def quiet_htslib() -> None:
-    """Keep htslib from telling standard error about each odd record."""
+    """Stop htslib from writing about every odd record to standard error."""
     ctypes.CDLL(cyvcf2.cyvcf2.__file__).hts_set_log_level(0)
 
 
 def random_records(rng: random.Random, n_samples: int, *, sound: bool) -> list[list[str]]:
-    """Records as lists of columns; with `sound` htslib can read each of them."""
+    """Records as lists of columns; with `sound` htslib can read all of them."""
     records = []
     pos = rng.choice((0, 1, 5, 2**31 - 30))
-    usual = rng.random() < 0.6  # a file of plain calls alone
+    usual = rng.random() < 0.6  # a file with plain calls only
     for _ in range(rng.choice((0, 1, 1, 2, 3, 5, 9))):
         pos = pos + rng.randrange(3) if rng.random() < 0.9 else rng.randrange(300)
         ref, alt = rng.choice(REFS if rng.random() < 0.5 else REFS[:4]), rng.choice(ALTS)
@@ -76,7 +76,7 @@ def random_records(rng: random.Random, n_samples: int, *, sound: bool) -> list[l
 
 
 def header_lines(samples: list[str]) -> list[str]:
-    """A header that defines all that `random_records` uses."""
+    """A header that defines everything that `random_records` uses."""
     contigs = [f"##contig=<ID={contig}>" for contig in CONTIGS]
     return [*META, *contigs, "\t".join([COLUMNS, *samples])]
 
@@ -90,7 +90,7 @@ def random_samples(rng: random.Random, most: int = 9) -> list[str]:
 
 
 def compress(rng: random.Random, data: bytes, *, sound: bool) -> bytes:
-    """As plain text, gzip or BGZF of any block size; with `sound` so that htslib knows it."""
+    """As plain text, gzip or BGZF with any block size; with `sound` a form that htslib reads."""
     kind = rng.choice(("plain", "plain", "gzip", "bgzf", "bgzf"))
     if kind == "plain":
         return data
@@ -101,7 +101,7 @@ def compress(rng: random.Random, data: bytes, *, sound: bool) -> bytes:
 
 
 def bgzf(data: bytes, block: int, *, empty: bool = False) -> bytes:
-    """BGZF of `block` bytes a block, perhaps with an empty block at the front."""
+    """BGZF with `block` bytes per block, sometimes with an empty block at the front."""
     parts = [data[start : start + block] for start in range(0, min(len(data), 400 * block), block)]
     parts += [data[k : k + 60_000] for k in range(400 * block, len(data), 60_000)]
     out = [BGZF_END] if empty else []
@@ -114,7 +114,7 @@ def bgzf(data: bytes, block: int, *, empty: bool = False) -> bytes:
 
 
 def read_ours(path: Path, haploid, chunk: int, threads: int):
-    """Sites, lines, genotypes and counts of a whole file, as `parse_vcf_text` gives them."""
+    """Sites, lines, genotypes and counts of a whole file, in the form of `parse_vcf_text`."""
     counts = DecodeCounts()
     parsed = ParsedVcf([])
     for batch in stream_sites(
@@ -130,7 +130,7 @@ def read_ours(path: Path, haploid, chunk: int, threads: int):
 
 
 def assert_same(found: ParsedVcf, expected: ParsedVcf, *, lines: bool = True) -> None:
-    """Sites, lines, genotypes and counts are equal."""
+    """Check that sites, lines, genotypes and counts are equal."""
     assert found.sites == expected.sites, f"{found.sites}, not {expected.sites}"
     assert not lines or found.lines == expected.lines
     assert found.genotypes == expected.genotypes, f"{found.genotypes}, not {expected.genotypes}"
@@ -140,7 +140,7 @@ def assert_same(found: ParsedVcf, expected: ParsedVcf, *, lines: bool = True) ->
 
 
 def assert_as_htslib(path: Path, found: ParsedVcf, haploid) -> None:
-    """What htslib reads of the same file, by our rules."""
+    """Check that htslib reads the same from the file, under our rules."""
     reader = cyvcf2.VCF(str(path))
     sites, rows = [], []
     for v in reader:
@@ -177,7 +177,7 @@ class VcfText:
             check_case(self, self.generate(random.Random(seed)), folder)
 
     def generate(self, rng: random.Random) -> tuple:
-        """(content of the file, haploid policy, bytes a chunk, threads, whether it is sound)."""
+        """(content of the file, haploid policy, bytes per chunk, threads, whether it is valid)."""
         how = rng.choice(("sound", "values", "values", "columns", "bytes", "bytes", "file"))
         samples = random_samples(rng)
         if rng.random() < 0.02:  # longer than a run of the decoder
@@ -211,7 +211,7 @@ class VcfText:
         text = end.join(lines) + (end if rng.random() < 0.9 else "")
         data = text.encode("utf-8", "surrogatepass")
         if how == "bytes":
-            keep = rng.choice((0, 0, len(end.join(header))))  # often spare the header
+            keep = rng.choice((0, 0, len(end.join(header))))  # often leave the header intact
             data = data[:keep] + damage(rng, data[keep:])
         file = compress(rng, data, sound=how == "sound")
         if how == "file":
@@ -252,7 +252,7 @@ class VcfText:
             assert f"line {error.args[-1]}: " in refusal or "cut short" in refusal, refusal
             raise UserError(refusal) from None
         if refusal:
-            assert "cut short" in refusal, refusal  # a file whose last block is missing
+            assert "cut short" in refusal, refusal  # a file without its last block
             raise UserError(refusal)
         assert header.samples == expected.samples
         assert_same(found, expected)

@@ -1,12 +1,12 @@
-"""Damage to bytes and texts, chosen by a `random.Random`."""
+"""Random damage to bytes and texts."""
 
 from __future__ import annotations
 
 import random
 
-#: Bytes that readers may stumble over.
+#: Bytes that readers may mishandle.
 ODD_BYTES = [0, 9, 10, 13, 32, 34, 35, 44, 46, 47, 48, 58, 124, 0x7F, 0x80, 0x81, 0xE9, 0xFF]
-#: Values that stand where they should not.
+#: Values inserted where they are not allowed.
 ODD_VALUES = [
     "", " ", ".", "-1", "0", "1", "2147483647", "2147483648", "4294967296", "9223372036854775808",
     "1e30", "1e5", "1.5", "nan", "inf", "NA", '"', '"x"', "'", "\\", "\0", "a\0b", "\r", "a\rb",
@@ -16,7 +16,7 @@ ODD_VALUES = [
 
 
 def damage(rng: random.Random, data: bytes, most: int = 4) -> bytes:
-    """Flip, set, take out, put in, repeat or cut some of the bytes."""
+    """Flip, set, remove, insert, repeat or truncate some of the bytes."""
     content = bytearray(data)
     for _ in range(rng.randint(1, most)):
         at = rng.randrange(len(content) + 1)

@@ -1,10 +1,10 @@
-"""Fuzz the readers for as long as you like, and print what came of it.
+"""Fuzz the readers for any length of time and print the outcome.
 
     python tests/fuzz/run.py --seconds 3600
-    python tests/fuzz/run.py bcf --seed 4711          # one case again, its content shown
-    python tests/fuzz/run.py bcf --seconds 60 --save  # failing cases go into the corpus
+    python tests/fuzz/run.py bcf --seed 4711          # repeat one case and show its content
+    python tests/fuzz/run.py bcf --seconds 60 --save  # add failing cases to the corpus
 
-The seconds are shared by the targets named (by default all) and by two workers at a time.
+The time is divided among the named targets (by default all), of which two run at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runner import FAILURES, Outcome, case_of, find_targets, run_target, save_ca
 
 
 def merge(outcomes: list[Outcome]) -> Outcome:
-    """One outcome of several workers of a target; seconds are those of the slowest."""
+    """Merge the outcomes of several workers of a target; seconds are those of the slowest."""
     whole = Outcome(outcomes[0].name)
     for part in outcomes:
         whole.counts += part.counts
@@ -31,7 +31,7 @@ def merge(outcomes: list[Outcome]) -> Outcome:
 
 
 def table_of(outcomes: list[Outcome]) -> str:
-    """A table: a row a target, and one for all."""
+    """A table with one row per target, and one for all."""
     rows = [("reader", "cases", *FAILURES, "refused %", "cases/s", "other outcomes")]
     total = Outcome("all")
     for outcome in outcomes:

@@ -2,17 +2,17 @@
 
 A target is an object with
 
-- ``name``: a short word, the same in the table, in the corpus and on the command line;
+- ``name``: a short word, used in the table, in the corpus and on the command line;
 - ``generate(rng) -> case``: a literal of Python (bytes, str, numbers, None, tuples, lists, dicts)
-  that depends on `rng`, a `random.Random`, alone, so that a seed is a case;
-- ``check(case, folder) -> outcome``: does the work in `folder`, which is the target's own and is
-  not emptied between cases, and returns one word for the table, such as 'equal'. A `UserError` that
-  it lets through is checked to be one sentence and counted as 'refused'. Any other exception is a
-  failure: an AssertionError a mismatch, all others defects.
-- ``prepare(folder)``, if there: work before the first case, such as compiling.
+  that depends only on `rng`, a `random.Random`, so that a seed determines the case;
+- ``check(case, folder) -> outcome``: works in `folder`, which belongs to the target and is not
+  emptied between cases, and returns one word for the table, such as 'equal'. A `UserError` that it
+  raises is checked to be one sentence and counted as 'refused'. Any other exception is a failure:
+  an AssertionError is a mismatch, all others are defects.
+- ``prepare(folder)`` (optional): work before the first case, such as compiling.
 
-A module `fuzz_*.py` of this folder lists its targets in ``TARGETS``. The worker prints one line a
-case, so that the parent knows which seed a crash or a hang belongs to.
+A module `fuzz_*.py` of this folder lists its targets in ``TARGETS``. The worker prints one line per
+case, so that the parent knows which seed caused a crash or a hang.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from typing import Any, Protocol
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
-#: Seconds that a case may take, and the start of a worker, in which kernels are compiled.
+#: Time limits in seconds of a case, and of a worker's start, in which kernels are compiled.
 CASE_SECONDS, START_SECONDS = 20, 600
-#: Memory of a worker: a length that lies may not take the whole machine.
+#: Memory limit of a worker, so that a wrong length cannot exhaust the machine.
 MEMORY_BYTES = 8 << 30
-#: Words of outcomes that are failures.
+#: Outcomes that are failures.
 MISMATCH, DEFECT, CRASH, HANG = "MISMATCH", "DEFECT", "CRASH", "HANG"
 FAILURES = (MISMATCH, DEFECT, CRASH, HANG)
-#: Failures after which a run of a target ends.
+#: Number of failures after which the run of a target ends.
 ENOUGH = 20
 
 
@@ -60,7 +60,7 @@ class Target(Protocol):
 
 @dataclass
 class Outcome:
-    """What a run of one target gave: cases by outcome, seconds, and (seed, kind, detail)."""
+    """Result of running one target: cases by outcome, seconds, failures (seed, kind, detail)."""
 
     name: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ def case_of(target: Target, seed: int) -> Any:
 
 
 def check_case(target: Target, case: Any, folder: Path) -> tuple[str, str]:
-    """Return the outcome of one case and, for a failure, what happened."""
+    """Return the outcome of one case and, for a failure, its details."""
     from popdesic.io.errors import UserError
 
     try:
@@ -108,7 +108,7 @@ def check_case(target: Target, case: Any, folder: Path) -> tuple[str, str]:
 
 
 def corpus_of(target: Target) -> list[Path]:
-    """Files of the corpus of a target."""
+    """Files of a target's corpus."""
     return sorted(CORPUS.glob(f"{target.name}.*.txt"))
 
 
@@ -117,7 +117,7 @@ def load_case(path: Path) -> Any:
 
 
 def save_case(target: Target, case: Any) -> Path:
-    """Add a case to the corpus; its name follows its content."""
+    """Add a case to the corpus; its name is a digest of its content."""
     text = repr(case)
     if ast.literal_eval(text) != case:
         raise ValueError(f"the cases of {target.name} must be literals of Python")
@@ -130,7 +130,7 @@ def save_case(target: Target, case: Any) -> Path:
 
 
 def run_corpus(target: Target) -> Outcome:
-    """Check all cases of the corpus of a target; failures name the file."""
+    """Check all cases of a target's corpus; failures name the file."""
     files = corpus_of(target)
     outcome = run_target(target, float("inf"), n_cases=len(files), corpus=True)
     outcome.failures = [(files[n].name, kind, detail) for n, kind, detail in outcome.failures]
@@ -146,10 +146,10 @@ def run_target(
     n_cases: int | None = None,
     corpus: bool = False,
 ) -> Outcome:
-    """Check the seeds first, first + step, ... for some time, not counting a worker's start.
+    """Check the seeds first, first + step, ... for some time, not counting the start of a worker.
 
-    A worker that dies or hangs is replaced, and the run goes on after its seed. With `corpus` a
-    seed is the number of a file of the corpus.
+    A worker that dies or hangs is replaced, and the run continues after its seed. With `corpus` a
+    seed is the index of a file in the corpus.
     """
     outcome = Outcome(target.name)
     seed = first
@@ -175,7 +175,7 @@ def run_target(
 
 
 def _lines_of_worker(arguments: list, outcome: Outcome) -> Iterator[str]:
-    """Yield the worker's lines, at its end one more if it died or hung; adds to the seconds."""
+    """Yield the worker's lines, and one more if it died or hung; count its seconds."""
     with tempfile.TemporaryFile() as said:
         worker = subprocess.Popen(
             [sys.executable, str(HERE / "runner.py"), *map(str, arguments)],
@@ -198,7 +198,7 @@ def _lines_of_worker(arguments: list, outcome: Outcome) -> Iterator[str]:
                     *lines, pending = (pending + data).split(b"\n")
                     if lines and started is None:
                         started = time.perf_counter()
-                        lines = lines[1:]  # the first line says that the worker is ready
+                        lines = lines[1:]  # the first line: the worker is ready
                     yield from (line.decode() for line in lines)
             status = worker.wait()
             if status != 0:
@@ -216,7 +216,7 @@ def _lines_of_worker(arguments: list, outcome: Outcome) -> Iterator[str]:
 
 
 def worker_environment() -> dict[str, str]:
-    """Bounds checks of numba on, in a cache of their own: the key of numba's cache lacks them."""
+    """Numba with bounds checks and a separate cache, because its cache key ignores them."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     path = [str(HERE.parents[1] / "src"), str(HERE.parent)]
     path += [entry for entry in (os.environ.get("PYTHONPATH"),) if entry]
@@ -231,12 +231,12 @@ def worker_environment() -> dict[str, str]:
 
 
 def fast_folder() -> str | None:
-    """Memory for the files of cases where there is some, else the usual temporary folder."""
+    """A folder in memory for the files of cases if there is one, else the temporary folder."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _work(name: str, source: str, seed: int, step: int, count: int, seconds: float) -> None:
-    """What a worker does; its standard output belongs to the lines alone."""
+    """Main function of a worker; its standard output is reserved for the lines."""
     out = os.dup(1)
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

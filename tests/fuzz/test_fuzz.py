@@ -1,6 +1,6 @@
-"""Each reader of files: the cases that ever failed, then random ones for a limited time.
+"""Each file reader: all cases that ever failed, then random ones for a limited time.
 
-`--fuzz-seconds` is the time of each reader; longer runs: python tests/fuzz/run.py --seconds 3600.
+`--fuzz-seconds` is the time per reader; longer runs: python tests/fuzz/run.py --seconds 3600.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fuzz.runner import (
 )
 
 TARGETS = find_targets()
-#: Targets of each module: those of the side files share the time of one reader.
+#: Targets of each module; those of the side files share the time of one reader.
 SHARING = Counter(type(target).__module__ for target in TARGETS.values())
 
 
@@ -30,7 +30,7 @@ def report(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_ever_failed(name):
+def test_every_case_that_ever_failed(name):
     outcome = run_corpus(TARGETS[name])
     assert outcome.cases == len(corpus_of(TARGETS[name]))
     assert not outcome.failures, report(outcome)

@@ -1,4 +1,4 @@
-"""Peers: other programs that the golden tests compare with."""
+"""Programs that the golden tests compare with."""
 
 import shutil
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def require_command() -> Callable[[str], None]:
-    """Skip with one sentence where a program is not installed."""
+    """Skip the test if a program is not installed."""
 
     def check(name: str) -> None:
         if shutil.which(name) is None:

@@ -1,4 +1,4 @@
-"""Kinship, LD and pruning on real genotypes against PLINK, SNPRelate and known families.
+"""Kinship, LD and pruning on real genotypes, compared with PLINK, SNPRelate and known families.
 
 `pytest tests/golden/test_comparisons.py -s` prints the measured figures.
 """
@@ -32,7 +32,7 @@ def run(*command) -> None:
 
 
 def to_plink(vcf: Path, prefix: Path, *options: str) -> Path:
-    """PLINK files of a VCF's biallelic SNPs with unique names, by PLINK 2."""
+    """Convert a VCF's biallelic SNPs to PLINK files with unique names, by PLINK 2."""
     names = ["--set-all-var-ids", "@:#:$r:$a", "--rm-dup", "force-first"]
     only = ["--max-alleles", "2", "--snps-only", "--double-id", "--allow-extra-chr"]
     run("plink2", "--vcf", vcf, *names, *only, *options, "--make-bed", "--out", prefix)
@@ -64,7 +64,7 @@ def counts(hapmap) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def families(shared_data) -> dict:
-    """Known pairs: parent and child, duplicates; by position in the file."""
+    """Known pairs (parent and child, duplicates) by position in the file."""
     folder = shared_data / "hapmap279"
     sheet = pd.read_csv(folder / "samples.tsv", sep="\t", dtype=str, keep_default_na=False)
     place = {name: i for i, name in enumerate(sheet.sample_id)}
@@ -78,7 +78,7 @@ def families(shared_data) -> dict:
         for name in place
         if name.endswith(".dup")
     }
-    # a parent and child that the pedigrees do not know (Pemberton et al. 2010)
+    # a parent and child missing from the pedigrees (Pemberton et al. 2010)
     parents.add(frozenset((place["NA18913"], place["NA19238"])))
     return {"parents": parents, "duplicates": duplicates, "trios": trios, "names": list(place)}
 
@@ -95,7 +95,7 @@ def test_kinship_equals_plink(hapmap, counts, tmp_path):
 
 
 def test_kinship_equals_snprelate(shared_data, tmp_path, require_command):
-    """The reference matrix, over the sites that it was made from."""
+    """Compared with the reference matrix, on the sites that it was made from."""
     require_command("plink2")
     folder = shared_data / "hapmap279"
     prefix = tmp_path / "all"
@@ -127,7 +127,7 @@ def resolution(hapmap):
 
 
 def resolution_of(prefix: Path, n_samples: int):
-    """What the common sites of PLINK files resolve."""
+    """Resolution of the common sites of PLINK files."""
     planes = planes_in_memory(open_bed(prefix), n_samples)
     bim = read_bim(prefix)
     return resolve(
@@ -139,8 +139,8 @@ def resolution_of(prefix: Path, n_samples: int):
     )
 
 
-def test_what_real_panels_resolve(resolution, chr22):
-    """Effective sites of 9 000 thinned sites of a genome, and of one whole chromosome."""
+def test_effective_sites_of_real_panels(resolution, chr22):
+    """Effective sites of 9 000 thinned genome-wide sites and of one whole chromosome."""
     print(f"\n{resolution}")
     assert resolution.degrees == ["duplicate", "first", "second"]
     assert 4_000 < resolution.effective_sites < 9_000
@@ -148,7 +148,7 @@ def test_what_real_panels_resolve(resolution, chr22):
     print(found)
     assert 400 < found.effective_sites < 1_500
     assert "second" not in found.degrees
-    # of 564 people, some of whom are related, next to nobody is a false relative
+    # of 564 people, some of whom are related, almost nobody is a false relative
     planes = planes_in_memory(open_bed(chr22), 564)
     values = BACKEND.bitgemm(planes, None, KINSHIP)
     phi = np.triu(kinship.king_robust(dict(zip(KINSHIP.outputs, values, strict=True))), 1)
@@ -188,8 +188,8 @@ def test_trios_and_duplicates_are_found(counts, families, resolution):
     assert not found["full siblings"]
 
 
-def test_the_same_mice_are_those_of_kinship(shared_data, tmp_path, require_command):
-    """No two of 1 814 mice, most of them siblings or cousins, are taken for one."""
+def test_no_two_mice_are_called_the_same(shared_data, tmp_path, require_command):
+    """No two of 1 814 mice, most of them siblings or cousins, are called duplicates."""
     require_command("plink2")
     prefix = to_plink(shared_data / "mice1814" / "hs_mice.vcf.gz", tmp_path / "m")
     found = resolution_of(prefix, 1814)
@@ -235,7 +235,7 @@ def _ids(prefix: Path, folder: Path, n: int) -> Path:
 @pytest.mark.parametrize("data", ["hapmap", "chr22"])
 @pytest.mark.peer
 def test_pruning_keeps_the_sites_that_plink_keeps(data, values, request, tmp_path):
-    """All three programs agree but for sites that do not vary, which PLINK 2 keeps when alone."""
+    """All three programs agree except on monomorphic sites, which PLINK 2 keeps when alone."""
     prefix = request.getfixturevalue(data)
     bim, genotypes = read_bim(prefix), ld.founder_genotypes([prefix])
     varies = np.array([len(set(row[row >= 0].tolist())) > 1 for row in genotypes])
@@ -255,7 +255,7 @@ def test_planted_mixtures_of_real_people(chr22):
     genotypes = ld.founder_genotypes([chr22])
     rng = np.random.default_rng(1)
     af = genotypes.mean(axis=1) / 2
-    # one common site in every few: sites of one chromosome are far from independent
+    # thinned common sites, because sites of one chromosome are far from independent
     common = np.flatnonzero((af > 0.1) & (af < 0.9))[::6]
     people, af = genotypes[common].T, af[common]
     errors = {"dropout": 0.02, "drop_in": 0.01}

@@ -1,9 +1,9 @@
-"""Every real data set against PLINK 1.9, PLINK 2, bcftools, scikit-learn and published results.
+"""Every real data set agrees with PLINK 1.9, PLINK 2, bcftools, scikit-learn and published results.
 
-`make concordance` keeps the table, concordance.tsv: one row a data set and quantity, with the peer,
-how many values were compared, the largest difference from what the peer printed, how many
-significant digits it prints (NA: all), the largest difference beyond the rounding of the last of
-them, and the tolerance, which that difference must keep. Integers are exact.
+`make concordance` writes the table concordance.tsv: one row per data set and quantity, with the
+peer, the number of values compared, the largest difference from the printed value, the number of
+significant digits printed (NA: all), the largest difference beyond the rounding of the last digit,
+and its tolerance. Integers are exact.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from people import encode_alone, measure_alone
 from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
 
-from popdesic.cohort.define_panel import build_panel
-from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
-from popdesic.cohort.qc import hwe_exact, summarize_cohort
+from popdesic.cohort.qc import hwe_exact
 from popdesic.distance.matrix import metric_distances
-from popdesic.distance.tiles import measure_tile
 from popdesic.embedding.pca import principal_components, standardized_products
-from popdesic.engine.select import select_backend
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.tables import read_table
@@ -45,13 +42,13 @@ SETS = {
 }
 FLOAT, HWE = 1e-6, 1e-8
 ROWS: list[tuple] = []
-#: Larger matrices take scikit-learn minutes.
+#: Larger matrices would take scikit-learn minutes.
 MOST_VALUES = 12_000_000
 
 
 @pytest.fixture(scope="module", autouse=True)
 def table(tmp_path_factory):
-    """Write what the tests below have measured."""
+    """Collects the measurements of the tests below and writes them."""
     yield
     path = os.environ.get("POPDESIC_CONCORDANCE") or tmp_path_factory.getbasetemp() / (
         "concordance.tsv"
@@ -64,7 +61,7 @@ def table(tmp_path_factory):
 
 
 def record(data: str, quantity: str, peer: str, ours, theirs, tolerance: float, digits: int = 0):
-    """Note the largest deviation and check it; `digits` that the peer prints, 0 where all."""
+    """Record and check the largest deviation; `digits`: digits that the peer prints, 0 for all."""
     ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
     assert ours.size
@@ -88,28 +85,13 @@ def plink(program: str, prefix: Path, out: Path, *arguments: str) -> None:
 
 
 def keep_sites(prefix: Path, rows: np.ndarray, out: Path) -> Path:
-    """The same .bed with these sites alone."""
+    """Reduce a .bed to these sites."""
     Path(f"{out}.bed").write_bytes(BED_MAGIC + np.ascontiguousarray(open_bed(prefix)[rows]).data)
     bim = read_bim(prefix).iloc[rows]
     bim = bim.assign(id=[f"s{k}" for k in range(len(bim))])
     bim.to_csv(f"{out}.bim", sep="\t", header=False, index=False)
     Path(f"{out}.fam").write_bytes(Path(f"{prefix}.fam").read_bytes())
     return out
-
-
-def encode_alone(raw: Path, out: Path) -> None:
-    """A panel of all sites of one cohort, and the cohort on it."""
-    filters = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
-    summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
-    build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **filters)
-    encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
-
-
-def tile(folder: Path) -> dict[str, np.ndarray]:
-    out = folder / "tile.npz"
-    measure_tile(folder, folder, out, select_backend("cpu", 2), metric="ibs", missing="pairwise")
-    with np.load(out) as arrays:
-        return {name: arrays[name] for name in arrays.files}
 
 
 def distances(found: dict[str, np.ndarray], metric: str) -> np.ndarray:
@@ -123,7 +105,7 @@ def distances(found: dict[str, np.ndarray], metric: str) -> np.ndarray:
 
 @pytest.fixture(scope="module", params=SETS)
 def data(request, shared_data, tmp_path_factory, require_command) -> tuple[str, Path]:
-    """Name of a set, and a folder with its autosomal sites as raw.*, and encoded."""
+    """Name of a data set, and a folder with its autosomal sites as raw.* and encoded."""
     require_command("plink1.9")
     require_command("plink2")
     folder = tmp_path_factory.mktemp(request.param)
@@ -132,7 +114,7 @@ def data(request, shared_data, tmp_path_factory, require_command) -> tuple[str, 
     bim, n_samples = read_bim(folder / "all"), len(read_fam(folder / "all"))
     genotypes = unpack_bed(open_bed(folder / "all"), n_samples)
     called = (genotypes != MISSING).any(axis=1)
-    # PLINK takes X apart (females alone) and leaves it out of distances.
+    # PLINK treats X separately (females alone) and excludes it from distances.
     kept = np.flatnonzero(called & (bim.chrom != "X"))
     keep_sites(folder / "all", kept, folder / "raw")
     bim.iloc[kept].to_csv(folder / "own_ids.bim", sep="\t", header=False, index=False)
@@ -170,7 +152,7 @@ def test_hardy_weinberg(data):
     record(name, "genotype counts", "plink2", counts, found, 0)
     varies = (counts[:, 1] > 0) | ((counts[:, 0] > 0) & (counts[:, 2] > 0))
     ours = hwe_exact(*counts.T)
-    assert (ours[~varies] == 1).all()  # by definition here, 0.5 by the formula of the mid-p
+    assert (ours[~varies] == 1).all()  # by our definition; the formula of the mid-p gives 0.5
     record(name, "HWE mid-p", "plink2", ours[varies], theirs.MIDP[varies], HWE, digits=6)
     some = np.random.default_rng(1).choice(np.flatnonzero(varies), min(200, varies.sum()), False)
     exact = [float(exact_fraction(*map(int, counts[k]))) for k in some]
@@ -178,7 +160,7 @@ def test_hardy_weinberg(data):
 
 
 def test_bcftools(data, shared_data, require_command):
-    """The same file read by htslib: alleles counted, missingness, HWE without mid-p."""
+    """The same file read by htslib: allele counts, missingness, HWE without mid-p."""
     require_command("bcftools")
     name, folder = data
     view = ["bcftools", "view", "-m2", "-M2", "-v", "snps", "-Ou", shared_data / SETS[name]]
@@ -200,12 +182,12 @@ def test_bcftools(data, shared_data, require_command):
     record(name, "called alleles", "bcftools", 2 * called, both.an.astype(int), 0)
     record(name, "ALT alleles", "bcftools", counts[:, 1] + 2 * counts[:, 2], both.ac.astype(int), 0)
     ours = hwe_exact(*counts[:, :3].T, midp=False)
-    # bcftools keeps tags in single precision, 6e-8 of their value.
+    # bcftools stores tags in single precision, 6e-8 of their value.
     record(name, "HWE p", "bcftools", ours, both.hwe.astype(float), FLOAT, digits=6)
 
 
 def test_distances_with_2_percent_masked(data, tmp_path):
-    """Missing genotypes in every set, at random."""
+    """With random missing genotypes in every data set."""
     name, folder = data
     n = len(read_fam(folder / "raw"))
     genotypes = unpack_bed(open_bed(folder / "raw"), n)
@@ -218,13 +200,13 @@ def test_distances_with_2_percent_masked(data, tmp_path):
     plink("plink1.9", tmp_path / "raw", tmp_path / "p", *arguments)
     theirs = np.fromfile(tmp_path / "p.mibs.bin").reshape(n, n)
     off = ~np.eye(n, dtype=bool)
-    ours = 1 - distances(tile(tmp_path), "ibs")
+    ours = 1 - distances(measure_alone(tmp_path, "ibs"), "ibs")
     record(name, "IBS, 2 % masked", "plink1.9 flat-missing", ours[off], theirs[off], FLOAT)
 
 
 def test_distances(data):
     name, folder = data
-    found = tile(folder)
+    found = measure_alone(folder, "ibs")
     off = ~np.eye(len(found["called"]), dtype=bool)
     genotypes = unpack_bed(open_bed(folder / "raw"), len(off))
     g = np.where(genotypes == MISSING, 0, genotypes).astype(np.float64).T
@@ -249,7 +231,7 @@ def test_distances(data):
         (folder / "complete").mkdir(exist_ok=True)
         raw = keep_sites(folder / "raw", complete, folder / "complete/raw")
         encode_alone(raw, folder / "complete")
-        found = tile(folder / "complete")
+        found = measure_alone(folder / "complete", "ibs")
         plink("plink1.9", raw, folder / "p", "--distance", "square", "bin")
         theirs = np.fromfile(folder / "p.dist.bin").reshape(off.shape)
         ours = found["squared"] - 2 * found["ibs0"]
@@ -268,7 +250,7 @@ def test_principal_components(data):
     z = (genotypes - 2 * af)[:, varies] / np.sqrt(2 * af * (1 - af))[varies]
     z[missing[:, varies]] = 0
     if not missing.any() and z.size < MOST_VALUES:
-        # The centred matrix itself; scores agree up to one scale for all and a sign each.
+        # The centred matrix itself; scores agree up to one common scale and a sign each.
         expected = PCA(4, svd_solver="full").fit_transform(z)
         expected *= np.sign((expected * scores).sum(axis=0))
         scale = np.linalg.norm(expected[:, 0]) / np.linalg.norm(scores[:, 0])
@@ -278,14 +260,14 @@ def test_principal_components(data):
     theirs = pd.read_csv(folder / "p.eigenvec", sep="\t").filter(like="PC").to_numpy()
     values = np.loadtxt(folder / "p.eigenval")
     r = np.array([abs(np.corrcoef(scores[:, k], theirs[:, k])[0, 1]) for k in range(4)])
-    # Components with nearly equal variance mix freely: only distinct ones can agree.
+    # Components of nearly equal variance mix freely, so only distinct ones can agree.
     distinct = np.r_[True, values[1:] / values[:-1] < 0.8].cumprod().astype(bool)
 
     record(name, "PCA, 1 - |r|", "plink2", 1 - r[distinct], np.zeros(distinct.sum()), FLOAT)
 
 
 def test_published_identity_by_state(data, shared_data, tmp_path):
-    """SNPRelate's own matrices, over the sites that they were made from."""
+    """Matrices published by SNPRelate, on the sites that they were made from."""
     name, folder = data
     if name == "hapmap3_957":
         published = "ref_SNPRelate_IBS.tsv.gz"
@@ -299,7 +281,7 @@ def test_published_identity_by_state(data, shared_data, tmp_path):
         keys = [key for b in batches for key in zip(b.id, b.chrom, map(str, b.pos), strict=True)]
         rows = [key in known for key in keys]
         genotypes = np.concatenate([batch.genotypes for batch in batches])[rows]
-        assert len(genotypes) == len(used)  # one site is there twice, which ingest would drop
+        assert len(genotypes) == len(used)  # one site is there twice; ingest would drop the second
         (tmp_path / "raw.bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
         lines = [f"1\ts{k}\t0\t{k + 1}\tA\tC\n" for k in range(len(genotypes))]
         (tmp_path / "raw.bim").write_text("".join(lines))
@@ -310,7 +292,7 @@ def test_published_identity_by_state(data, shared_data, tmp_path):
         pytest.skip("There is no published matrix of this set.")
     theirs = pd.read_csv(shared_data / name / published, sep="\t", index_col=0)
     names = list(read_fam(folder / "genotypes")["sample"])
-    ours = 1 - distances(tile(folder), "ibs")
+    ours = 1 - distances(measure_alone(folder, "ibs"), "ibs")
     record(name, "IBS", "SNPRelate", ours, theirs.loc[names, names].to_numpy(), FLOAT, digits=9)
 
 

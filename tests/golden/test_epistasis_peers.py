@@ -1,9 +1,9 @@
-"""Epistasis scans of real and simulated data beside BitEpi's own published tables.
+"""Epistasis scans of real and simulated data, compared with BitEpi's published tables.
 
-BitEpi ranks by beta (purity of the cells) and alpha (beta less the best beta with one site less);
-we scan by K2 or mutual information and list alpha and beta of each hit. What is compared: every
-alpha and beta to the six digits that BitEpi prints, that none of its hits is missed, and the loci
-that lead the scans. Sites that agree in every sample give exact ties: loci count, not names.
+BitEpi ranks by beta (purity of the cells) and alpha (beta minus the best beta with one site fewer);
+we scan by K2 or mutual information and list alpha and beta of each hit. The tests compare every
+alpha and beta to the six digits that BitEpi prints, check that none of its hits is missed, and
+compare the top loci. Sites identical in every sample give exact ties, so loci count, not names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from popdesic.epistasis.significance import bitepi_alpha, bitepi_beta, hit_table
 
 
 class Real:
-    """A VCF and its phenotypes as scan data; hits come back as site names."""
+    """A VCF and its phenotypes as scan data; hits are returned as site names."""
 
     def __init__(self, vcf: Path, sheet: Path, chosen: set[str] | None = None, key="sample_id"):
         file = VCF(str(vcf), gts012=True)
@@ -65,7 +65,7 @@ class Real:
         return hit_tables(self.genotypes[[self.row[name] for name in names]], self.n_controls)
 
     def differences(self, path: Path, measure) -> float:
-        """Largest difference to BitEpi's published values."""
+        """Largest difference from BitEpi's published values."""
         published = pd.read_csv(path)
         return max(
             abs(measure(self.table(*names)) - value)
@@ -73,12 +73,12 @@ class Real:
         )
 
 
-#: BitEpi prints six digits: half of the last one, and what float64 sums may differ by.
+#: BitEpi prints six digits: half of the last digit, plus rounding of float64 sums.
 PRINTED = 5.01e-7
 
 
 def alpha_of_one(table: np.ndarray) -> float:
-    """BitEpi's alpha of a single site: beta less that of no site at all."""
+    """BitEpi's alpha of a single site: its beta minus that of the empty set."""
     return bitepi_beta(table) - bitepi_beta(table.sum(axis=1, keepdims=True))
 
 
@@ -98,7 +98,7 @@ def folder(shared_data) -> Path:
 
 @pytest.fixture(scope="module")
 def panel(folder) -> Real:
-    """Black coat: 14 sites a chromosome and those at the loci of agouti, Tyrp1 and Tyr."""
+    """Black coat: 14 sites per chromosome and those at the loci of agouti, Tyrp1 and Tyr."""
     chosen = set((folder / "ref_BitEpi_black_triples_panel.snps.txt").read_text().split())
     return Real(folder / "hs_mice.vcf.gz", folder / "samples.tsv", chosen)
 
@@ -110,13 +110,13 @@ def simulated(shared_data) -> Real:
 
 
 @pytest.mark.parametrize("table", MEASURES)
-def test_alpha_and_beta_of_the_black_coat_are_those_of_bitepi(panel, folder, table):
+def test_alpha_and_beta_of_the_black_coat_equal_those_of_bitepi(panel, folder, table):
     path = folder / f"ref_BitEpi_black_triples_panel.{table}.csv"
     assert panel.differences(path, MEASURES[table]) < PRINTED
 
 
 @pytest.mark.parametrize("table", ["Alpha.1", "Alpha.2", "Alpha.3"])
-def test_alphas_of_the_simulated_set_are_those_that_bitepi_published(simulated, shared_data, table):
+def test_alphas_of_the_simulated_set_equal_those_of_bitepi(simulated, shared_data, table):
     path = shared_data / "gametes" / f"bitepi_example123_DS.{table}.csv"
     assert simulated.differences(path, MEASURES[table]) < PRINTED
 
@@ -128,10 +128,10 @@ def test_alphas_of_the_simulated_set_are_those_that_bitepi_published(simulated, 
         (3, {"2", "4", "7"}, 18, {"k2": 12, "mutual_information": 18}),
     ],
 )
-def test_black_coat_lies_on_chromosomes_2_and_4_and_with_7_in_threes(
+def test_black_coat_maps_to_chromosomes_2_and_4_and_triples_add_7(
     panel, folder, order, loci, bitepi, by_score
 ):
-    """How many hits lie there before the first elsewhere; K2 charges a table for each cell."""
+    """Number of hits there before the first elsewhere; K2 penalises each cell of a table."""
     published = pd.read_csv(folder / f"ref_BitEpi_black_triples_panel.Beta.{order}.csv")
     names = [row[1:] for row in published.itertuples(index=False)]
     found = [[panel.row[name] for name in members] for members in names]
@@ -140,13 +140,13 @@ def test_black_coat_lies_on_chromosomes_2_and_4_and_with_7_in_threes(
     ]:
         elsewhere = [panel.contigs(hit) != loci for hit in hits]
         assert elsewhere.index(True) == least
-        # The same six combinations lead by every measure.
+        # The same six combinations lead under every measure.
         leading = {frozenset(panel.names(hit)) for hit in hits[:6]}
         assert leading == {frozenset(members) for members in names[:6]}
 
 
-def test_no_pair_of_bitepi_is_missed(panel, folder):
-    """Beta of all pairs of a scan that keeps everything: its first thousand are those published."""
+def test_all_pairs_of_bitepi_are_found(panel, folder):
+    """A scan that keeps all pairs has the published thousand as its top thousand by beta."""
     n = len(panel.sites)
     hits = panel.hits(2, n * n)
     assert len(hits) == n * (n - 1) // 2
@@ -161,7 +161,7 @@ def test_no_pair_of_bitepi_is_missed(panel, folder):
 
 
 def test_planted_models_are_found(simulated):
-    """The single site leads both scans by K2; alpha tells the planted pair and triple from it."""
+    """By K2 the single site leads both scans; alpha separates the planted pair and triple."""
     for order, model in ((2, {"M1P2", "M1P3"}), (3, {"M2P4", "M2P5", "M2P6"})):
         hits = simulated.hits(order, 2500)
         assert simulated.names(hits[0]) >= {"M0P1"}

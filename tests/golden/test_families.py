@@ -1,4 +1,4 @@
-"""Real trios and sexes: Mendelian errors and the sex check against PLINK 1.9."""
+"""Real trios and sexes: Mendelian errors and the sex check equal PLINK 1.9."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(folder, populations: dict[str, str], checks: Checks) -> pd.DataFrame:
 
 @pytest.mark.shared
 @pytest.mark.peer
-def test_real_trios_and_sexes_are_plinks(shared_data, tmp_path, require_command):
+def test_real_trios_and_sexes_equal_plink(shared_data, tmp_path, require_command):
     require_command("plink1.9")
     ingest_cohort(shared_data / "hapmap279/hapmap279.vcf.gz", tmp_path / "raw", threads=2)
     sheet = pd.read_csv(shared_data / "hapmap279/samples.tsv", sep="\t", dtype=str)

@@ -1,4 +1,4 @@
-"""957 real HapMap3 individuals against float64 products, PLINK 1.9, PLINK 2 and SciPy.
+"""957 HapMap3 individuals, compared with float64 products, PLINK 1.9, PLINK 2 and SciPy.
 
 `pytest tests/golden/test_hapmap3.py -s` prints the measured figures.
 """
@@ -12,16 +12,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from people import encode_alone, measure_alone
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
-from popdesic.cohort.define_panel import build_panel
-from popdesic.cohort.encode import encode_cohort, load_planes
+from popdesic.cohort.encode import load_planes
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
-from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.matrix import metric_distances
-from popdesic.distance.tiles import measure_tile
 from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights, fermat_weights
@@ -29,23 +27,6 @@ from popdesic.io.bed import read_bim, read_fam, write_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed
 
 pytestmark = pytest.mark.shared
-
-NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
-
-
-def encode_alone(raw: Path, out: Path) -> None:
-    """A panel of all the sites of one cohort, and the cohort on it."""
-    summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
-    build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **NO_FILTERS)
-    encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
-
-
-def tile(folder: Path, metric: str) -> dict[str, np.ndarray]:
-    """The diagonal tile of one cohort, measured on the CPU."""
-    out = folder / f"{metric}.npz"
-    measure_tile(folder, folder, out, select_backend("cpu", 2), metric=metric, missing="pairwise")
-    with np.load(out) as arrays:
-        return {name: arrays[name] for name in arrays.files}
 
 
 def genotypes_of(prefix: Path) -> np.ndarray:
@@ -59,7 +40,7 @@ def genotypes_of(prefix: Path) -> np.ndarray:
 
 
 def write_plink(prefix: Path, like: Path, genotypes: np.ndarray) -> None:
-    """PLINK files of the sites and samples of `like` with other genotypes."""
+    """Write PLINK files with the sites and samples of `like` but other genotypes."""
     prefix.with_suffix(".bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
     bim = read_bim(like)
     bim.to_csv(prefix.with_suffix(".bim"), sep="\t", header=False, index=False)
@@ -93,7 +74,7 @@ def labels(shared_data, hapmap3) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def distances(hapmap3) -> np.ndarray:
     """Scaled Euclidean distances, float64 (957, 957)."""
-    found = tile(hapmap3, "euclidean")
+    found = measure_alone(hapmap3, "euclidean")
     return metric_distances(
         found["squared"],
         found["called"],
@@ -117,7 +98,7 @@ def test_squared_and_called_equal_float64_products(hapmap3):
     called = (g != MISSING).astype(np.float64)
     g[g == MISSING] = 0.0
     expected = (g * g) @ called.T + called @ (g * g).T - 2 * g @ g.T
-    found = tile(hapmap3, "euclidean")
+    found = measure_alone(hapmap3, "euclidean")
     assert found["squared"].shape == (957, 957)
     np.testing.assert_array_equal(found["squared"], expected.astype(np.int64))
     np.testing.assert_array_equal(found["called"], (called @ called.T).astype(np.int64))
@@ -134,7 +115,7 @@ def test_manhattan_equals_plink_where_nothing_is_missing(hapmap3, tmp_path, requ
     shutil.copy(hapmap3 / "raw.fam", tmp_path / "raw.fam")
     encode_alone(tmp_path / "raw", tmp_path)
     assert load_planes(tmp_path)[0].complete
-    found = tile(tmp_path, "manhattan")
+    found = measure_alone(tmp_path, "manhattan")
     manhattan = found["squared"] - 2 * found["ibs0"]
     np.testing.assert_array_equal(manhattan, plink_distance(tmp_path / "raw", tmp_path / "p"))
     print(f"\nManhattan = PLINK --distance exactly on {complete.sum()} complete sites")
@@ -149,7 +130,7 @@ def test_manhattan_equals_plink_flat_missing_with_2_percent_masked(
     genotypes[np.random.default_rng(2).random(genotypes.shape) < 0.02] = MISSING
     write_plink(tmp_path / "raw", hapmap3 / "raw", genotypes)
     encode_alone(tmp_path / "raw", tmp_path)
-    found = tile(tmp_path, "manhattan")
+    found = measure_alone(tmp_path, "manhattan")
     ours = metric_distances(
         found["squared"],
         found["called"],
@@ -195,7 +176,7 @@ def test_geodesics_equal_scipy(distances, scores, alpha, space):
     number, statistics = closed.number, closed.statistics
     weights = fermat_weights(distances, alpha)
     off = ~np.eye(n, dtype=bool)
-    # SciPy takes weights within 1e-8 of zero for missing edges: scale the smallest to 1.
+    # SciPy treats weights within 1e-8 of zero as missing edges: scale the smallest to 1.
     smallest = weights[off].min()
     expected = floyd_warshall(weights / smallest, directed=False) * smallest
     # The float32 export is what users read, so its rounding is part of the error.
@@ -225,7 +206,7 @@ def _accuracy(distances: np.ndarray, labels: np.ndarray) -> float:
 
 
 def test_nearest_neighbours_share_labels(hapmap3, scores, labels):
-    found = tile(hapmap3, "manhattan")
+    found = measure_alone(hapmap3, "manhattan")
     ibs = metric_distances(
         found["squared"],
         found["called"],

@@ -1,8 +1,8 @@
-"""The difficult files of other projects (shared/data/hard_vcf): documented counts or one sentence.
+"""Difficult files of other projects (shared/data/hard_vcf): known counts or a one-sentence error.
 
 `manifest.tsv` beside the files has features counted by another program: records, samples and
-multiallelic records must be the same here. What the other counts are is written down below; that
-the genotypes are htslib's is in tests/unit/io/test_vcf.py.
+multiallelic records must agree. The other expected counts are listed below; that genotypes equal
+those of htslib is tested in tests/unit/io/test_vcf.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from popdesic.io.vcf import stream_sites
 pytestmark = pytest.mark.shared
 
 HAPLOID = "is haploid; set encode.haploid"
-#: File: counts that are not zero, or words of the sentence, under the default policy and under
-#: `encode.haploid: diploidize`; one entry where they agree.
+#: File: non-zero counts, or words of the error, under the default policy and under
+#: `encode.haploid: diploidize`; one entry if they agree.
 FILES: dict[str, list[dict[str, int] | str]] = {
     "bcftools__test__view.vcf": [
         f"line 41: genotype '0' of sample 'NA00001' {HAPLOID}",
@@ -81,14 +81,14 @@ FILES: dict[str, list[dict[str, int] | str]] = {
 }  # fmt: skip
 
 
-def test_the_table_has_every_file(shared_data):
+def test_the_table_lists_every_file(shared_data):
     names = pd.read_csv(shared_data / "hard_vcf/manifest.tsv", sep="\t").file
     assert set(names) == set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("haploid", ["error", "diploidize"])
-def test_documented_counts_or_one_sentence(shared_data, name, haploid):
+def test_documented_counts_or_a_one_sentence_error(shared_data, name, haploid):
     expected = FILES[name][0 if haploid == "error" else -1]
     path, counts = shared_data / "hard_vcf" / name, DecodeCounts()
     if isinstance(expected, str):

@@ -1,4 +1,4 @@
-"""Beagle against the mode on real phased genotypes of which some are hidden.
+"""Beagle compared with the mode on real phased genotypes, some of which are hidden.
 
 `tests/bench/bench_imputation.py` does the same on the whole set, which takes minutes.
 """
@@ -19,7 +19,7 @@ def test_beagle_makes_at_most_half_the_errors_of_the_mode(
     shared_data, tmp_path, require_command, share, monkeypatch
 ):
     require_command("beagle")
-    # What a benchmark changes for itself when it is imported ends with this test.
+    # Undo what a benchmark changes on import when this test ends.
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "bench")
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))

@@ -1,4 +1,4 @@
-"""Communities and frames on real people, against their labels and against maps of everyone.
+"""Communities and frames of real people, compared with their labels and with maps of everyone.
 
 `pytest tests/golden/test_maps.py -s` prints the measured figures.
 """
@@ -26,18 +26,18 @@ from popdesic.study.configuration import load_config
 
 pytestmark = pytest.mark.shared
 
-#: What recall at 15 and 50 may lose to a map of everyone, for newcomers placed in a frame. Measured
-#: 0.12 and 0.05 in the space of PCs, where a third of the neighbours are newcomers themselves, whom
-#: no place in the frame knows of; see docs/maps.md.
+#: Loss of recall at 15 and 50 allowed for newcomers placed in a frame, compared with a map of
+#: everyone. Measured: 0.12 and 0.05 in the space of PCs, where a third of the neighbours are
+#: newcomers, which a placement cannot take into account; see docs/maps.md.
 MARGIN = {"pcs": 0.14, "genotypes": 0.08}
-#: ARI with superpopulations at the least. In the third set 44 of 45 Mexican Americans share
-#: a community with the Europeans (measured 0.891).
+#: Smallest ARI with superpopulations. In the third set 44 of 45 Mexican Americans share a
+#: community with the Europeans (measured 0.891).
 LEAST = {"hapmap3_957": 0.9, "hapmap279": 0.99, "kg1_chr22_564": 0.85}
 
 
 @pytest.fixture(scope="module")
 def study(shared_data, tmp_path_factory):
-    """A set on the panel of the default filters."""
+    """A data set on the panel of the default filters."""
     return cache(lambda name: load_people(shared_data, name, tmp_path_factory.mktemp(name)))
 
 

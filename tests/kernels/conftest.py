@@ -1,4 +1,4 @@
-"""What the GPU tests share: a device, or a skip (with --require-gpu a failure)."""
+"""Shared by the GPU tests: a device, else a skip (a failure with --require-gpu)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    # tests/conftest.py may have added it: this folder can also be run by itself
+    # tests/conftest.py may have added the option already; this folder can also be run alone
     with contextlib.suppress(ValueError):
         parser.addoption(
             "--require-gpu", action="store_true", help="fail instead of skip where no GPU is usable"
@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def gpu_device(request, tmp_path_factory):
-    """The `Device` of the first usable GPU; measured choices go to a folder of this run."""
+    """The `Device` of the first usable GPU; measured choices are cached in a folder of this run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         try:

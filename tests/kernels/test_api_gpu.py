@@ -1,4 +1,4 @@
-"""The functions for people with arrays on a GPU: the CPU's numbers, CuPy arrays out for CuPy in."""
+"""The public functions on a GPU give the CPU's results, and CuPy arrays for CuPy arrays."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def cupy(gpu_device):
-    """CuPy, on the device that the other tests use too.
+    """CuPy, on the device that the other tests use.
 
-    The functions would lease one and keep it to the end of this process, while the tests of other
-    processes wait for it.
+    Otherwise the functions would lease one until this process ends, and tests in other processes
+    would wait for it.
     """
     import cupy
 
@@ -43,7 +43,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_numbers_are_the_cpu_s_and_arrays_stay_where_they_are(name, cupy, genotypes):
+def test_results_equal_the_cpu_and_stay_on_their_device(name, cupy, genotypes):
     call = CALLS[name]
     expected = call(genotypes, device="cpu")
     from_host = call(genotypes, device="gpu")
@@ -58,7 +58,7 @@ def test_numbers_are_the_cpu_s_and_arrays_stay_where_they_are(name, cupy, genoty
         assert isinstance(call(given, device="cpu"), np.ndarray)
 
 
-def test_closures_are_the_cpu_s(cupy, genotypes):
+def test_closures_equal_the_cpu(cupy, genotypes):
     distances = np.rint(100 * popdesic.pairwise_distance(genotypes, device="cpu"))
     expected = popdesic.shortest_paths(distances, 2, device="cpu")
     assert expected.number.startswith("int")
@@ -75,7 +75,7 @@ def test_closures_are_the_cpu_s(cupy, genotypes):
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_hits_are_the_cpu_s(cupy, order):
+def test_hits_equal_the_cpu_api(cupy, order):
     rng = np.random.default_rng(order)
     genotypes = rng.binomial(2, 0.4, (300, 40)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < 0.05] = -1
@@ -85,7 +85,7 @@ def test_hits_are_the_cpu_s(cupy, order):
     assert popdesic.scan(*given, order=order, device="gpu").equals(expected)
 
 
-def test_components_come_back_in_host_memory(cupy, genotypes):
+def test_components_are_returned_in_host_memory(cupy, genotypes):
     found = popdesic.pca(cupy.asarray(genotypes), n_components=3)
     expected = popdesic.pca(genotypes, n_components=3)
     np.testing.assert_array_equal(found.scores, expected.scores)

@@ -1,8 +1,8 @@
-"""The GPU's bit-GEMM against a slow integer oracle: every micro-kernel, exactly.
+"""The GPU's bit-GEMM equals a slow integer oracle exactly, for every micro-kernel.
 
-The oracle turns genotypes (0, 1, 2, 3 = missing) into matrices and multiplies them with numpy,
-exactly; it is itself checked against the definition, pair by pair. Nothing of the planes, their
-packing or the plans is in it.
+The oracle turns genotypes (0, 1, 2, 3 = missing) into matrices and multiplies them exactly with
+numpy; it is checked against the definition pair by pair. It uses neither planes nor their packing
+nor plans.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAMPLES = (1, 2, 65, 129, 300)
 
 @pytest.fixture(autouse=True)
 def first_candidate(request, monkeypatch):
-    """No measurement (and compilation) of the other candidates, but where a test is about that."""
+    """Do not compile and measure the other candidates, unless a test is about that."""
     if "measured" not in request.fixturenames:
         candidates = tune.candidates
         monkeypatch.setattr(
@@ -40,7 +40,7 @@ def first_candidate(request, monkeypatch):
 
 @pytest.fixture
 def measured():
-    """Asked for by the tests that need every candidate."""
+    """Requested by tests that need every candidate."""
 
 
 def draw_genotypes(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
@@ -67,7 +67,7 @@ def make_planes(genotypes: np.ndarray, masked: bool, rng, spare_words: int = 0) 
 def oracle(a: np.ndarray, b: np.ndarray, terms: Terms) -> np.ndarray:
     """int64 (n_outputs, m, n): each product as a matrix product of 0/1 matrices.
 
-    numpy multiplies int64 matrices a hundred times slower than float64 ones, in which sums of ones
+    In float64, because numpy multiplies int64 matrices a hundred times more slowly; sums of ones
     are exact up to 2**53.
     """
     out = np.zeros((len(terms.outputs), len(a), len(b)), np.int64)
@@ -105,7 +105,7 @@ def backend(request, gpu_device):
 @pytest.mark.parametrize("n_sites", SITES)
 @pytest.mark.parametrize("missing", (0.0, 0.15))
 def test_equals_oracle(backend, n_sites, missing):
-    """Every size of block against every other, itself, with and without a mask."""
+    """Blocks of every size with every other and with themselves, with and without a mask."""
     rng = np.random.default_rng(n_sites)
     names = TERMS if n_sites in (65, 4100) else ("squared", "squared_ibs0")
     blocks = {
@@ -135,7 +135,7 @@ def test_complete_against_masked(backend):
         for terms in TERMS.values():
             assert np.array_equal(backend.bitgemm(pa, pb, terms), oracle(a, b, terms))
             assert np.array_equal(backend.bitgemm(pb, pa, terms), oracle(b, a, terms))
-        # imputed values taken at their word
+        # imputed values count as genotypes
         words = pb.without_mask()
         as_complete = np.unpackbits(words.words.view(np.uint8), axis=2, bitorder="little").sum(1)
         filled = as_complete[:, :n_sites]
@@ -212,7 +212,7 @@ def test_totals_beyond_int32(gpu_device, monkeypatch):
 
 @pytest.mark.gpu
 def test_blocks_of_samples(gpu_device, monkeypatch):
-    """Samples that do not fit the device go through in blocks."""
+    """Samples that do not fit the device are processed in blocks."""
     monkeypatch.setattr(GpuBackend, "largest_block", lambda self, terms, planes: 256)
     rng = np.random.default_rng(7)
     a, b = draw_genotypes(rng, 600, 500, 0.1), draw_genotypes(rng, 300, 500, 0)
@@ -223,7 +223,7 @@ def test_blocks_of_samples(gpu_device, monkeypatch):
 
 @pytest.mark.gpu
 def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
-    """Tile parameters and the split of the site axis change time, never the result."""
+    """Tile parameters and splits of the site axis change the time, never the result."""
     import cupy
 
     rng = np.random.default_rng(8)
@@ -279,7 +279,7 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
 
 @pytest.mark.gpu
 def test_equals_the_cpu_backend(gpu_device):
-    """Both backends, the same integers, for every term list."""
+    """Both backends give the same integers for every list of terms."""
     pytest.importorskip("numba")
     from popdesic.engine.cpu.backend import CpuBackend
 
@@ -298,7 +298,7 @@ def test_equals_the_cpu_backend(gpu_device):
 
 
 def read_genotypes(path) -> np.ndarray:
-    """Genotypes (n_samples, n_sites) of a biallelic VCF, read without any of the package."""
+    """Genotypes (n_samples, n_sites) of a biallelic VCF, read without using the package."""
     codes = {"0/0": 0, "0/1": 1, "1/0": 1, "1/1": 2}
     with gzip.open(path, "rt") as lines:
         columns = [
@@ -313,7 +313,7 @@ def read_genotypes(path) -> np.ndarray:
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ("hapmap3_957/hapmap3_957", "kg1_chr22_564/kg1_chr22_dev564"))
 def test_real_genotypes(gpu_device, shared_data, name):
-    """Real genotypes: all micro-kernels and the CPU against float64 matrix products.
+    """Real genotypes: all micro-kernels and the CPU equal float64 matrix products.
 
     Sums of products of small integers stay below 2**53, where float64 is exact.
     """
@@ -353,8 +353,8 @@ def test_errors_are_one_sentence(gpu_device):
 
 
 @pytest.mark.gpu
-def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
-    """The first use measures; the second reads the user's cache and measures nothing."""
+def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_path):
+    """The first use measures; the second reads the user's cache instead."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shape = tune_plans.ShapeClass.of(500, 500, 50_000, True, True)
     first = tune.choose(gpu_device, SQUARED, shape)
@@ -364,14 +364,14 @@ def test_choice_is_kept(gpu_device, measured, monkeypatch, tmp_path):
 
 
 @pytest.mark.gpu
-def test_usual_classes_are_measured(gpu_device, measured):
+def test_usual_problem_classes_are_measured(gpu_device, measured):
     lines = tune.tune_usual(gpu_device, (256,))
     assert len(lines) == 4
     assert all(line.startswith("256 x 256") for line in lines)
 
 
 @pytest.mark.gpu
-def test_a_lost_device_is_one_sentence(gpu_device, monkeypatch):
+def test_a_lost_device_gives_a_one_sentence_error(gpu_device, monkeypatch):
     import cupy
 
     from popdesic.engine.gpu import stream

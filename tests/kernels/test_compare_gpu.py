@@ -1,14 +1,15 @@
-"""SNP comparisons on a GPU: the same matches and pairs as on the CPU, whatever the sizes."""
+"""SNP comparisons on a GPU give the matches and pairs of the CPU, for all sizes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from operands import planes_of
 
 pytest.importorskip("cupy")
 
 import cupy
-from reference import draw_genotypes, evaluate_terms, make_planes
+from reference import draw_genotypes, evaluate_terms
 
 from popdesic.cohort.site_planes import site_planes
 from popdesic.engine.cpu.backend import CpuBackend
@@ -23,10 +24,6 @@ CPU = CpuBackend(4)
 @pytest.fixture(scope="module")
 def backend(gpu_device) -> GpuBackend:
     return GpuBackend()
-
-
-def planes_of(genotypes: np.ndarray, **options) -> Planes:
-    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
 
 
 @pytest.mark.parametrize("terms", [KINSHIP, LD, PRODUCT])
@@ -57,7 +54,7 @@ def assert_same_matches(backend, queries, database, k, min_called=1):
 @pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 511, 512, 513, 1500])
 @pytest.mark.parametrize("missing", [(0, 0), (0.2, 0.2), (0, 0.2), (0.2, 0)])
 def test_matches_of_every_number_of_sites(backend, n_sites, missing):
-    """Few sites make ties, which go to the earlier profile; masks on either side or none."""
+    """Few sites make ties, which the earlier profile wins; masks on either side or none."""
     rng = np.random.default_rng(n_sites)
     a, b = draw_genotypes(rng, 5, n_sites, missing[0]), draw_genotypes(rng, 700, n_sites)
     b[rng.random(b.shape) < missing[1]] = -1
@@ -79,7 +76,7 @@ def test_matches_of_every_number_of_profiles(backend, n_queries, n_profiles):
 
 
 def test_worst_order_of_the_database(backend):
-    """Every profile is better than all before it: candidates overflow, and the answer stays."""
+    """Every profile beats all before it, so candidates overflow, but the result is the same."""
     n = 300_000
     words = np.zeros((n, 2, 16), np.uint64)
     filled = np.linspace(1000, 0, n).astype(int)
@@ -110,7 +107,7 @@ def test_one_bit_profiles(gpu_device):
 
 
 @pytest.mark.parametrize(("n_sites", "n_samples"), [(5, 70), (300, 1030), (1100, 129)])
-def test_pairs_of_sites_are_those_of_the_cpu(backend, n_sites, n_samples, monkeypatch):
+def test_pairs_of_sites_equal_those_of_the_cpu(backend, n_sites, n_samples, monkeypatch):
     monkeypatch.setattr(compare_gpu, "SQUARE_SITES", 512)
     rng = np.random.default_rng(n_sites)
     genotypes = rng.binomial(2, 0.3, (n_sites, n_samples)).astype(np.int8)

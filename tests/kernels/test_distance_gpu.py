@@ -61,7 +61,7 @@ def test_tiles_are_the_same_bytes(gpu_device, cohorts, tmp_path, metric, missing
 
 
 def test_parts_and_little_host_memory_are_the_same_bytes(gpu_device, cohorts, tmp_path):
-    """Sites shared by jobs, streamed through a ring of pinned memory much smaller than they are."""
+    """Sites divided among jobs and streamed through a much smaller ring of pinned memory."""
     for a, b in combinations_with_replacement(cohorts, 2):
         arguments = {"metric": "euclidean", "missing": "pairwise"}
         measure_tile(a, b, tmp_path / "whole.npz", select_backend("cpu", 4), **arguments)

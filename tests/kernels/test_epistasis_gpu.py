@@ -1,4 +1,4 @@
-"""Scans of pairs and triples on a GPU: the hits of the oracle and of the CPU, bit for bit."""
+"""Scans of pairs and triples on a GPU give the hits of the oracle and of the CPU exactly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from popdesic.epistasis.scores import score_tables
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
-#: Kernels, and wgmma with the core for many samples, its first sites two by two or one by one.
+#: Kernels, and wgmma with the core for many samples, with two first sites per operand or one.
 KERNELS = ("deep", "single", "wgmma", "mma", "popc")
 
 
@@ -61,7 +61,7 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_sampl
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_partners_and_first_sites_are_kept_to(gpu, rng, order):
+def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
     data, states, cases = random_scan(
         rng, n_sites, n_samples, tables=score_tables("k2", sum(n_samples))
@@ -101,7 +101,7 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
 @pytest.mark.parametrize("n_samples", [(3000, 17), (24, 900), (9000, 61), (1000, 1000)])
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_of_any_balance(gpu, rng, n_samples, order):
-    """Shares of cases that small weights make, and shares that they do not."""
+    """Shares of cases that small weights can express, and shares that they cannot."""
     from popdesic.engine.cpu.backend import CpuBackend
 
     data, *_ = random_scan(rng, 90, n_samples, tables=score_tables("k2", sum(n_samples)))
@@ -124,7 +124,7 @@ def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
-def test_batches_change_nothing(gpu, rng, missing, monkeypatch):
+def test_the_batch_size_changes_nothing(gpu, rng, missing, monkeypatch):
     from popdesic.engine.gpu import epistasis as epistasis_gpu
     from popdesic.engine.gpu.epistasis import Scanner
 
@@ -170,7 +170,7 @@ def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
 @pytest.mark.parametrize("gpu", ["deep"], indirect=True)
 @pytest.mark.parametrize(("stored", "joint"), [(48_000, 2), (50_500, 1)])
 def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint):
-    """Thirds: what is added up in 16 bits holds a stored state and a third of another."""
+    """Thirds: the 16-bit sums hold one stored state and a third of another."""
     from popdesic.engine.cpu.backend import CpuBackend
     from popdesic.engine.gpu.epistasis import Scanner
 
@@ -187,8 +187,8 @@ def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint
     assert_same(scanner.triples(range(9)), run(CpuBackend(threads=8), 3, data, range(9), 20))
 
 
-def test_many_ties_all_find_their_rank(gpu):
-    """Every triple costs the same: more pass than a launch has room for."""
+def test_many_ties_are_ranked(gpu):
+    """Every triple costs the same, so more pass than a launch has room for."""
     from popdesic.engine.gpu import epistasis as epistasis_gpu
 
     words = np.full((200, 2, 1), 0b0110, np.uint64)
@@ -204,8 +204,8 @@ def test_many_ties_all_find_their_rank(gpu):
 
 
 @pytest.mark.parametrize("gpu", ["deep", "popc"], indirect=True)
-def test_bounds_know_the_missing_of_sites_that_arrive_later(gpu, rng):
-    """The first block of sites is complete; what is ruled out later allows for the others."""
+def test_bounds_allow_for_missing_genotypes_of_later_sites(gpu, rng):
+    """The first block of sites is complete; later bounds allow for missing genotypes in others."""
     from popdesic.engine.cpu.backend import CpuBackend
     from popdesic.engine.gpu.epistasis import Scanner
 

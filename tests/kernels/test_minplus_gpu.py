@@ -1,10 +1,11 @@
-"""The GPU's min-plus products and closures: the same bytes as the CPU's, and the oracle's."""
+"""The GPU's min-plus products and closures have the bytes of the CPU and equal the oracle."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import reference
+from operands import wide
 
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend
@@ -34,10 +35,6 @@ def draw_weights(rng, n: int, dtype: str, holes: float = 0.1) -> np.ndarray:
     weights = np.minimum(weights, weights.T)
     np.fill_diagonal(weights, 0)
     return weights
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    return np.where(x == infinity(x.dtype), np.inf, x.astype(np.float64))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +106,7 @@ def test_insertion(backend, dtype, new):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_pruning_changes_nothing_and_skips(backend, dtype):
+def test_pruning_skips_work_and_changes_nothing(backend, dtype):
     rng = np.random.default_rng(5)
     points = rng.normal(size=(1600, 40)) + 4 * rng.normal(size=(16, 40)).repeat(100, axis=0)
     squared = ((points[:, None] - points[None]) ** 2).sum(-1)
@@ -128,7 +125,7 @@ def test_pruning_changes_nothing_and_skips(backend, dtype):
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_matrices_beyond_the_device(gpu_device, dtype):
-    """With little device memory the matrix stays in host memory and passes in blocks."""
+    """With little device memory the matrix stays in host memory and is processed in blocks."""
     from popdesic.engine.gpu.backend import GpuBackend
 
     n = 1700

@@ -1,4 +1,4 @@
-"""Rare sites added carrier by carrier: the integers of the dense products, whatever way they go."""
+"""Rare sites, added carrier by carrier, give the integers of the dense products on every path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.rare_sites_plans import SiteCosts
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
-#: Costs that send every site one way, and some that send sites all three ways.
+#: Costs that send every site along one path, and costs that use all three paths.
 COSTS = {
     "pairs": SiteCosts(dense=1.0, pair=1e-12, row=1.0, rows=0.0, move=0.0),
     "half": SiteCosts(dense=1.0, pair=1e9, row=1e-12, rows=0.0, move=0.0),
@@ -36,7 +36,7 @@ def draw_rare(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def first_candidate(monkeypatch):
-    """No measurement of the other candidates."""
+    """Do not measure the other candidates."""
     candidates = tune.candidates
     monkeypatch.setattr(
         tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
@@ -65,8 +65,8 @@ def test_equals_oracle(gpu_device, way, missing):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kernel", devices.KERNELS)
-def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
-    """Ranges and folds; every way is taken; blocks with and without a mask."""
+def test_every_path_over_site_ranges(gpu_device, kernel, monkeypatch):
+    """Site ranges and folds; every path is taken; blocks with and without a mask."""
     if kernel not in devices.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
     monkeypatch.setattr(rare_sites.RareSites, "site_limit", property(lambda self: 4096))
@@ -84,7 +84,7 @@ def test_every_way_in_ranges(gpu_device, kernel, monkeypatch):
         expected = oracle(a, b, SQUARED)
         assert np.array_equal(backend.bitgemm(pa, pb, SQUARED), expected)
         assert np.array_equal(backend.bitgemm(pb, pa, SQUARED), expected.transpose(0, 2, 1))
-        # results may be read before more sites come
+        # results may be read before further sites are added
         stream.add(pa)
         assert np.array_equal(stream.result(), 2 * oracle(a, a, SQUARED))
 
@@ -101,8 +101,8 @@ def test_many_homozygotes(gpu_device):
 
 
 @pytest.mark.gpu
-def test_choice_by_measured_costs(gpu_device):
-    """Left to itself the backend sorts the sites of rare data and not of common ones."""
+def test_paths_are_chosen_by_measured_cost(gpu_device):
+    """By default, the backend sorts the sites of rare data but not those of common data."""
     import cupy
 
     n, n_words = 4096, 4096
@@ -122,7 +122,7 @@ def test_choice_by_measured_costs(gpu_device):
 
 
 @pytest.mark.gpu
-def test_bits_are_turned_and_back(gpu_device):
+def test_bits_are_transposed_and_back(gpu_device):
     import cupy
 
     rng = np.random.default_rng(6)
@@ -147,7 +147,7 @@ def test_bits_are_turned_and_back(gpu_device):
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ("hapmap3_957/hapmap3_957", "kg1_chr22_564/kg1_chr22_dev564"))
 def test_real_genotypes(gpu_device, shared_data, name):
-    """Real spectra, with and without missing genotypes, against the dense products."""
+    """Real spectra, with and without missing genotypes, give the dense products."""
     genotypes = read_genotypes(shared_data / f"{name}.vcf.gz")
     planes = make_planes(genotypes, True, np.random.default_rng(7))
     for given in (planes, planes.without_mask()):

@@ -5,12 +5,13 @@ import reference
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from operands import planes_of, wide
 
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.qc import hwe_exact
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
-from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes, Product, Terms
+from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Product, Terms
 from popdesic.geodesic.closure import close_paths, insert_paths
 
 BACKEND = CpuBackend(2)
@@ -27,10 +28,6 @@ def genotypes(n_samples, n_sites=None, least: int = -1):
     return st.tuples(n_samples, n_sites).flatmap(
         lambda shape: hnp.arrays(np.int8, shape, elements=st.integers(least, 2))
     )
-
-
-def planes(matrix: np.ndarray, **options) -> Planes:
-    return Planes(reference.make_planes(matrix, **options), matrix.shape[1])
 
 
 products = st.builds(
@@ -52,14 +49,14 @@ def test_bitgemm_of_any_terms(data, terms, masked):
     a = data.draw(genotypes(st.integers(1, 9), least=least))
     b = data.draw(genotypes(st.integers(1, 9), st.just(a.shape[1]), least=least))
     terms = Terms(("x", "y"), tuple(terms))
-    found = BACKEND.bitgemm(planes(a, masked=masked), planes(b, masked=masked), terms)
+    found = BACKEND.bitgemm(planes_of(a, masked=masked), planes_of(b, masked=masked), terms)
     np.testing.assert_array_equal(found, reference.evaluate_terms(a, b, terms))
 
 
 @common
 @given(matrix=genotypes(st.integers(1, 70), st.integers(1, 90)))
 def test_distances_are_counts_of_differences(matrix):
-    found = BACKEND.bitgemm(planes(matrix), None, SQUARED_IBS0)
+    found = BACKEND.bitgemm(planes_of(matrix), None, SQUARED_IBS0)
     expected = reference.pair_counts(matrix, matrix)
     for name, counts in zip(SQUARED_IBS0.outputs, found, strict=True):
         np.testing.assert_array_equal(counts, expected[name])
@@ -68,12 +65,12 @@ def test_distances_are_counts_of_differences(matrix):
 @common
 @given(data=st.data(), matrix=genotypes(st.integers(1, 8), st.integers(2, 150)))
 def test_sums_over_site_ranges(data, matrix):
-    """Counts over all sites are the sums over any two ranges, whatever the order of the sites."""
+    """Counts over all sites are the sums over any two ranges, for any order of the sites."""
     cut = data.draw(st.integers(1, matrix.shape[1] - 1))
     order = data.draw(st.permutations(range(matrix.shape[1])))
     parts = [matrix[:, order[:cut]], matrix[:, order[cut:]]]
-    whole = BACKEND.bitgemm(planes(matrix), None, SQUARED)
-    total = sum(BACKEND.bitgemm(planes(part), None, SQUARED) for part in parts)
+    whole = BACKEND.bitgemm(planes_of(matrix), None, SQUARED)
+    total = sum(BACKEND.bitgemm(planes_of(part), None, SQUARED) for part in parts)
     np.testing.assert_array_equal(whole, total)
 
 
@@ -82,14 +79,14 @@ def test_sums_over_site_ranges(data, matrix):
 def test_exchanging_ref_and_alt_changes_no_distance(matrix):
     swapped = np.where(matrix < 0, -1, 2 - matrix)
     np.testing.assert_array_equal(
-        BACKEND.bitgemm(planes(swapped), None, SQUARED_IBS0),
-        BACKEND.bitgemm(planes(matrix), None, SQUARED_IBS0),
+        BACKEND.bitgemm(planes_of(swapped), None, SQUARED_IBS0),
+        BACKEND.bitgemm(planes_of(matrix), None, SQUARED_IBS0),
     )
 
 
 @common
 @given(terms=st.lists(products, max_size=6))
-def test_margin_coefficients_say_what_terms_say(terms):
+def test_margin_coefficients_equal_the_terms(terms):
     terms = Terms(("x", "y"), tuple(terms))
     coefficients = margin_coefficients(terms)
     pairs = [(x, y) for x in (0, 1, 2) for y in (0, 1, 2)]
@@ -115,8 +112,8 @@ def test_margin_coefficients_say_what_terms_say(terms):
 
 @common
 @given(data=st.data(), matrix=genotypes(st.integers(1, 20), st.integers(1, 150)))
-def test_planes_hold_what_was_packed(tmp_path, data, matrix):
-    """.bed bytes to planes and back: genotypes, missing ones and imputed values survive."""
+def test_packing_round_trip(tmp_path, data, matrix):
+    """From .bed bytes to planes and back: genotypes, missing and imputed values are preserved."""
     n_samples, n_sites = matrix.shape
     mode = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n_sites, max_size=n_sites)))
     bed = np.frombuffer(reference.bed_bytes(matrix.T)[3:], np.uint8).reshape(n_sites, -1)
@@ -144,10 +141,6 @@ def weights(n: int, dtype: str, seed: int, holes: float) -> np.ndarray:
     return drawn
 
 
-def wide(w: np.ndarray) -> np.ndarray:
-    return np.where(w == infinity(w.dtype), np.inf, w.astype(np.float64))
-
-
 graphs = st.builds(
     weights,
     st.integers(1, 150),
@@ -164,7 +157,7 @@ graphs = st.builds(
     seed=st.integers(0, 2**32 - 1),
     transposed=st.booleans(),
 )
-def test_minplus_is_its_definition(shape, dtype, seed, transposed):
+def test_minplus_equals_its_definition(shape, dtype, seed, transposed):
     m, k, n = shape
     w = weights(max(shape), dtype, seed, 0.2)
     a, b = w[:m, :k], w[:n, :k].T if transposed else w[-k:, -n:].copy()
@@ -183,7 +176,7 @@ def test_closure_laws(graph):
     np.testing.assert_array_equal(w, w.T)
     assert (np.diagonal(w) == 0).all()
     assert (w <= graph).all()
-    # closed: no detour is shorter; reached: the last step of every path is an edge
+    # closed: no detour is shorter; attained: the last step of every path is an edge
     np.testing.assert_array_equal(reference.minplus(lengths, lengths), lengths)
     np.testing.assert_array_equal(
         np.minimum(reference.minplus(lengths, wide(graph)), wide(graph)), lengths

@@ -1,4 +1,4 @@
-"""A Slurm that the tests of this folder share, where --require-slurm asks for it."""
+"""A Slurm shared by the tests of this folder; started with --require-slurm."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def slurm(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Sandbox]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of minutes run where they are asked for; `make test-slurm` runs all."""
+    """Tests that take minutes run only on request; `make test-slurm` runs all."""
     if config.getoption("--slow"):
         return
     for item in items:

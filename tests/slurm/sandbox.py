@@ -1,8 +1,8 @@
-"""A real Slurm on one machine, in a folder of its own: munged, slurmctld, slurmd, fake GPUs.
+"""A real Slurm on one machine, in its own folder: munged, slurmctld, slurmd, fake GPUs.
 
-Runs as root or as an ordinary user, without systemd and without touching any Slurm that the machine
-may have. Two partitions share one node: `cpu`, the default, and `gpu`. As a program
-(`PYTHONPATH=tests python -m slurm.sandbox`) it says whether one can be started here.
+Runs as root or as an ordinary user, without systemd and without touching any Slurm installed on the
+machine. Two partitions share one node: `cpu`, the default, and `gpu`. Run as a program
+(`PYTHONPATH=tests python -m slurm.sandbox`), it tests whether a Slurm can be started here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROGRAMS = (
     "setpriv",
 )
 SBIN = "/usr/sbin:/sbin"
-#: Starts with ports of their own before the sandbox gives up: another process may take one first.
+#: Attempts to start, each with new ports, because another process may take a port first.
 STARTS = 3
 
 SLURM_CONF = """\
@@ -125,20 +125,20 @@ class Sandbox:
             "AutoDetect=off\nNodeName=localhost Name=gpu Type=fake "
             f"File={self.folder}/dev/nvidia[0-{gpus - 1}]\n"
         )
-        # slurmd loads a cgroup plugin even where nothing uses it: a mount point that is not there.
+        # slurmd loads a cgroup plugin even if nothing uses it: its mount point need not exist.
         (etc / "cgroup.conf").write_text(
             f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={self.folder}/no-cgroup\n"
         )
-        # The executor plugin takes SLURM_* from its inner srun, and with it this cluster's address.
+        # The executor plugin drops SLURM_* from its inner srun, and with it this cluster's address.
         srun = shutil.which("srun")
         wrapper = self.folder / "bin/srun"
         wrapper.write_text(f'#!/bin/sh\nexport SLURM_CONF={etc}/slurm.conf\nexec {srun} "$@"\n')
         wrapper.chmod(0o755)
 
     def start(self, name: str, *arguments: str) -> None:
-        """Start one daemon in the foreground, its output in `{name}.out`.
+        """Start one daemon in the foreground, with its output in `{name}.out`.
 
-        It ends with this process, however that ends, so that no run leaves daemons behind.
+        It ends when this process ends for any reason, so that no daemon is left behind.
         """
         with open(self.folder / f"{name}.out", "ab") as out:
             program = shutil.which(name, path=self.environment["PATH"])
@@ -179,7 +179,7 @@ class Sandbox:
         return done.stdout
 
     def jobs(self) -> list[dict[str, str]]:
-        """What `scontrol show job` tells of every job, finished ones too."""
+        """Output of `scontrol show job` for every job, including finished ones."""
         blocks = self.call("scontrol", "--oneliner", "show", "job").splitlines()
         return [
             dict(word.split("=", 1) for word in block.split() if "=" in word) for block in blocks
@@ -196,7 +196,7 @@ class Sandbox:
             if state.split() and set(state.split()) <= {"idle", "mixed", "allocated"}:
                 return
             if any(daemon.poll() is not None for daemon in self.daemons.values()):
-                break  # waiting does not bring it back
+                break  # waiting does not help
             time.sleep(0.2)
         files = sorted([*self.folder.glob("*.log"), *self.folder.glob("*.out")])
         logs = "\n".join(f"{p.name}:\n{p.read_text(errors='replace')[-2000:]}" for p in files)
@@ -240,7 +240,7 @@ class Sandbox:
 
 
 def main() -> int:
-    """Start and stop one; 0 where that worked."""
+    """Start and stop a Slurm; return 0 if that worked."""
     if missing := missing_programs():
         print(f"no Slurm can be started here: {', '.join(missing)} not found", file=sys.stderr)
         return 1

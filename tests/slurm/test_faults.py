@@ -1,4 +1,4 @@
-"""Faults tried for real while a Slurm job runs: afterwards the bytes of an undisturbed run.
+"""Real faults while a Slurm job runs; afterwards the results equal those of an undisturbed run.
 
 Each test prints its row of the table in docs/faults.md.
 """
@@ -23,13 +23,13 @@ from popdesic.study.snakemake_internals import run_ids
 
 pytestmark = pytest.mark.slurm
 
-#: Asks Slurm sooner than a cluster's administrators would like; a job of the study takes 8 to 12 s.
+#: Polls Slurm more often than is polite on a real cluster; a job of the study takes 8 to 12 s.
 QUICK = ["--slurm-init-seconds-before-status-checks", "14", "--latency-wait", "5"]
 
 
 @pytest.fixture
 def start(folder: Path, slurm: Sandbox):
-    """Start the study on Slurm; return its Snakemake once a job of it runs."""
+    """Start the study on Slurm; return its Snakemake process once one of its jobs runs."""
     started = []
 
     def run(*arguments: str) -> subprocess.Popen:
@@ -41,7 +41,7 @@ def start(folder: Path, slurm: Sandbox):
                 env=environment() | slurm.environment,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                # A shell that starts the tests in the background lets them ignore Ctrl-C.
+                # A shell that starts the tests in the background makes them ignore Ctrl-C.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         started.append(process)
@@ -50,7 +50,7 @@ def start(folder: Path, slurm: Sandbox):
 
     yield run
     for process in started:
-        process.kill()  # of a test that failed: nothing of it may disturb the next one
+        process.kill()  # after a failed test: nothing of it may disturb the next one
         process.wait()
     for job in of(folder, slurm):
         if job["JobState"] in ("PENDING", "RUNNING", "COMPLETING"):
@@ -58,7 +58,7 @@ def start(folder: Path, slurm: Sandbox):
 
 
 def wait_until(condition, process: subprocess.Popen, seconds: float = 180) -> None:
-    """Wait while the run goes on."""
+    """Wait for a condition while the run continues."""
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, "the run ended"
@@ -96,14 +96,14 @@ def folder(tmp_path) -> Path:
 
 
 def wait_for_step(slurm: Sandbox, job: dict[str, str]) -> None:
-    """Wait until the job's inner step runs: one asked for in between waits for minutes."""
+    """Wait until the job's inner step runs: a step requested before that waits for minutes."""
     log, end = slurm.folder / "slurmd.log", time.monotonic() + 30
     while f"StepId={job['JobId']}.0" not in log.read_text() and time.monotonic() < end:
         time.sleep(0.05)
 
 
 def processes_of(job: dict[str, str]) -> list[int]:
-    """Processes that a job has started, Slurm's own left out."""
+    """Processes that a job has started, without those of Slurm."""
     mark, found = f"SLURM_JOB_ID={job['JobId']}".encode(), []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -131,7 +131,7 @@ def drain(slurm: Sandbox, job: dict[str, str]) -> None:
 
 
 def hang(slurm: Sandbox, job: dict[str, str]) -> None:
-    """The job makes no progress, as on a file system that does not answer: over its time."""
+    """The job hangs, as on a file system that does not respond, and exceeds its time limit."""
     wait_for_step(slurm, job)
     for process in processes_of(job):
         os.kill(process, signal.SIGSTOP)
@@ -139,7 +139,7 @@ def hang(slurm: Sandbox, job: dict[str, str]) -> None:
 
 
 def starve(slurm: Sandbox, job: dict[str, str]) -> None:
-    """The run asks for too little memory in its first attempt: over its memory."""
+    """The first attempt asks for too little memory and exceeds its limit."""
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def starve(slurm: Sandbox, job: dict[str, str]) -> None:
         ),
     ],
 )
-def test_the_run_goes_on_by_itself(
+def test_the_run_recovers_without_help(
     slurm: Sandbox, folder, start, undisturbed, fault, states, arguments
 ):
     process = start(*arguments)
@@ -169,9 +169,9 @@ def test_the_run_goes_on_by_itself(
     print(f"fault {fault.__name__}: jobs {' then '.join(found)}, bytes equal {equal}")
     assert found == states
     assert equal
-    if fault is not hang:  # where the limit was changed from outside
+    if fault is not hang:  # the limit was changed from outside
         asked = [job["TimeLimit"] for job in of(folder, slurm)]
-        assert asked == sorted(set(asked))  # HH:MM:SS, more with every try
+        assert asked == sorted(set(asked))  # HH:MM:SS, more with every attempt
     if fault is starve:
         assert "exceeded memory limit" in (slurm.folder / "slurmd.log").read_text()
 
@@ -196,7 +196,7 @@ def test_resume_after_kill_9(slurm: Sandbox, folder, start, undisturbed, monkeyp
         for name in ("PATH", "SLURM_CONF"):
             patch.setenv(name, slurm.environment[name])
         with pytest.raises(UserError, match=rf"process {process.pid}\) still works on"):
-            cancel_jobs(folder)  # its jobs are left alone
+            cancel_jobs(folder)  # its jobs are not cancelled
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     (orphan,) = of(folder, slurm)

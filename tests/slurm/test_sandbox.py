@@ -1,4 +1,4 @@
-"""The Slurm of the tests: GPUs are counted, jobs outlive a restarted controller."""
+"""The tests' Slurm: GPUs are counted, jobs survive a restart of the controller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wait_for(slurm: Sandbox, number: str, state: str) -> dict[str, str]:
         time.sleep(0.2)
 
 
-def test_a_gpu_job_runs_where_it_asked_and_holds_its_gpu(slurm: Sandbox):
+def test_a_gpu_job_runs_on_its_partition_and_holds_its_gpu(slurm: Sandbox):
     script = 'test -n "$CUDA_VISIBLE_DEVICES"'
     number = submit(slurm, script, "--partition=gpu", "--gpus=1")
     job = wait_for(slurm, number, "COMPLETED")
@@ -34,7 +34,7 @@ def test_a_gpu_job_runs_where_it_asked_and_holds_its_gpu(slurm: Sandbox):
     assert wait_for(slurm, number, "FAILED")["Partition"] == "cpu"
 
 
-def test_jobs_outlive_a_restarted_controller(slurm: Sandbox):
+def test_jobs_survive_a_restart_of_the_controller(slurm: Sandbox):
     number = submit(slurm, "sleep 2")
     slurm.restart_controller()
     wait_for(slurm, number, "COMPLETED")

@@ -1,4 +1,4 @@
-"""The documentation's commands for a cluster, typed as they stand on a real Slurm."""
+"""Run the documentation's commands for a cluster, as written, on a real Slurm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from study import FAST, make_cohorts, write_study
 
 RUN = ".venv/bin/snakemake --profile slurm --directory STUDY"
 RESUME = ".venv/bin/popdesic resume STUDY"
-#: Up to a stage, and asking for the state of jobs sooner than a cluster of many users would like.
+#: Runs up to one stage, and polls more often than is polite on a shared cluster.
 SHORT = " distance --slurm-init-seconds-before-status-checks 14 --latency-wait 5"
 
 

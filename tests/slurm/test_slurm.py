@@ -1,4 +1,4 @@
-"""`snakemake --profile slurm` on a real Slurm: what each job asked for, read from Slurm itself."""
+"""`snakemake --profile slurm` on a real Slurm: what each job requested, as Slurm reports it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROFILE = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
 
 
 def on_slurm(folder: Path, slurm: Sandbox, *arguments: str, seconds: int = 900) -> str:
-    """Run a study with the profile that users run; return its output."""
+    """Run a study with the profile that users use; return its output."""
     words = ["-m", "snakemake", "--profile", "slurm", "--directory", str(folder), *arguments]
     words += ["--slurm-init-seconds-before-status-checks", "14", "--latency-wait", "5"]
     done = subprocess.run(
@@ -60,7 +60,7 @@ def rule_of(job: dict[str, str]) -> str:
 
 
 def ask_of(job: dict[str, str]) -> dict:
-    """What a job asked Slurm for: partition, GPUs, threads, megabytes, minutes."""
+    """What a job requested from Slurm: partition, GPUs, threads, megabytes, minutes."""
     days, _, clock = job["TimeLimit"].rpartition("-")
     hours, minutes, _ = clock.split(":")
     memory = re.search(r"mem=([\d.]+)([MG])", job["TRES"])
@@ -78,7 +78,7 @@ def test_results_equal_those_without_a_cluster(run):
 
 
 def test_nothing_is_planned_after_a_run_on_the_cluster(run):
-    """Jobs there read the Snakefile again; what is recorded of them is what the plan said."""
+    """Jobs parse the Snakefile again on their node; their records must equal the plan."""
     assert "Nothing to be done" in snakemake(run["folder"], "--dry-run", "distance")
 
 
@@ -103,10 +103,10 @@ def test_gpu_rules_and_only_they_ask_for_a_gpu_on_its_partition(run):
     assert {"measure_distance_tile", "ingest_cohort"} <= seen
 
 
-def test_slurm_was_asked_for_what_the_rules_state(run):
-    """Memory, time and threads of each job as `popdesic plan` shows them; the first try of each.
+def test_slurm_limits_equal_those_of_the_rules(run):
+    """Memory, time and threads of each job's first attempt are those that `popdesic plan` shows.
 
-    Where a rule's sizes are of files that were not there before, it may ask for more.
+    A rule may request more if its sizes are of files that did not exist at planning.
     """
     stated = {job.rule: job for job in run["planned"]}
     for job in run["jobs"]:
@@ -116,13 +116,13 @@ def test_slurm_was_asked_for_what_the_rules_state(run):
         assert asked["minutes"] == rule.runtime
 
 
-def test_gpu_rules_say_that_they_run_on_the_cpu_where_there_is_no_gpu(run):
+def test_gpu_rules_report_that_they_run_on_the_cpu_without_a_gpu(run):
     (log,) = (run["folder"] / "logs/measure_distance_tile").glob("*.log")
     assert " device: cpu: " in log.read_text()
 
 
 @pytest.mark.slow
-def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
+def test_the_whole_example_runs_on_slurm(slurm: Sandbox, tmp_path):
     """The embedded example with `--profile slurm`; prints the table of docs/slurm.md."""
     seconds = {}
     for name in ("local", "cluster"):
@@ -164,7 +164,7 @@ def test_the_whole_example_goes_through(slurm: Sandbox, tmp_path):
 
 @pytest.mark.slow
 def test_tiles_share_a_job_and_its_gpu(slurm: Sandbox, tmp_path):
-    """Three tiles of two cohorts: one job, one GPU, the memory of one and the time of all."""
+    """Three tiles of two cohorts share a job: one GPU, the memory of one tile, the time of all."""
     config = FAST | {"device": "auto"}
     folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=200), config)
     stated = [j for j in planned_jobs(folder, ["distance"]) if j.rule == "measure_distance_tile"]

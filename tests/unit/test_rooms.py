@@ -1,4 +1,4 @@
-"""Who may import whom: the rooms of the package, one way, without circles."""
+"""The import contract: rooms of the package import one way, without circles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "popdesic"
 
-#: From the ground up: a room imports itself and the rooms before it.
+#: In order: a room imports itself and the rooms before it.
 ROOMS = (
     *("io", "engine", "cohort"),
     *("distance", "geodesic", "embedding", "communities", "compare", "epistasis", "export"),
@@ -21,7 +21,7 @@ ROOMS = (
 MOST_FLOORS = 11
 #: Compiled decoders of genotype files; elsewhere only the engine imports numba.
 DECODERS = {"io.codecs", "io.vcf_text", "io.bcf_records"}
-#: All that imports CuPy. What else is in engine.gpu is decided, and tested, without a GPU.
+#: All modules that import CuPy. The others of engine.gpu work, and are tested, without a GPU.
 LAUNCHERS = {
     f"engine.gpu.{name}"
     for name in (
@@ -33,7 +33,7 @@ LAUNCHERS = {
 
 @cache
 def modules() -> dict[str, Path]:
-    """Path of each module, by its dotted name below the package; a folder's is its `__init__`."""
+    """Path of each module by its dotted name within the package; a folder stands for `__init__`."""
     found = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -45,7 +45,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports(module: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The package's modules that a module imports anywhere in it, and the other packages."""
+    """Modules of the package that a module imports, at any depth, and the other packages."""
     path = modules()[module]
     inside, outside = set(), set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -70,7 +70,7 @@ def room(module: str) -> str:
 
 
 def floor(module: str, below: tuple[str, ...] = ()) -> int:
-    """One more than the highest floor that a module imports from."""
+    """Floor of a module: one more than the highest floor that it imports from."""
     assert module not in below, f"a circle: {' -> '.join([*below, module])}"
     return _floor(module, below)
 
@@ -101,7 +101,7 @@ def test_no_circles_and_few_floors():
 
 
 @pytest.mark.parametrize("module", sorted(modules()))
-def test_only_the_engine_knows_numba_and_cupy(module):
+def test_numba_and_cupy_are_imported_only_where_allowed(module):
     used = imports(module)[1]
     assert (
         "numba" not in used
@@ -125,7 +125,7 @@ def test_tests_mirror_the_rooms():
     assert folders == {name for name in ROOMS if not name.startswith("__")}
 
 
-def test_a_circle_would_be_seen(monkeypatch):
+def test_a_circle_is_detected(monkeypatch):
     arrows = {"io.a": ["io.b"], "io.b": ["io.c"], "io.c": ["io.a"]}
     monkeypatch.setattr(f"{__name__}.imports", lambda module: (arrows[module], ()))
     with pytest.raises(AssertionError, match=r"io\.a -> io\.b -> io\.c -> io\.a"):

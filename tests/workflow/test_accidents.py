@@ -1,4 +1,4 @@
-"""Accidents on one machine, tried for real: afterwards the bytes of an undisturbed run.
+"""Real accidents on one machine; afterwards the results equal those of an undisturbed run.
 
 Each test prints its row of the table in docs/faults.md.
 """
@@ -33,7 +33,7 @@ def undisturbed(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 100 kB for a study's results; skipped where none may be mounted."""
+    """A file system of 100 kB for a study's results; skipped if it cannot be mounted."""
     target = tmp_path / "study/results"
     target.mkdir(parents=True)
     words = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(target)]
@@ -48,7 +48,7 @@ def half_written(folder: Path) -> list[Path]:
 
 
 def same(folder: Path, undisturbed: Path) -> bool:
-    """Whether everything that a part of the study made is as in the whole one."""
+    """Whether all results of a partial study equal those of the whole one."""
     found, expected = contents(folder), contents(undisturbed)
     return bool(found) and all(expected[name] == digest for name, digest in found.items())
 
@@ -68,7 +68,7 @@ def test_disk_full(small_disk, undisturbed):
 
 
 def test_file_size_limit(tmp_path, undisturbed):
-    """What a quota does: a write fails in the middle of a file."""
+    """As with a quota, a write fails in the middle of a file."""
     folder = make_study(tmp_path / "study")
     done = subprocess.run(
         command(folder, "ingest"),
@@ -89,7 +89,7 @@ def test_file_size_limit(tmp_path, undisturbed):
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut"])
-def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, capsys, damage):
+def test_a_damaged_result_is_named_and_recomputed(undisturbed, tmp_path, capsys, damage):
     folder = tmp_path / "study"
     shutil.copytree(undisturbed, folder, copy_function=shutil.copy2)
     expected = contents(folder)
@@ -105,7 +105,7 @@ def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, cap
     assert told.out.startswith("results/cohorts/north/planes.npy: ")
     assert "1 of" in told.err
     assert "--repair" in told.err
-    # What was computed from the damaged file goes too.
+    # Results computed from the damaged file are removed too.
     if damage == "cut":
         return
     snakemake(folder, "distance")
@@ -124,7 +124,7 @@ def test_a_damaged_result_is_named_and_computed_again(undisturbed, tmp_path, cap
     assert equal
 
 
-def test_checksums_are_of_zlib(tmp_path):
+def test_checksums_equal_those_of_zlib(tmp_path):
     import zlib
 
     path = tmp_path / "file"
@@ -133,7 +133,7 @@ def test_checksums_are_of_zlib(tmp_path):
 
 
 def test_two_users_start_at_once(tmp_path, undisturbed):
-    """One works, the other is told in words and changes nothing."""
+    """One run works; the other gets an error message and changes nothing."""
     folder = make_study(tmp_path / "study")
     both = [
         subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The functions for people with arrays give the numbers of the workflow's files."""
+"""The public functions for arrays give the numbers in the workflow's files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_components(results, samples, genotypes):
         genotypes, n_components=8, founders=samples.cohort.ne("west").to_numpy(), af=af
     )
     written = np.load(results / "embedding/pca.npy")
-    # the workflow sums cohort by cohort, in another order
+    # the workflow sums cohort by cohort, so in another order
     np.testing.assert_allclose(found.scores, written, atol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""`popdesic audit` over every kind of result: one bit anywhere, or a checksum that is gone."""
+"""`popdesic audit` finds one flipped bit in any kind of result, and missing checksums."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def flip(path: Path, byte: int, bit: int) -> None:
 
 
 def test_one_bit_of_any_file_is_found(whole):
-    """Of results, each file of one that is a folder, checksums and records; in turn."""
+    """Results, files within a result that is a folder, checksums and records, one by one."""
     assert damaged_files(whole)[0] == []
     results = list(result_files(whole / "results"))
     names = {path.name for path in results}
@@ -68,7 +68,7 @@ def test_one_bit_of_any_file_is_found(whole):
                 continue
             byte, bit = (tried * 7919) % size, (tried + k) % 8
             flip(path, byte, bit)
-            # Only what lies there is read again: all of it each time would take minutes.
+            # Only this folder is read again; reading everything each time would take minutes.
             found = damaged_files(whole, result.parent)[0]
             assert [name for name, _ in found] == [str(result.relative_to(whole))], (
                 path,
@@ -85,7 +85,7 @@ def test_one_bit_of_any_file_is_found(whole):
 
 
 def test_every_result_behind_the_panel_carries_its_digest(whole):
-    """Files, cohorts' quality and the searched profiles come before the panel or apart from it."""
+    """Decoded files, quality of cohorts and searched profiles do not depend on the panel."""
     results = whole / "results"
     panel = panel_of(results / "panel/sites.tsv")
     found = {str(p.relative_to(results)): panel_of(p) for p in result_files(results)}
@@ -99,7 +99,7 @@ def test_every_result_behind_the_panel_carries_its_digest(whole):
 
 
 def test_results_of_another_panel_are_refused(whole, tmp_path):
-    """As if somebody had copied the components of another study and touched them."""
+    """As if somebody had copied the components of another study and renewed their dates."""
     folder = tmp_path / "study"
     shutil.copytree(whole, folder, copy_function=shutil.copy2)
     stamp = checksum_path(folder / "results/embedding/pca.tsv")
@@ -142,8 +142,8 @@ def test_a_chunk_more_or_less_is_found(whole):
     assert damaged_files(whole)[0] == []
 
 
-def test_repair_computes_what_is_damaged_again(whole, tmp_path, capsys):
-    """A folder, a file of another interpreter, a missing checksum, and what is no rule's output."""
+def test_repair_recomputes_damaged_results(whole, tmp_path, capsys):
+    """A folder, a file written by another interpreter, a missing checksum, and a stray file."""
     folder = tmp_path / "study"
     shutil.copytree(whole, folder, copy_function=shutil.copy2)
     results = folder / "results"
@@ -165,11 +165,11 @@ def test_repair_computes_what_is_damaged_again(whole, tmp_path, capsys):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert damaged_files(folder)[0] == []
     changed = {name for name, digest in contents(folder).items() if expected[name] != digest}
-    # Tables of what ran tell of the repair.
+    # Tables of the work done mention the repair.
     assert changed <= {"report/work.tsv", "report/report.html"}, changed
 
 
-def test_what_no_rule_made_is_one_sentence(whole, capsys):
+def test_a_file_made_by_no_rule_gives_a_one_sentence_error(whole, capsys):
     (whole / "results/notes").mkdir()
     stray = whole / "results/notes/mine.txt"
     stray.write_text("not a result")
@@ -185,5 +185,5 @@ def test_what_no_rule_made_is_one_sentence(whole, capsys):
 
 def test_every_output_has_a_record(whole):
     without = [p for p in result_files(whole / "results") if not record_path(p).is_file()]
-    # What the jobs of profiles leave beside their outputs.
+    # Files that the jobs of profiles leave beside their outputs.
     assert {p.parent.name for p in without} <= {"identity", "mixture"}

@@ -69,7 +69,7 @@ def test_a_newcomer_changes_no_table_of_founders(study):
     assert snapshot(study) == before
 
 
-def test_nothing_is_planned_for_who_wants_nothing(tmp_path):
+def test_no_comparison_is_planned_unless_asked_for(tmp_path):
     config = FAST | {"compare": {"analyses": []}, "embedding": {"max_kinship": 0}}
     write_study(tmp_path, make_cohorts((6, 6)), config)
     plan = planned(snakemake(tmp_path, "-n"))

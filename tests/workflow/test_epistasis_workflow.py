@@ -1,7 +1,7 @@
-"""Epistasis scans through Snakemake: what was planted is found, kills resume, units change nothing.
+"""Epistasis scans by Snakemake: planted effects are found, killed runs resume, units do not matter.
 
-One phenotype of three kinds of people: cases by a pair, by a triple that shows in its sites and
-pairs too, and by the exclusive or of three sites, which no single site or pair shows.
+One phenotype with three kinds of cases: by a pair, by a triple whose sites and pairs have effects
+too, and by the exclusive or of three sites, of which no single site or pair has an effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from study import FAST, Cohort, make_sites, write_sheets, write_study
 
 N_SITES = 22
 PAIR, TRIPLE, XOR = (2, 15), (4, 9, 18), (6, 11, 20)
-#: Frequency of ALT at which half the people carry it.
+#: ALT frequency at which half of the people are carriers.
 HALF = 1 - np.sqrt(0.5)
 
 
@@ -32,7 +32,7 @@ def planted() -> tuple[list[Cohort], np.ndarray]:
     carrier = genotypes > 0
     risk = np.where(carrier[list(PAIR)].sum(axis=0) % 2, 0.9, 0.1)
     kind = rng.integers(0, 3, n)
-    # Three in ten carry each of these: the parity then has effects of single sites and of pairs.
+    # 30 % carry each of these, so that the parity also has effects of single sites and pairs.
     risk = np.where(kind == 1, carrier[list(TRIPLE)].sum(axis=0) % 2, risk)
     risk = np.where(kind == 2, carrier[list(XOR)].sum(axis=0) % 2, risk)
     genotypes[rng.random(genotypes.shape) < 0.005] = -1
@@ -57,10 +57,10 @@ def write(folder: Path, **epistasis) -> None:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> dict:
-    """Scanned in three units an order; killed as soon as one is done, then resumed."""
+    """Scanned in three units per order; killed as soon as one is done, then resumed."""
     folder = write_study(tmp_path_factory.mktemp("epistasis"), planted()[0])
     write(folder, units=3)
-    # Snakemake has noted the end of a unit when it says so.
+    # When Snakemake reports the end of a unit, it has recorded it.
     killed, output = kill_and_resume(
         folder, "epistasis", lambda said: "(Rule: scan_epistasis)" in said
     )
@@ -83,8 +83,8 @@ def test_planted_pair_is_the_best(study):
     assert pairs.sites[1] < set(TRIPLE), "the part of the triple that shows alone"
 
 
-def test_planted_triples_are_those_that_add_most(study):
-    """The exclusive or first, no part of which says anything."""
+def test_planted_triples_add_most_over_their_parts(study):
+    """First the exclusive or, no part of which has an effect."""
     triples = hits(study["folder"], "triples")
     gains = triples.sort_values("interaction_gain", ascending=False)
     assert list(triples.sites.head(2)) == list(gains.sites.head(2)) == [set(XOR), set(TRIPLE)]
@@ -101,7 +101,7 @@ def test_screen_finds_the_triple_with_a_pair_but_not_the_exclusive_or(study):
 
 
 def test_killed_units_resume(study):
-    """Units that were done stay as they are; the others run once."""
+    """Finished units are kept; the others run once."""
     before, after = study["killed"], snapshot(study["folder"])
     done = [name for name in before if name.startswith("epistasis/units/")]
     assert 1 <= len(done) < 6
@@ -112,7 +112,7 @@ def test_killed_units_resume(study):
     assert all(before[name][1] == after[name][1] for name in done)
 
 
-def test_units_do_not_change_a_byte(study, tmp_path):
+def test_the_number_of_units_changes_no_byte(study, tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(study["folder"], folder, symlinks=True)
     write(folder, units=1)
@@ -124,8 +124,8 @@ def test_units_do_not_change_a_byte(study, tmp_path):
         assert first[f"epistasis/{name}"] == second[f"epistasis/{name}"], name
 
 
-def test_refused_before_the_scans(study, tmp_path):
-    """By the sheets before any job, by the forecast before any scan."""
+def test_errors_are_found_before_the_scans(study, tmp_path):
+    """Errors in the sheets before any job, a scan that is too long before any scan."""
     folder = tmp_path / "study"
     shutil.copytree(study["folder"], folder, symlinks=True)
     write(folder, units=3, strata="batch")

@@ -1,4 +1,4 @@
-"""Genomes unlike the human one: 40 chromosomes with names of their own, an X haploid in males."""
+"""Other genomes than the human one: 40 chromosomes with other names, X haploid in males."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from popdesic.io.tables import read_table
 NAMES = [*(f"LG{k:02d}" for k in range(1, 38)), "NC_012345.1", "scaffold|7;a", "X"]
 
 
-def test_forty_chromosomes_and_a_haploid_x_by_config_alone(tmp_path):
+def test_forty_chromosomes_and_a_haploid_x_need_only_configuration(tmp_path):
     cohorts = [
         replace(
             cohort,
@@ -55,8 +55,8 @@ def test_forty_chromosomes_and_a_haploid_x_by_config_alone(tmp_path):
     np.testing.assert_array_equal(squared, np.where(both, (a - b) ** 2, 0).sum(axis=0))
 
 
-def test_half_called_males_keep_their_sex_and_stay(tmp_path):
-    """The scene of issue 17 through the workflow: males `./1` on X, heterozygous in PAR1."""
+def test_males_with_half_calls_on_x_keep_their_sex_and_are_kept(tmp_path):
+    """The data of issue 17 in the workflow: males `./1` on X, heterozygous in PAR1."""
     rng = np.random.default_rng(3)
     names = [f"N{k:02d}" for k in range(40)]
     positions = [100_000 + 50_000 * k for k in range(40)]

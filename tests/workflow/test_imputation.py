@@ -1,4 +1,4 @@
-"""A study imputed by Beagle in windows: scatter, masks, evaluation, errors before any job."""
+"""A study imputed by Beagle in windows: windows, masks, accuracy, errors before any job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 def beagle_by_hand(prefix: Path, contigs: list[str], folder: Path) -> np.ndarray:
-    """What the command `beagle` makes of these contigs of a cohort in one run, int8 genotypes."""
+    """Genotypes int8 that the command `beagle` gives for these contigs of a cohort in one run."""
     bim, names = read_bim(prefix), read_fam(prefix)["sample"].tolist()
     genotypes = unpack_bed(np.array(open_bed(prefix)), len(names))
     lines = ["##fileformat=VCFv4.2", "\t".join([COLUMNS, *names])]
@@ -48,7 +48,7 @@ def beagle_by_hand(prefix: Path, contigs: list[str], folder: Path) -> np.ndarray
 
 
 @pytest.mark.skipif(shutil.which("beagle") is None, reason="beagle is not installed")
-def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
+def test_windows_equal_one_run_and_the_called_mask_is_kept(tmp_path):
     cohorts = make_cohorts((16,), n_sites=240, missing=0.05)
     folder = write_study(
         tmp_path / "study", cohorts, FAST | {"impute": SETTINGS, "panel": {"min_call_rate": 0.5}}
@@ -56,7 +56,7 @@ def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
     ran = finished(snakemake(folder, "impute", "encode"))
     results = folder / "results"
     windows = read_windows(results / "impute/windows.tsv")
-    assert len(windows) == 2  # one a contig: positions end at 25 kb
+    assert len(windows) == 2  # one per contig: positions end at 25 kb
     assert ran["impute_window"] == ran["evaluate_imputation"] == len(windows)
     for cohort in cohorts:
         own = results / "cohorts" / cohort.name
@@ -72,7 +72,7 @@ def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
             expected = beagle_by_hand(own / "genotypes", [window.contig], tmp_path)
             np.testing.assert_array_equal(filled, expected)
             by_hand[window.contig] = expected
-        # One run over all chromosomes draws on with the random numbers of the one before.
+        # A run over all chromosomes continues the random numbers of the previous chromosome.
         both = beagle_by_hand(own / "genotypes", list(by_hand), tmp_path)
         first = next(iter(by_hand.values()))
         np.testing.assert_array_equal(both[: len(first)], first)
@@ -89,7 +89,7 @@ def test_scatter_equals_one_run_and_the_mask_survives(tmp_path):
 
 
 def test_without_beagle_the_run_goes_on(tmp_path, monkeypatch):
-    """Its cohorts take the mode, its accuracy is not measured, and the report says both."""
+    """Its cohorts take the mode, accuracy is not measured, and the report says both."""
     monkeypatch.setenv("PATH", path_without(tmp_path / "commands", "beagle"))
     settings = SETTINGS | {"window_mb": 0}
     cohorts = make_cohorts((16, 14), n_sites=240, missing=0.05)
@@ -132,4 +132,4 @@ def test_a_missing_reference_is_found_before_any_job(tmp_path):
     output = snakemake(folder, "-n", fails=True)
     assert "impute.reference is 'panel/{contig}.vcf.gz'" in output
     write_sheets(folder, make_cohorts((16, 14)), FAST | {"impute": {"method": "mode"}})
-    assert "imput" not in snakemake(folder, "-n")  # a study without it plans none of it
+    assert "imput" not in snakemake(folder, "-n")  # no job is planned without imputation

@@ -1,7 +1,6 @@
-"""The workflow as a module of another one, and where jobs find the package without installation.
+"""The workflow as a module of another one, and how jobs find the package without installation.
 
-Snakemake writes the folders of its own search path into each script that it starts, at the end of
-that script's path.
+Snakemake appends the folders of its own search path to that of each script that it starts.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ FIRST_STAGES = "results/distance/samples.tsv"
 
 
 def make_python(folder: Path) -> Path:
-    """An interpreter that has the libraries of this one, but no Popdesic."""
+    """An interpreter with the libraries of this one, but without Popdesic."""
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
     libraries = [path for path in package_folders() if not (Path(path) / "popdesic").exists()]
     site = folder / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
-    # no .pth files of those folders are read, as of an editable installation
+    # .pth files of those folders are not read, for example of an editable installation
     (site / "libraries.pth").write_text("\n".join(libraries) + "\n")
     return folder / "bin/python"
 
@@ -110,14 +109,14 @@ def test_the_whole_workflow_is_planned_as_a_module(python, study, uses):
 
 
 def test_a_module_with_a_configuration_of_its_own(python, study, plain):
-    """Part of the using workflow's; the study's own file is not read."""
+    """It is part of the other workflow's configuration; the study's own file is not read."""
     (study / "config/config.yaml").write_text("popdesic: {device: cpu, distance: {export: no}}\n")
     write_snakefile(study, 'config["popdesic"]', " as popdesic_*")
     snakemake(python, study, "mine.txt")
     assert contents(study) == plain
 
 
-def test_a_wrong_key_of_a_module_is_one_sentence(python, study):
+def test_a_wrong_key_in_a_module_gives_a_one_sentence_error(python, study):
     write_snakefile(study, '{"devise": "cpu"}', "")
     output = snakemake(python, study, "--dry-run", fails=True)
     assert "'devise'" in output and "device" in output
@@ -125,7 +124,7 @@ def test_a_wrong_key_of_a_module_is_one_sentence(python, study):
 
 @pytest.mark.parametrize("place", ["site-packages", "PYTHONPATH"])
 def test_another_popdesic_on_the_path_is_refused(tmp_path, study, place):
-    """Jobs would run it in silence: the folders of an interpreter come before the workflow's."""
+    """Jobs would silently run it, because an interpreter's folders come before the workflow's."""
     python = make_python(tmp_path / "python")
     folder = tmp_path / "old"
     if place == "site-packages":
@@ -140,17 +139,17 @@ def test_another_popdesic_on_the_path_is_refused(tmp_path, study, place):
     assert "pip uninstall popdesic" in output
 
 
-def test_a_folder_named_popdesic_is_no_other_popdesic(python, study):
-    """As where a clone lies in the folder in which Snakemake starts."""
+def test_a_folder_named_popdesic_is_not_taken_for_the_package(python, study):
+    """For example, a clone in the folder in which Snakemake starts."""
     (study / "popdesic/docs").mkdir(parents=True)
     snakemake(python, study, "--snakefile", str(ROOT / "Snakefile"), "--dry-run", "ingest")
 
 
 def test_jobs_of_another_interpreter_find_the_package(python, study, tmp_path):
-    """What `--sdm conda` does: the script that Snakemake wrote, started by another interpreter.
+    """As with `--sdm conda`, the script that Snakemake wrote is started by another interpreter.
 
-    Here without conda itself, of which no channel can be asked in a test: the script is kept, its
-    result removed, and the interpreter has neither the package nor a PYTHONPATH.
+    The test needs no conda channel: it keeps the script, removes its result, and starts it with an
+    interpreter that has neither the package nor a PYTHONPATH.
     """
     target = "results/cohorts/north/raw.bed"
     words = ["--snakefile", str(ROOT / "Snakefile"), "--skip-script-cleanup", target]

@@ -1,6 +1,6 @@
-"""What an edit of the code runs again: its own rules and what follows from them, nothing else.
+"""An edit of the code reruns its own rules and what follows from them, nothing else.
 
-The edits are made in a copy of the repository, and Snakemake plans a finished study with it.
+The edits are made in a copy of the repository, with which Snakemake then plans a finished study.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from running import planned
 from study import FAST, make_cohorts, write_sheets, write_study
 
 CONFIG = FAST | {"distance": {"export": False}, "epistasis": {"order": []}}
-#: What follows from the geodesics.
+#: Rules that follow from the geodesics.
 AFTER_GEODESICS = {
     *("compute_pcoa", "compute_umap", "measure_maps", "count_work", "draw_figures"),
     "write_report",
 }
-#: How a kernel starts, outside of comments.
+#: Start of a kernel's definition, outside of comments.
 KERNEL = 'extern "C" '
 BEFORE_DISTANCES = {"ingest_cohort", "summarize_cohort", "build_panel", "encode_cohort"}
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> Path:
-    """A copy of the repository with an interpreter that finds its package alone."""
+    """A copy of the repository with an interpreter that finds only its package."""
     clone = copy_repository(tmp_path_factory.mktemp("clone") / "popdesic")
     make_environment(clone)
     return clone
@@ -63,7 +63,7 @@ def study(clone, tmp_path_factory) -> Path:
 
 @contextlib.contextmanager
 def edited(path: Path, old: str, new: str):
-    """A file with a piece of text replaced, while the context lasts."""
+    """Replace a piece of a file's text within the context."""
     text = path.read_text()
     assert old in text, f"{path} has changed; name another line of it"
     path.write_text(text.replace(old, new, 1))
@@ -81,14 +81,14 @@ def test_nothing_is_planned_for_a_finished_study(clone, study):
     assert plan(clone, study) == set()
 
 
-def test_dates_of_files_are_no_edits(clone, study):
-    """A fresh copy of the repository has new dates."""
+def test_new_dates_of_files_rerun_nothing(clone, study):
+    """For example, those of a fresh copy of the repository."""
     for path in [*clone.rglob("workflow/**/*.py"), *clone.rglob("src/**/*.py")]:
         path.touch()
     assert plan(clone, study) == set()
 
 
-def test_comments_and_docstrings_run_nothing(clone, study):
+def test_comments_and_docstrings_rerun_nothing(clone, study):
     with contextlib.ExitStack() as edits:
         for name, old, new in (
             ("src/popdesic/io/errors.py", "class UserError", "# a remark\nclass UserError"),
@@ -102,8 +102,8 @@ def test_comments_and_docstrings_run_nothing(clone, study):
         assert plan(clone, study) == set()
 
 
-def test_an_edit_that_all_use_runs_all(clone, study):
-    """The opposite: a statement in the same file."""
+def test_an_edit_of_shared_code_reruns_everything(clone, study):
+    """The counterpart: a statement in the same file."""
     with edited(
         clone / "src/popdesic/io/log.py", "@contextmanager", "UNUSED = 1\n\n\n@contextmanager"
     ):
@@ -112,32 +112,32 @@ def test_an_edit_that_all_use_runs_all(clone, study):
         assert plan(clone, study) >= {*BEFORE_DISTANCES, "close_paths", "write_report"}
 
 
-def test_min_plus_kernel_runs_geodesics_and_what_follows(clone, study):
+def test_an_edit_of_the_min_plus_kernel_reruns_geodesics_and_what_follows(clone, study):
     with edited(clone / "kernels/minplus/minplus.cu", KERNEL, f"{KERNEL}static "):
         jobs = plan(clone, study)
     assert jobs == {"close_paths", *AFTER_GEODESICS}
 
 
-def test_bitgemm_kernel_runs_products_and_what_follows(clone, study):
+def test_an_edit_of_the_bitgemm_kernel_reruns_products_and_what_follows(clone, study):
     with edited(clone / "kernels/bitgemm/sm90_wgmma.cu", KERNEL, f"{KERNEL}static "):
         jobs = plan(clone, study)
     assert jobs >= {"measure_distance_tile", "compare_cohorts", "close_paths", "write_report"}
     assert not jobs & BEFORE_DISTANCES
 
 
-def test_a_figure_runs_its_drawing_and_the_report(clone, study):
+def test_an_edit_of_a_figure_reruns_its_drawing_and_the_report(clone, study):
     with edited(clone / "src/popdesic/report/figures/quality.py", "height=0.7", "height=0.8"):
         jobs = plan(clone, study)
     assert jobs == {"draw_figures", "write_report", "count_work"}
 
 
-def test_a_template_runs_the_report(clone, study):
+def test_an_edit_of_a_template_reruns_the_report(clone, study):
     with edited(clone / "workflow/report/page.css", "{", "{ "):
         assert plan(clone, study) == {"write_report"}
 
 
-def test_a_fix_of_min_plus_ends_the_life_of_closures(clone, study, tmp_path):
-    """A newcomer's insertion continues a closure only if today's code would have made it."""
+def test_a_fix_of_min_plus_invalidates_old_closures(clone, study, tmp_path):
+    """An insertion continues a closure only if the current code would have made it."""
     folder = Path(shutil.copytree(study, tmp_path / "study", copy_function=shutil.copy2))
     cohorts = make_cohorts((8, 7, 5), n_sites=220)
     write_study(folder, cohorts[2:], CONFIG)

@@ -1,4 +1,4 @@
-"""`embedding.stable`: no arrival moves a point that was there, through real runs of Snakemake."""
+"""`embedding.stable`: a new cohort moves no existing point, in real runs of Snakemake."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FIXED = ["pca", *(f"{m}.{s}.alpha2" for m in ("pcoa", "umap", "tsne") for s in S
 
 
 def rows(folder: Path, name: str) -> dict[str, str]:
-    """Line of every sample in a map's table, as it is written."""
+    """Line of every sample in a map's table, as written."""
     lines = (folder / f"results/embedding/{name}.tsv").read_text().splitlines()
     return {line.split("\t")[0]: line for line in lines[1:]}
 
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory) -> tuple[Path, dict, dict]:
-    """Founders and `west`, then `east`, whose name puts it before `west`: rows of both runs."""
+    """Rows of two runs: founders and `west`, then also `east`, which sorts before `west`."""
     cohorts = make_cohorts((16, 14, 9, 12))
     folder = write_study(tmp_path_factory.mktemp("stable"), cohorts[:3], CONFIG)
     names = [*FIXED, "umap_refit.genotypes.alpha2"]
@@ -47,13 +47,13 @@ def grown(tmp_path_factory) -> tuple[Path, dict, dict]:
 
 
 @pytest.mark.parametrize("name", FIXED)
-def test_no_old_point_moves(grown, name):
+def test_no_existing_point_moves(grown, name):
     _, before, after = grown
     assert len(before[name]) == 39 and len(after[name]) == 51
     assert {sample: after[name][sample] for sample in before[name]} == before[name]
 
 
-def test_a_refit_moves_and_says_how_far(grown):
+def test_a_refit_moves_points_and_reports_how_far(grown):
     folder, before, after = grown
     name = "umap_refit.genotypes.alpha2"
     assert any(after[name][sample] != line for sample, line in before[name].items())

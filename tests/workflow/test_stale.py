@@ -1,4 +1,4 @@
-"""Replaced sources, results copied without Snakemake's folder: no old result under a new label."""
+"""Replaced sources and copied results: no old result appears under a new label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from popdesic.io.tables import read_table
 from popdesic.study.snakemake_internals import NAME_MAX, snakemake_path
 
 DAY = 86_400 * 10**9
-#: What tells who is who: a table with labels of the sheet.
+#: A table with labels of the sheet, which shows whose results these are.
 TARGETS = ["distance", "results/embedding/pca.tsv"]
 
 
@@ -35,12 +35,12 @@ def done(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def study(done, tmp_path) -> Path:
-    """A copy with all dates and Snakemake's records."""
+    """A copy of the study with all dates and Snakemake's records."""
     return Path(shutil.copytree(done, tmp_path / "study", copy_function=shutil.copy2))
 
 
 def put(folder: Path, cohort: Cohort) -> None:
-    """Replace a cohort's file by another one with an older date, as `cp -p` and `rsync -t` do."""
+    """Replace a cohort's file by one with an older date, as `cp -p` and `rsync -t` do."""
     path = folder / cohort.path
     date = path.stat().st_mtime_ns - DAY
     write_study(folder / "new", [cohort])
@@ -71,7 +71,7 @@ def test_nothing_changed(study, forgotten):
     if forgotten:
         forget(study)
     assert plan(study) == {}
-    # The same file put back with its date is the same file.
+    # Restoring the same file with its date changes nothing.
     path = study / "data/north.vcf"
     shutil.copy2(path, study / "copy.vcf")
     (study / "copy.vcf").rename(path)
@@ -79,7 +79,7 @@ def test_nothing_changed(study, forgotten):
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_a_source_replaced_by_an_older_one_is_decoded_again(study, tmp_path, forgotten):
+def test_a_source_replaced_by_an_older_file_is_decoded_again(study, tmp_path, forgotten):
     """Other genotypes of the same people, of the same size."""
     old = contents(study)
     north = cohorts()[0]
@@ -100,7 +100,7 @@ def test_a_source_replaced_by_an_older_one_is_decoded_again(study, tmp_path, for
     assert plan(study) == {}
 
 
-def test_other_people_in_file_and_sheet_are_in_the_results(study):
+def test_other_samples_in_file_and_sheet_reach_the_results(study):
     north, south = cohorts()
     north = replace(north, samples=[f"K{k:02d}" for k in range(8)])
     put(study, north)
@@ -122,7 +122,7 @@ def relabel(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def relabelled(done, tmp_path_factory) -> tuple[Path, dict[str, int]]:
-    """`results` alone, copied into a study whose sheet says something else; and what ran there."""
+    """A study with another sheet into which only `results` was copied, and the jobs that ran."""
     folder = write_study(tmp_path_factory.mktemp("relabelled"), cohorts())
     for name in ("data", "results"):
         shutil.copytree(done / name, folder / name, copy_function=shutil.copy2, dirs_exist_ok=True)
@@ -137,8 +137,8 @@ def test_a_changed_sheet_changes_copied_results(relabelled):
     assert plan(folder) == {}
 
 
-def test_results_copied_over_others_are_not_taken_for_them(done, relabelled, tmp_path):
-    """Snakemake's folder is there, but tells of the results that were here before."""
+def test_results_copied_over_others_are_recomputed(done, relabelled, tmp_path):
+    """Snakemake's folder exists, but describes the results that were here before."""
     folder = Path(shutil.copytree(relabelled[0], tmp_path / "x", copy_function=shutil.copy2))
     shutil.rmtree(folder / "results")
     shutil.copytree(done / "results", folder / "results", copy_function=shutil.copy2)
@@ -153,8 +153,8 @@ def test_a_changed_configuration_changes_copied_results(study):
     assert "ingest_cohort" not in jobs
 
 
-def test_results_that_nobody_knows_of_are_computed_again(study):
-    """Also where their record is damaged; what belongs to nobody is left alone."""
+def test_results_without_records_are_recomputed(study):
+    """Also if their record is damaged; files that no rule makes are left alone."""
     forget(study)
     (study / "results/qc/.north.sites.tsv.record").unlink()
     damaged = study / "results/embedding/.pca.tsv.record"
@@ -169,7 +169,7 @@ def test_results_that_nobody_knows_of_are_computed_again(study):
     assert (study / "results/notes.txt").read_text() == "mine"
 
 
-def test_records_come_back_as_they_were(study):
+def test_records_are_restored_unchanged(study):
     kept = {p.name: p.read_text() for p in (study / ".snakemake/metadata").iterdir()}
     shutil.rmtree(study / ".snakemake/metadata")
     snakemake(study, "-n")
@@ -177,14 +177,14 @@ def test_records_come_back_as_they_were(study):
     assert json.loads(next(iter(kept.values())))["params"]
 
 
-def test_long_names_of_records_are_those_of_snakemake(tmp_path):
+def test_long_names_of_records_equal_those_of_snakemake(tmp_path):
     result = "results/" + "n" * 240 + "/x.tsv"
     path = snakemake_path(tmp_path, "metadata", result)
     assert max(len(part) for part in path.parts) <= NAME_MAX
     assert len(path.relative_to(tmp_path / ".snakemake/metadata").parts) == 2
 
 
-def test_one_file_a_chromosome_gives_the_results_of_one_file(done, tmp_path):
+def test_one_file_per_chromosome_gives_the_results_of_one_file(done, tmp_path):
     """Byte for byte; only the names and sizes of the sources differ."""
     folder = write_study(tmp_path / "study", cohorts())
     north = cohorts()[0]
@@ -201,6 +201,6 @@ def test_one_file_a_chromosome_gives_the_results_of_one_file(done, tmp_path):
     about = "cohorts/north/raw.json"
     assert {n for n in expected if found[n] != expected[n]} == {about}
     assert json.loads((folder / "results" / about).read_text())["source"] == "chr1.vcf, chr2.vcf"
-    # A chromosome that arrives is decoded with the others.
+    # A chromosome added later is decoded with the others.
     (folder / "data/chr3.vcf").write_text((folder / "data/chr2.vcf").read_text())
     assert plan(folder)["ingest_cohort"] == 1

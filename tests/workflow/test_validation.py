@@ -1,4 +1,4 @@
-"""What is refused before any job: `popdesic check` and Snakemake say the same sentence."""
+"""Errors found before any job: `popdesic check` and Snakemake give the same sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def study(tmp_path, monkeypatch, cohorts) -> Path:
 
 
 def put(content: str | bytes, path: str = CONFIG) -> Callable:
-    """A spoiler that writes a file of the study."""
+    """A function that writes a file of the study."""
     raw = content.encode() if isinstance(content, str) else content
     return lambda: Path(path).write_bytes(raw)
 
@@ -51,7 +51,7 @@ def both(*spoilers: Callable) -> Callable:
 
 
 def phenotypes(*values: str) -> Callable:
-    """The sheet's phenotypes, again and again these."""
+    """A function that fills the sheet's phenotypes by repeating these values."""
 
     def spoil():
         lines = Path(SAMPLES).read_text().splitlines()
@@ -63,7 +63,7 @@ def phenotypes(*values: str) -> Callable:
 
 
 def column(name: str, *values: str) -> Callable:
-    """One more column of the sheet of samples."""
+    """A function that adds a column to the sheet of samples."""
 
     def spoil():
         lines = Path(SAMPLES).read_text().splitlines()
@@ -91,7 +91,7 @@ def scan(**block) -> Callable:
 
 
 def expand_without_bound() -> str:
-    """Billions of values in a dozen lines."""
+    """YAML of a dozen lines that expands to billions of values."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     lines += [
         f"{name}: &{name} [{', '.join(['*' + before] * 10)}]"
@@ -103,7 +103,7 @@ def expand_without_bound() -> str:
 LATIN = "caf\xe9".encode("latin-1")
 LONG = "x" * 300
 
-#: name: (spoiler, words of the sentence)
+#: name: (damage to the study, words of the sentence)
 REFUSED: dict[str, tuple[Callable, list[str]]] = {
     # --- phenotypes
     "missing of PLINK with 0 and 1": (
@@ -310,7 +310,7 @@ def told_by_snakemake() -> str:
 
 
 @pytest.mark.parametrize("case", [*REFUSED, *EARLIER])
-def test_check_and_snakemake_say_the_same(study, cohorts, capsys, case):
+def test_check_and_snakemake_give_the_same_error(study, cohorts, capsys, case):
     if case in REFUSED:
         spoil, words = REFUSED[case]
         spoil()
@@ -327,7 +327,7 @@ def test_check_and_snakemake_say_the_same(study, cohorts, capsys, case):
 
 
 @pytest.mark.parametrize("case", ["space of no geodesic", "no reference", "key twice"])
-def test_the_command_line_says_it_too(study, capsys, case):
+def test_the_command_line_gives_the_same_error(study, capsys, case):
     REFUSED[case][0]()
     sentence = told_by_check(capsys)
     said = snakemake(study, "-n", fails=True)
@@ -335,7 +335,7 @@ def test_the_command_line_says_it_too(study, capsys, case):
     assert said.count(sentence) == 1
 
 
-#: Configurations that are taken as they are meant.
+#: Unusual configurations that are accepted with their intended meaning.
 TAKEN = [
     "encode: {haploid: {23: diploidize, X: missing}}",
     "distance: {site_parts: 2.0}",
@@ -351,14 +351,14 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_what_both_take(study, capsys, text):
+def test_configurations_that_both_accept(study, capsys, text):
     Path(CONFIG).write_text(text)
     assert main(["check", "."]) == 0
     assert "no problem found" in capsys.readouterr().out
     assert planned_jobs(Path(), ["panel"])
 
 
-def test_no_configuration_is_an_empty_one(study, capsys):
+def test_a_missing_configuration_equals_an_empty_one(study, capsys):
     Path(CONFIG).unlink()
     assert main(["check", "."]) == 0
     assert planned_jobs(Path(), ["panel"])
@@ -382,7 +382,7 @@ def test_no_configuration_is_an_empty_one(study, capsys):
         ("Longitude", "longitude"),
     ],
 )
-def test_near_misses_of_columns_are_said(study, capsys, name, meant):
+def test_misspelt_columns_are_reported(study, capsys, name, meant):
     edit(SAMPLES, "population", "site")()
     column(name, "x")()
     assert main(["check", "."]) == 0
@@ -394,14 +394,14 @@ def test_near_misses_of_columns_are_said(study, capsys, name, meant):
     )
 
 
-def test_other_columns_are_not_remarked_on(study, capsys):
+def test_other_columns_give_no_message(study, capsys):
     for name in ("site", "age", "status", "populations of old", "language", "grp2"):
         column(name, "x")()
     assert main(["check", "."]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_snakemake_says_it_once(study):
+def test_snakemake_reports_it_once(study):
     edit(SAMPLES, "phenotype", "phenotypes")()
     said = snakemake(study, "results/cohorts/north/raw.bed")
     assert said.count("if 'phenotype' is meant, rename it") == 1

@@ -1,7 +1,7 @@
-"""A wheel in an environment of its own: every command works in an empty folder.
+"""A wheel in its own environment: every command works in an empty folder.
 
-The environment sees the third-party packages of the tests' interpreter and nothing of this
-repository, so that whatever the wheel lacks is missing.
+The environment has the third-party packages of the tests' interpreter but nothing of this
+repository, so a file missing from the wheel makes a test fail.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from clone import ROOT, copy_repository, package_folders, stranger_environment
 from running import path_without
 from study import FAST, make_cohorts, write_study
 
-#: Folders and files of the repository that the wheel carries as popdesic/share.
+#: Folders and files of the repository that the wheel contains as popdesic/share.
 SHARED = ("Snakefile", "workflow", "kernels", "envs", "slurm", "resources/par.tsv")
 SHARED += ("config/README.md",)
-#: The smallest study that has every kind of result that the commands ask for.
+#: The smallest study with every kind of result that the commands need.
 CONFIG = FAST | {
     "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},
     "embedding": {"ensemble": 0, "max_kinship": 0},
@@ -35,7 +35,7 @@ CONFIG = FAST | {
 
 
 def build(clone: Path, out: Path) -> Path:
-    """The wheel of a clone, built without an index."""
+    """The wheel of a clone, built without a package index."""
     code = f"import hatchling.build as build; print(build.build_wheel({str(out)!r}))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=False
@@ -45,7 +45,7 @@ def build(clone: Path, out: Path) -> Path:
 
 
 def install(wheel: Path, folder: Path) -> None:
-    """An environment with the wheel, without its dependencies, and links to the tests' packages."""
+    """An environment with the wheel, and links to the tests' packages instead of dependencies."""
     has_pip = importlib.util.find_spec("ensurepip") is not None
     if not has_pip and shutil.which("uv") is None:
         pytest.skip("neither pip nor uv can be had here; apt-get install python3-venv")
@@ -57,13 +57,13 @@ def install(wheel: Path, folder: Path) -> None:
     subprocess.run(words, check=True, env=stranger_environment())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     # A folder's own .pth files, such as that of an editable Popdesic, are not read.
-    others = [name for name in package_folders() if not Path(name).is_relative_to(ROOT / "src")]
+    others = package_folders()
     (folder / "lib" / version / "site-packages/others.pth").write_text("\n".join(others) + "\n")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A folder with `wheel/`, `env/` and an otherwise empty `work/`, which holds genotype files."""
+    """A folder with `wheel/`, `env/` and `work/`, which is empty apart from genotype files."""
     place = tmp_path_factory.mktemp("wheel").resolve()
     clone = copy_repository(place / "clone")
     (place / "wheel").mkdir()
@@ -75,7 +75,7 @@ def place(tmp_path_factory) -> Path:
 
 
 def popdesic(place: Path, command: str, *, status: int = 0, **variables: str) -> str:
-    """What a command of the wheel prints, typed in the empty folder."""
+    """Run a command of the wheel in the empty folder; return its output."""
     done = subprocess.run(
         [str(place / "env/bin/popdesic"), *command.split()],
         cwd=place / "work",
@@ -94,14 +94,14 @@ def popdesic(place: Path, command: str, *, status: int = 0, **variables: str) ->
 
 @pytest.fixture(scope="module")
 def study(place) -> Path:
-    """Made by `popdesic init`, with the configuration of a small run."""
+    """A study made by `popdesic init`, with the configuration of a small run."""
     said = popdesic(place, "init my-study data/north.vcf data/south.vcf.gz")
     assert "Next: popdesic check my-study, then popdesic run my-study" in said
     keys = Path(re.search(r"all keys: (.*)", said)[1])
     assert keys.is_file() and keys.is_relative_to(place / "env")
     folder = place / "work/my-study"
     assert "24 samples in 2 cohorts: no problem found." in popdesic(place, "check my-study")
-    # what a user does next: a founder becomes a newcomer, populations are filled in
+    # what a user does next: make a founder a newcomer, fill in populations
     sheet = folder / "config/cohorts.tsv"
     sheet.write_text(sheet.read_text().replace("south.vcf.gz\tyes", "south.vcf.gz\tno"))
     sheet = folder / "config/samples.tsv"
@@ -112,18 +112,18 @@ def study(place) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(place, study) -> str:
-    """What a run of everything printed."""
+    """The output of a complete run."""
     return popdesic(place, "run my-study --cores 2")
 
 
 def listed(*names: str) -> set[str]:
-    """Files of the repository below these names: what git knows or does not ignore."""
+    """Files of the repository below these names that git tracks or does not ignore."""
     words = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
     found = subprocess.run([*words, *names], capture_output=True, text=True, check=True).stdout
     return {name for name in found.splitlines() if (ROOT / name).is_file()}
 
 
-def test_the_wheel_holds_all_of_it_and_nothing_else(place):
+def test_the_wheel_holds_the_whole_workflow_and_nothing_else(place):
     if not (ROOT / ".git").exists():
         pytest.skip("the list of files needs git")
     (wheel,) = (place / "wheel").glob("*.whl")
@@ -141,7 +141,7 @@ def test_the_wheel_holds_all_of_it_and_nothing_else(place):
         assert re.search(rf"cupy-{extra}x.*extra == .{extra}.", about)
 
 
-def test_it_says_its_version_and_starts_fast(place):
+def test_it_prints_its_version_and_starts_fast(place):
     import popdesic as here
 
     assert popdesic(place, "--version") == f"popdesic {here.__version__}\n"
@@ -190,7 +190,7 @@ def test_run_to_the_report(place, study, ran):
     assert (study / "results/distance/squared.npy").is_file()
 
 
-def test_report_says_where_it_is(place, study, ran):
+def test_report_prints_its_path(place, study, ran):
     page = study / "results/report/report.html"
     page.unlink()
     said = popdesic(place, "report my-study -- --cores 2")
@@ -229,7 +229,7 @@ def test_resume_refuses_where_there_is_no_slurm(place, study, ran):
     )
 
 
-def test_tune_is_one_sentence_without_a_gpu(place):
+def test_tune_without_a_gpu_gives_a_one_sentence_error(place):
     said = popdesic(place, "tune", status=1, CUDA_VISIBLE_DEVICES="")
     assert said.startswith("Error: ") and said.count("\n") == 1 and "GPU" in said
 

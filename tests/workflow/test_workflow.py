@@ -1,7 +1,7 @@
-"""The workflow itself: plans, reruns, arrivals, kills, on a tiny study run by Snakemake.
+"""The workflow: plans, reruns, new cohorts and kills, on a tiny study run by Snakemake.
 
-Founders `north` and `south` are run once; copies of that study receive `west` and `east` in either
-order. All tests of this module read these few runs.
+Founders `north` and `south` are run once; `west` and `east` are added to copies of that study in
+either order. All tests of this module read these few runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_
 
 from popdesic.study.work import count_work
 
-#: Jobs that one cohort needs by itself.
+#: Jobs of each cohort.
 OWN = ("ingest_cohort", "summarize_cohort", "encode_cohort")
 
 
@@ -44,7 +44,7 @@ def all_cohorts() -> list[Cohort]:
 
 
 def add_cohort(folder: Path, cohorts: list[Cohort]) -> None:
-    """Write the last cohort's file and the sheets; no other file is touched."""
+    """Write the last cohort's file and the sheets, and no other file."""
     data = folder / cohorts[-1].path
     write_study(folder / "new", cohorts[-1:])
     shutil.move(folder / "new" / cohorts[-1].path, data)
@@ -53,13 +53,13 @@ def add_cohort(folder: Path, cohorts: list[Cohort]) -> None:
 
 
 def copy_study(source: Path, target: Path) -> Path:
-    """A copy with all times of change and Snakemake's records."""
+    """A copy of a study with all modification times and Snakemake's records."""
     return Path(shutil.copytree(source, target, copy_function=shutil.copy2))
 
 
 @pytest.fixture(scope="module")
 def founders(tmp_path_factory) -> Path:
-    """The founders' study, run up to the distances."""
+    """The study of the founders, run up to the distances."""
     folder = write_study(tmp_path_factory.mktemp("founders"), all_cohorts()[:2])
     ran = finished(snakemake(folder, "distance"))
     assert ran == dict.fromkeys(OWN, 2) | {
@@ -72,7 +72,7 @@ def founders(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def west_then_east(founders, tmp_path_factory) -> dict:
-    """`west`, then `east` arrive: the study, outputs and snapshots of both runs."""
+    """`west` is added, then `east`: the study, outputs and snapshots of both runs."""
     folder = copy_study(founders, tmp_path_factory.mktemp("west") / "study")
     north, south, west, east = all_cohorts()
     states, outputs = [snapshot(folder)], []
@@ -98,7 +98,7 @@ def east_then_west(founders, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def killed_and_resumed(tmp_path_factory) -> dict:
-    """All four cohorts from scratch; everything is killed in the middle, then resumed."""
+    """All four cohorts from scratch, killed in the middle, then resumed."""
     folder = write_study(tmp_path_factory.mktemp("killed"), all_cohorts()[::-1])
     tiles = folder / "results/distance/tiles"
     state, output = kill_and_resume(
@@ -109,7 +109,7 @@ def killed_and_resumed(tmp_path_factory) -> dict:
 
 @pytest.fixture(scope="module")
 def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
-    """A copy of the study of all cohorts, run to the end."""
+    """A copy of the study of all cohorts, run to completion."""
     folder = copy_study(west_then_east["folder"], tmp_path_factory.mktemp("complete") / "study")
     write_sheets(folder, all_cohorts(), FAST | {"distance": {"metric": "euclidean"}})
     snakemake(folder)
@@ -169,7 +169,7 @@ def test_lint():
 # --- stages -------------------------------------------------------------------------------------
 
 
-def test_a_stage_runs_no_further(founders):
+def test_a_stage_target_runs_only_what_it_needs(founders):
     written = set(contents(founders))
     assert {"distance/squared.npy", "distance/called.npy", "distance/samples.tsv"} <= written
     assert not [name for name in written if name.startswith(("geodesic", "embedding", "report"))]
@@ -188,8 +188,8 @@ def test_tiles_in_parts_are_the_same_bytes(founders, tmp_path):
     assert not list((folder / "results/distance/tiles").glob("[!.]*.part*"))
 
 
-def test_results_are_those_of_the_oracle(west_then_east):
-    """Distances and geodesics of the whole study, straight from the drawn genotypes."""
+def test_results_equal_the_oracle(west_then_east):
+    """Distances and geodesics of the whole study equal those of the drawn genotypes."""
     folder = west_then_east["folder"] / "results"
     rows = (folder / "panel/sites.tsv").read_text().split("\n")[2:-1]
     north, south, west, east = all_cohorts()
@@ -199,7 +199,7 @@ def test_results_are_those_of_the_oracle(west_then_east):
     genotypes = []
     for cohort in (north, south, east, west):
         drawn = cohort.genotypes[on_panel].T.copy()
-        if cohort is west:  # the first 40 sites are swapped in its file
+        if cohort is west:  # the alleles of the first 40 sites are swapped in its file
             swapped = np.array(on_panel) < 40
             drawn[:, swapped] = np.where(drawn[:, swapped] < 0, -1, 2 - drawn[:, swapped])
             lost = [k for k, site in enumerate(on_panel) if site < 40 and site % 10 == 9]
@@ -218,18 +218,18 @@ def test_results_are_those_of_the_oracle(west_then_east):
     np.testing.assert_allclose(lengths, fermat_geodesics(distances, 2), rtol=1e-6)
 
 
-# --- arrivals -----------------------------------------------------------------------------------
+# --- new cohorts --------------------------------------------------------------------------------
 
 
-def test_a_new_cohort_computes_only_what_is_its_own(west_then_east):
+def test_a_new_cohort_runs_only_its_own_jobs(west_then_east):
     first, second = (finished(output) for output in west_then_east["outputs"])
     rest = {"assemble_distance": 1, "close_paths": 1}
     assert first == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 3} | rest
     assert second == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 4} | rest
 
 
-def test_a_new_cohort_leaves_every_old_file(west_then_east):
-    """Per-cohort files, panel and tiles keep their bytes and their times of change."""
+def test_a_new_cohort_keeps_every_old_file(west_then_east):
+    """Files of cohorts, panel and tiles keep their bytes and modification times."""
     for before, after in zip(west_then_east["states"], west_then_east["states"][1:], strict=False):
         old = [
             name
@@ -256,14 +256,14 @@ def test_geodesics_of_newcomers_are_inserted(west_then_east):
 
 
 def test_order_of_arrival_does_not_matter(west_then_east, east_then_west, killed_and_resumed):
-    """Byte for byte what a run from scratch gives."""
+    """The results are byte for byte those of a run from scratch."""
     scratch = contents(killed_and_resumed["folder"])
     assert len([name for name in scratch if name.startswith("distance/tiles/")]) == 10
     for folder in (west_then_east["folder"], east_then_west):
         found = contents(folder)
         assert set(scratch) <= set(found)
         for name, digest in scratch.items():
-            if not name.endswith(".run.json"):  # how it was computed, not what
+            if not name.endswith(".run.json"):  # records how the closure was computed
                 assert found[name] == digest, name
         extra = set(found) - set(scratch)
         assert all("/closure/" in name for name in extra), extra
@@ -273,18 +273,18 @@ def test_order_of_arrival_does_not_matter(west_then_east, east_then_west, killed
 
 
 def test_a_killed_run_resumes(killed_and_resumed):
-    """Whole files of before the kill stay, jobs that were done are not done again."""
+    """Complete files from before the kill are kept; finished jobs are not run again."""
     state, after = killed_and_resumed["state"], snapshot(killed_and_resumed["folder"])
     assert "geodesic/genotypes/alpha2.npy" not in state
     assert "geodesic/genotypes/alpha2.npy" in after
     ran = finished(killed_and_resumed["output"])
     assert ran["build_panel"] == 0
-    assert ran["ingest_cohort"] <= 1  # one may have been on its way
+    assert ran["ingest_cohort"] <= 1  # one job may have been finishing
     assert 0 < ran["measure_distance_tile"] < 10
     assert after["panel/sites.tsv"] == state["panel/sites.tsv"]
 
 
-# --- to the end ---------------------------------------------------------------------------------
+# --- complete runs ------------------------------------------------------------------------------
 
 CONTRACT = [
     *(f"cohorts/{{cohort}}/raw.{end}" for end in ("bed", "bim", "fam", "json")),
@@ -312,7 +312,7 @@ CONTRACT = [
 ]
 
 
-def test_every_contract_file_is_there(complete):
+def test_every_documented_file_exists(complete):
     cohorts = [c.name for c in all_cohorts()]
     written = set(contents(complete))
     for pattern in CONTRACT:
@@ -350,7 +350,7 @@ def test_a_second_run_has_nothing_to_do(complete):
     assert snapshot(complete) == before
 
 
-#: What a changed parameter reruns, and what it must leave alone.
+#: What a changed parameter reruns, and what it must not rerun.
 INGEST, COHORT, PANEL, TILES = (
     {"ingest_cohort"},
     {"summarize_cohort"},
@@ -392,8 +392,8 @@ def test_a_changed_parameter_reruns_its_rule_and_what_depends_on_it(complete, ch
     assert not (stays - reruns) & set(plan)
 
 
-def test_a_changed_row_of_a_newcomer_leaves_the_panel(complete):
-    """Its population enters its own Hardy-Weinberg tests and the maps' labels, nothing else."""
+def test_a_changed_row_of_a_newcomer_keeps_the_panel(complete):
+    """Its population affects only its own Hardy-Weinberg tests and the labels of maps."""
     path = complete / "config/samples.tsv"
     before = path.read_text()
     try:
@@ -406,20 +406,20 @@ def test_a_changed_row_of_a_newcomer_leaves_the_panel(complete):
 
 
 def test_the_root_of_the_repository_is_a_study():
-    """The embedded example is planned from its own folder."""
+    """The embedded example can be planned from the repository's root."""
     output = snakemake(ROOT, "-n", "--quiet", "all")
     assert "Error" not in output
 
 
-#: Rules that have the work of a cohort or of a pair of cohorts.
+#: Rules that work on one cohort or one pair of cohorts.
 HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | {
     "measure_distance_tile",
     "compare_cohorts",
 }
 
 
-def test_removing_a_newcomer_computes_no_tile(complete):
-    """Matrices, maps and tables without it; nothing of any cohort or pair is computed again."""
+def test_removing_a_newcomer_recomputes_no_tile(complete):
+    """Matrices, maps and tables are made without it; no job of a cohort or pair runs again."""
     try:
         write_sheets(complete, all_cohorts()[:3], FAST | {"distance": {"metric": "euclidean"}})
         plan = planned(snakemake(complete, "-n"))
@@ -430,7 +430,7 @@ def test_removing_a_newcomer_computes_no_tile(complete):
 
 
 def test_replacing_a_newcomer_computes_its_own_row(complete, tmp_path):
-    """Its file is decoded, checked and encoded, and compared with all four cohorts."""
+    """Its file is decoded, checked, encoded, and compared with all four cohorts."""
     east = all_cohorts()[3]
     write_study(tmp_path, [replace(east, genotypes=east.genotypes[:, ::-1])])
     path = complete / east.path
@@ -446,7 +446,7 @@ def test_replacing_a_newcomer_computes_its_own_row(complete, tmp_path):
 
 
 def test_the_work_of_a_report_is_counted(complete, tmp_path):
-    """Every job with its rule; those of a later report, which needed none of them, are reused."""
+    """Every job is counted under its rule; a later report that needs none counts them as reused."""
     table = complete / "results/report/work.tsv"
     first = pd.read_csv(table, sep="\t").set_index("rule")
     assert list(first.columns) == ["jobs_run", "jobs_reused", "seconds"]
@@ -463,5 +463,5 @@ def test_the_work_of_a_report_is_counted(complete, tmp_path):
     assert (later.jobs_run == 0).all()
     assert later.jobs_reused["measure_distance_tile"] == 2
     assert later.jobs_reused["encode_cohort"] == 2
-    # A founder's panel rests on all founders.
+    # The panel depends on all founders.
     assert later.jobs_reused["summarize_cohort"] == 2

@@ -1,4 +1,4 @@
-"""Errors of users through Snakemake itself: exit code, sentence, nothing half-written."""
+"""User errors in a run of Snakemake: exit code, one sentence, no partial file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replaced(path: Path, old: str, new: str) -> None:
     path.write_text(content.replace(old, new, 1))
 
 
-#: name: (what the user did, the whole sentence)
+#: name: (the user's mistake, the whole sentence)
 BEFORE_ANY_JOB: dict[str, tuple[Callable, str]] = {
     "missing file": (
         lambda study: (study / "data/north.vcf").unlink(),
@@ -70,7 +70,7 @@ def test_error_before_any_job(study, case):
 
 
 def test_error_inside_a_job(study, cohorts):
-    """A haploid call is found while decoding: the log has the sentence, no file of it is left."""
+    """A haploid call is found while decoding: the log has the sentence, no file is left."""
     text = re.sub(r"\t[01.]/[01.]\n", "\t1\n", cohorts[0].vcf(), count=1)
     (study / "data/north.vcf").write_text(text)
     output = snakemake(study, "ingest", fails=True)
@@ -87,11 +87,11 @@ def test_error_inside_a_job(study, cohorts):
 
 
 def test_error_after_the_first_outputs_of_a_job(tmp_path, cohorts):
-    """Found when the .bed of the panel's sites is there already: all of the job goes."""
+    """The error is found after the .bed is written: all outputs of the job are removed."""
     cohort = cohorts[0]
     sites = [("X", *site[1:]) if k % 2 else site for k, site in enumerate(cohort.sites)]
     cohort = replace(cohort, sites=sites)
-    cohort.genotypes[::2, 2] = -1  # N02 is called on X alone, which is no part of the panel
+    cohort.genotypes[::2, 2] = -1  # N02 is called only on X, which is not part of the panel
     config = FAST | {"qc": {"min_sample_call_rate": 0.1}, "panel": {"min_call_rate": 0.5}}
     study = write_study(tmp_path, [cohort], config)
     output = snakemake(study, "encode", fails=True)

@@ -1,4 +1,4 @@
-"""The functions for people with arrays: beside slow oracles, and what they refuse."""
+"""The public functions for arrays equal slow oracles and refuse invalid input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw(n_samples: int, n_sites: int, missing: float = 0.1, seed: int = 1) -> n
     return draw_genotypes(np.random.default_rng([seed, n_sites]), n_samples, n_sites, missing)
 
 
-# --- what comes in -------------------------------------------------------------------------------
+# --- input ---------------------------------------------------------------------------------------
 
 GENOTYPES = draw(5, 40)
 AS_FLOATS = np.where(GENOTYPES < 0, np.nan, GENOTYPES)
@@ -50,7 +50,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_the_same_genotypes_is_packed_alike(form):
+def test_every_input_format_packs_to_the_same_planes(form):
     expected = popdesic.pack(GENOTYPES)
     found = popdesic.pack(FORMS[form])
     assert (found.words == expected.words).all()
@@ -59,7 +59,7 @@ def test_every_form_of_the_same_genotypes_is_packed_alike(form):
 
 @pytest.mark.parametrize("n_sites", SIZES)
 @pytest.mark.parametrize("missing", [0.0, 0.2, 1.0])
-def test_pack_has_the_bits_of_the_oracle(n_sites, missing):
+def test_pack_equals_the_oracle(n_sites, missing):
     genotypes = draw(3, n_sites, missing)
     found = popdesic.pack(genotypes, threads=2)
     words = make_planes(genotypes)
@@ -91,7 +91,7 @@ BAD_GENOTYPES = [
 
 @pytest.mark.parametrize("given, sentence", BAD_GENOTYPES)
 @pytest.mark.parametrize("call", ["pack", "pairwise_distance", "kinship", "ld_r2", "pca", "scan"])
-def test_what_is_no_genotype_is_refused(call, given, sentence):
+def test_invalid_genotypes_are_refused(call, given, sentence):
     arguments = ([0, 1],) if call == "scan" else ()
     with pytest.raises(ValueError, match=re.escape(sentence)):
         getattr(popdesic, call)(given, *arguments)
@@ -157,13 +157,13 @@ BAD_CALLS = {
 
 
 @pytest.mark.parametrize("sentence", BAD_CALLS)
-def test_what_cannot_be_used_is_one_sentence(sentence):
+def test_unusable_arguments_give_a_one_sentence_error(sentence):
     with pytest.raises(ValueError) as error:
         BAD_CALLS[sentence]()
     assert sentence in one_sentence(error)
 
 
-def test_without_a_gpu_that_is_asked_for_nothing_falls_back():
+def test_device_gpu_without_a_gpu_is_an_error():
     try:
         import cupy
 
@@ -175,10 +175,10 @@ def test_without_a_gpu_that_is_asked_for_nothing_falls_back():
         RuntimeError, match="no GPU can be used here; give 'cpu' or 'auto'"
     ) as error:
         popdesic.kinship(GENOTYPES, device="gpu")
-    assert str(error.value.__cause__)  # says what is missing
+    assert str(error.value.__cause__)  # names what is missing
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
 def oracle_distance(genotypes: np.ndarray, metric: str, n_sites: int) -> np.ndarray:
@@ -209,17 +209,17 @@ def oracle_distance(genotypes: np.ndarray, metric: str, n_sites: int) -> np.ndar
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "ibs", "normalized"])
 @pytest.mark.parametrize("n_sites", SIZES)
 @pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
-def test_distances_are_the_oracle_s(metric, n_sites, missing):
+def test_distances_equal_the_oracle(metric, n_sites, missing):
     genotypes = draw(7, n_sites, missing)
     found = popdesic.pairwise_distance(genotypes, metric=metric, device="cpu", threads=2)
-    # one division or root of exact integers; normalised ones are sums of rounded squares
+    # one division or root of exact integers; normalised distances are sums of rounded squares
     expected = oracle_distance(genotypes, metric, n_sites)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-8)
     assert (popdesic.pairwise_distance(popdesic.pack(genotypes), metric=metric) == found).all()
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "normalized"])
-def test_imputed_distances_are_those_of_filled_genotypes(metric):
+def test_imputed_distances_equal_those_of_filled_genotypes(metric):
     genotypes = draw(9, 65, 0.3)
     counts = np.stack([(genotypes == g).sum(axis=0) for g in range(3)])
     filled = np.where(genotypes < 0, counts.argmax(axis=0), genotypes)
@@ -230,7 +230,7 @@ def test_imputed_distances_are_those_of_filled_genotypes(metric):
     assert (popdesic.pairwise_distance(genotypes, metric=metric) != expected).any()
 
 
-def test_pairs_with_few_called_sites_are_far_or_unknown():
+def test_pairs_with_few_called_sites_are_infinite_or_nan():
     genotypes = np.array([[0, 1, 1, -1], [1, 1, -1, -1], [1, 1, 2, 0]], np.int8)
     found = popdesic.pairwise_distance(genotypes, min_called=3, device="cpu")
     assert np.isinf(found).tolist() == [
@@ -248,32 +248,32 @@ def test_pairs_with_few_called_sites_are_far_or_unknown():
 
 @pytest.mark.parametrize("n_sites", SIZES)
 @pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
-def test_kinship_is_the_oracle_s(n_sites, missing):
+def test_kinship_equals_the_oracle(n_sites, missing):
     genotypes = draw(7, n_sites, missing)
     expected = [[king_robust(a, b) for b in genotypes] for a in genotypes]
     found = popdesic.kinship(genotypes, device="cpu")
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     filled = popdesic.kinship(popdesic.pack(genotypes, fill="mode"), device="cpu")
-    np.testing.assert_array_equal(filled, found)  # what was filled in does not count
+    np.testing.assert_array_equal(filled, found)  # filled-in genotypes do not count
 
 
 @pytest.mark.parametrize("n_samples", (2, *SIZES[1:]))
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_ld_is_the_oracle_s(n_samples, missing):
+def test_ld_equals_the_oracle(n_samples, missing):
     genotypes = draw(n_samples, 9, missing)
     genotypes[:, 3] = 1  # monomorphic
     expected = [[r2(a, b) for b in genotypes.T] for a in genotypes.T]
     np.testing.assert_allclose(popdesic.ld_r2(genotypes, device="cpu"), expected, rtol=1e-9)
 
 
-def test_ld_of_several_blocks_is_that_of_one(monkeypatch):
+def test_ld_does_not_depend_on_the_block_size(monkeypatch):
     genotypes = draw(40, 50)
     expected = popdesic.ld_r2(genotypes, device="cpu")
     monkeypatch.setattr("popdesic.compare.ld.BLOCK_SITES", 16)
     np.testing.assert_array_equal(popdesic.ld_r2(genotypes, device="cpu"), expected)
 
 
-def test_pca_is_the_oracle_s():
+def test_pca_equals_the_oracle():
     rng = np.random.default_rng(3)
     af = rng.uniform(0.1, 0.9, 300)
     genotypes = rng.binomial(2, af, (20, 300)).astype(np.int8)
@@ -287,7 +287,7 @@ def test_pca_is_the_oracle_s():
     assert (found.scores[founders][largest, range(4)] > 0).all()
 
 
-def test_pca_takes_frequencies_of_founders_and_counts_called_sites_alone():
+def test_pca_uses_frequencies_of_founders_and_called_sites_alone():
     genotypes = draw(18, 200, 0.2)
     founders = np.arange(18) % 3 > 0
     among = genotypes[founders].astype(float)
@@ -302,7 +302,7 @@ def test_pca_takes_frequencies_of_founders_and_counts_called_sites_alone():
 
 
 def k2(genotypes: np.ndarray, case: np.ndarray, sites: tuple[int, ...]) -> float:
-    """K2 less that of one cell for all called samples: cell by cell from the definition."""
+    """K2 minus that of a single cell with all called samples, cell by cell from the definition."""
     called = (genotypes[:, sites] >= 0).all(axis=1)
 
     def cell(n0: int, n1: int) -> float:
@@ -321,7 +321,7 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
     rng = np.random.default_rng([order, n_sites])
     genotypes = rng.binomial(2, 0.4, (130, n_sites)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1
-    genotypes[:, 2] = 1  # does not vary: not scanned
+    genotypes[:, 2] = 1  # monomorphic, so not scanned
     phenotype = rng.integers(0, 2, 130).astype(float)
     phenotype[::10] = np.nan
     known = ~np.isnan(phenotype)
@@ -370,17 +370,17 @@ def draw_distances(n: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("n", [1, 2, 17, 65])
 @pytest.mark.parametrize("alpha", [1, 2, 4.5])
 @pytest.mark.parametrize("number", ["auto", "float64"])
-def test_shortest_paths_are_the_oracle_s(n, alpha, number):
+def test_shortest_paths_equal_the_oracle(n, alpha, number):
     distances = draw_distances(n)
     found = popdesic.shortest_paths(distances, alpha, number=number, device="cpu")
-    # fixed point: to a millionth of the weights that matter
+    # fixed point is accurate to a millionth of the weights that matter
     np.testing.assert_allclose(found.lengths, fermat_geodesics(distances, alpha), rtol=2e-6)
     assert np.asarray(found) is found.lengths or (np.asarray(found) == found.lengths).all()
     assert len(found) == n and not found.continued
     assert n < 3 or (found.number == "float64") == (number == "float64")
 
 
-def test_what_cannot_be_compared_is_reached_through_others():
+def test_uncomparable_pairs_are_connected_through_others():
     distances = draw_distances(30)
     distances[:4, 4:8] = distances[4:8, :4] = np.inf
     found = popdesic.shortest_paths(distances, 2, device="cpu")
@@ -390,8 +390,8 @@ def test_what_cannot_be_compared_is_reached_through_others():
 
 
 @pytest.mark.parametrize("k", [2, 17, 64, 69])
-def test_inserting_gives_the_closure_of_all(k):
-    distances = np.rint(1000 * draw_distances(70))  # the same scale whoever is there
+def test_insertion_equals_the_closure_of_all(k):
+    distances = np.rint(1000 * draw_distances(70))  # the scale does not depend on who is there
     first = popdesic.shortest_paths(distances[:k, :k], 2, device="cpu")
     later = popdesic.insert(first, distances[k:], device="cpu")
     whole = popdesic.shortest_paths(distances, 2, device="cpu")
@@ -404,7 +404,7 @@ def test_inserting_gives_the_closure_of_all(k):
     assert (split.lengths == whole.lengths).all()
 
 
-def test_the_first_samples_set_the_scale():
+def test_the_first_samples_decide_the_scale():
     distances = draw_distances(40)
     distances[39, :39] = distances[:39, 39] = 1.2 * distances.max()  # within the headroom
     first = popdesic.shortest_paths(distances[:39, :39], 2, device="cpu")
@@ -414,7 +414,7 @@ def test_the_first_samples_set_the_scale():
     np.testing.assert_allclose(later.lengths, whole.lengths, rtol=2e-6)
 
 
-def test_newcomers_that_need_another_scale_start_afresh():
+def test_newcomers_that_need_another_scale_recompute_the_closure():
     distances = draw_distances(40)
     far = distances.copy()
     far[39, :39] = far[:39, 39] = 1e4
@@ -440,7 +440,7 @@ def test_a_closure_of_other_weights_is_not_continued():
     assert leading_closure(w, w, number, w, other) is None
 
 
-def test_weights_are_powers():
+def test_weights_are_powers_of_distances():
     distances = draw_distances(5)
     distances[0, 1] = distances[1, 0] = np.inf
     found = popdesic.fermat_weights(distances, 3)
@@ -457,7 +457,7 @@ def test_examples_in_docstrings_print_what_they_show(module):
 
 
 @pytest.mark.parametrize("name", [name for name in popdesic._PUBLIC if name[0].islower()])
-def test_docstrings_say_what_one_needs(name):
+def test_docstrings_have_all_sections_and_shapes(name):
     text = getattr(popdesic, name).__doc__
     headings = re.findall(r"^    (\w+)\n    -+$", text, re.MULTILINE)
     assert headings == ["Parameters", "Returns", "Raises", "Examples"]

@@ -1,4 +1,4 @@
-"""A cohort on the panel: planes, .bed files and counts against doing it site by site."""
+"""A cohort on the panel: planes, .bed files and counts equal a site-by-site computation."""
 
 import json
 from dataclasses import replace
@@ -56,7 +56,7 @@ def run(folder: Path, cohort: Cohort, sites, mode, *, dropped=frozenset(), imput
 
 
 def on_panel(cohort: Cohort, sites, dropped=frozenset()) -> np.ndarray:
-    """Genotypes (n_panel_sites, n_kept): the rules of the design, one site after the other."""
+    """Genotypes (n_panel_sites, n_kept) by the rules of the design, site by site."""
     kept = [k for k, name in enumerate(cohort.samples) if name not in dropped]
     rows = []
     for chrom, pos, _, ref, alt in sites:
@@ -67,7 +67,7 @@ def on_panel(cohort: Cohort, sites, dropped=frozenset()) -> np.ndarray:
                     row = [int(genotypes[k]) for k in kept]
                 elif COMPLEMENT[ref.upper()] != alt.upper():
                     row = [2 - int(genotypes[k]) if genotypes[k] >= 0 else -1 for k in kept]
-                break  # of repeated sites the first counts
+                break  # the first of repeated sites is used
         rows.append(row)
     return np.array(rows, np.int8)
 
@@ -131,7 +131,7 @@ def test_cohort_on_a_panel(tmp_path, n_samples, dropped):
         chrom, pos, name, ref, alt = sites[k]
         sites[k] = (chrom, pos, name, alt, ref)
     sites[3] = (*sites[3][:3], sites[3][3].lower(), sites[3][4].lower())
-    sites[4] = (*sites[4][:3], "A", "G")  # other alleles: not the panel's site
+    sites[4] = (*sites[4][:3], "A", "G")  # other alleles, so not the panel's site
     sites += [sites[5], ("7", 1, "unknown", "A", "C")]
     rows += [2 - np.abs(cohort.genotypes[5:6]), cohort.genotypes[:1]]
     cohort = replace(cohort, sites=sites, genotypes=np.concatenate(rows))
@@ -181,8 +181,8 @@ def test_swapped_cohort_gives_the_same_planes(tmp_path):
     assert turned_bed == bed
 
 
-def test_every_byte_is_turned():
-    """The table that exchanges homozygotes, against turning four genotypes one by one."""
+def test_homozygotes_are_exchanged_in_every_byte():
+    """The table that exchanges homozygotes equals exchanging four genotypes one by one."""
     for byte in range(256):
         codes = [byte >> shift & 3 for shift in (0, 2, 4, 6)]
         turned = [{0b00: 0b11, 0b11: 0b00}.get(code, code) for code in codes]

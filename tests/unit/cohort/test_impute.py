@@ -1,4 +1,4 @@
-"""Imputation: windows, Beagle's edges, the called mask, and the accuracy that is measured."""
+"""Imputation: windows, what Beagle cannot impute, the called mask, and measured accuracy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BASES = [("A", "C"), ("G", "A"), ("T", "C"), ("A", "G")]
 
 
 def make_haplotypes(n_sites: int, n: int, seed: int) -> np.ndarray:
-    """uint8 (n_sites, n): mosaics of six ancestors, so that neighbours predict each other."""
+    """uint8 (n_sites, n): mosaics of six ancestors, so neighbouring sites predict each other."""
     rng = np.random.default_rng(seed)
     ancestors = np.random.default_rng(77).random((n_sites, 6)) < 0.45
     out = np.empty((n_sites, n), np.uint8)
@@ -52,7 +52,7 @@ def make_sites(n_sites: int, contig: str = "1", step: int = 20_000) -> pd.DataFr
 
 
 def make_target(n_sites: int = 120, n: int = 24, missing: float = 0.1, seed: int = 1):
-    """Truth, the same with holes, and the sites with the mode of what is known."""
+    """Truth, the same with missing genotypes, and the sites with the mode of the called ones."""
     haplotypes = make_haplotypes(n_sites, 2 * n, seed)
     truth = (haplotypes[:, ::2] + haplotypes[:, 1::2]).astype(np.int8)
     shown = truth.copy()
@@ -122,20 +122,20 @@ def test_beagle_keeps_what_is_called_and_beats_the_mode(tmp_path):
     called = shown != MISSING
     np.testing.assert_array_equal(filled[called], truth[called])
     np.testing.assert_array_equal(dosage, filled)
-    # Sites without a hole need no program; all the others it has filled.
+    # Complete sites need no imputation; Beagle has filled all others.
     np.testing.assert_array_equal(by_beagle[:, 0], ~called.all(axis=1))
     mode = np.broadcast_to(sites["mode"].to_numpy()[:, None], truth.shape)
     wrong = (filled != truth)[~called].mean()
     assert wrong < 0.5 * (mode != truth)[~called].mean()
-    assert not list(tmp_path.iterdir())  # nothing temporary stays
+    assert not list(tmp_path.iterdir())  # no temporary files are left
 
 
 @needs_beagle
 @pytest.mark.parametrize("contig", ["chr7", "7"])
 def test_reference_with_swapped_alleles_and_the_other_contig_name(tmp_path, contig):
     truth, shown, sites = make_target()
-    absent = np.arange(3, 120, 10)  # the cohort has not these sites at all
-    only_cohort = np.arange(5, 120, 10)  # the reference has not these
+    absent = np.arange(3, 120, 10)  # the cohort lacks these sites
+    only_cohort = np.arange(5, 120, 10)  # the reference lacks these
     shown[absent] = MISSING
     haplotypes = make_haplotypes(120, 60, seed=9)
     swapped = np.arange(3, 120, 4)
@@ -158,7 +158,7 @@ def test_reference_with_swapped_alleles_and_the_other_contig_name(tmp_path, cont
 
 
 @needs_beagle
-def test_what_beagle_cannot_do_takes_the_mode(tmp_path):
+def test_windows_that_beagle_cannot_impute_take_the_mode(tmp_path):
     _, shown, sites = make_target()
     for chosen, who in (
         (slice(4, 5), slice(None)),  # one site
@@ -175,14 +175,14 @@ def test_what_beagle_cannot_do_takes_the_mode(tmp_path):
     assert (filled[7] == sites["mode"][7]).all()
     assert not by_beagle[7]
     assert by_beagle[6] or (shown[6] != MISSING).all()
-    # Two sites at one position are one position to Beagle.
+    # Beagle treats two sites at one position as one position.
     two = sites.iloc[[0, 1]].assign(pos=10_000)
     _, _, by_beagle = fill_window(shown[:2], two, "1", Beagle(), tmp_path)
     assert not by_beagle.any()
 
 
 @needs_beagle
-def test_a_contig_that_the_reference_has_not_is_imputed_without(tmp_path):
+def test_contigs_absent_from_the_reference_are_imputed_without_it(tmp_path):
     _, shown, sites = make_target()
     reference = write_reference(
         tmp_path / "reference.vcf", sites, make_haplotypes(120, 60, seed=9), "5"
@@ -195,7 +195,7 @@ def test_a_contig_that_the_reference_has_not_is_imputed_without(tmp_path):
 
 
 @needs_beagle
-def test_references_that_beagle_cannot_use_are_one_sentence(tmp_path):
+def test_references_that_beagle_cannot_use_give_a_one_sentence_error(tmp_path):
     _, shown, sites = make_target(40)
     haplotypes = make_haplotypes(40, 8, seed=2)
     path = write_reference(tmp_path / "r.vcf", sites, haplotypes, "1")
@@ -210,7 +210,7 @@ def test_references_that_beagle_cannot_use_are_one_sentence(tmp_path):
             fill_window(shown, sites, "1", Beagle(reference=path), tmp_path)
 
 
-def test_without_beagle_one_sentence_and_the_mode(tmp_path, monkeypatch, caplog):
+def test_without_beagle_the_mode_is_used_and_a_warning_says_so(tmp_path, monkeypatch, caplog):
     _, shown, sites = make_target(40)
     monkeypatch.setenv("PATH", str(tmp_path))
     filled, dosage, by_beagle = fill_window(shown, sites, "1", Beagle(), tmp_path)
@@ -223,7 +223,7 @@ def test_without_beagle_one_sentence_and_the_mode(tmp_path, monkeypatch, caplog)
 
 
 @needs_beagle
-def test_beagles_own_complaint_is_passed_on(tmp_path):
+def test_the_error_message_of_beagle_is_passed_on(tmp_path):
     _, shown, sites = make_target(40)
     (tmp_path / "map.txt").write_text("1 . 0 1\n1 . 5 900000\n1 . 6 900000\n")
     with pytest.raises(UserError, match=r"Beagle stopped on contig '1': .*position"):
@@ -234,7 +234,7 @@ def test_beagles_own_complaint_is_passed_on(tmp_path):
 
 
 def prepare(folder: Path, shown: np.ndarray, sites: pd.DataFrame) -> dict[str, Path]:
-    """Raw files, QC tables and the panel of a cohort by itself."""
+    """Raw files, QC tables and the panel of a single cohort."""
     rows = [(r.chrom, int(r.pos), f"s{k}", r.ref, r.alt) for k, r in enumerate(sites.itertuples())]
     names = [f"N{k}" for k in range(shown.shape[1])]
     raw = write_raw(folder / "raw", Cohort("c", names, rows, shown))
@@ -273,7 +273,7 @@ def test_cohort_by_windows_keeps_the_called_mask(tmp_path):
 # --- accuracy -------------------------------------------------------------------------------
 
 
-def test_the_same_genotypes_are_hidden_whatever_the_windows():
+def test_the_hidden_genotypes_do_not_depend_on_the_windows():
     whole = hidden(0.3, 5, "c", "1", 0, 100, 7)
     assert 0.2 < whole.mean() < 0.4
     for first, last in ((0, 1), (13, 77), (99, 100)):
@@ -307,7 +307,7 @@ def test_accuracy_of_the_mode_equals_counting_by_hand(tmp_path):
     assert row.dosage_r2 == pytest.approx(np.corrcoef(truth, guess)[0, 1] ** 2)
     for by in ("maf", "sample"):
         assert table[table.by == by].hidden.sum() == mask.sum()
-    # In windows with flanks the same sums, whatever the cut.
+    # Windows with flanks give the same sums, wherever they are cut.
     windows = write_windows(panel, tmp_path / "windows.tsv", window_mb=0.5, overlap_mb=0.2)
     parts = []
     for k in range(1, len(windows) + 1):
@@ -317,14 +317,14 @@ def test_accuracy_of_the_mode_equals_counting_by_hand(tmp_path):
     pd.testing.assert_frame_equal(again, table)
 
 
-def test_measures_without_anything_hidden_are_not_known():
+def test_accuracy_without_hidden_genotypes_is_nan():
     n, *others = measures(np.zeros(9))
     assert n == 0 and np.isnan(others).all()
 
 
 def test_a_sample_unknown_to_the_panel_is_found_before_beagle_runs(tmp_path, monkeypatch):
     cohort = make_cohorts((6,), n_sites=60, missing=0)[0]
-    cohort.genotypes[:30, 2] = MISSING  # called, but nowhere on the panel
+    cohort.genotypes[:30, 2] = MISSING  # called, but at no site of the panel
     raw = write_raw(tmp_path / "north" / "raw", cohort)
     summarize_cohort(raw, {}, tmp_path / "sites", tmp_path / "samples", min_sample_call_rate=0)
     sites = pd.DataFrame(cohort.sites[:30], columns=["chrom", "pos", "id", "ref", "alt"])

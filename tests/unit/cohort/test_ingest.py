@@ -1,4 +1,4 @@
-"""Decoding a cohort to PLINK files, and the byte codecs and file helpers under it."""
+"""Decoding a cohort to PLINK files, with its byte codecs and file helpers."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The panel: every filter, founders only, swapped founders, and what took the last sites."""
+"""The panel: every filter, founders only, swapped founders, and errors where no site is left."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from popdesic.io.bed import read_bim
 from popdesic.io.errors import UserError
 from popdesic.io.sites import contig_order, is_ambiguous
 
-#: Filters that take nothing.
+#: Filters that remove nothing.
 OPEN = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
 #: chrom, pos, id, ref, alt, n_ref, n_het, n_alt, n_missing, hwe_p_min
 SITES = [
@@ -98,7 +98,7 @@ def test_a_site_without_calls_is_never_kept(tmp_path):
     assert "rs0" not in set(panel.id)
 
 
-def test_two_founders_share_and_add_up(tmp_path):
+def test_two_founders_share_sites_and_add_counts(tmp_path):
     extra = ("5", 1, "own", "A", "C", 1, 1, 1, 0, 1.0)
     b = [(*site[:2], "other", *site[3:9], 0.25) for site in SITES[:4]]
     panel, _, steps = run(tmp_path, {"b": [extra, *b], "a": [*SITES]})
@@ -110,13 +110,13 @@ def test_two_founders_share_and_add_up(tmp_path):
     assert steps["sites shared with founder b"] == 4
 
 
-def test_smallest_p_of_any_founder_counts(tmp_path):
+def test_the_smallest_p_over_founders_is_used(tmp_path):
     b = [(*site[:9], 1e-9 if site[2] == "rs1" else 1.0) for site in SITES]
     panel, _, _ = run(tmp_path, {"a": SITES, "b": b}, min_hwe_p=1e-6)
     assert set(panel.id) == {"rs2", "rs3", "rs4", "rs6"}
 
 
-def test_swapped_founder_is_turned(tmp_path):
+def test_swapped_alleles_of_a_founder_are_exchanged(tmp_path):
     plain, digest, _ = run(tmp_path, {"a": SITES, "b": SITES})
     b = [swap(site) for site in SITES]
     panel, other, steps = run(tmp_path, {"a": SITES, "b": b})
@@ -143,7 +143,7 @@ def test_first_of_repeated_sites_counts(tmp_path):
         assert len(panel) == 6
 
 
-def test_digest_follows_content_alone(tmp_path):
+def test_digest_depends_on_content_alone(tmp_path):
     _, digest, _ = run(tmp_path, {"a": SITES, "b": SITES[:5]})
     assert digest == run(tmp_path, {"b": SITES[:5], "a": SITES})[1], "not the order of founders"
     assert digest == run(tmp_path, {"a": SITES, "b": SITES[:5]}, min_maf=0.01)[1]
@@ -176,7 +176,7 @@ def test_same_bytes_twice(tmp_path):
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, str) else "",
 )
-def test_what_took_the_last_sites(tmp_path, filters, founders, step, before):
+def test_the_filter_that_removes_the_last_sites_is_named(tmp_path, filters, founders, step, before):
     with pytest.raises(UserError) as error:
         run(tmp_path, founders, **filters)
     sentence = str(error.value)
@@ -187,7 +187,7 @@ def test_what_took_the_last_sites(tmp_path, filters, founders, step, before):
 
 
 def test_all_filters_in_a_row(tmp_path):
-    """Counts of the steps never rise, and each is what its filter leaves."""
+    """Counts of the steps never rise, and each equals what its filter keeps."""
     _, _, steps = run(
         tmp_path,
         {"a": SITES},
@@ -200,7 +200,7 @@ def test_all_filters_in_a_row(tmp_path):
     assert after == [5, 4, 3, 2]
 
 
-def test_file_that_is_no_panel(tmp_path):
+def test_a_file_that_is_not_a_panel_is_refused(tmp_path):
     path = tmp_path / "sites.tsv"
     path.write_text("chrom\tpos\n")
     with pytest.raises(UserError, match=re.escape(f"{path}, row 1")):

@@ -1,4 +1,4 @@
-"""Phenotypes of a sheet: what codes mean, and that every reader of them sees the same."""
+"""Phenotypes of a sheet: the meaning of codes, and agreement of everything that reads them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_every_reader_of_the_sheet_sees_the_same(tmp_path):
     [
         (["0", "1", "NA", "1"], [0, 1, 2, 3], ["1", "2", "-9", "2"]),
         (["0.0", "1", "NA", "1"], [0, 1, 2, 3], ["1", "2", "-9", "2"]),
-        # A trait of which 0 and 1 alone passed the filters is still a trait.
+        # A quantitative trait stays one even if only values 0 and 1 pass the filters.
         (["0", "1", "NA", "7.5"], [0, 1, 2], ["0", "1", "-9"]),
     ],
 )
@@ -114,7 +114,7 @@ def test_plink_export(tmp_path, phenotypes, kept, codes):
 
 
 def test_a_column_called_case_stays_a_stratum(tmp_path):
-    """The classes used to overwrite it, so that no phenotype was exchanged."""
+    """The classes used to overwrite this column, so that no phenotype was permuted."""
     sheet = table(*"0101").assign(case=["x", "x", "y", "y"], stratum=["q", "r", "s", "t"])
     genotypes = np.array([[0, 1, 2, 1], [2, 1, 0, 0], [1, 1, 0, 2]], np.int8)
     names = sheet["sample"].tolist()

@@ -1,4 +1,4 @@
-"""Quality control: Hardy-Weinberg in exact fractions, counts and call rates by hand."""
+"""Quality control equals Hardy-Weinberg in exact fractions, and counts and rates by hand."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_hwe_of_all_small_samples(midp):
         if n_het + 2 * min(n_ref, n_alt) == 0:
             assert p == 1.0
         else:
-            # sums of a few dozen doubles, each off by some units of the last place
+            # sums of a few dozen doubles, each off by a few units in the last place
             exact = float(reference.hwe_exact(n_ref, n_het, n_alt, midp))
             assert p == pytest.approx(exact, rel=1e-11), (n_ref, n_het, n_alt)
 
@@ -50,13 +50,13 @@ def test_hwe_of_all_small_samples(midp):
 @pytest.mark.parametrize("counts", [(57, 14, 50), (1469, 138, 5), (0, 500, 0), (300, 0, 300)])
 def test_hwe_of_large_samples(counts):
     found = hwe_exact(*(np.array([n]) for n in counts))[0]
-    # log-gamma of thousands loses up to four digits of sixteen
+    # log-gamma of values in the thousands loses up to four of sixteen digits
     assert found == pytest.approx(float(reference.hwe_exact(*counts)), rel=1e-9)
 
 
 def test_hwe_published_value():
     # Wigginton, Cutler and Abecasis 2005: n = 100, 21 copies of the rare allele, 17 or more
-    # heterozygotes are as they should be; 5 are not.
+    # heterozygotes agree with equilibrium; 5 do not.
     assert hwe_exact(np.array([87]), np.array([5]), np.array([8]), midp=False)[0] < 1e-6
 
 
@@ -67,7 +67,7 @@ def test_hwe_is_close_to_chi_square_where_that_holds():
     expected = np.array([n * p * p, 2 * n * p * (1 - p), n * (1 - p) ** 2])
     chi = scipy.stats.chisquare([n_ref, n_het, n_alt], expected, ddof=1).pvalue
     found = hwe_exact(*(np.array([x]) for x in (n_ref, n_het, n_alt)))[0]
-    # one outcome more or less in a tail of discrete steps: 0.004 of p = 0.23 here
+    # one outcome more or less in the discrete tail: 0.004 at p = 0.23
     assert found == pytest.approx(chi, rel=2e-2)
 
 
@@ -75,7 +75,7 @@ def test_hwe_is_symmetric_and_independent_of_order():
     rng = np.random.default_rng(1)
     r, h, a = rng.integers(0, 60, (3, 200))
     found = hwe_exact(r, h, a)
-    np.testing.assert_allclose(hwe_exact(a, h, r), found, rtol=1e-12)  # other order of sums
+    np.testing.assert_allclose(hwe_exact(a, h, r), found, rtol=1e-12)  # sums in another order
     order = rng.permutation(200)
     np.testing.assert_array_equal(hwe_exact(r[order], h[order], a[order]), found[order])
     assert ((found > 0) & (found <= 1)).all()
@@ -174,8 +174,8 @@ def test_samples_without_population(tmp_path):
     assert "hwe_p_NA" in sites
 
 
-def test_populations_called_min_are_columns_of_their_own(tmp_path):
-    """`hwe_p_min` is the smallest of all, whatever a population is called."""
+def test_a_population_called_min_has_its_own_column(tmp_path):
+    """`hwe_p_min` stays the smallest of all p, even if a population is called `min`."""
     cohort = make_cohorts((30,), n_sites=50, missing=0)[0]
     labels = ["min", "min_", "P", "af", "chrom"]
     given = {name: labels[k % 5] for k, name in enumerate(cohort.samples)}

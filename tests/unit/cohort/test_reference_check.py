@@ -1,4 +1,4 @@
-"""REF alleles against a genome, counted site by site."""
+"""REF alleles compared with a genome, counted site by site."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_site_is_counted_once(tmp_path, packed):
     assert read_json(tmp_path / "out.json") == {"fasta": "genome.fa", "counts": expected}
 
 
-def test_no_fasta_is_one_sentence(tmp_path):
+def test_no_fasta_gives_a_one_sentence_error(tmp_path):
     (tmp_path / "genome.fa").write_text("ACGT\n")
     sites = [("1", 1, ".", "A", "C")]
     raw = write_raw(tmp_path / "raw", Cohort("c", ["A"], sites, np.zeros((1, 1), np.int8)))

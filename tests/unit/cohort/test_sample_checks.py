@@ -1,4 +1,4 @@
-"""Heterozygosity, sex and pedigree checks against counting by hand and PLINK."""
+"""Heterozygosity, sex and pedigree checks equal counts by hand and PLINK."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from popdesic.io.tables import read_table
 
 
 def could_be_born(child: int, father: int, mother: int) -> bool:
-    """Whether some gamete of each parent makes the child; -1 is not known."""
+    """Whether gametes of the parents can give the child's genotype; -1 is missing."""
     gametes = {0: {0}, 1: {0, 1}, 2: {1}, -1: {0, 1}}
     return any(a + b == child for a, b in itertools.product(gametes[father], gametes[mother]))
 
 
 @pytest.mark.parametrize("parents", [(1, 2), (-1, 2), (1, -1)])
-def test_every_combination_of_a_trio(parents):
+def test_mendelian_errors_of_every_trio(parents):
     table = np.array(list(itertools.product((-1, 0, 1, 2), repeat=3)), np.int8)
     rows = np.frombuffer(bed_bytes(table), np.uint8)[3:].reshape(len(table), 1)
     sites, errors = mendel_errors(rows, np.arange(len(table)), 3, [(0, *parents)])
@@ -41,12 +41,12 @@ def test_every_combination_of_a_trio(parents):
 
 
 def prepare(tmp_path: Path) -> tuple[Path, Checks]:
-    """20 samples: 200 autosomal sites and 60 of X; one trio, one wrong sex, one odd sample."""
+    """20 samples, 200 autosomal and 60 X sites, with a trio, a wrong sex and an outlier."""
     rng = np.random.default_rng(6)
     p = rng.uniform(0.2, 0.8, 260)
     g = np.stack([rng.binomial(2, p) for _ in range(20)], axis=1).astype(np.int8)
     g[200:, ::2] = 2 * (rng.random((60, 10)) < p[200:, None])  # even samples are males
-    g[:200, 19] = 1  # heterozygous nearly everywhere
+    g[:200, 19] = 1  # heterozygous at nearly every site
     g[:200, 2] = [
         rng.binomial(1, f / 2) + rng.binomial(1, m / 2)
         for f, m in zip(g[:200, 0], g[:200, 1], strict=True)
@@ -65,7 +65,7 @@ def run(tmp_path: Path, raw: Path, checks: Checks) -> pd.DataFrame:
     return read_table(tmp_path / "samples").set_index("sample")
 
 
-def test_checks_report_and_leave_nobody_out_by_default(tmp_path):
+def test_checks_report_but_drop_nobody_by_default(tmp_path):
     raw, checks = prepare(tmp_path)
     table = run(tmp_path, raw, checks)
     assert (table.keep == "yes").all() and (table.left_out == "NA").all()
@@ -78,7 +78,7 @@ def test_checks_report_and_leave_nobody_out_by_default(tmp_path):
     assert table.het_sd.astype(float).abs().idxmax() == "N19"
 
 
-def test_each_filter_takes_its_sample_and_the_first_one_counts(tmp_path):
+def test_each_filter_drops_its_sample_and_the_first_is_the_reason(tmp_path):
     raw, checks = prepare(tmp_path)
     limits = {"max_heterozygosity_sd": 8, "sex_mismatch": "drop", "max_mendel_rate": 0.05}
     table = run(tmp_path, raw, Checks(**(vars(checks) | limits)))
@@ -87,12 +87,12 @@ def test_each_filter_takes_its_sample_and_the_first_one_counts(tmp_path):
     assert (table.keep == "no").equals(table.left_out != "NA")
     wrong = Checks(**(vars(checks) | limits | {"sexes": {"N19": "M"}}))
     assert run(tmp_path, raw, wrong).left_out["N19"] == FILTERS[1]
-    # Sites are counted over the samples that stay.
+    # Sites are counted over the samples that are kept.
     counts = read_table(tmp_path / "sites")[["n_ref", "n_het", "n_alt", "n_missing"]].astype(int)
     assert set(counts.sum(axis=1)) == {18}
 
 
-def test_few_samples_and_few_sites_of_x_tell_nothing(tmp_path):
+def test_too_few_samples_or_x_sites_give_no_verdict(tmp_path):
     cohort = make_cohorts((4,), n_sites=50)[0]
     cohort.sites[:10] = [("X", k + 1, "x", "A", "C") for k in range(10)]
     raw = write_raw(tmp_path / "raw", cohort)
@@ -109,7 +109,7 @@ X_POSITIONS = [20_000_000 + 400_000 * k for k in range(300)]
 
 
 def half_called_x(path: Path) -> dict[str, str]:
-    """A VCF whose males are `./1` or `./0` on X, and heterozygous in PAR1; the sexes by name."""
+    """A VCF whose males are `./1` or `./0` on X and heterozygous in PAR1; returns the sexes."""
     rng = np.random.default_rng(3)
     names = [f"N{k}" for k in range(60)]
     male = np.arange(60) % 2 == 0
@@ -142,8 +142,8 @@ def test_males_with_half_calls_on_x_get_no_verdict(tmp_path, build):
     )
 
 
-def test_these_males_would_be_females_by_their_pseudoautosomal_sites(tmp_path, monkeypatch):
-    """The scene is as hard as it looks: without both rules right sexes are reported."""
+def test_without_both_rules_these_males_are_called_females(tmp_path, monkeypatch):
+    """Shows that the rules are needed: without both, correct sexes are reported as mismatches."""
     monkeypatch.setattr(sample_checks, "LEAST_X_CALLED", 0.0)
     sexes = half_called_x(tmp_path / "x.vcf")
     ingest_cohort(tmp_path / "x.vcf", tmp_path / "raw")
@@ -153,7 +153,7 @@ def test_these_males_would_be_females_by_their_pseudoautosomal_sites(tmp_path, m
 
 
 def test_pseudoautosomal_heterozygotes_do_not_hide_a_male(tmp_path):
-    """Males of one X, called as homozygotes outside the regions, are told as before."""
+    """Males with one X, called homozygous outside the regions, are still recognised."""
     rng = np.random.default_rng(8)
     n_par, n_x = 450, 300
     p = rng.uniform(0.2, 0.8, (n_par + n_x, 1))
@@ -170,12 +170,12 @@ def test_pseudoautosomal_heterozygotes_do_not_hide_a_male(tmp_path):
 
 
 def test_regions_are_those_of_plink():
-    """PLINK 1.9's --split-x bounds: the last base of PAR1, the first of PAR2."""
+    """Bounds of PLINK 1.9's --split-x: the last base of PAR1 and the first of PAR2."""
     bounds = {"hg19": (2_699_520, 154_931_044), "hg38": (2_781_479, 155_701_383)}
     for build, (last, first) in bounds.items():
         one, two = pseudoautosomal(build)
         assert (one[1], two[0]) == (last, first)
-    # hg18: PLINK's pair is the open interval of the rest of X.
+    # hg18: PLINK's pair is the open interval of X without both regions.
     assert [r for pair in pseudoautosomal("hg18") for r in pair][1:3] == [2_709_520, 154_584_238]
     assert len(pseudoautosomal("any")) == 8
     assert pseudoautosomal("none") == []

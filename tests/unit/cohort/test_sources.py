@@ -1,4 +1,4 @@
-"""Files of a cohort: exact names, lists, patterns, one a chromosome; and what replaced them."""
+"""Files of a cohort: names, lists, patterns, one per chromosome; and files that were replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def touch(folder: Path, *names: str) -> None:
 
 
 def genome(n_sites: int = 260) -> Cohort:
-    """A cohort whose sites lie on 26 chromosomes."""
+    """A cohort with sites on 26 chromosomes."""
     cohort = make_cohorts((6,), n_sites=n_sites)[0]
     each = n_sites // len(CHROMOSOMES)
     sites = [(CHROMOSOMES[k // each], *rest) for k, (_, *rest) in enumerate(cohort.sites)]
@@ -53,7 +53,7 @@ def test_natural_order(form):
     assert sorted(sorted(names), key=natural_order) == names
 
 
-def test_letters_of_words_are_no_chromosomes():
+def test_letters_within_words_are_not_chromosomes():
     names = ["a1.x_ray.vcf", "a2.may.vcf", "a10.YES.vcf"]
     assert sorted(names, key=natural_order) == names
 
@@ -105,7 +105,7 @@ def test_expansion(tmp_path, text, expected):
         ("data/a.vcf,", ["a comma without a path on both sides"]),
     ],
 )
-def test_a_pattern_without_files_is_one_sentence(tmp_path, text, words):
+def test_a_pattern_without_files_gives_a_one_sentence_error(tmp_path, text, words):
     touch(tmp_path, "data/ukb.chr1.vcf.gz", "data/ukb.chr2.vcf.gz")
     with pytest.raises(UserError) as error:
         expand_sources(text, tmp_path)
@@ -123,7 +123,7 @@ def test_a_pattern_without_files_is_one_sentence(tmp_path, text, words):
         ("empty/zzz", "correct the path (relative to the study folder)"),
     ],
 )
-def test_what_there_is_instead(tmp_path, path, words):
+def test_similar_files_are_suggested(tmp_path, path, words):
     touch(tmp_path, "data/ukb.chr1.vcf.gz", "data/ukb.chr2.vcf.gz")
     if "empty" in path:
         (tmp_path / "empty").mkdir()
@@ -138,7 +138,7 @@ def test_what_there_is_instead(tmp_path, path, words):
 
 @pytest.mark.parametrize("kind", ["vcf", "vcf.gz", "plink"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_one_file_a_chromosome_gives_the_bytes_of_one_file(tmp_path, kind, threads):
+def test_one_file_per_chromosome_gives_the_bytes_of_one_file(tmp_path, kind, threads):
     cohort = genome()
     parts = {name: part(cohort, name) for name in CHROMOSOMES}
     if kind == "plink":
@@ -160,8 +160,8 @@ def test_one_file_a_chromosome_gives_the_bytes_of_one_file(tmp_path, kind, threa
     assert one.sites == len(cohort.sites)
 
 
-def test_sites_that_come_again_in_another_file_are_dropped_and_counted(tmp_path):
-    """The files overlap; one is out of order: as if all had been one file."""
+def test_sites_repeated_in_another_file_are_dropped_and_counted(tmp_path):
+    """Files that overlap or are out of order give the same as one file with all sites."""
     cohort = make_cohorts((5,), n_sites=60)[0]
     for name, rows in {"a1": range(0, 40), "a2": range(30, 60), "a3": range(0, 5)}.items():
         some = replace(
@@ -175,7 +175,7 @@ def test_sites_that_come_again_in_another_file_are_dropped_and_counted(tmp_path)
     assert raw_bytes(tmp_path / "many/raw") == raw_bytes(tmp_path / "one/raw")
 
 
-def test_sexes_are_those_of_the_first_file_that_knows_them(tmp_path):
+def test_sex_comes_from_the_first_file_that_states_it(tmp_path):
     cohort = make_cohorts((3,), n_sites=4)[0]
     for name, codes in (("a", "012"), ("b", "212")):
         prefix = write_raw(tmp_path / name, cohort)
@@ -187,7 +187,7 @@ def test_sexes_are_those_of_the_first_file_that_knows_them(tmp_path):
 
 @pytest.fixture
 def study(tmp_path, monkeypatch) -> Path:
-    """Founder `north` in four files, one a chromosome, and a newcomer in one."""
+    """Founder `north` in four files, one per chromosome, and a newcomer in one file."""
     cohorts = make_cohorts((6, 5), n_sites=80)
     names = ["1", "2", "10", "X"]
     sites = [(names[k // 20], *rest) for k, (_, *rest) in enumerate(cohorts[0].sites)]
@@ -201,7 +201,7 @@ def study(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_a_study_with_one_file_a_chromosome(study):
+def test_a_study_with_one_file_per_chromosome(study):
     sheets = load_study(read_config(study), study)
     expected = [f"data/chr{name}.vcf" for name in ("1", "2", "10", "X")]
     assert cohort_sources(sheets, "north") == cohort_files(sheets, "north") == expected
@@ -234,7 +234,7 @@ def fewer(text: str) -> str:
         (fewer, "data/chr10.vcf has 5 samples where data/chr1.vcf has 6"),
     ],
 )
-def test_files_of_other_samples_are_one_sentence(study, change, words):
+def test_files_of_other_samples_give_a_one_sentence_error(study, change, words):
     path = study / "data/chr10.vcf"
     path.write_text(change(path.read_text()))
     with pytest.raises(UserError, match=r"config/cohorts\.tsv, row 2: ") as error:
@@ -268,8 +268,8 @@ def test_a_missing_file_suggests_what_is_there(study, written, words):
 
 
 @pytest.mark.parametrize("written", ["data/a{contig}.vcf", "data/a*.vcf"])
-def test_a_name_with_braces_is_one_sentence(study, written):
-    """Snakemake cannot take it, also where the file is there by this very name."""
+def test_a_name_with_braces_gives_a_one_sentence_error(study, written):
+    """Snakemake cannot handle such a name, even if the file exists."""
     (study / "data/chr1.vcf").rename(study / "data/a{contig}.vcf")
     sheet = study / "config/cohorts.tsv"
     sheet.write_text(sheet.read_text().replace("data/chr{contig}.vcf", written))
@@ -277,7 +277,7 @@ def test_a_name_with_braces_is_one_sentence(study, written):
         load_study(read_config(study), study)
 
 
-# --- what replaced them -------------------------------------------------------------------------
+# --- replaced files -----------------------------------------------------------------------------
 
 
 def test_the_key_of_a_source_changes_when_it_is_replaced(study):
@@ -300,12 +300,12 @@ def test_the_key_of_a_source_changes_when_it_is_replaced(study):
         os.utime(study / name, ns=(old, old))
     path.write_text(other_sample(text))
     os.utime(path, ns=(date, date))
-    keys.append(source_key(sources))  # same sizes and dates, other people
+    keys.append(source_key(sources))  # same sizes and dates, other samples
     assert len(set(keys)) == 4
 
 
-def test_other_people_than_the_sheet_lists_are_not_decoded(study):
-    """A file that took another's place between the plan and the job."""
+def test_a_file_whose_samples_differ_from_the_sheet_is_not_decoded(study):
+    """The file was replaced between planning and the job."""
     from popdesic.cohort.sources import names_key
 
     listed = names_key(load_study(read_config(study), study).samples_of("north")["sample"])
@@ -318,7 +318,7 @@ def test_other_people_than_the_sheet_lists_are_not_decoded(study):
     assert not (study / "results/new.bed").exists()
 
 
-def test_a_file_that_changes_while_it_is_read_is_one_sentence(study, monkeypatch):
+def test_a_file_that_changes_while_it_is_read_gives_a_one_sentence_error(study, monkeypatch):
     import popdesic.cohort.ingest as ingest
 
     write = ingest._write_sites

@@ -1,4 +1,4 @@
-"""The table of what every step kept and took."""
+"""The table of samples and sites that every step kept and removed."""
 
 from __future__ import annotations
 

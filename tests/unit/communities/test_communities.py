@@ -1,4 +1,4 @@
-"""Communities: neighbours, joining and agreement against slow counts and scikit-learn."""
+"""Communities: neighbours, joining and agreement equal slow counts and scikit-learn."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
     assert n == 11 and edges == expected
 
 
-def test_numbers_go_by_size_and_noise_is_zero():
+def test_communities_are_numbered_by_size_and_noise_is_zero():
     labels = np.array([5, 5, -1, 2, 2, 2, 9, 9, -1])
     assert number_by_size(labels).tolist() == [2, 2, 0, 1, 1, 1, 3, 3, 0]
 
@@ -138,7 +138,7 @@ def test_modularity_equals_its_definition(rng):
 
 
 def test_joining_finds_two_scales(rng):
-    # of three clouds two are close to each other: two coarse groups, three fine ones
+    # two of three clouds are close to each other: two coarse groups, three fine ones
     far, group = clouds(rng, [20, 25, 30])
     blocks = 2 * group + np.arange(len(group)) % 2
     near, _ = nearest_neighbors(far.__getitem__, len(far), 5)
@@ -154,12 +154,12 @@ def test_joining_finds_two_scales(rng):
 def test_membership_needs_no_matching_of_labels():
     community = np.array([1, 1, 1, 2, 2, 2])
     draws = np.array([[7, 7, 7, 3, 3, 3], [1, 2, 2, 2, 4, 4]])
-    # second draw: block 2 has two of community 1 and one of 2, so sample 3 is out of place
+    # in the second draw, block 2 has two of community 1 and one of 2, so sample 3 disagrees
     assert membership(draws, community).tolist() == [1, 1, 1, 0.5, 1, 1]
     assert np.isnan(membership(draws[:0], community)).all()
 
 
-def test_agreement_leaves_out_what_is_no_label():
+def test_agreement_ignores_missing_labels():
     n = 12
     samples = pd.DataFrame(
         {
@@ -243,14 +243,14 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory):
-    """An interpreter without any package, as a bare machine's `/usr/bin/python3`."""
+    """An interpreter without packages, like `/usr/bin/python3` of a bare machine."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     return folder / "bin" / "python"
 
 
 @pytest.mark.parametrize("hidden", ["graph-tool", "numpy", "interpreter", "a Python at all"])
-def test_without_graph_tool_one_sentence_and_hdbscan(tmp_path, rng, hidden, bare_python):
+def test_without_graph_tool_hdbscan_is_used_and_the_log_says_so(tmp_path, rng, hidden, bare_python):
     python = {
         "graph-tool": sys.executable,
         "numpy": bare_python,
@@ -302,7 +302,7 @@ def test_too_many_samples_for_hdbscan_and_no_graph_tool(tmp_path, monkeypatch, r
     assert section["missing"] == about["missing"] and "No communities" in section["words"]
 
 
-def test_graph_tool_that_stops_is_no_missing_graph_tool(tmp_path, graph_tool):
+def test_a_crash_of_graph_tool_is_not_reported_as_missing(tmp_path, graph_tool):
     (tmp_path / "g.npz").write_bytes(b"no graph")
     with pytest.raises(RuntimeError, match="stopped with 1"):
         fit_model(tmp_path / "g.npz", tmp_path / "b.npz")

@@ -1,4 +1,4 @@
-"""Kinship, identity and mixture against slow versions, simulated families and planted mixtures."""
+"""Kinship, identity and mixtures: slow versions, simulated families, planted mixtures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference import draw_genotypes, make_planes
+from operands import planes_of
+from reference import draw_genotypes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, make_cohorts, make_sites, write_raw
 
@@ -20,21 +21,17 @@ from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, joi
 from popdesic.compare.resolution import resolve
 from popdesic.engine import comparisons
 from popdesic.engine.select import select_backend
-from popdesic.engine.terms import KINSHIP, Planes
+from popdesic.engine.terms import KINSHIP
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.sections.comparisons import comparison_section
 
 BACKEND = select_backend("cpu", 2)
-#: A panel that tells all relatives apart, so that the tables hold what was planted.
+#: A panel that resolves all relatives, so that the tables hold everything planted.
 ALL_TOLD = resolve(1e-6, 0.5, 1e-4, panel="x", sites=900, founders=12, max_mismatch=0.02)
 LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
-
-
-def planes_of(genotypes: np.ndarray, **options) -> Planes:
-    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
 
 
 def counts_of(a: np.ndarray, b: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -47,7 +44,7 @@ def counts_of(a: np.ndarray, b: np.ndarray | None) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n_sites", [1, 17, 64, 130])
-def test_kinship_is_kings(n_sites, missing):
+def test_kinship_equals_king_robust(n_sites, missing):
     rng = np.random.default_rng(n_sites)
     genotypes = draw_genotypes(rng, 9, n_sites, missing)
     found = kinship.king_robust(counts_of(genotypes, None))
@@ -57,13 +54,13 @@ def test_kinship_is_kings(n_sites, missing):
 
 @pytest.fixture(scope="module")
 def family() -> dict:
-    """Three generations by simulated meiosis over 40 contigs: names, genotypes, known degrees."""
+    """Three generations by simulated meiosis on 40 contigs: names, genotypes, known degrees."""
     rng = np.random.default_rng(5)
     n_sites = 12_000
     frequency = rng.uniform(0.1, 0.9, n_sites)
     breaks = np.where(np.arange(n_sites) % 300 == 0, 0.5, 0.004)  # 40 contigs of 1.2 Morgan
     founders = ("gf", "gm", "s1", "s2", "x", "y", "z")
-    # A person is two rows of founder haplotype numbers: what is shared by descent is known.
+    # A person is two rows of founder haplotype numbers, so identity by descent is known.
     people = {
         name: np.repeat([[2 * k], [2 * k + 1]], n_sites, axis=1) for k, name in enumerate(founders)
     }
@@ -80,8 +77,8 @@ def family() -> dict:
     return {"names": names, "genotypes": genotypes, "af": frequency, "descent": descent}
 
 
-def test_kinship_is_what_is_shared_by_descent(family):
-    """KING-robust against the realised share of alleles identical by descent, all pairs."""
+def test_kinship_follows_the_share_identical_by_descent(family):
+    """KING-robust follows the realised share of alleles identical by descent, for all pairs."""
     found = kinship.king_robust(counts_of(family["genotypes"], None))
     descent = family["descent"]
     for i in range(len(found)):
@@ -120,7 +117,7 @@ def test_unrelated_sets_are_largest_and_have_no_edge():
         kept = kinship.unrelated_set(n, edges)
         assert not any(a in kept and b in kept for a, b in edges)
         assert len(kept) == largest_unrelated(n, edges)
-    star = [(0, i) for i in range(1, 100)]  # beyond what is solved exactly
+    star = [(0, i) for i in range(1, 100)]  # too large to be solved exactly
     assert kinship.unrelated_set(100, star) == list(range(1, 100))
 
 
@@ -160,7 +157,7 @@ def planted(tmp_path_factory):
     south.genotypes[:, 5] = copy
     one, two = south.genotypes[:, 8], north.genotypes[:, 7]
     both = np.where((one < 0) | (two < 0), -1, np.where(one == two, one, 1))
-    south.genotypes[:, 8] = both  # every allele of both shows
+    south.genotypes[:, 8] = both  # every allele of both is seen
     folders = encode(folder, [north, south])
     return {"folders": folders, "panel": folder / "panel.tsv", "cohorts": [north, south]}
 
@@ -214,7 +211,7 @@ def test_blocks_of_any_size_give_the_same_bytes(planted, tmp_path, monkeypatch):
         assert whole[name].read_bytes() == blocks[name].read_bytes(), name
 
 
-def test_too_few_jointly_called_sites_are_no_pair(planted, tmp_path):
+def test_pairs_with_too_few_jointly_called_sites_are_left_out(planted, tmp_path):
     limits = Limits(-10.0, 1, 0.005, 0.02, 0.05, 0.01, 901, ALL_TOLD)
     counts, tables, _ = compare(planted, 0, 1, tmp_path, limits)
     assert counts["pairs with too few jointly called sites"] == 12 * 11
@@ -242,8 +239,8 @@ def test_joined_tables_name_swaps(planted, tmp_path):
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n_profiles", [1, 3, 40])
-def test_search_is_a_sort_of_all(n_profiles, missing, monkeypatch):
-    """Few sites make many ties, which go to the earlier profile, whatever the blocks."""
+def test_search_equals_sorting_all_profiles(n_profiles, missing, monkeypatch):
+    """With few sites there are many ties; the earlier profile wins, whatever the block size."""
     monkeypatch.setattr(comparisons, "BLOCK_PROFILES", 7)
     rng = np.random.default_rng(n_profiles)
     a, b = draw_genotypes(rng, 4, 5, missing), draw_genotypes(rng, n_profiles, 5, missing)
@@ -278,7 +275,7 @@ def test_match_statistics_by_hand():
 
 
 def mix(people: np.ndarray, rng, dropout: float = 0.0, drop_in: float = 0.0) -> np.ndarray:
-    """Alleles that show of several people's genotypes (n, n_sites), as a genotype."""
+    """Alleles seen in a mixture of several people's genotypes (n, n_sites), as a genotype."""
     n_sites = people.shape[1]
     shows = []
     for copies in (people, 2 - people):
@@ -307,7 +304,7 @@ def test_planted_mixtures(contributors):
 
 
 def test_evidence_probabilities_sum_to_one_and_the_ratio_averages_to_one():
-    """Over all evidence, and over the reference's genotype under the unknown hypothesis."""
+    """Summed over all evidence, and over the reference's genotype under the unknown hypothesis."""
     p = np.array([0.3])
     errors = {"dropout": 0.1, "drop_in": 0.05}
     total = np.zeros(3)
@@ -316,13 +313,13 @@ def test_evidence_probabilities_sum_to_one_and_the_ratio_averages_to_one():
         prior = np.array([0.49, 0.42, 0.09])
         assert (10 ** known[0] * prior).sum() == pytest.approx(10 ** unknown[0])
         total += 10 ** known[0]
-    # what is left is that nothing shows: all three drop out, nothing drops in
+    # the remainder is that nothing is seen: all three drop out, nothing drops in
     nothing = np.array([0.1**6 * 0.95 * 0.95] * 3)
     assert total == pytest.approx(1 - nothing, rel=0.02)
 
 
-def test_relatives_of_a_contributor_are_the_hard_case(family):
-    """A contributor's brother is far likelier to be taken for one than a stranger is."""
+def test_a_brother_scores_between_contributors_and_strangers(family):
+    """A contributor's brother is far more often taken for a contributor than a stranger is."""
     rng = np.random.default_rng(3)
     names, genotypes = family["names"], np.maximum(family["genotypes"], 0)
     mixed = mix(genotypes[[names.index("p1"), names.index("x")]], rng)
@@ -331,7 +328,7 @@ def test_relatives_of_a_contributor_are_the_hard_case(family):
     of = dict(zip(names, ratios, strict=True))
     assert min(of["p1"], of["x"]) > 100
     strangers = max(of["y"], of["z"], of["s2"])
-    assert of["p2"] > strangers + 100  # the brother stands between contributors and strangers
+    assert of["p2"] > strangers + 100  # the brother scores between contributors and strangers
     assert of["p1"] > of["p2"]
 
 
@@ -409,7 +406,7 @@ def test_mixtures_find_their_contributors(planted, query_folder, tmp_path):
     assert mixed["rank"].tolist() == list(range(1, 24))
 
 
-def test_query_without_joint_sites_is_one_sentence(planted, query_folder, tmp_path):
+def test_query_without_joint_sites_gives_a_one_sentence_error(planted, query_folder, tmp_path):
     with pytest.raises(UserError, match=r"'known' has fewer than .* = 950 jointly called sites"):
         queries.search_queries(
             query_folder,
@@ -424,7 +421,7 @@ def test_query_without_joint_sites_is_one_sentence(planted, query_folder, tmp_pa
         )
 
 
-def test_query_without_overlap_is_one_sentence(planted, tmp_path):
+def test_query_without_overlap_gives_a_one_sentence_error(planted, tmp_path):
     sites = [("9", 5 + k, "x", "A", "C") for k in range(4)]
     write_raw(tmp_path / "q", Cohort("q", ["a"], sites, np.zeros((4, 1), np.int8)))
     with pytest.raises(UserError, match="shares no site with the panel"):
@@ -434,8 +431,8 @@ def test_query_without_overlap_is_one_sentence(planted, tmp_path):
 # --- report and figures -------------------------------------------------------------------------
 
 
-def test_section_and_figures(planted, tmp_path):
-    """Figures are the same bytes twice; the page's tables hold what was planted."""
+def test_report_section_and_figures(planted, tmp_path):
+    """Figures have the same bytes twice; the page's tables hold what was planted."""
     tiles = [compare(planted, a, b, tmp_path)[2] for a, b in ((0, 0), (0, 1), (1, 1))]
     results, figures = tmp_path / "results", tmp_path / "figures"
     out = results / "compare"

@@ -1,4 +1,4 @@
-"""LD and pruning against exact fractions, likelihoods and the description of PLINK's pruning."""
+"""LD and pruning equal exact fractions, likelihoods and PLINK's description of pruning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_
 
 
 def correlated_genotypes(rng, n_sites: int, n_samples: int, missing: float = 0.0) -> np.ndarray:
-    """int8 (n_sites, n_samples): neighbours copy most of their haplotypes."""
+    """int8 (n_sites, n_samples): neighbouring sites share most of their haplotypes."""
     haplotypes = np.zeros((n_sites, 2 * n_samples), np.int8)
     haplotypes[0] = rng.random(2 * n_samples) < 0.4
     for site in range(1, n_sites):
@@ -46,7 +46,7 @@ def correlated_genotypes(rng, n_sites: int, n_samples: int, missing: float = 0.0
 @pytest.mark.parametrize("missing", [0.0, 0.25])
 @pytest.mark.parametrize("n_samples", [1, 2, 15, 17, 63, 64, 65, 130])
 def test_r2_in_exact_fractions(n_samples, missing):
-    """All sites, monomorphic and wholly missing ones among them, on both sides of a block."""
+    """All pairs of sites, with monomorphic and entirely missing ones on both sides of a block."""
     rng = np.random.default_rng(n_samples)
     genotypes = draw_genotypes(rng, n_samples, 9, missing).T.copy()
     genotypes[3] = 1
@@ -72,7 +72,7 @@ def test_windows(window, partners):
 
 
 @pytest.mark.parametrize("window", ["", "10", "kb", "-3 kb", "ten bp", "5 miles"])
-def test_windows_that_cannot_be_read(window):
+def test_invalid_windows_are_refused(window):
     with pytest.raises(UserError, match="is not a window"):
         prune_options.parse_window(window)
 
@@ -80,7 +80,7 @@ def test_windows_that_cannot_be_read(window):
 @pytest.mark.parametrize(
     "values", [[10, 5], ["50 sites", 0, 0.2], ["50 kb", 5, 0.2], ["1 cM", 1, 0.2]]
 )
-def test_pruning_that_cannot_be_read(values):
+def test_invalid_pruning_settings_are_refused(values):
     with pytest.raises(UserError, match=r"panel\.ld_prune is"):
         prune_options.parse_pruning(values, "panel.ld_prune")
 
@@ -111,8 +111,8 @@ def test_pairs_of_windows(block, monkeypatch):
     assert given.keys() == everything.keys()
 
 
-def test_haplotype_frequencies_are_likeliest():
-    """No D nearby is likelier than EM's, allele frequencies held; tables of all kinds."""
+def test_haplotype_frequencies_maximise_the_likelihood():
+    """At fixed allele frequencies no nearby D is more likely than that of EM, for many tables."""
     rng = np.random.default_rng(7)
     tables = rng.integers(0, 12, (25, 3, 3)) * (rng.random((25, 3, 3)) < 0.8)
     tables[0] = np.diag([5, 9, 4])  # complete coupling
@@ -147,7 +147,7 @@ def test_pair_tables_count_genotypes():
     [["5 sites", 2, 0.2], ["9 sites", 9, 0.1], ["4 sites", 1, 0.5], ["60 bp", 1, 0.15]],
 )
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_pruning_follows_its_description(values, missing):
+def test_pruning_equals_its_description(values, missing):
     rng = np.random.default_rng(11)
     for _ in range(8):
         genotypes = correlated_genotypes(rng, 60, 40, missing)
@@ -241,7 +241,7 @@ def test_stage_from_genotypes(study, tmp_path):
     assert decay.pairs.sum() == counts["pairs within the window"] == 2 * sum(range(95, 100))
     with np.load(paths["region"]) as region:
         assert region["r2"].shape == (len(region["pos"]),) * 2
-        assert len(region["pos"]) == 100  # a contig has no more
+        assert len(region["pos"]) == 100  # a contig has no more sites
 
 
 def test_stage_from_haplotypes(study, tmp_path):
@@ -256,7 +256,7 @@ def test_stage_from_haplotypes(study, tmp_path):
         assert abs(row.d_prime) <= 1
 
 
-def test_phase_of_one_file_a_contig(study, tmp_path):
+def test_phase_from_one_file_per_contig(study, tmp_path):
     lines = study["text"].splitlines(keepends=True)
     for contig in ("1", "2"):
         kept = [line for line in lines if line.startswith(("#", f"{contig}\t"))]
@@ -268,7 +268,7 @@ def test_phase_of_one_file_a_contig(study, tmp_path):
         assert path.read_bytes() == whole[name].read_bytes()
 
 
-def test_unphased_data_for_haplotype_ld_is_one_sentence(study, tmp_path):
+def test_unphased_data_for_haplotype_ld_gives_a_one_sentence_error(study, tmp_path):
     unphased = tmp_path / "two.vcf"
     unphased.write_text(study["text"].replace("0|1", "0/1"))
     with pytest.raises(UserError, match=r"two\.vcf: at 1:\d+ .* heterozygous without phase"):
@@ -296,7 +296,7 @@ def test_regions_and_maps(study, tmp_path):
 
 
 def test_panel_is_pruned_like_its_list(study, tmp_path):
-    """`panel.ld_prune` leaves what `prune.in` lists, and says so in the counts."""
+    """`panel.ld_prune` keeps the sites that `prune.in` lists, and the counts say so."""
     folder = study["folder"]
     steps = build_panel(
         {"one": folder / "s.tsv"},

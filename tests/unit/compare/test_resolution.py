@@ -1,4 +1,4 @@
-"""What kinship and identity can tell apart, on scenes of known truth."""
+"""What kinship and identity can resolve, on simulated people of known relatedness."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ABOUT = {"panel": "x", "founders": 50, "max_mismatch": 0.02}
 def independent_people(
     n: int, n_sites: int, copies: int, contigs: int, *, apart: int = 10, seed: int = 1
 ) -> People:
-    """Sites of one frequency, independent but for `copies` of each that say the same."""
+    """Independent sites of one frequency, each present in `copies` identical copies."""
     rng = np.random.default_rng(seed)
     haplotypes = (rng.random((n, 2, n_sites // copies)) < 0.4).astype(np.int8)
     place = np.arange(n_sites)
@@ -51,7 +51,7 @@ def independent_people(
 
 @pytest.mark.parametrize("contigs", [1, 5, 22])
 @pytest.mark.parametrize("copies", [1, 10])
-def test_copies_of_a_site_are_one(copies, contigs):
+def test_copies_of_a_site_count_once(copies, contigs):
     found = resolution_of(independent_people(120, 4_400, copies, contigs), BACKEND)
     assert found.sites == 4_400
     assert found.effective_sites == pytest.approx(4_400 / copies, rel=0.2)
@@ -59,8 +59,8 @@ def test_copies_of_a_site_are_one(copies, contigs):
     assert found.standard_error == pytest.approx(math.sqrt(0.75 / found.effective_sites), rel=1e-5)
 
 
-def test_the_variance_is_that_of_the_haplotypes():
-    """3 sum D^2 / (4 (sum pq)^2), D from all haplotypes, less what a finite sample adds to it."""
+def test_the_variance_follows_from_the_haplotypes():
+    """3 sum D^2 / (4 (sum pq)^2), D from all haplotypes, minus the bias of a finite sample."""
     people = draw_people(150, 4, 3e6, sites=150)
     found = resolution_of(people, BACKEND)
     haplotypes = people.haplotypes.reshape(-1, people.haplotypes.shape[2]).astype(float)
@@ -77,10 +77,10 @@ def test_the_variance_is_that_of_the_haplotypes():
 @pytest.mark.parametrize(
     ("regions", "length", "sites"), [(2, 2e5, 500), (5, 1e6, 300), (22, 2e5, 200), (1, 3e6, 2_000)]
 )
-def test_kinship_of_strangers_scatters_no_more_than_is_said(regions, length, sites, structured):
-    """Its upper quantiles, all pairs of people whom the measurement mostly did not see.
+def test_kinship_of_strangers_stays_within_the_predicted_spread(regions, length, sites, structured):
+    """Upper quantiles of all pairs, most of them people that the measurement did not use.
 
-    They lie about or below the normal ones: KING divides by the smaller heterozygosity.
+    They lie near or below the normal ones: KING divides by the smaller heterozygosity.
     """
     people = draw_people(700, regions, length, sites=sites, structured=structured, seed=5)
     found = resolution_of(people, BACKEND)
@@ -90,15 +90,15 @@ def test_kinship_of_strangers_scatters_no_more_than_is_said(regions, length, sit
         assert 0.6 < reached / (z * found.standard_error) < 1.1
 
 
-def test_structure_is_not_taken_for_linkage():
-    """Three populations far apart: their sites say no less than those of one."""
+def test_structure_is_not_mistaken_for_linkage():
+    """Three distant populations have as many effective sites as one."""
     rng = np.random.default_rng(4)
     frequency = rng.uniform(0.1, 0.9, (3, 3_000))
     alleles = rng.random((240, 2, 3_000)) < np.repeat(frequency, 80, axis=0)[:, None]
     place = np.arange(3_000)
     people = People(alleles.astype(np.int8), 10 * place // 3_000, place + 1)
     found = resolution_of(people, BACKEND)
-    # of 3 000 sites with unequal frequencies (sum pq)^2 / sum (pq)^2 count in each population
+    # 3 000 sites of unequal frequencies count as (sum pq)^2 / sum (pq)^2 in each population
     weights = (frequency * (1 - frequency)).T
     equal = weights.sum(axis=0) ** 2 / (weights**2).sum(axis=0)
     assert found.effective_sites == pytest.approx(equal.mean(), rel=0.25)
@@ -112,7 +112,7 @@ def test_families_among_the_founders_change_little():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_missing_genotypes_count_as_sites_that_are_not_there(missing, monkeypatch):
+def test_missing_genotypes_count_as_absent_sites(missing, monkeypatch):
     rng = np.random.default_rng(2)
     people = independent_people(80, 2_000, 1, 8)
     genotypes = people.genotypes
@@ -128,7 +128,7 @@ def test_missing_genotypes_count_as_sites_that_are_not_there(missing, monkeypatc
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
-def test_few_founders_never_make_sites_of_nothing(n):
+def test_few_founders_never_overstate_the_effective_sites(n):
     people = independent_people(n, 600, 1, 3)
     found = resolution_of(people, BACKEND)
     assert found.effective_sites is None if n == 1 else found.effective_sites <= 600
@@ -152,8 +152,8 @@ def test_blocks_cover_the_genome_and_respect_contigs():
     assert len(scaffolds) <= 64
 
 
-def test_siblings_are_alike_where_the_genome_is_short():
-    """A quarter of them at one place; 1 Morgan takes a factor of e^-4."""
+def test_chance_that_siblings_share_a_whole_genome():
+    """A quarter of siblings at one locus; each Morgan adds a factor of e^-4."""
     assert siblings_alike(np.array(["1"]), np.array([5])) == 0.25
     whole = siblings_alike(np.array(["1", "1", "2"]), np.array([0, 100_000_000, 7]))
     assert whole == pytest.approx(math.exp(-4) / 16)
@@ -163,7 +163,7 @@ def test_siblings_are_alike_where_the_genome_is_short():
 
 
 def test_limits_hold_the_error_rate():
-    """The normal and the binomial tail beyond the limits, over all pairs, are below the rate."""
+    """Normal and binomial tails beyond the limits, summed over all pairs, are below the rate."""
     from scipy.stats import binom, norm
 
     for sites, founders in itertools.product((500, 5_000, 50_000), (50, 1_000, 20_000)):
@@ -174,7 +174,7 @@ def test_limits_hold_the_error_rate():
         pairs = found.people * (found.people - 1) / 2
         z = found.smallest_kinship / found.standard_error
         assert pairs * norm.sf(z) <= ERROR_RATE
-        assert pairs * norm.sf(0.8 * z) > ERROR_RATE  # no stricter than it needs to be
+        assert pairs * norm.sf(0.8 * z) > ERROR_RATE  # no stricter than necessary
         least = found.least_called
         assert pairs * binom.cdf(math.floor(0.02 * least), least, 0.4) <= ERROR_RATE
         assert pairs * binom.cdf(math.floor(0.01 * least), least // 2, 0.4) > ERROR_RATE
@@ -190,12 +190,12 @@ def test_limits_hold_the_error_rate():
         (20_000, ["duplicate", "first", "second", "third"]),
     ],
 )
-def test_closer_degrees_are_told_with_fewer_sites(sites, degrees):
+def test_closer_degrees_need_fewer_sites(sites, degrees):
     found = resolve(0.75 / sites, 0.4, 0.24 / sites, sites=sites, **ABOUT)
     assert found.degrees == degrees
 
 
-def test_verdicts_of_pairs_and_of_blocks_are_one():
+def test_verdicts_of_pairs_equal_those_of_blocks():
     found = resolve(1e-4, 0.4, 1e-4, sites=5_000, **ABOUT)
     rng = np.random.default_rng(3)
     called = rng.integers(1, 5_001, 5_000)
@@ -215,8 +215,8 @@ def test_verdicts_of_pairs_and_of_blocks_are_one():
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_five_short_regions_name_no_relative(structured):
-    """The panel of issue 17: by fixed limits thousands of strangers are close relatives."""
+def test_no_relative_is_named_on_five_short_regions(structured):
+    """The panel of issue 17, on which fixed limits call thousands of strangers close relatives."""
     people = draw_people(300, 5, 2e5, sites=500, structured=structured)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
@@ -232,7 +232,7 @@ def test_five_short_regions_name_no_relative(structured):
     )
 
 
-def test_one_short_region_cannot_even_tell_people_apart():
+def test_one_short_region_cannot_distinguish_people():
     people = draw_people(200, 1, 1e5, sites=500)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
@@ -320,8 +320,8 @@ def pairs_of(table: pd.DataFrame, a: str, b: str) -> set[tuple[str, str]]:
     return {tuple(sorted(pair)) for pair in zip(table[a], table[b], strict=True)}
 
 
-def test_kinship_and_identity_agree_on_who_is_there_twice(scene, tmp_path):
-    """Whatever the panel tells: both tables hold the same pairs of one person."""
+def test_kinship_and_identity_agree_on_duplicates(scene, tmp_path):
+    """Whatever the panel resolves, both tables list the same duplicates."""
     honest = scene["resolution"]
     assert load_resolution(scene["folder"] / "kinship.json") == honest
     believed = replace(honest, smallest_kinship=0.01)
@@ -338,7 +338,7 @@ def test_kinship_and_identity_agree_on_who_is_there_twice(scene, tmp_path):
         assert same == twins
         if resolution is honest:
             assert same == scene["duplicates"]
-            assert len(close) == len(same)  # nobody else is close
+            assert len(close) == len(same)  # no other pair is close
         if resolution is believed:
             assert len(close) > 500
         if resolution is mute:
@@ -346,7 +346,7 @@ def test_kinship_and_identity_agree_on_who_is_there_twice(scene, tmp_path):
             assert "too few sites" in set(found.verdict)
 
 
-def test_axes_lose_duplicates_and_nobody_by_chance(scene, tmp_path):
+def test_axes_leave_out_duplicates_but_no_stranger(scene, tmp_path):
     tiles = tiles_of(scene, tmp_path, scene["resolution"])
     counts = kinship.choose_unrelated(
         tiles["kinship"][:1],
@@ -374,15 +374,15 @@ def test_axes_lose_duplicates_and_nobody_by_chance(scene, tmp_path):
     assert before["kinship limit in use (what the panel's sites tell)"] == 0.0884
 
 
-def test_bridges_are_closed_by_no_chance_relative(scene, tmp_path):
+def test_only_duplicates_are_excluded_as_bridges(scene, tmp_path):
     tiles = tiles_of(scene, tmp_path, scene["resolution"])["kinship"]
     ends = kinship.relatives_but_one(tiles)
     assert len(ends) == len(scene["duplicates"])
     assert all(len(ends & set(pair)) == 1 for pair in scene["duplicates"])
 
 
-def test_the_same_file_for_any_order_of_work(scene, tmp_path, monkeypatch):
-    """One thread or several, and only founders: the same bytes."""
+def test_threads_and_order_do_not_change_the_file(scene, tmp_path, monkeypatch):
+    """The same bytes with one thread, several threads, and founders alone."""
     args = [scene["folder"] / "old"], scene["panel"]
     first = (scene["folder"] / "kinship.json").read_bytes()
     measure_resolution(*args, tmp_path / "k.json", select_backend("cpu", 1), max_mismatch=0.02)
@@ -393,7 +393,7 @@ def test_the_same_file_for_any_order_of_work(scene, tmp_path, monkeypatch):
     assert fewer.founders == scene["resolution"].founders
 
 
-def test_poor_duplicates_are_left_open_not_called_parents():
+def test_noisy_duplicates_are_first_degree_or_closer_not_parent_and_child():
     assert kinship.relation(0.45, 0.0, same=False) == "first degree or closer"
     assert kinship.relation(0.2, 0.2, same=True) == kinship.SAME
     assert kinship.relation(FIRST + 0.01, 0.0, same=False) == "parent and child"

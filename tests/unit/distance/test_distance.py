@@ -1,4 +1,4 @@
-"""Tiles, assembly, metrics and export against counting pair by pair."""
+"""Tiles, assembly, metrics and export equal counts made pair by pair."""
 
 import gzip
 from pathlib import Path
@@ -163,7 +163,7 @@ def test_mixed_panels_do_not_assemble(tmp_path, genotypes, backend):
 
 @pytest.fixture
 def sparse(tmp_path, backend):
-    """Cohorts in which a1 and b0 have 30 and 60 of 150 sites: together at most 30."""
+    """Cohorts in which a1 and b0 have 30 and 60 of 150 sites called, jointly at most 30."""
     rng = np.random.default_rng(4)
     drawn = {"a": draw_genotypes(rng, 3, N_SITES), "b": draw_genotypes(rng, 2, N_SITES)}
     drawn["a"][1, 30:] = -1
@@ -171,7 +171,7 @@ def sparse(tmp_path, backend):
     return drawn, make_tiles(tmp_path, drawn, backend)
 
 
-def test_uncomparable_pair_stops(tmp_path, sparse):
+def test_uncomparable_pair_is_an_error(tmp_path, sparse):
     with pytest.raises(UserError) as error:
         assemble(sparse[1], ["a", "b"], tmp_path / "out", min_called=20)
     sentence = str(error.value)
@@ -222,7 +222,7 @@ def test_uncomparable_pair_is_kept_at_infinity(tmp_path, sparse):
 
 
 def one_metric(a, b, metric: str) -> float:
-    """Distance of two samples from its definition, scaled to all sites (flat-missing)."""
+    """Distance of two samples by definition, scaled to all sites (PLINK's flat-missing)."""
     both = (a >= 0) & (b >= 0)
     difference = np.abs(a[both].astype(float) - b[both])
     if metric == "euclidean":
@@ -241,7 +241,7 @@ def test_metrics(tmp_path, genotypes, backend, metric):
     found = load_distances(tmp_path / "out", metric=metric, n_sites=N_SITES, min_called=1)
     everyone = np.concatenate(list(genotypes.values()))
     expected = [[one_metric(a, b, metric) for b in everyone] for a in everyone]
-    # a product, a quotient and a root: three roundings; normalised profiles are sums of fractions
+    # a product, a quotient and a root round three times; normalised profiles are sums of fractions
     tolerance = 1e-12 if metric == "normalized" else 1e-15
     np.testing.assert_allclose(found, expected, rtol=tolerance)
     np.testing.assert_array_equal(found, found.T)
@@ -274,7 +274,7 @@ def test_pairs_below_the_limit_are_infinite():
 
 
 def test_normalized_individuals(tmp_path, backend):
-    """Twice the genotypes at every site is no distance; no ALT allele at all is no profile."""
+    """Doubled genotypes at every site are at distance 0; without ALT there is no profile."""
     rng = np.random.default_rng(6)
     one = (rng.random(N_SITES) < 0.3).astype(np.int8)
     drawn = np.stack([one, 2 * one, np.zeros_like(one), one])
@@ -288,7 +288,7 @@ def test_normalized_individuals(tmp_path, backend):
 
 
 def test_normalized_of_near_duplicates_keeps_its_digits():
-    """One differing site among 2**29: the definition in exact integers."""
+    """One differing site among 2**29, against the definition in exact integers."""
     n = 1 << 29
     square_a, sum_a, sum_b = n + 3, n + 1, n  # one homozygote among carriers, and a twin without
     found = metric_distances(

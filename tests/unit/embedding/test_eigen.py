@@ -1,4 +1,4 @@
-"""Lanczos against dense decompositions, where both can be had."""
+"""Lanczos equals dense decompositions, at sizes where both are possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rng():
 
 @pytest.fixture
 def iterate(monkeypatch):
-    """Lanczos whatever the size."""
+    """Lanczos, also at sizes where the dense solver would be used."""
 
     def switch(on):
         monkeypatch.setattr(eigen, "DENSE_ROWS", 0 if on else 10**9)
@@ -29,10 +29,10 @@ def iterate(monkeypatch):
 
 
 def structured(rng, n, groups=4, sites=900):
-    """Products of standardised genotypes of groups that have drifted apart, and jointly called."""
+    """Products of standardised genotypes of diverged groups, and counts of jointly called sites."""
     af = np.clip(rng.uniform(0.1, 0.9, sites) + rng.normal(0, 0.12, (groups, sites)), 0.02, 0.98)
     genotypes = rng.binomial(2, af[np.arange(n) % groups])
-    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]  # others have no standard deviation
+    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]  # others cannot be standardised
     mean = genotypes.mean(axis=0) / 2
     z = (genotypes - 2 * mean) / np.sqrt(2 * mean * (1 - mean))
     return z @ z.T, np.full((n, n), float(genotypes.shape[1]))
@@ -47,7 +47,7 @@ def test_lanczos_finds_the_dense_components(rng, iterate, n):
         iterate(on)
         found[on] = principal_components(products, called, founders, 10)
     for dense, iterated in zip(found[False], found[True], strict=True):
-        # vectors turn by rounding over the gap to the next value; scores are of order one
+        # vectors rotate by the rounding error over the eigenvalue gap; scores are of order one
         np.testing.assert_allclose(iterated, dense, atol=1e-8)
 
 
@@ -72,7 +72,7 @@ def test_few_components_of_degenerate_matrices(iterate):
 
 @pytest.mark.parametrize("alpha", [1, 2, 6])
 def test_coordinates_and_their_shares(rng, iterate, alpha):
-    """Powers of distances have negative eigenvalues: shares are of the trace, the sum of all."""
+    """Powers of distances have negative eigenvalues, so shares are of the trace."""
     points = rng.normal(size=(400, 8)) + 3 * (np.arange(400) % 3)[:, None]
     distances = squareform(pdist(points)) ** alpha
     found = {}

@@ -1,4 +1,4 @@
-"""PCA, PCoA and UMAP against dense matrices."""
+"""PCA, PCoA and UMAP equal computations on dense matrices."""
 
 import json
 
@@ -19,7 +19,7 @@ from popdesic.io.errors import UserError
 
 @pytest.fixture
 def study(tmp_path):
-    """Three cohorts on disk: prefixes, genotypes (n, n_sites), founders' frequency and mask."""
+    """Three cohorts on disk: prefixes, genotypes (n, n_sites), mask and frequencies of founders."""
 
     def build(missing: float, n_sites: int = 300):
         cohorts = make_cohorts((14, 11, 9), n_sites=n_sites, missing=missing)
@@ -53,7 +53,7 @@ def test_products(study, monkeypatch, missing, chunk):
     products, called = standardized_products(prefixes, af)
     there = (genotypes[:, (af > 0) & (af < 1)] >= 0).astype(int)
     np.testing.assert_array_equal(called, there @ there.T)
-    # sums of 300 terms in another order
+    # sums of 300 terms, taken in another order
     np.testing.assert_allclose(
         products / called, reference.relationship(genotypes, af), rtol=1e-11, atol=1e-12
     )
@@ -75,7 +75,7 @@ def test_pca_of_complete_genotypes_is_the_svd(study):
     _, prefixes, genotypes, founders, af = study(0.0)
     scores, explained = principal_components(*standardized_products(prefixes, af), founders, 6)
     expected, shares = reference.pca_scores(genotypes, af, founders, 6)
-    # eigenvectors of products instead of the SVD: half the digits in the worst case
+    # eigenvectors of products instead of an SVD: half the digits in the worst case
     same_up_to_sign(scores, expected, 1e-9)
     np.testing.assert_allclose(explained, shares, rtol=1e-10)
     largest = np.abs(scores[founders]).argmax(axis=0)
@@ -95,7 +95,7 @@ def test_pca_with_missing_genotypes(study):
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_a_copy_of_a_founder_gets_its_scores(study, missing):
-    """Projection: a newcomer with a founder's genotypes lies where the founder lies."""
+    """A newcomer with a founder's genotypes is projected onto the founder."""
     _, _, genotypes, founders, af = study(missing)
     complete = np.where(genotypes < 0, 0, genotypes)
     everyone = np.concatenate([complete, complete[founders]])
@@ -103,7 +103,7 @@ def test_a_copy_of_a_founder_gets_its_scores(study, missing):
     called = np.full((len(z), len(z)), float(z.shape[1]))
     mask = np.concatenate([founders, np.zeros(founders.sum(), bool)])
     scores, _ = principal_components(z @ z.T, called, mask, 8)
-    # a product with the eigenvectors over their values' roots: 1e-16 over the smallest of them
+    # product with eigenvectors divided by roots of eigenvalues: 1e-16 over the smallest of them
     np.testing.assert_allclose(scores[len(genotypes) :], scores[mask], atol=1e-10)
 
 
@@ -119,7 +119,7 @@ def test_newcomers_do_not_move_the_axes(study):
     np.testing.assert_array_equal(explained, shares)
 
 
-def test_no_more_components_than_there_are(study):
+def test_components_do_not_exceed_the_rank(study):
     _, prefixes, _, founders, af = study(0.0)
     products, called = standardized_products(prefixes, af)
     scores, explained = principal_components(products, called, founders, 100)
@@ -279,7 +279,7 @@ def test_umap_needs_five_samples():
 
 
 def test_umap_is_the_same_every_time():
-    """Two clusters far apart, most pairs of one at distance zero; the unit does not matter."""
+    """Two distant clusters, most pairs of one at distance zero; the unit does not matter."""
     points = np.concatenate([np.zeros((22, 2)), np.random.default_rng(4).normal(40, 1, (8, 2))])
     distances = euclidean(points)
     assert np.median(distances[np.triu_indices(30, 1)]) == 0

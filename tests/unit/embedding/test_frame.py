@@ -1,4 +1,4 @@
-"""Frames of the founders: paths, placement and registration against slow loops."""
+"""Frames of the founders: paths, placement and registration equal slow loops."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_strengths_are_those_of_umap(rng):
     places = rng.normal(size=(30, 2))
     lengths = np.full((6, 30), 99.0)
     lengths[:, :9] = far
-    # umap-learn's own sigma and rho; its search for them stops at 1e-5
+    # sigma and rho of umap-learn, whose search for them stops at 1e-5
     sigma, rho = smooth_knn_dist(np.c_[np.zeros(6), far].astype(np.float32), 10.0)
     expected = np.exp(-np.maximum(far - rho[:, None], 0) / sigma[:, None]) ** 3
     expected /= expected.sum(axis=1, keepdims=True)
@@ -97,7 +97,7 @@ def test_strengths_are_those_of_umap(rng):
     np.testing.assert_allclose(found, expected @ places[:9], atol=0.02)
 
 
-def test_a_twin_of_a_founder_comes_to_lie_near_it():
+def test_a_duplicate_of_a_founder_is_placed_near_it():
     places = np.array([[0.0, 0], [5, 5], [9, 0], [0, 9]])
     assert place_among(np.array([[np.inf, 0, np.inf, np.inf]]), places, 4).tolist() == [[5, 5]]
     assert place_among(np.zeros((1, 4)), places, 5).tolist() == [[14 / 3, 5 / 3]]
@@ -113,7 +113,7 @@ def test_projection_gives_a_founder_its_own_coordinates(rng):
     np.testing.assert_allclose(cdist(placed, own), cdist(new, points), atol=1e-9)
 
 
-def test_registration_undoes_turning_and_scaling(rng):
+def test_registration_undoes_rotation_and_scaling(rng):
     frame = rng.normal(size=(30, 2))
     turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
     among = np.arange(30) < 20
@@ -154,8 +154,8 @@ def test_blocks_never_span_two_cohorts():
     assert [a for a, _ in blocks[1:]] == [b for _, b in blocks[:-1]]
 
 
-def test_an_arrival_moves_nothing_from_genotypes_to_maps(tmp_path):
-    """As in stable mode: PCA, PCoA and places of founders and one newcomer, then of two."""
+def test_an_arrival_changes_no_coordinates_of_others(tmp_path):
+    """Stable mode: PCA, PCoA and places of founders and one newcomer, then of two."""
     cohorts = make_cohorts((33, 18, 7, 12), n_sites=300)
     prefixes = [write_raw(tmp_path / c.name / "genotypes", c) for c in cohorts]
     founding = np.concatenate([c.genotypes for c in cohorts[:2]], axis=1)

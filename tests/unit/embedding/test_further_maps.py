@@ -1,4 +1,4 @@
-"""densMAP and t-SNE: densities, neighbours, the same bytes, frames."""
+"""densMAP and t-SNE: densities, neighbours, reproducible bytes, frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONS = {"neighbors": 15, "min_dist": 0.3, "seed": 1}
 
 @pytest.fixture(scope="module")
 def groups():
-    """Three groups of 50, of spreads 1, 0.2 and 3, far apart: points and distances."""
+    """Three distant groups of 50 with spreads 1, 0.2 and 3: points and distances."""
     rng = np.random.default_rng(3)
     parts = [rng.normal(at, spread, (50, 5)) for at, spread in ((0, 1), (15, 0.2), (-15, 3))]
     points = np.concatenate(parts)
@@ -60,7 +60,7 @@ def test_tsne_keeps_neighbors_and_bytes(groups):
     assert maps[0].tobytes() == maps[1].tobytes()
     found = measure_map(maps[0], distances.__getitem__, np.arange(150))
     assert found["trustworthiness"] > 0.93 and found["recall_50"] > 0.95
-    # the unit does not matter, whatever the power
+    # the unit does not matter, for any power
     far = tsne_layout((2.0**60 * distances).__getitem__, 150, points, seed=1)
     np.testing.assert_array_equal(far, maps[0])
 
@@ -83,8 +83,8 @@ def test_tsne_needs_five_samples_and_finite_neighbors():
 
 
 @pytest.mark.parametrize(("method", "axis"), [("densmap", "densMAP"), ("tsne", "tSNE")])
-def test_a_frame_moves_for_nobody(tmp_path, groups, method, axis):
-    """Founders and one newcomer, then two: files as the rule has them."""
+def test_a_frame_does_not_move_when_newcomers_arrive(tmp_path, groups, method, axis):
+    """Founders and one newcomer, then two, with files as the rule writes them."""
     points, distances = groups
     tables = []
     for n in (121, 122):

@@ -1,4 +1,4 @@
-"""Quality of maps, against scikit-learn and a slow count."""
+"""Quality of maps equals scikit-learn and a slow count."""
 
 from __future__ import annotations
 

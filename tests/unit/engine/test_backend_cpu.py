@@ -1,4 +1,4 @@
-"""The CPU's bit-GEMM against looking every genotype up: all shapes, exactly."""
+"""The CPU's bit-GEMM equals a lookup of every genotype, exactly, for all shapes."""
 
 import os
 import subprocess
@@ -7,7 +7,8 @@ import sys
 import numba
 import numpy as np
 import pytest
-from reference import LETTERS, draw_genotypes, evaluate_terms, make_planes, pair_counts
+from operands import planes_of
+from reference import LETTERS, draw_genotypes, evaluate_terms, pair_counts
 
 from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
 from popdesic.engine.select import select_backend
@@ -24,13 +25,13 @@ from popdesic.engine.terms import (
 )
 from popdesic.io.errors import UserError
 
-#: Around words (64), vectors (512), and bytes of a .bed row.
+#: Sizes around a word (64), a vector (512), and a byte of a .bed row.
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 511, 512, 513)
-#: Around a tile of 64 samples.
+#: Sizes around a tile of 64 samples.
 SAMPLES = (1, 2, 63, 64, 65, 130)
 
 KING = Terms(("het_a", "het_b"), (Product(0, 1, "e", "c"), Product(1, 1, "c", "e")))
-#: Every letter, weights of both signs, two products to one output; no function of |a - b|.
+#: Every plane, weights of both signs, two products in one output; not a function of |a - b|.
 MIXED = Terms(
     ("x", "y", "z"),
     (
@@ -58,12 +59,8 @@ def backend():
     return CpuBackend(2)
 
 
-def planes_of(genotypes: np.ndarray, **options) -> Planes:
-    return Planes(make_planes(genotypes, **options), genotypes.shape[1])
-
-
 def random_fill(rng, genotypes: np.ndarray) -> np.ndarray:
-    """Imputed values of any kind: masked products must not see them."""
+    """Arbitrary imputed values: masked products must ignore them."""
     return rng.integers(0, 3, genotypes.shape)
 
 
@@ -95,7 +92,7 @@ def test_every_number_of_samples(backend, terms, n_samples, missing):
 @pytest.mark.parametrize("n_samples", SAMPLES)
 @pytest.mark.parametrize("masked", [False, True])
 def test_distance_terms_are_distances(backend, n_samples, masked):
-    """The letters themselves: squared, called and ibs0 by their definition, not by the terms."""
+    """Squared, called and ibs0 equal their definitions, computed without the terms."""
     rng = np.random.default_rng(n_samples)
     genotypes = draw_genotypes(rng, n_samples, 200, 0.1 if masked else 0)
     found = backend.bitgemm(planes_of(genotypes, masked=masked), None, SQUARED_IBS0)
@@ -152,7 +149,7 @@ def test_imputed_genotypes_count_without_the_mask(backend):
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("terms", TERMS)
 def test_long_rows(backend, terms, masked):
-    """More words than one pass of the cache-blocked loop, and a rest of it."""
+    """More words than one pass of the cache-blocked loop, with a remainder."""
     rng = np.random.default_rng(5)
     genotypes = draw_genotypes(rng, 6, 64 * 700 + 3, 0.05 if masked else 0)
     np.testing.assert_array_equal(
@@ -193,7 +190,7 @@ def fortran(words: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("arrange", [misaligned, strided, fortran])
 @pytest.mark.parametrize("terms", TERMS)
-def test_layouts_in_memory(backend, terms, arrange):
+def test_memory_layouts(backend, terms, arrange):
     genotypes = draw_genotypes(np.random.default_rng(7), 11, 1000, 0.1)
     planes = planes_of(genotypes, n_words=24)
     other = Planes(arrange(planes.words), planes.n_sites)
@@ -222,7 +219,7 @@ def test_different_numbers_of_sites_are_refused(backend):
 
 
 def test_margin_coefficients():
-    """Doubled coefficients of |a-b| = 1, 2, called, then of margins where they are needed."""
+    """Doubled coefficients of |a-b| = 1, 2, called, then of margins if they are needed."""
     none = [0] * 4
     np.testing.assert_array_equal(
         margin_coefficients(SQUARED_IBS0), [[2, 8, 0, *none], [0, 0, 2, *none], [0, 2, 0, *none]]
@@ -240,8 +237,8 @@ def test_margin_coefficients():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_terms_that_are_not_symmetric_against_oneself(backend, masked):
-    """het_a and het_b change places below the diagonal."""
+def test_asymmetric_terms_of_a_block_with_itself(backend, masked):
+    """Below the diagonal, het_a and het_b are exchanged."""
     rng = np.random.default_rng(3)
     genotypes = draw_genotypes(rng, 70, 90, 0.2 if masked else 0.0)
     for terms in (KING, KINSHIP, LD):
@@ -249,12 +246,12 @@ def test_terms_that_are_not_symmetric_against_oneself(backend, masked):
         np.testing.assert_array_equal(found, evaluate_terms(genotypes, genotypes, terms))
 
 
-def test_letters_are_those_of_the_design():
+def test_plane_letters_equal_their_definition():
     for letter, bits in PLANE_BITS.items():
         assert bits == tuple(int(g in LETTERS[letter]) for g in (0, 1, 2, -1)), letter
 
 
-#: Kernels as a CPU without the newest instructions compiles them, against the oracle.
+#: Compares kernels compiled for a CPU without the newest instructions with the oracle.
 OTHER_CPU = """
 from llvmlite import binding
 features = binding.get_host_cpu_features()
@@ -287,8 +284,8 @@ for dtype in ("int32", "float64"):
 """
 
 
-def test_kernels_of_other_cpus(tmp_path, pytestconfig):
-    """Narrow vectors, no vector popcount, no three-input logic: what laptops have."""
+def test_kernels_compiled_for_older_cpus(tmp_path, pytestconfig):
+    """As on many laptops: narrow vectors, no vector popcount, no three-input logic."""
     root = pytestconfig.rootpath
     path = os.pathsep.join(map(str, (root / "src", root / "tests")))
     subprocess.run(
@@ -299,7 +296,7 @@ def test_kernels_of_other_cpus(tmp_path, pytestconfig):
     )
 
 
-def test_backend_says_what_it_is():
+def test_backend_describes_itself():
     backend = select_backend("cpu", 10_000)
     assert backend.name == "cpu"
     assert backend.threads == numba.config.NUMBA_NUM_THREADS

@@ -1,4 +1,4 @@
-"""Plans of products equal their terms at every pair of genotypes, with the fewest products."""
+"""Plans of products equal their terms for every pair of genotypes and use the fewest products."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from popdesic.engine.terms import SQUARED
 
 @pytest.mark.parametrize("complete", (True, False))
 @pytest.mark.parametrize("name", TERMS)
-def test_plans_prove_themselves(name, complete):
-    """`check` compares plan and terms on every pair of genotypes."""
+def test_plans_equal_their_terms(name, complete):
+    """`check` compares plan and terms for every pair of genotypes."""
     bitgemm_plans.plan_products(TERMS[name], complete).check()
     xor = bitgemm_plans.plan_xor(TERMS[name], complete)
     assert (xor is None) == (name == "ld")
 
 
-def test_fewest_products():
+def test_plans_need_the_fewest_products():
     products = {
         (name, complete): bitgemm_plans.plan_products(TERMS[name], complete).n_products
         for name in TERMS

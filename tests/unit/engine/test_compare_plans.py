@@ -1,19 +1,16 @@
-"""Sizes of identity searches and correlations on a GPU, and their arithmetic on the host."""
+"""Plans of identity searches and correlations on a GPU, and their arithmetic on the host."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from launches import AMPERE, HOPPER
+from operands import planes_of
 from reference import draw_genotypes, make_planes
 
 from popdesic.engine.gpu import compare_plans
-from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.layout import CANDIDATES, PROFILES_A_STEP, QUERIES
 from popdesic.engine.terms import Planes
-
-
-def planes_of(genotypes: np.ndarray, masked: bool) -> Planes:
-    return Planes(make_planes(genotypes, masked=masked), genotypes.shape[1])
 
 
 def bits_of(words: np.ndarray, n_sites: int) -> np.ndarray:
@@ -22,11 +19,11 @@ def bits_of(words: np.ndarray, n_sites: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 511, 513])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_letters_of_queries_are_their_genotypes(n_sites, missing):
+def test_planes_of_queries_equal_their_genotypes(n_sites, missing):
     genotypes = draw_genotypes(np.random.default_rng(n_sites), 5, n_sites, missing)
-    letters = compare_plans.query_words(planes_of(genotypes, missing > 0))
+    letters = compare_plans.query_words(planes_of(genotypes, masked=missing > 0))
     assert letters.shape[:2] == (4 if missing else 3, QUERIES)
-    assert letters.shape[2] % 16 == 0  # whole 64 bytes
+    assert letters.shape[2] % 16 == 0  # padded to 64 bytes
     bits = bits_of(letters, n_sites)
     for state in range(3):
         assert (bits[state, :5] == (genotypes == state)).all()
@@ -36,13 +33,13 @@ def test_letters_of_queries_are_their_genotypes(n_sites, missing):
 
 
 @pytest.mark.parametrize("k", [1, 10, 256])
-def test_pieces_find_room_for_their_candidates(k):
+def test_candidates_of_a_piece_fit_their_buffer(k):
     first = compare_plans.piece_size(k, 0, cautious=False)
     assert first % PROFILES_A_STEP == 0
     assert k + first <= CANDIDATES
     assert compare_plans.piece_size(k, 10**7, cautious=True) == first
     later = compare_plans.piece_size(k, 10**7, cautious=False)
-    assert k * later / 10**7 <= CANDIDATES / 4  # what is expected
+    assert k * later / 10**7 <= CANDIDATES / 4  # expected number of candidates
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 1), (10, 10), (1000, 64), (0, 1)])
@@ -50,14 +47,14 @@ def test_parts_are_whole_steps(n, expected):
     assert compare_plans.part_rows(n, 16, 1024) == expected
 
 
-def test_blocks_of_some_rows():
+def test_blocks_of_a_range_of_rows():
     blocks = np.array([(i, j) for i in range(6) for j in range(i, 6)], np.int32)
     found = compare_plans.blocks_of_rows(blocks, range(2, 4), 5)
     assert found.tolist() == [[2, 2], [2, 3], [2, 4], [3, 3], [3, 4]]
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_mismatches_by_the_definition(missing):
+def test_mismatches_equal_their_definition(missing):
     rng = np.random.default_rng(2)
     genotypes = draw_genotypes(rng, 9, 130, missing)
     words = make_planes(genotypes, masked=missing > 0)
@@ -68,20 +65,19 @@ def test_mismatches_by_the_definition(missing):
         assert wrong[row] == (genotypes[0] != other)[both].sum()
 
 
-def test_a_mask_is_made_where_the_other_side_has_one():
+def test_a_mask_is_added_where_the_other_side_has_one():
     genotypes = draw_genotypes(np.random.default_rng(3), 4, 70, 0)
-    found = compare_plans.with_planes(planes_of(genotypes, False), 3)
+    found = compare_plans.with_planes(planes_of(genotypes, masked=False), 3)
     assert found.words.shape[1] == 3
     assert bits_of(np.ascontiguousarray(found.words[:, 2]), 128).sum(axis=1).tolist() == [70] * 4
 
 
 def test_fused_correlations_are_for_hopper_and_complete_sites():
-    hopper, other = (Device(0, "", capability, 1, 1, 1) for capability in (90, 80))
     complete, masked = (
         Planes(np.zeros((2, 2, 8), np.uint64), 500),
         Planes(np.zeros((2, 3, 8), np.uint64), 500),
     )
-    assert compare_plans.serves(hopper, complete)
-    assert not compare_plans.serves(other, complete)
-    assert not compare_plans.serves(hopper, masked)
-    assert not compare_plans.serves(hopper, Planes(complete.words, 20_001))
+    assert compare_plans.serves(HOPPER, complete)
+    assert not compare_plans.serves(AMPERE, complete)
+    assert not compare_plans.serves(HOPPER, masked)
+    assert not compare_plans.serves(HOPPER, Planes(complete.words, 20_001))

@@ -1,4 +1,4 @@
-"""The bound of GPU scans: what it rules out could not be among the best."""
+"""The bound of GPU scans never rules out a combination that could be among the best."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from popdesic.epistasis.scores import score_tables
 
 
 def device_divergences(bound: Bound, n: np.ndarray, k: np.ndarray) -> tuple[float, float]:
-    """As kernels/epistasis/cells.cuh computes them from sizes and cases of cells, in float64.
+    """Divergences as in kernels/epistasis/cells.cuh, from sizes and cases of cells, in float64.
 
-    By the polynomial for each cell (`Bound`) and at the ends of the range of u (`RangeBound`).
+    `Bound` takes the polynomial of each cell, `RangeBound` the ends of the range of u.
     """
     fields, least = bound.fields(), np.maximum(n, 1)
     excess = k - fields["r"] * n
@@ -44,12 +44,12 @@ def device_divergences(bound: Bound, n: np.ndarray, k: np.ndarray) -> tuple[floa
 
 
 def device_sizes(n: np.ndarray) -> float:
-    """Half the sum of ln(max(n, 1)) from below, as the device has it."""
+    """The device's lower bound of half the sum of ln(max(n, 1))."""
     bits = np.maximum(n, 1).astype(np.float32).view(np.uint32).astype(np.int64) - 0x3F800000
     return 0.5 * math.log(2) / 2**23 * float(bits.sum())
 
 
-def test_sizes_are_below_the_logarithms():
+def test_device_logarithms_are_lower_bounds():
     rng = np.random.default_rng()
     for _ in range(200):
         n = rng.integers(0, rng.choice([2, 9, 100, 60_000], 27))
@@ -59,7 +59,7 @@ def test_sizes_are_below_the_logarithms():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bound_is_below_the_cost(weighted):
-    """On random and extreme tables."""
+    """Random and extreme tables."""
     rng = np.random.default_rng(11)
     for score in ("k2", "mutual_information"):
         for share in (0.02, 0.3, 0.5, 0.8):
@@ -106,7 +106,7 @@ def test_polynomial_is_above_the_divergence(share, weights):
     )
 
 
-def test_weights_meet_the_share():
+def test_weights_approximate_the_share_of_cases():
     for classes in ((3072, 2048), (131072, 131072), (9000, 1000), (40, 60), (300_000, 200_000)):
         bound, share = Bound.weighted(classes), classes[1] / sum(classes)
         assert bound.r == pytest.approx(share, abs=0.01)
@@ -114,7 +114,7 @@ def test_weights_meet_the_share():
         assert max(bound.weights) * 65535 < 2**24  # exact in float32
         kl = rel_entr(share, bound.r) + rel_entr(1 - share, 1 - bound.r)
         assert sum(classes) * (bound.divergence(share) - kl) <= MOST_OFF_NATS
-    # a case in a thousand is out of their reach, unless there are few samples
+    # small weights cannot express one case in a thousand, unless there are few samples
     assert Bound.weighted((500_000, 500)) is None
     assert Bound.weighted((100, 1)) is not None
 

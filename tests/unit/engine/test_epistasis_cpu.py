@@ -62,7 +62,7 @@ def test_only_permitted_partners():
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_units_blocks_and_ties(order):
-    """More sites than a block, copies of sites (exact ties), scan in parts and as a whole."""
+    """More sites than a block, copies of sites (exact ties), scans in parts and as a whole."""
     rng = np.random.default_rng(6)
     tables = score_tables("k2", 130)
     data, states, cases = oracle.random_scan(rng, 150, (60, 70), missing=0.01, tables=tables)
@@ -112,7 +112,7 @@ def test_portable_bit_extraction():
 
 
 def bounds_of(tables: np.ndarray, total, part):
-    """Bound and exact cost, both in the bound's unit, of tables int32 (2, n_cells, k)."""
+    """Bound and exact cost of tables int32 (2, n_cells, k), both in the bound's unit."""
     n_cells, k = tables.shape[1:]
     bound = cost_bound(total, part, n_cells)
     cells = np.zeros((2, n_cells, -(-k // WIDE) * WIDE), np.int32)
@@ -130,7 +130,7 @@ def bounds_of(tables: np.ndarray, total, part):
 
 
 def draw_tables(rng, n_samples: int, n_cells: int, k: int = 300) -> np.ndarray:
-    """Tables of at most `n_samples`, from even to all in few cells; some have fewer samples."""
+    """Tables of at most `n_samples`, from evenly spread to concentrated in few cells."""
     tables = np.empty((k, 2 * n_cells), np.int32)
     for row in tables:
         p = rng.dirichlet(np.full(2 * n_cells, 10.0 ** rng.uniform(-3, 2)))
@@ -148,7 +148,7 @@ def test_bound_is_never_above_the_cost(score, n_cells, n_samples):
     bound, exact = bounds_of(tables, *score_tables(score, n_samples))
     assert (bound <= exact).all()
     if n_samples == 4096:
-        # Close enough to be of use, in bits: Stirling's remainder costs 0.1 for an empty count.
+        # Tight enough to be useful, in bits: Stirling's remainder costs 0.1 for an empty count.
         assert (exact - bound).max() < 7
 
 

@@ -1,9 +1,10 @@
-"""How GPU scans cut their work: each combination lies in one item, each sample in one step."""
+"""How GPU scans divide their work: each combination is in one item, each sample in one step."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from launches import HOPPER, scan_shape
 
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.devices import Device
@@ -36,7 +37,7 @@ def test_every_pair_lies_in_one_item(tile, width, y, z):
     first, second = np.triu_indices(z[1], 1)
     wanted = (first >= y[0]) & (first < y[1]) & (second >= z[0])
     assert (held[first[wanted], second[wanted]] == 1).all()
-    # none lies below the diagonal as a whole
+    # no item lies entirely below the diagonal
     assert ((items[:, 1] + 1) * width > items[:, 0] * tile).all()
 
 
@@ -48,7 +49,7 @@ def test_runs_cover_all_first_sites_once(n_items, n_x, blocks):
     items = np.stack([np.arange(n_items), np.arange(n_items)], axis=-1).astype(np.int32)
     cut = cut_runs(items, n_x, blocks)
     assert len(cut) >= min(ITEMS_A_BLOCK * blocks, n_items * n_x)
-    if n_x > 1:  # idle at the end
+    if n_x > 1:  # at most 5 % idle at the end
         rounds = -(-len(cut) // blocks)
         assert rounds * blocks <= 1.05 * len(cut)
     for item in items:
@@ -72,7 +73,7 @@ def test_segments_are_padded_to_steps_and_sites_to_stages():
     assert batch.head(9).stages.tolist() == batch.stages[:10].tolist()
 
 
-def test_stages_of_the_same_samples_come_together():
+def test_stages_of_the_same_samples_are_scheduled_together():
     rng = np.random.default_rng()
     n, carried = (60_000, 40_000), rng.uniform(0.1, 0.4, (12, 2))
     sizes = (carried[:, :, None] * n).astype(int).reshape(12, 4)
@@ -82,7 +83,7 @@ def test_stages_of_the_same_samples_come_together():
     assert sorted(stage) == list(range(batch.stages[-1]))
     assert (batch.stages[x] <= stage).all()
     assert (stage < batch.stages[x + 1]).all()
-    # controls first, and their samples in rising order for every x and both states
+    # controls first, with their samples in ascending order for every x and both states
     step = STAGE_STEPS * (stage - batch.stages[x])
     segment = (batch.segments[x, 1:] <= step[:, None]).sum(axis=1)
     assert (np.diff(segment % 2) >= 0).all()
@@ -93,7 +94,8 @@ def test_stages_of_the_same_samples_come_together():
 @pytest.mark.parametrize("n_states", [2, 3])
 def test_parts_of_two_sites_make_both_tables(n_states):
     rng = np.random.default_rng()
-    states = rng.integers(0, n_states + 1, (6, 2, 500))  # sites, classes, samples; last: not stored
+    # sites, classes, samples; the last state is not stored
+    states = rng.integers(0, n_states + 1, (6, 2, 500))
     of_class = np.array([500, 300])
     within = np.arange(500) < of_class[:, None]
     sizes = np.stack([((states == s) & within).sum(axis=2) for s in range(n_states)], axis=-1)
@@ -107,7 +109,7 @@ def test_parts_of_two_sites_make_both_tables(n_states):
     if n_states == 3:
         assert (depths[:, 0] == sizes[:-1, :, 2]).all()
         assert (depths[:, 1] == sizes[1:, :, 2]).all()
-    # what the kernel makes of the sums after each part
+    # what the kernel derives from the sums after each part
     sums = depths[:, -len(PARTS) :].reshape(5, -1, PARTS_IN_A_ROW, 2).cumsum(axis=2)
     assert largest_sum(depths.reshape(5, -1)) == sums.max()
     after = sums.reshape(5, len(PARTS), 2)
@@ -129,10 +131,6 @@ def test_core_follows_depth_and_states():
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
 
 
-HOPPER = Device(0, "H", 90, 132, 232448, 12040)
-TURING = Device(0, "T", 75, 40, 65536, 12040)
-
-
 @pytest.mark.parametrize(
     ("name", "order", "states", "table"),
     [
@@ -145,18 +143,8 @@ TURING = Device(0, "T", 75, 40, 65536, 12040)
 @pytest.mark.parametrize("wide", [0, 1])
 def test_scans_fit_shared_memory(name, order, states, table, wide):
     core = CORES[name]
-    shape = epistasis_plans.scan_shape(
-        core,
-        order=order,
-        states=states,
-        table=table,
-        wide=wide,
-        joint=1,
-        parts=states if order == 3 else 1,
-        bare=epistasis_plans.is_bare(core, order, states),
-        lockstep=8,
-        device=HOPPER,
-    )
+    bare = epistasis_plans.is_bare(core, order, states)
+    shape = scan_shape(core, order, states, table=table, wide=wide, bare=bare, lockstep=8)
     slot = (TILE_SITES + core.z_sites(order, states)) * states * 128
     assert shape.shared_bytes <= HOPPER.shared_bytes
     assert shape.defines["STAGES"] * slot < shape.shared_bytes
@@ -169,36 +157,25 @@ def test_scans_fit_shared_memory(name, order, states, table, wide):
 def test_a_device_with_too_little_shared_memory_is_named():
     small = Device(0, "Tiny", 80, 1, 40_000, 1)
     with pytest.raises(UserError, match="Tiny has 40000 bytes of shared memory"):
-        epistasis_plans.scan_shape(
-            CORES["mma"],
-            order=2,
-            states=2,
-            table=0,
-            wide=0,
-            joint=1,
-            parts=1,
-            bare=False,
-            lockstep=0,
-            device=small,
-        )
+        scan_shape(CORES["mma"], order=2, states=2, device=small)
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_launches_grow_with_what_was_done_and_shrink_with_what_passes(order):
+def test_launches_grow_with_work_done_and_shrink_with_the_pass_rate(order):
     pace = Pace(order, top=10, start=1000)
     assert pace.budget(1 << 20) == 1000
     pace.note(1000, 1)
     assert pace.budget(1 << 20) <= 1000 * epistasis_plans.GROWTH[order]
     pace.note(1000, 900)
-    if order == 3:  # as many as before: half of the room at that rate
+    if order == 3:  # at that pass rate, half of the room
         assert pace.budget(9000) == 5000
-    else:  # of pairs no more than a multiple of the hits
+    else:  # the pass rate of pairs is capped
         assert pace.passing == 0.32
 
 
 @pytest.mark.parametrize("states", [2, 3])
 @pytest.mark.parametrize("n", [2, 300, 513, 1400, 9000])
-def test_upload_blocks_are_all_sites_once_in_whole_blocks_of_rows(n, states):
+def test_upload_blocks_cover_all_sites_once_in_whole_row_blocks(n, states):
     for first in (0, n // 2):
         start = epistasis_plans.align(first, states)
         blocks = epistasis_plans.upload_blocks(start, n, states)

@@ -1,4 +1,4 @@
-"""Texts of kernels: what `#include` brings in, without CuPy."""
+"""Kernel sources with their `#include`s resolved; no CuPy needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_includes_are_resolved_once_and_relative_to_their_file(tmp_path, monkeyp
     text = sources.read_source("family/kernel")
     assert text.split() == ["int", "base;", "int", "part;", "int", "kernel;"]
     (tmp_path / "base.cuh").write_text("#pragma once\nlong base;\n")
-    assert sources.read_source("family/kernel") != text  # CuPy's cache sees the change
+    assert sources.read_source("family/kernel") != text  # so that CuPy's cache notices the change
 
 
 @pytest.mark.parametrize("name", NAMES)

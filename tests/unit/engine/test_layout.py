@@ -1,4 +1,4 @@
-"""What Python and CUDA share is written once: in Python, and defined for the compiler."""
+"""Constants shared by Python and CUDA are written once: in Python, passed to the compiler as -D."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launches import HOPPER, scan_shape
 
 from popdesic.engine.base import INFINITY_INT32, INFINITY_INT64
 from popdesic.engine.gpu import epistasis_plans, layout, tune_plans, variants
 from popdesic.engine.gpu.bitgemm_plans import Pass
-from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.layout import DEFINES
 from popdesic.engine.terms import PLANE_LETTERS
 from popdesic.io.places import KERNEL_FOLDER
 
 KERNELS = sorted([*KERNEL_FOLDER.rglob("*.cu"), *KERNEL_FOLDER.rglob("*.cuh")])
 PYTHON = Path(layout.__file__).parent
-HOPPER = Device(0, "H", 90, 132, 232448, 12040)
 
 
 def name_of(path: Path) -> str:
@@ -27,22 +26,10 @@ def name_of(path: Path) -> str:
 
 
 def launch_defines() -> set[str]:
-    """Names that launches define beside the common ones."""
+    """Names that launches define in addition to the common ones."""
     names = set(epistasis_plans.scan_defines(k2=True, wide=0, states=2))
     for core in epistasis_plans.CORES.values():
-        shape = epistasis_plans.scan_shape(
-            core,
-            order=3,
-            states=2,
-            table=0,
-            wide=0,
-            joint=1,
-            parts=2,
-            bare=False,
-            lockstep=0,
-            device=HOPPER,
-        )
-        names |= set(shape.defines)
+        names |= set(scan_shape(core, order=3, states=2).defines)
     for variant in tune_plans.candidates(HOPPER):
         names |= {name for name, _ in variants.defines_of(variant, Pass((), (1, 1, 1)), True)}
     return names
@@ -52,7 +39,7 @@ DEFINED = launch_defines().union(*DEFINES.values())
 
 
 def constants_of_python() -> set[str]:
-    """Upper-case names with a number of their own in the modules that launch kernels."""
+    """Upper-case names assigned in the modules that launch kernels."""
     names = set()
     for path in PYTHON.glob("*.py"):
         for node in ast.parse(path.read_text()).body:
@@ -78,7 +65,7 @@ def constants_of_cuda(path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
 def test_no_constant_is_written_twice(path):
-    """Defined names are no `constexpr`; numbers of a `constexpr` have no namesake in Python."""
+    """No `constexpr` repeats a defined name, and none with a literal number a name in Python."""
     for name, value in constants_of_cuda(path).items():
         assert name not in DEFINED
         number = re.fullmatch(r"[\dx'uUlL<. f]+", value)
@@ -93,8 +80,8 @@ def test_constants_are_found():
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
-def test_whoever_needs_a_definition_stops_without_it(path):
-    """Common names that a file uses are demanded by it or by a header that it includes."""
+def test_files_do_not_compile_without_their_definitions(path):
+    """A file, or a header that it includes, checks for every common definition that it uses."""
 
     def demanded(file: Path) -> set[str]:
         text = file.read_text()
@@ -112,7 +99,8 @@ def test_whoever_needs_a_definition_stops_without_it(path):
 @pytest.mark.parametrize("family", DEFINES)
 def test_every_definition_is_used(family):
     text = "".join(code_of(path) for path in KERNELS)
-    for name in set(DEFINES[family]) - {"LETTER_H", "NUMBER_INT64"}:  # what is left over
+    unused = {"LETTER_H", "NUMBER_INT64"}  # defined only so that their sets are complete
+    for name in set(DEFINES[family]) - unused:
         assert re.search(rf"(?<!defined\()\b{name}\b", text), name
 
 
@@ -140,7 +128,7 @@ def test_codes_follow_their_tables():
 @pytest.mark.parametrize(
     ("states", "joint", "parts"), [(2, 1, 2), (3, 1, 3), (2, 2, 8), (3, 2, 10)]
 )
-def test_segments_are_those_of_the_depths(states, joint, parts):
+def test_segment_counts_equal_those_of_the_depths(states, joint, parts):
     assert epistasis_plans.segments_of(states, joint) == 2 * parts
     if joint == 2:
         sizes, both = np.ones((4, 2, states), int), np.zeros((3, 2, 2, 2), int)
@@ -148,7 +136,7 @@ def test_segments_are_those_of_the_depths(states, joint, parts):
         assert depths.shape[1] == 2 * parts
 
 
-def test_options_of_a_file():
+def test_compiler_options_of_a_file():
     options = layout.compiler_options("minplus/minplus", (("DEPTH", 8),))
     assert options[0] == "-std=c++17"
     assert "-DBOUND_TILE=128" in options

@@ -1,4 +1,4 @@
-"""Leases of devices among real processes."""
+"""Leases of devices, tested with real processes."""
 
 import multiprocessing
 import os
@@ -28,7 +28,7 @@ PACKAGE = Path(__file__).parents[3] / "src"
 
 @pytest.fixture
 def hold(tmp_path):
-    """Starts processes that lease one of `count` devices and keep it."""
+    """A function that starts a process which leases one of `count` devices and keeps it."""
     started = []
 
     def start(count: int) -> subprocess.Popen:
@@ -47,7 +47,7 @@ def hold(tmp_path):
         process.wait()
 
 
-def test_every_process_gets_its_own(tmp_path, hold):
+def test_every_process_gets_its_own_device(tmp_path, hold):
     processes = [hold(3) for _ in range(3)]
     assert sorted(int(process.stdout.readline()) for process in processes) == [0, 1, 2]
     with pytest.raises(UserError, match="all 3 GPUs of this machine are taken") as error:
@@ -55,7 +55,7 @@ def test_every_process_gets_its_own(tmp_path, hold):
     assert "\n" not in str(error.value)
 
 
-def test_a_killed_process_gives_its_device_back(tmp_path, hold):
+def test_a_killed_process_releases_its_device(tmp_path, hold):
     first = hold(1)
     assert first.stdout.readline() == "0\n"
     second = hold(1)
@@ -81,7 +81,7 @@ rule hold:
 
 
 def test_snakemake_keeps_four_devices_busy(tmp_path):
-    """`--resources gpu=4`: four jobs at a time, each on a device of its own."""
+    """`--resources gpu=4`: four jobs at a time, each on its own device."""
     hold = HOLD.replace("sys.argv[2]", "'4'").replace("Path(sys.argv[1])", "Path('locks')")
     timed = "print(time.time()); time.sleep(2); print(time.time())"
     (tmp_path / "hold.py").write_text(hold.replace("time.sleep(60)", timed))
@@ -97,22 +97,22 @@ def test_snakemake_keeps_four_devices_busy(tmp_path):
         assert len(beside) > 1, "jobs run beside each other"
 
 
-def test_a_process_keeps_the_device_that_it_has(tmp_path):
-    """In every folder of locks, and whatever it has leased in another."""
+def test_a_process_keeps_its_device(tmp_path):
+    """A second call returns the same device, also for another folder of locks."""
     for folder in (tmp_path / "a", tmp_path / "b", tmp_path / "a"):
         assert lease_device(2, folder=folder, environment={}) == 0
     assert len(list(tmp_path.glob("*/*.lock"))) == 2
 
 
-def test_a_scheduler_has_the_last_word(tmp_path):
+def test_a_device_assigned_by_the_scheduler_is_not_locked(tmp_path):
     granted = {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "2"}
     for _ in range(2):
         assert lease_device(1, folder=tmp_path / "none", environment=granted) == 0
     assert not (tmp_path / "none").exists()
 
 
-def test_visible_devices_share_locks_by_name(tmp_path, hold):
-    """Index 0 of a process that sees device 1 alone is not device 0."""
+def test_visible_devices_are_locked_by_name(tmp_path, hold):
+    """Index 0 of a process that sees only device 1 is not device 0."""
     assert hold(1).stdout.readline() == "0\n"
     code = HOLD.replace("environment={}", "environment={'CUDA_VISIBLE_DEVICES': '1'}")
     other = subprocess.run(
@@ -128,7 +128,7 @@ def test_visible_devices_share_locks_by_name(tmp_path, hold):
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+def test_a_folder_that_cannot_be_made_gives_a_one_sentence_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="lock files of the GPUs cannot be kept there") as error:
         lease_device(1, folder=tmp_path / "file" / "locks", environment={})
@@ -137,19 +137,18 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
 
 # --- several users ------------------------------------------------------------------------------
 
-#: Two users without a name, which any system has.
+#: Two user numbers without a name, which exist on any system.
 ALICE, BOB = 54_321, 54_322
-FORK = multiprocessing.get_context(
-    "fork"
-)  # what was imported as root need not be readable for them
+FORK = multiprocessing.get_context("fork")  # modules imported as root may be unreadable for them
 
 
 @pytest.fixture
 def shared():
-    """A folder like /tmp: root's, sticky, of all users."""
+    """A folder like /tmp: owned by root, sticky, writable for all users."""
     if os.getuid():
         pytest.skip("only root can take the part of two users")
-    folder = Path(tempfile.mkdtemp(prefix="popdesic-lease-", dir="/tmp"))  # above it all may pass
+    # in /tmp, whose parent folders all users may enter
+    folder = Path(tempfile.mkdtemp(prefix="popdesic-lease-", dir="/tmp"))
     folder.chmod(0o1777)
     yield folder
     shutil.rmtree(folder)
@@ -172,7 +171,7 @@ def user_leases(user: int, folder: Path, count: int, said, hold, umask: int) -> 
 
 
 class As:
-    """A process of a user that asks once for a device and keeps it until it is told."""
+    """A process of a user that leases a device and keeps it until `end`."""
 
     def __init__(self, user: int, folder: Path, count: int, umask: int = 0o022):
         said, self.hold = FORK.Queue(), FORK.Event()
@@ -240,8 +239,8 @@ def test_the_folder_is_where_only_root_can_delete():
 
 
 @pytest.mark.parametrize("kind", ["link", "file", "fifo", "folder"])
-def test_what_another_user_has_put_in_the_way_is_one_sentence(shared, kind):
-    """A link is not followed, a pipe does not hang, and nothing of it is changed."""
+def test_obstacles_left_by_another_user_give_a_one_sentence_error(shared, kind):
+    """A link is not followed, a pipe does not hang, and nothing is changed."""
     lease, target = shared / f"popdesic-gpu-0.{ALICE}.lock", shared / "target"
     target.write_text("keep")
     target.chmod(0o600)
@@ -259,7 +258,7 @@ def test_what_another_user_has_put_in_the_way_is_one_sentence(shared, kind):
     alice.end()
     assert target.read_text() == "keep"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    # Files that bear a name which is not their owner's keep nobody from a device.
+    # A lock file under another user's name blocks no device.
     bob = As(BOB, shared, 1)
     assert bob.got == 0
     bob.end()
@@ -281,7 +280,7 @@ def user_races(user: int, folder: Path, count: int, holders, collisions, rounds:
         os.waitpid(child, 0)
 
 
-def test_users_who_come_at_once_never_share_a_device(shared, monkeypatch):
+def test_users_who_start_at_once_never_share_a_device(shared, monkeypatch):
     import popdesic.engine.gpu.lease as lease
 
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)

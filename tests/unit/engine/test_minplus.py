@@ -1,4 +1,4 @@
-"""The CPU's min-plus product and base case against broadcasting and the triple loop."""
+"""The CPU's min-plus product and base case equal broadcasting and the triple loop."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from popdesic.engine.base import INFINITY_INT32, infinity
 from popdesic.engine.cpu.backend import CpuBackend
 
 DTYPES = (np.int32, np.float32, np.float64)
-#: Around register tiles (8 rows; 24, 48 columns), panels (depth 128) and blocks (128 rows).
+#: Sizes around register tiles (8 rows; 24, 48 columns), panels (depth 128), blocks (128 rows).
 SIZES = (
     (1, 1, 1),
     (1, 5, 2),
@@ -31,14 +31,14 @@ def backend():
 
 
 def draw(rng, shape, dtype, holes: float = 0.1) -> np.ndarray:
-    """Weights with some infinite ones. Integers, so that float sums are exact too."""
+    """Weights, some infinite; integers, so that float sums are exact too."""
     weights = rng.integers(0, 2**20, shape).astype(dtype)
     weights[rng.random(shape) < holes] = infinity(np.dtype(dtype))
     return weights
 
 
 def expected(c, a, b) -> np.ndarray:
-    """The product in float64 with a true infinity, back in the type of c."""
+    """The product in float64 with a true infinity, converted back to the type of c."""
     wide = [np.where(x == infinity(x.dtype), np.inf, x.astype(np.float64)) for x in (c, a, b)]
     found = np.minimum(wide[0], reference.minplus(wide[1], wide[2]))
     return np.where(np.isinf(found), infinity(c.dtype), found).astype(c.dtype)

@@ -1,4 +1,4 @@
-"""Tiles of the min-plus kernels and the blocks that matrices pass through a device in."""
+"""Tiles of the min-plus kernels, and blocks of matrices larger than the device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DTYPES = tuple(SHAPES)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tiles_divide_what_bounds_speak_of(dtype):
+def test_tiles_divide_the_tiles_of_the_bounds(dtype):
     shape = minplus_plans.shape_of(dtype)
     assert BOUND_TILE % shape.block == 0
     assert BOUND_RUN % shape.depth == 0

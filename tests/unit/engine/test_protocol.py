@@ -1,4 +1,4 @@
-"""Every backend has all of the protocol, and nobody asks a backend for more (no CuPy needed)."""
+"""Every backend implements the whole protocol, and callers use nothing else (no CuPy needed)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[3] / "src" / "popdesic"
 BACKENDS = {"cpu": "CpuBackend", "gpu": "GpuBackend"}
-#: Whoever is not of one device, but for the command line, which tunes a GPU.
+#: All modules outside the backends, except the command line, which tunes a GPU.
 CALLERS = sorted(
     path
     for path in PACKAGE.rglob("*.py")
@@ -61,7 +61,7 @@ def test_every_backend_has_every_attribute(device):
 
 
 def asked_of_backends(text: str) -> set[str]:
-    """Attributes of whatever is called `backend`; `getattr` and `hasattr` by their own names."""
+    """Attributes used of anything named `backend`, and calls of `getattr` or `hasattr` on it."""
     asked = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and is_backend(node.value):
@@ -79,17 +79,17 @@ def is_backend(node: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("path", CALLERS, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_nobody_asks_for_more(path):
+def test_no_module_uses_more_than_the_protocol(path):
     assert asked_of_backends(path.read_text()) <= {*methods(PROTOCOL), *ATTRIBUTES}
 
 
-def test_asking_is_seen():
+def test_uses_of_a_backend_are_found():
     text = 'backend.minplus(1); self.backend.fits(2); getattr(backend, "r2_pairs", None)'
     assert asked_of_backends(text) == {"minplus", "fits", "getattr"}
 
 
-def test_stages_leave_the_choice_of_a_device_alone():
-    """No stage imports what belongs to one device: helpers of all are in `engine.host`."""
+def test_stages_import_nothing_specific_to_a_device():
+    """No stage imports a module of one device: helpers for all are in `engine.host`."""
     for path in CALLERS:
         if path.relative_to(PACKAGE).parts[0] != "engine":
             text = path.read_text()

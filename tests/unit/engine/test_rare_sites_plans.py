@@ -1,4 +1,4 @@
-"""Which way rare sites go: tables that equal the terms, and costs that decide."""
+"""The path of each rare site: tables that equal the terms, and costs that decide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COSTS = SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, rows=1e-6, move=1e-9)
 @pytest.mark.parametrize("complete", (True, False))
 @pytest.mark.parametrize("name", [*TERMS, "product"])
 def test_tables_equal_the_terms(name, complete):
-    """Carriers, margins and the half form give every output at every two genotypes."""
+    """Carriers, margins and the half form give every output for every pair of genotypes."""
     terms = PRODUCT if name == "product" else TERMS[name]
     for plan in (
         bitgemm_plans.plan_products(terms, complete),
@@ -57,21 +57,21 @@ def side() -> SideCounts:
 
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("half", [True, False])
-def test_each_site_goes_the_cheapest_way(side, half, symmetric):
+def test_each_site_takes_the_cheapest_path(side, half, symmetric):
     model = CostModel(COSTS, half, 3, symmetric)
     seconds = model.weigh(side, side)
     way = model.ways(seconds, 0.0, forced=True)
     assert (np.choose(way, seconds) == np.min(seconds, axis=0)).all()
     assert (HALF in way) == half
     assert {PAIRS, DENSE} <= set(way.tolist()) or half
-    # by hand, the site with the fewest carriers
+    # computed by hand for the site with the fewest carriers
     at = int(side.carriers.argmin())
     n, triangle = float(side.carriers[at]), 0.5 if symmetric else 1
     assert seconds[0][at] == pytest.approx(COSTS.pair * (n * n * triangle + 2 * n))
     assert seconds[2][at] == pytest.approx(COSTS.dense * 512**2 * triangle)
 
 
-def test_half_is_taken_only_if_all_its_sites_gain_what_it_costs(side):
+def test_the_half_path_is_used_only_where_it_saves_more_than_it_costs(side):
     model = CostModel(COSTS, True, 3, True)
     seconds = model.weigh(side, side)
     cheapest = model.ways(seconds, 0.0, forced=True)
@@ -88,24 +88,24 @@ def test_sorting_pays_where_most_sites_are_rare(side):
     for counts, gain in ((side, True), (common, False)):
         seconds = model.weigh(counts, counts)
         assert model.gains(seconds, model.bringing(512, 512), 0.01, 100) is gain
-    assert not model.gains(model.weigh(side, side), 0.0, 0.01, 10**15)  # turning costs too much
+    assert not model.gains(model.weigh(side, side), 0.0, 0.01, 10**15)  # transposing costs too much
 
 
-def test_small_problems_are_left_alone():
+def test_small_problems_are_not_sorted():
     assert rare_sites_plans.pays(ShapeClass.of(4096, 4096, 1 << 20, True, True))
     assert not rare_sites_plans.pays(ShapeClass.of(1000, 1000, 1 << 20, True, True))
     assert not rare_sites_plans.pays(ShapeClass.of(4096, 4096, 1 << 12, True, True))
 
 
 @pytest.mark.parametrize("name", TERMS)
-def test_sums_fit_the_accumulators_whatever_the_way(name):
+def test_sums_fit_the_accumulators_on_every_path(name):
     plan = bitgemm_plans.plan_products(TERMS[name], True)
     limit = rare_sites_plans.site_limit(plan, SiteTable.of(plan))
     assert 0 < limit <= plan.site_limit
     assert limit * np.abs(SiteTable.of(plan).pairs).max(initial=0) <= layout.INT32_MAX
 
 
-def test_the_one_product_of_half():
+def test_the_half_path_needs_one_product():
     plan = bitgemm_plans.plan_products(SQUARED, True)
     weight = SiteTable.of(plan).half[0]
     half = rare_sites_plans.half_plan(plan, weight)

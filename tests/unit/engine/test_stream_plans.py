@@ -1,4 +1,4 @@
-"""Ranges of sites and rows of results: whole stages and tiles inside every limit."""
+"""Ranges of sites and rows of results are whole stages and tiles within every limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_range_keeps_to_every_limit(budget, host, site_limit):
     assert STAGE_WORDS <= words <= needed
     limit = min(budget, site_limit // 64, needed if host is None else host)
     assert words <= max(STAGE_WORDS, limit)
-    if words < needed:  # and is as long as they allow
+    if words < needed:  # and is as long as the limits allow
         assert words + STAGE_WORDS > limit
 
 

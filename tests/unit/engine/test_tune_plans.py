@@ -1,16 +1,14 @@
-"""Classes of problems, and the file that keeps what was measured of them."""
+"""Problem classes, and the file that caches their measurements."""
 
 from __future__ import annotations
 
 import pytest
 from awkward_terms import TERMS
+from launches import TURING
 
 from popdesic.engine.gpu import tune_plans
-from popdesic.engine.gpu.devices import Device
 from popdesic.engine.gpu.tune_plans import MOST_SAMPLES, MOST_STAGES, ShapeClass
 from popdesic.engine.terms import SQUARED
-
-TURING = Device(0, "T", 75, 40, 65536, 12040)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +25,7 @@ def test_sizes_are_rounded_up_to_powers_of_two(given, expected):
     assert (shape.samples_a, shape.samples_b, shape.stages) == expected
 
 
-def test_problems_that_cost_alike_share_a_name():
+def test_problems_of_equal_cost_share_a_label():
     names = {
         ShapeClass.of(500, 500, 10**6, symmetric, complete).label(terms, kernel)
         for symmetric in (True, False)
@@ -41,13 +39,13 @@ def test_problems_that_cost_alike_share_a_name():
     ).label(SQUARED, None)
 
 
-def test_the_xor_form_is_for_ordinary_cores_and_functions_of_the_difference():
+def test_the_xor_form_needs_popc_and_a_function_of_the_difference():
     popc, *_ = tune_plans.candidates(TURING)
     assert tune_plans.plan_for(popc, SQUARED, True).passes[0].xor == (0, 1, 4)
     assert tune_plans.plan_for(popc, TERMS["ld"], True).passes[0].xor is None
 
 
-def test_choices_are_kept_and_a_lost_file_is_no_error(tmp_path, monkeypatch):
+def test_choices_are_cached_and_a_damaged_cache_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert tune_plans.read_cache() == {}
     tune_plans.write_cache("device", "shape", {"variant": "popc"})

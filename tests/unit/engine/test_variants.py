@@ -1,17 +1,14 @@
-"""How a launch of the bit-GEMM is cut up: every block of the result once, the device full."""
+"""How a launch of the bit-GEMM is divided: every block of the result once, the device filled."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from launches import AMPERE, HOPPER, TURING
 
 from popdesic.engine.gpu import bitgemm_plans, layout, tune_plans, variants
-from popdesic.engine.gpu.devices import Device, supported_kernels
+from popdesic.engine.gpu.devices import supported_kernels
 from popdesic.engine.terms import SQUARED
-
-HOPPER = Device(0, "H", 90, 132, 232448, 12040)
-AMPERE = Device(0, "A", 86, 84, 101376, 12040)
-TURING = Device(0, "T", 75, 40, 65536, 12040)
 
 
 def test_blocks_cover_the_triangle_once():
@@ -46,7 +43,7 @@ def test_persistent_grids_are_no_larger_than_the_device():
         assert (shape.grid(10**6, HOPPER.multiprocessors) <= resident) == shape.persistent
 
 
-def test_definitions_say_how_a_pass_is_formed():
+def test_definitions_describe_the_pass():
     popc = tune_plans.candidates(TURING)[0]
     (one,) = bitgemm_plans.plan_xor(SQUARED, True).passes
     given = dict(variants.defines_of(popc, one, True))
@@ -64,7 +61,7 @@ def test_definitions_say_how_a_pass_is_formed():
 
 @pytest.mark.parametrize(("n_blocks", "n_stages"), [(1, 1), (1, 1000), (7, 300), (500, 40)])
 def test_splits_fill_the_device(n_blocks, n_stages):
-    """As many runs as stages allow while blocks of the result are few, one where they suffice."""
+    """The site axis is split while blocks of the result are few, not where they fill the device."""
     splits = variants.choose_splits(n_blocks, 66, n_stages, 3, 1)
     assert 1 <= splits <= min(n_stages, variants.MAX_SPLITS)
     alone = variants.divide_up(n_blocks, 66) * (n_stages * 3 + variants.EMIT_STAGES)
@@ -73,7 +70,7 @@ def test_splits_fill_the_device(n_blocks, n_stages):
     assert chosen <= alone
 
 
-def test_steps_are_five_numbers():
+def test_a_step_has_five_integers():
     plan = bitgemm_plans.plan_products(SQUARED, True)
     table = variants.step_table(plan.passes[0].steps)
     assert table.dtype == np.int32
@@ -82,7 +79,7 @@ def test_steps_are_five_numbers():
 
 
 @pytest.mark.parametrize("n", [1, 128, 129, 256, 257, 1000])
-def test_packed_planes_are_whole_blocks(n):
+def test_packed_planes_are_padded_to_whole_blocks(n):
     tiles = layout.layout_tiles(n)
     assert tiles % 2 == 0
     assert 0 <= tiles * layout.TILE_ROWS - n < layout.BLOCK_ROWS

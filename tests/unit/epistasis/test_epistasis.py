@@ -1,4 +1,4 @@
-"""The stage around the scans: partners, screen, significance, power, refit, forecast, refusals."""
+"""The stage around the scans: partners, screen, significance, power, refit, forecast, errors."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}
 
 
 def build(folder, genotypes, phenotype, *, strata=None, least=2, absent=(), **columns):
-    """results/reorder of one cohort; genotypes (n_sites, n_samples), -1 missing.
+    """Write results/reorder of one cohort; genotypes (n_sites, n_samples), -1 missing.
 
-    `absent`: phenotypes of further samples that the sheet has and the genotypes have not.
+    `absent`: phenotypes of further samples in the sheet that have no genotypes.
     """
     n_sites, n = np.shape(genotypes)
     names = [f"s{k}" for k in range(n)]
@@ -167,7 +167,7 @@ def test_a_screen_of_all_pairs_is_the_exhaustive_scan(tmp_path, missing, max_r2,
 
 
 def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, stratified=True):
-    """Permutation p of the best hit of studies without any effect.
+    """Permutation p-values of the best hit in studies without any effect.
 
     `confounded`: cases and frequencies differ between the strata.
     """
@@ -191,7 +191,7 @@ def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, str
             for k in range(permutations)
         ]
         found.append(float(permutation_p(best, np.array(null))[0]))
-    # p is discrete: spread over its step it is uniform where the null holds.
+    # p is discrete; spread evenly over its step, it is uniform under the null.
     return np.array(found) - rng.random(studies) / (permutations + 1)
 
 
@@ -200,27 +200,27 @@ def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, str
     [(2, 8, 100, False), (3, 6, 50, False), (2, 8, 100, True)],
 )
 def test_null_data_give_uniform_p_values(tmp_path, order, n_sites, studies, confounded):
-    """Kolmogorov-Smirnov, also where strata differ in cases and in frequencies."""
+    """By a Kolmogorov-Smirnov test, also where strata differ in cases and in frequencies."""
     rng = np.random.default_rng(order)
     p = null_p_values(tmp_path, rng, order, n_sites, studies, confounded=confounded)
     assert stats.kstest(p, "uniform").pvalue > 0.01
 
 
 def test_without_strata_a_difference_between_cohorts_looks_like_a_hit(tmp_path):
-    """What the stratified test above would not notice if strata were ignored."""
+    """Shows that the test above would fail if strata were ignored."""
     rng = np.random.default_rng(2)
     p = null_p_values(tmp_path, rng, 2, 8, 40, confounded=True, stratified=False)
     assert stats.kstest(p, "uniform").pvalue < 1e-6
     assert np.median(p) < 0.1
 
 
-def test_permuted_scans_that_are_as_good_count():
+def test_ties_with_permuted_scans_count():
     found = permutation_p(np.array([4, 5, 6]), np.array([7, 5, 5]))
     np.testing.assert_allclose(found, [1 / 4, 3 / 4, 3 / 4])
     assert np.isnan(permutation_p(np.array([4]), np.zeros(0))).all()
 
 
-def test_association_of_strata_and_phenotype_is_said():
+def test_association_of_strata_and_phenotype_is_reported():
     samples = pd.DataFrame(
         {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
     )
@@ -235,7 +235,7 @@ def test_association_of_strata_and_phenotype_is_said():
 CROSSING = [0.1, 0.5, 0.5, 0.5, 0.1, 0.1, 0.5, 0.1, 0.1]
 
 
-def test_cells_of_a_penetrance_model_are_those_of_people_who_are_drawn():
+def test_cells_of_a_penetrance_model_equal_those_of_drawn_people():
     rng = np.random.default_rng(5)
     maf = [0.3, 0.2, 0.4]
     risk = rng.random(27)
@@ -250,7 +250,7 @@ def test_cells_of_a_penetrance_model_are_those_of_people_who_are_drawn():
 
 
 @pytest.mark.parametrize(("n", "alpha"), [((150, 130), 0.01), ((300, 100), 1e-4)])
-def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
+def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     cells = cell_probabilities([0.4, 0.4], [0.25, 0.3, 0.3, 0.3, 0.25, 0.25, 0.3, 0.25, 0.5])
     rng = np.random.default_rng(6)
     tables = np.stack([rng.multinomial(k, p, 4000) for k, p in zip(n, cells, strict=True)], axis=1)
@@ -266,8 +266,8 @@ def test_chi_square_power_is_that_of_drawn_studies(n, alpha):
     assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-def test_power_of_the_score():
-    """Without an effect it is the level; a strong one is found; few permutations give NaN."""
+def test_power_of_the_permutation_test():
+    """Without an effect it equals the level; a strong effect is found; few permutations: NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
     tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
@@ -283,7 +283,7 @@ def test_power_of_the_score():
 
 
 def newton(design, y, steps=60):
-    """Coefficients and standard errors of a logistic regression, by the book."""
+    """Coefficients and standard errors of a logistic regression, by Newton's method."""
     beta = np.zeros(design.shape[1])
     for _ in range(steps):
         risk = 1 / (1 + np.exp(-design @ beta))
@@ -293,7 +293,7 @@ def newton(design, y, steps=60):
 
 
 def one_hot(rows) -> np.ndarray:
-    """A column of 0 and 1 for each different row."""
+    """One column of 0 and 1 for each distinct row."""
     _, which = np.unique(rows, axis=0, return_inverse=True)
     return np.eye(which.max() + 1)[which.ravel()]
 
@@ -332,7 +332,7 @@ def test_refit_is_a_logistic_regression(order):
 
 
 def test_shape_test_equals_the_test_of_the_table():
-    """Without covariates it is the likelihood-ratio test that the scan's table reports."""
+    """Without covariates the test equals the likelihood-ratio test in the scan's table."""
     rng = np.random.default_rng(8)
     genotypes = random_genotypes(rng, 2, 600).astype(np.int8)
     case = np.sort(rng.random(600) < np.array(CROSSING)[3 * genotypes[0] + genotypes[1]])
@@ -344,8 +344,8 @@ def test_shape_test_equals_the_test_of_the_table():
     assert row["shape_p"] == pytest.approx(p, rel=2e-2)
 
 
-def test_an_interaction_with_what_a_covariate_explains_goes_away():
-    """Cases, and the product of two sites, both follow a third thing that is measured."""
+def test_an_interaction_explained_by_a_covariate_disappears():
+    """Cases and the product of two sites both depend on a measured covariate."""
     rng = np.random.default_rng(9)
     n = 3000
     both = rng.random(n) < 0.5
@@ -364,7 +364,7 @@ def test_cells_without_controls_do_not_stop_the_refit():
     assert rows[0]["kind"] == "interaction" and rows[0]["se"] > 50
 
 
-def test_covariates_of_words_and_numbers():
+def test_categorical_and_numeric_covariates():
     sheet = pd.DataFrame({"site": ["b", "a", "NA", "c"], "age": ["4", "NA", "2.5", ""]})
     words = covariate_columns(sheet, "site", "samples.tsv")
     assert list(words) == ["site=b", "site=c"]
@@ -377,8 +377,8 @@ def test_covariates_of_words_and_numbers():
 # --- forecast -----------------------------------------------------------------------------------
 
 
-def test_the_rate_is_measured_on_ever_larger_scans(monkeypatch):
-    """Until one takes long enough, or there are no more sites."""
+def test_the_rate_is_measured_on_growing_scans(monkeypatch):
+    """Scans grow until one takes long enough or all sites are used."""
     asked = []
 
     def probe_of(n):
@@ -396,7 +396,7 @@ def test_the_rate_is_measured_on_ever_larger_scans(monkeypatch):
     assert asked == [4, 4]
 
 
-def test_forecast_shape_is_that_of_the_consortium():
+def test_forecast_data_have_the_shape_of_the_wtccc():
     data = wtccc_shaped(50, "k2")
     assert data.n_samples == 5004 and data.n_sites == 50
     counts = sum(np.bitwise_count(one.words).sum(axis=(0, 2)) for one in data.classes)
@@ -433,7 +433,7 @@ def test_forecast(tmp_path, monkeypatch):
     assert out.read_bytes() == first, "a rate is in the log alone"
 
 
-# --- refusals -----------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 def test_a_scan_that_would_take_too_long_is_refused(tmp_path, monkeypatch):
@@ -472,7 +472,7 @@ SHEET = pd.DataFrame(
 )
 MODEL = {"name": "m", "maf": [0.3, 0.3], "penetrance": CROSSING}
 
-#: name: (block `epistasis`, changed columns of the sheet, what the sentence holds)
+#: name: (block `epistasis`, changed columns of the sheet, words of the error message)
 REFUSED = {
     "one class": ({}, {"phenotype": "1"}, ["phenotype", "no sample is a control"]),
     "no phenotype": ({}, {"phenotype": "NA"}, ["phenotype", "no sample is a control"]),
@@ -530,7 +530,7 @@ def test_refused_before_any_job(tmp_path, case):
     assert sentence.endswith(".") and "\n" not in sentence
 
 
-def test_what_is_not_refused(tmp_path):
+def test_valid_settings_are_accepted(tmp_path):
     numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
     for block, sheet in (
         ({"order": []}, SHEET.drop(columns="phenotype")),
@@ -551,7 +551,7 @@ def test_what_is_not_refused(tmp_path):
     ],
 )
 def test_too_short_a_list_of_sites(tmp_path, text, sentence):
-    """A single range of a BED file may hold any number of sites."""
+    """A single range of a BED file may contain any number of sites."""
     (tmp_path / "list.txt").write_text(text)
     filled = load_config({"epistasis": {"order": [3], "restrict": "list.txt"}})["epistasis"]
     if sentence is None:
@@ -569,7 +569,7 @@ def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
 
 
 def test_one_class_after_quality_control(tmp_path):
-    """The sheet has both, but the samples that are left do not."""
+    """The sheet has cases and controls, but the remaining samples do not."""
     genotypes = random_genotypes(np.random.default_rng(1), 5, 4)
     with pytest.raises(UserError, match="after quality control only one phenotype class"):
         build(tmp_path, genotypes, ["1"] * 4, absent=("0",))
@@ -580,7 +580,7 @@ def test_one_class_after_quality_control(tmp_path):
 
 @pytest.fixture(scope="module")
 def scanned(tmp_path_factory) -> Path:
-    """results/ of a small study with a crossing pair, scanned with permutations of the pairs."""
+    """results/ of a small study with a pair without main effects, scanned with permutations."""
     rng = np.random.default_rng(12)
     folder = tmp_path_factory.mktemp("scanned")
     genotypes = random_genotypes(rng, 10, 300, 0.01)
@@ -658,7 +658,7 @@ def test_figures_are_the_same_bytes_again(scanned, tmp_path):
 
 
 def test_figures_of_scans_without_hits(scanned, tmp_path):
-    """As where no partners are permitted."""
+    """For example, where no partners are permitted."""
     for name in ("reorder", "epistasis"):
         shutil.copytree(scanned / name, tmp_path / name)
     for name in NAMES.values():

@@ -1,4 +1,4 @@
-"""p-values of the best scores."""
+"""p-values of the best scores, from permutations and from a fit."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ def test_fitted_p_follows_the_permutations_and_never_claims_more_than_they_can()
     null = -np.round(1e12 * (30 + rng.gumbel(size=200))).astype(np.int64)
     inside = np.sort(null)[[20, 60, 120]]
     assert np.allclose(extreme_value_p(inside, null), permutation_p(inside, null), atol=0.08)
-    # A bounded fit (uniform null) ends just beyond the best draw.
+    # A bounded fit (uniform null) has its end point just beyond the best draw.
     bounded = -np.round(1e12 * rng.random(200)).astype(np.int64)
     for costs in (null, bounded):
         far = np.array([100 * costs.min()])

@@ -1,4 +1,4 @@
-"""Exports: the same genotypes and distances, read back by the tools they are meant for."""
+"""Exports hold the same genotypes and distances, read back by the tools they are made for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def needs(command: str):
 
 @pytest.fixture
 def placed(tmp_path) -> dict:
-    """Two cohorts on a panel of 1 203 sites, which is more than one chunk."""
+    """Two cohorts on a panel of 1 203 sites, more than one chunk."""
     cohorts = make_cohorts((9, 6), n_sites=1203, missing=0.1)
     prefixes = [write_raw(tmp_path / c.name / "genotypes", c) for c in cohorts]
     sites = pd.DataFrame(cohorts[0].sites, columns=["chrom", "pos", "id", "ref", "alt"])
@@ -230,11 +230,11 @@ def patristic(newick: str) -> tuple[list[str], np.ndarray]:
 
 
 def random_tree_distances(n: int, seed: int) -> np.ndarray:
-    """Additive distances: path lengths in a random tree with n leaves."""
+    """Additive distances, the path lengths in a random tree with n leaves."""
     rng = np.random.default_rng(seed)
     parts = [{k} for k in range(n)]
     d = np.zeros((n, n))
-    for _ in range(2 * n):  # every split of the tree adds its branch to the pairs it parts
+    for _ in range(2 * n):  # each split adds its branch length to the pairs that it separates
         if len(parts) > 1:
             i, j = rng.choice(len(parts), 2, replace=False)
             merged = parts[i] | parts[j]
@@ -279,14 +279,14 @@ def test_phylip_reads_the_matrix_and_joins_the_same_neighbours(tmp_path):
     their_names, their_lengths = patristic(theirs)
     our_names, our_lengths = patristic((tmp_path / "ours.nwk").read_text().strip())
     assert our_names == their_names == names
-    np.testing.assert_allclose(our_lengths, their_lengths, atol=2e-4)  # it prints five decimals
+    np.testing.assert_allclose(our_lengths, their_lengths, atol=2e-4)  # PHYLIP prints five decimals
 
 
 # --- matrices and components --------------------------------------------------------------------
 
 
 def write_distances(folder: Path, cohort: Cohort) -> None:
-    """`results/distance` of one cohort, counted sample by sample."""
+    """Write `results/distance` of one cohort, counted sample by sample."""
     g = cohort.genotypes.astype(np.int64).T
     a, b = g[:, None], g[None, :]
     both = (a >= 0) & (b >= 0)
@@ -309,7 +309,7 @@ def test_mibs_equals_plinks_own(tmp_path):
     subprocess.run([*plink, "--out", tmp_path / "p"], check=True, capture_output=True)
     ours, theirs = np.loadtxt(tmp_path / "ours.mibs"), np.loadtxt(tmp_path / "p.mibs")
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    # The names file serves PLINK as a list of samples, too.
+    # The file of names is also a list of samples for PLINK.
     keep = ["plink1.9", "--bfile", raw, "--keep", tmp_path / "ours.mibs.id", "--make-bed"]
     subprocess.run([*keep, "--out", tmp_path / "k"], check=True, capture_output=True)
     assert list(read_fam(tmp_path / "k")["sample"]) == cohort.samples

@@ -1,4 +1,4 @@
-"""Paths behind geodesics against the triple loop, and bridges against graph-tool."""
+"""Paths behind geodesics equal the triple loop, and bridges equal graph-tool."""
 
 import json
 import os
@@ -64,13 +64,13 @@ def test_paths_have_the_shortest_length(n, dtype, holes):
     assert {k: int(c) for k, c in enumerate(hops) if c} == counted
 
 
-def test_twins_at_distance_zero_make_no_circle():
+def test_duplicates_at_distance_zero_make_no_cycle():
     direct = np.array([[0, 5, 9], [5, 0, 0], [9, 0, 0]], np.int32)
     parents, _, _ = shortest_trees(direct, np.zeros(3, np.int64), threads=1)
     assert parents[0].tolist() == [0, 0, 1]
 
 
-def test_ends_are_no_steps():
+def test_excluded_bridges_are_only_endpoints():
     direct = np.array([[0, 1, 9], [1, 0, 1], [9, 1, 0]], np.int32)
     labels = np.arange(3)
     parents, _, between = shortest_trees(direct, labels, threads=1)
@@ -91,14 +91,14 @@ def test_bridges_against_graph_tool(tmp_path):
         check=True,
         env={**os.environ, "PYTHONNOUSERSITE": "1"},
     )
-    # every individual a population of its own: all pairs count, as in betweenness
+    # each individual is its own population, so all pairs count, as in betweenness
     _, _, between = shortest_trees(direct, np.arange(60), threads=2)
     np.testing.assert_allclose(between, np.load(tmp_path / "b.npy"), atol=1e-9)
     assert between.max() > 50
 
 
 def explained(folder: Path, labels) -> tuple[pd.DataFrame, dict]:
-    """Four points in a row, so that the two in the middle carry the paths of the ends."""
+    """Four points on a line, so that paths between the ends run through the two in the middle."""
     points = np.array([0.0, 1.0, 2.0, 3.0])
     distances = np.abs(points[:, None] - points[None])
     samples = pd.DataFrame({"sample": list("abcd"), "cohort": "x", "population": labels})
@@ -148,7 +148,7 @@ def test_files_and_path(tmp_path):
         (lambda m: m.__setitem__((3, 0), -1), "there is no path"),
     ],
 )
-def test_a_damaged_matrix_ends(tmp_path, damage, words):
+def test_a_damaged_matrix_is_refused(tmp_path, damage, words):
     explained(tmp_path, ["P", "P", "Q", "Q"])
     path = tmp_path / "results/geodesic/genotypes/parents.alpha2.npy"
     parents = np.load(path)
@@ -159,7 +159,7 @@ def test_a_damaged_matrix_ends(tmp_path, damage, words):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY\x01\0", b"no array at all" * 99])
-def test_a_file_that_is_no_matrix(tmp_path, content):
+def test_a_file_that_is_not_a_matrix_is_refused(tmp_path, content):
     explained(tmp_path, ["P", "P", "Q", "Q"])
     path = tmp_path / "results/geodesic/genotypes/parents.alpha2.npy"
     path.write_bytes(content)
@@ -173,7 +173,7 @@ def test_a_file_that_is_no_matrix(tmp_path, content):
         read_path(tmp_path, "genotypes", "2", "d", "a")
 
 
-def test_without_populations_nobody_bridges_two(tmp_path):
+def test_without_populations_there_are_no_bridges_between_two(tmp_path):
     samples = pd.DataFrame({"sample": list("abcd"), "cohort": "x"})
     points = np.arange(4.0)
     about = explain_geodesics(
@@ -205,7 +205,7 @@ def test_the_command_takes_the_study_last_or_by_name(tmp_path, monkeypatch, caps
     assert "leave out one of them." in capsys.readouterr().err
 
 
-def test_the_version_is_told(capsys):
+def test_the_version_is_printed(capsys):
     with pytest.raises(SystemExit) as end:
         main(["--version"])
     assert end.value.code == 0

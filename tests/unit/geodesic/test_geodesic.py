@@ -1,4 +1,4 @@
-"""Fermat geodesics against Floyd-Warshall: exact in integers, bounded in floats."""
+"""Fermat geodesics equal Floyd-Warshall: exactly in integers, within a bound in floats."""
 
 import json
 
@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from operands import wide
 from scipy.sparse.csgraph import floyd_warshall
 
 from popdesic.compare.kinship import SAME, relatives_but_one
@@ -20,7 +21,7 @@ from popdesic.geodesic.weights import choose_number
 from popdesic.io.errors import UserError
 
 DTYPES = ("int32", "int64", "float32", "float64")
-#: Around the base case and the first levels of the recursion.
+#: Sizes around the base case and the first levels of the recursion.
 SIZES = (1, 2, 3, 63, 64, 65, 127, 128, 129, 200, 257)
 
 
@@ -30,7 +31,7 @@ def backend():
 
 
 def draw_weights(rng, n: int, dtype: str, holes: float = 0.0) -> np.ndarray:
-    """Symmetric integer weights of many sizes, some infinite, so that long paths pay."""
+    """Symmetric integer weights of many magnitudes, some infinite, so that detours are shorter."""
     weights = np.exp(rng.uniform(0, 12, (n, n))).astype(dtype)
     weights[rng.random((n, n)) < holes] = infinity(np.dtype(dtype))
     weights = np.minimum(weights, weights.T)
@@ -38,13 +39,8 @@ def draw_weights(rng, n: int, dtype: str, holes: float = 0.0) -> np.ndarray:
     return weights if dtype.startswith("int") else np.rint(weights)
 
 
-def wide(w: np.ndarray) -> np.ndarray:
-    """Weights in float64 with a true infinity."""
-    return np.where(w == infinity(w.dtype), np.inf, w.astype(np.float64))
-
-
 def shortest(weights: np.ndarray) -> np.ndarray:
-    """SciPy's float64 Floyd-Warshall; zero off the diagonal is an edge, infinity is none."""
+    """SciPy's float64 Floyd-Warshall; zero off the diagonal is an edge, infinity is not."""
     n = len(weights)
     dense = np.ma.masked_array(weights, mask=np.isinf(weights) | np.eye(n, dtype=bool))
     return floyd_warshall(dense)
@@ -107,7 +103,7 @@ def test_closure_against_the_triple_loop(backend, dtype, n):
 
 @pytest.mark.parametrize("n", [65, 150])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_laws(backend, dtype, n):
+def test_closure_laws(backend, dtype, n):
     weights = draw_weights(np.random.default_rng(n), n, dtype, 0.3)
     w = weights.copy()
     close_paths(w, backend)
@@ -161,14 +157,14 @@ def test_float64_on_real_valued_weights(backend):
     distances = draw_distances(np.random.default_rng(3), 150)
     for alpha in (1, 2, 4, 8):
         closure, _, _ = close(distances, backend, alpha=alpha)
-        # sums of a path's edges in another order: a few units of the last place
+        # sums of a path's edges in another order: a few units in the last place
         np.testing.assert_allclose(closure, shortest(distances**alpha), rtol=1e-14)
 
 
 def test_alpha_one_is_the_distance_itself(backend):
     distances = draw_distances(np.random.default_rng(4), 100)
     closure, _, _ = close(distances, backend, alpha=1)
-    # nothing is missing, so the triangle inequality holds up to rounding
+    # without missing genotypes the triangle inequality holds up to rounding
     np.testing.assert_allclose(closure, distances, rtol=1e-14)
 
 
@@ -185,7 +181,7 @@ def test_integer_weights_are_exact(backend):
     chosen = choose_number(squared.astype(float), everyone(80), "auto")
     assert (chosen.dtype, chosen.scale, chosen.error_bound) == ("int32", 1.0, 0.0)
     closure, chosen, _ = close(np.sqrt(squared), backend, alpha=2, number="auto")
-    # roots squared are off by a unit of float64, which fixed point rounds away
+    # squared roots are off by one unit of float64, which fixed point rounds away
     np.testing.assert_array_equal(
         chosen.value(closure), reference.floyd_warshall(squared.astype(float))
     )
@@ -202,7 +198,7 @@ def test_error_bound_holds(backend, number, alpha):
     upper = np.triu_indices(150, 1)
     matters = exact[upper] >= weights_module.MEDIAN_FRACTION * np.median(weights[upper])
     error = np.abs(chosen.value(closure)[upper] / exact[upper] - 1)[matters]
-    assert error.max() <= chosen.error_bound + 1e-15  # what float64 itself is off by
+    assert error.max() <= chosen.error_bound + 1e-15  # the error of float64 itself
     if number == "auto":
         assert chosen.dtype in ("int32", "int64")
         assert chosen.error_bound <= weights_module.FIXED_TOLERANCE
@@ -240,7 +236,7 @@ def test_scale_comes_from_the_founders():
 
 
 @pytest.mark.parametrize("number", ["auto", "int32"])
-def test_weights_without_a_positive_one(backend, number):
+def test_all_weights_zero(backend, number):
     closure, chosen, statistics = close(np.zeros((4, 4)), backend, number=number)
     assert (chosen.value(closure) == 0).all()
     assert statistics.indirect_pairs == 0
@@ -291,7 +287,7 @@ def test_two_islands_are_counted(backend):
 
 
 @pytest.mark.parametrize("number", ["auto", "int32"])
-def test_alpha_beyond_floats(backend, number):
+def test_an_alpha_that_overflows_floats_is_refused(backend, number):
     distances = 100 * draw_distances(np.random.default_rng(12), 10)
     with pytest.raises(UserError, match=r"geodesic\.alpha = 200 .*lower it") as error:
         close(distances, backend, alpha=200.0, number=number)
@@ -315,7 +311,7 @@ def test_statistics(backend):
     assert statistics.unreachable_pairs == 0
 
 
-def test_auto_alpha_is_the_smallest_that_bends_a_fifth(backend):
+def test_auto_alpha_is_the_smallest_with_a_fifth_of_pairs_indirect(backend):
     distances = draw_distances(np.random.default_rng(14), 60, 20)
     founders = np.arange(60) < 40
     alpha, tried = find_alpha(
@@ -326,7 +322,7 @@ def test_auto_alpha_is_the_smallest_that_bends_a_fifth(backend):
     for candidate in AUTO_ALPHAS:
         weights = among**candidate
         upper = np.triu_indices(40, 1)
-        # a path counts as shorter when it is so beyond the tolerance of fixed point
+        # a path counts as shorter if it is by more than the tolerance of fixed point
         shares[candidate] = (shortest(weights)[upper] < weights[upper] * (1 - 1e-9)).mean()
     expected = next((a for a in AUTO_ALPHAS if shares[a] >= 0.2), AUTO_ALPHAS[-1])
     assert alpha == expected
@@ -391,7 +387,7 @@ def test_files(tmp_path, backend, alpha):
 
 @pytest.mark.parametrize("factor", [1000.0, 1e-6])
 def test_lengths_beyond_float32_are_kept(tmp_path, backend, factor):
-    """A Manhattan distance of 20 000 alleles to the 16th power is no float32."""
+    """A Manhattan distance of 20 000 alleles to the 16th power exceeds float32."""
     distances = factor * draw_distances(np.random.default_rng(17), 40)
     _, lengths, _ = write(tmp_path, distances, backend, alpha="16", number="float64")
     assert lengths.dtype == np.float64
@@ -407,7 +403,7 @@ def test_weights_beyond_float32_are_refused(backend, factor):
 
 
 def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
-    """No block above BASE goes to the cubic base case."""
+    """The cubic base case never gets a block larger than BASE."""
     sizes = []
 
     class Counting(CpuBackend):
@@ -421,13 +417,13 @@ def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_pruning_skips_and_changes_nothing(backend, dtype):
+def test_pruning_skips_work_and_changes_nothing(backend, dtype):
     rng = np.random.default_rng(5)
     points = rng.normal(size=(1536, 20)) + 4 * rng.normal(size=(4, 20)).repeat(384, axis=0)
     squared = ((points[:, None] - points[None]) ** 2).sum(-1)
     weights = np.rint(squared * 2**12).astype(dtype)
     weights[7] = weights[:, 7] = infinity(dtype)  # a sample without edges
-    weights[10, 11] = weights[11, 10] = 1  # twins
+    weights[10, 11] = weights[11, 10] = 1  # duplicates
     np.fill_diagonal(weights, 0)
     results = []
     for prune in (False, True):
@@ -440,8 +436,8 @@ def test_pruning_skips_and_changes_nothing(backend, dtype):
     np.testing.assert_array_equal(wide(results[0]), shortest(wide(weights)))
 
 
-def test_weights_that_are_all_alike_need_no_work(backend):
-    """Row minima certify every pair: 2 * 60 >= 100."""
+def test_nearly_equal_weights_need_no_work(backend):
+    """Row minima certify that every pair is direct: 2 * 60 >= 100."""
     rng = np.random.default_rng(6)
     weights = rng.integers(60, 100, (1100, 1100)).astype(np.int32)
     weights = np.minimum(weights, weights.T)
@@ -455,7 +451,7 @@ def test_weights_that_are_all_alike_need_no_work(backend):
 
 
 def arrive(folder, distances, chosen, backend, *, alpha="2", key="all", code="1") -> dict:
-    """A run on some of the samples; S0 ... S29 are the founders."""
+    """Run on some of the samples; S0 ... S29 are the founders."""
     chosen = np.array(chosen)
     samples = pd.DataFrame({"sample": [f"S{k}" for k in chosen], "cohort": "new"})
     samples.loc[chosen < 30, "cohort"] = "founders"
@@ -498,13 +494,13 @@ def test_order_of_arrival_changes_no_byte(tmp_path, backend, alpha):
             assert about["continued"] == "closure.before.npy"
             assert about["inserted"] == 90 - len(before)
             assert about["old_pairs"] == len(before) * (len(before) - 1) // 2
-    # the near-duplicate of S0 that came last is a shortcut between old ones
+    # the near-duplicate of S0, which arrives last, is a shortcut between earlier samples
     assert (alpha == "2") or json.loads((tmp_path / "1/alpha.run.json").read_text())[
         "old_pairs_shortened"
     ] > 0
 
 
-def test_what_is_not_continued(tmp_path, backend):
+def test_closures_that_are_not_continued(tmp_path, backend):
     distances = draw_distances(np.random.default_rng(21), 60, 20)
     arrive(tmp_path, distances, range(50), backend, key="before")
     assert arrive(tmp_path, distances, range(60), backend)["continued"]
@@ -592,12 +588,12 @@ def test_above_the_limit_geodesics_are_called_approximate(backend):
     assert exact.approximate is None
 
 
-# --- relatives as ends only ---------------------------------------------------------------------
+# --- relatives as endpoints only ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_ends", [0, 1, 7, 59])
-def test_no_path_runs_through_ends(backend, dtype, n_ends):
+def test_no_path_runs_through_excluded_bridges(backend, dtype, n_ends):
     rng = np.random.default_rng(n_ends)
     distances = draw_distances(rng, 60, 3)
     ends = np.zeros(60, bool)

@@ -1,4 +1,4 @@
-"""Difficult genotype files: each gives the documented counts or stops with one sentence.
+"""Difficult genotype files give the documented counts or a one-sentence error.
 
 The table of `config/README.md`, 'What becomes of awkward genotypes', row by row, through `ingest`.
 A line of 100 MB is in test_vcf.py; the difficult files of other projects in tests/golden.
@@ -20,13 +20,13 @@ from popdesic.io.errors import UserError
 from popdesic.io.genotypes import unpack_bed
 
 PLAIN = "1 10 rs1 A G GT 0/0 0/1"
-#: What PLAIN gives alone.
+#: Counts of PLAIN alone.
 ALONE = {"records": 1, "snps": 1, "unphased": 2, "sites": 1, "samples": 2}
 
 
 @dataclass
 class Case:
-    """A file, and either its counts (zeros left out) with its genotypes, or words of the error."""
+    """A file, with either its non-zero counts and genotypes or words of the error message."""
 
     content: str | bytes
     counts: dict[str, int] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Case:
 
 
 def plus(*records: str) -> str:
-    """PLAIN and further records of two samples."""
+    """PLAIN with further records of two samples."""
     return vcf_text_of(PLAIN, *records)
 
 
 def dropped(record: str, reason: str) -> Case:
-    """A record that goes, counted, and leaves PLAIN alone."""
+    """A record that is dropped and counted, so that only PLAIN remains."""
     return Case(plus(record), ALONE | {"records": 2, reason: 1}, [[0, 1]])
 
 
@@ -143,7 +143,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_counts_or_one_sentence(tmp_path, monkeypatch, name, threads):
+def test_documented_counts_or_a_one_sentence_error(tmp_path, monkeypatch, name, threads):
     case = CASES[name]
     monkeypatch.chdir(tmp_path)
     content = case.content.encode() if isinstance(case.content, str) else case.content

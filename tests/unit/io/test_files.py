@@ -1,4 +1,4 @@
-"""Atomic writing: all of a file or none, and nothing left behind."""
+"""Atomic writing: a file is complete or absent, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ with atomic_path(Path(sys.argv[1])) as temporary:
 """
 
 
-def test_success_replaces_and_failure_keeps(tmp_path):
+def test_success_replaces_the_file_and_failure_keeps_it(tmp_path):
     target = tmp_path / "new" / "table.tsv"
     with atomic_path(target) as temporary:
         temporary.write_text("first")
@@ -38,13 +38,13 @@ def test_success_replaces_and_failure_keeps(tmp_path):
     assert [path.name for path in target.parent.iterdir()] == ["table.tsv"]
 
 
-def test_a_killed_writer_leaves_nothing_for_long(tmp_path, pytestconfig):
+def test_files_of_a_killed_writer_are_removed_later(tmp_path, pytestconfig):
     target = tmp_path / "table.tsv"
     environment = os.environ | {"PYTHONPATH": str(pytestconfig.rootpath / "src")}
     command = [sys.executable, "-c", WRITER, target]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
         assert writer.stdout.readline() == b"writing\n"
-        # A living writer's file is not touched.
+        # The file of a running writer is not touched.
         with atomic_path(target) as temporary:
             temporary.write_text("other")
         assert len(list(tmp_path.iterdir())) == 2
@@ -74,7 +74,7 @@ def test_what_a_job_writes_carries_the_panel_of_its_inputs(tmp_path):
     out = results / "out.tsv"
     inputs = [plain, source, results / "foreign.tsv"]
     with logged(tmp_path / "log", inputs), ThreadPoolExecutor(1) as pool:
-        pool.submit(write_json, out, {}).result()  # threads of a job write for it
+        pool.submit(write_json, out, {}).result()  # a job's threads write as that job
     assert [panel_of(path) for path in (source, plain, out)] == ["0123456789ab", "", "0123456789ab"]
     assert damaged_files(tmp_path) == ([("results/foreign.tsv", ANY)], 4)
     with atomic_path(out) as temporary:

@@ -1,6 +1,6 @@
-"""Files that lie: each is refused in one sentence, and never ends, hangs or misleads a run.
+"""Invalid and malicious files are refused in one sentence and never crash, hang or mislead a run.
 
-Each file is made here. The plain difficult ones are in test_difficult_files.py, random ones in
+Each file is made here. Difficult but valid files are in test_difficult_files.py, random ones in
 tests/fuzz.
 """
 
@@ -58,12 +58,12 @@ from popdesic.io.vcf_header import read_header, read_sample_names
 SAMPLES = ["a", "b"]
 GENOTYPES = format_of(GT, calls_of(["0/1", "1|1"]))
 SOUND = record_of([GENOTYPES], n_samples=2)
-#: FILTER of a record without any.
+#: FILTER of a record without filters.
 NO_FILTER = b"\x00"
 
 
 def refused(path: Path | str, out: Path, *words: str, **options) -> str:
-    """Ingest a file; return the one sentence that must come, holding its name and the words."""
+    """Ingest a file; return the one-sentence error, which must hold its name and these words."""
     before = sorted(p.name for p in out.parent.iterdir())
     with pytest.raises(UserError) as error:
         ingest_cohort(path, out, **options)
@@ -85,7 +85,7 @@ def write_bcf(path: Path, *records: bytes, header: bytes | None = None, **option
 # --- BCF ------------------------------------------------------------------------------------------
 
 
-def test_codes_are_those_of_the_text_decoder():
+def test_codes_equal_those_of_the_text_decoder():
     names = "RECORDS MULTIALLELIC INDEL SYMBOLIC STAR NO_ALT NON_ACGT UNPLACED SNPS MISSING_CALLS "
     names += "HALF_CALLS HAPLOID_CALLS PHASED UNPHASED HAPLOID_ERROR HAPLOID_DIPLOIDIZE RUN "
     names += "HAPLOID_MISSING HAPLOID_REF POLYPLOID HIGH_ALLELE BROKEN BAD_POS NO_GT"
@@ -93,8 +93,8 @@ def test_codes_are_those_of_the_text_decoder():
         assert getattr(bcf_records, name) == getattr(vcf_text, name), name
 
 
-def test_bcf_written_here_is_what_htslib_reads(tmp_path):
-    """The files of this module are sound but for the lie that each test adds."""
+def test_htslib_reads_the_bcf_written_here(tmp_path):
+    """The files of this module are valid apart from the error that each test adds."""
     records = [
         record_of(
             [format_of(DP, descriptor(INT16, 1) + b"\x07\x00\x2c\x01"), GENOTYPES],
@@ -191,15 +191,15 @@ def test_bcf_record_is_refused(tmp_path, name, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_first_of_two_errors_is_told(tmp_path, threads):
-    """With a pool the second was found first, while its file was still being read."""
+def test_the_first_of_two_errors_is_reported(tmp_path, threads):
+    """With a thread pool, the second error was once found first."""
     wrong = record_of([GENOTYPES], n_samples=3)
     path = write_bcf(tmp_path / "in.bcf", wrong, record_of([], n_samples=2, longer=(2**31, 2**31)))
     refused(path, tmp_path / "raw", "record 1", "3 samples", threads=threads)
 
 
-def test_bcf_call_that_has_ended_before_it_began_is_missing(tmp_path):
-    """htslib writes '.' for it; it was taken for 0/0."""
+def test_a_bcf_call_without_alleles_is_missing(tmp_path):
+    """htslib writes '.' for such a call; it was once read as 0/0."""
     calls = descriptor(INT8, 2) + b"\x81\x81\x02\x04"
     path = write_bcf(tmp_path / "in.bcf", record_of([format_of(GT, calls)], n_samples=2))
     counts = ingest_cohort(path, tmp_path / "raw")
@@ -227,12 +227,12 @@ def test_bcf_header_is_refused(tmp_path, header, words):
 
 
 def test_bcf_sample_line_with_nul(tmp_path):
-    """htslib ends the header there: all samples had the first one's genotypes."""
+    """htslib ends the header at NUL; all samples once got the first one's genotypes."""
     header = header_of(SAMPLES).replace(b"\tb", b"\0b")
     refused(write_bcf(tmp_path / "in.bcf", SOUND, header=header), tmp_path / "raw", "zero byte")
 
 
-def test_bcf_of_another_version_or_with_a_lying_header(tmp_path):
+def test_bcf_of_another_version_or_with_a_wrong_header_length(tmp_path):
     path = write_bcf(tmp_path / "in.bcf", SOUND, magic=b"BCF\x02\x01")
     refused(path, tmp_path / "raw", "version 2.1", "bcftools view")
     path.write_bytes(b"BCF\x02\x02\xff\xff\xff\xff" + bytes(100))
@@ -304,7 +304,7 @@ def test_bim_position_is_refused(tmp_path, pos, words):
     refused(prefix, tmp_path / "raw", "in.bim, line 2", words)
 
 
-def test_bim_positions_that_programs_write(tmp_path):
+def test_bim_positions_as_other_programs_write_them(tmp_path):
     texts = ["1e+05", "100000", "1E5", "+7", "12.0", "0", "-4", "2147483647"]
     bim = "".join(f"1\t.\t0\t{text}\tC\tA\n" for text in texts)
     bim_table = read_bim(write_plink(tmp_path, bim))
@@ -340,7 +340,7 @@ def test_plink_table_is_refused(tmp_path, name):
     refused(prefix, tmp_path / "raw", words)
 
 
-def test_windows_line_ends_and_blanks_around(tmp_path):
+def test_windows_line_endings_and_surrounding_blanks(tmp_path):
     bim = "  1  rs1 0\t5   C A \r\n1\trs2 0 6 C A\r\n"
     prefix = write_plink(tmp_path, bim, "0 a 0 0 0 -9\r\n")
     assert ingest_cohort(prefix, tmp_path / "raw").sites == 2
@@ -348,7 +348,7 @@ def test_windows_line_ends_and_blanks_around(tmp_path):
     assert read_fam(prefix)["phenotype"].tolist() == ["-9"]
 
 
-# --- identifiers come out as they came in ---------------------------------------------------------
+# --- identifiers are kept unchanged ---------------------------------------------------------------
 
 ODD_IDS = [
     '"rs1"',
@@ -365,7 +365,7 @@ ODD_IDS = [
 
 
 def test_identifiers_stay_as_they_are(tmp_path):
-    """Through raw.bim, qc, the panel, the encoded .bim and an exported VCF: no quotes added."""
+    """From raw.bim through qc, panel and encoded .bim to an exported VCF, without added quotes."""
     bim = "".join(f"1\t{name}\t0\t{k + 1}\tC\tA\n" for k, name in enumerate(ODD_IDS))
     rng = np.random.default_rng(1)
     genotypes = rng.integers(0, 3, (len(ODD_IDS), 40)).astype(np.int8)
@@ -420,7 +420,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
         ("Depth", "De\0pth", "line 3"),
     ],
 )
-def test_names_that_no_table_can_hold(tmp_path, old, new, words):
+def test_names_that_no_table_can_hold_are_refused(tmp_path, old, new, words):
     text = vcf_text_of("1 5 rs1 A C GT 0/1 0/0", "1 6 rs1 A C GT 0/1 0/0")
     assert old in text
     path = tmp_path / "in.vcf"
@@ -428,7 +428,7 @@ def test_names_that_no_table_can_hold(tmp_path, old, new, words):
     refused(path, tmp_path / "raw", words)
 
 
-# --- no files -------------------------------------------------------------------------------------
+# --- folders and special files --------------------------------------------------------------------
 
 
 def special_file(kind: str, folder: Path) -> Path:
@@ -446,8 +446,8 @@ def special_file(kind: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder"])
-def test_what_is_no_file_is_refused(tmp_path, kind, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # a socket's path is short
+def test_folders_and_special_files_are_refused(tmp_path, kind, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     path = special_file(kind, Path())
     word = {"fifo": "FIFO", "socket": "socket", "device": "device", "folder": "directory"}[kind]
     refused(path, Path("raw"), word)
@@ -475,8 +475,8 @@ def test_long_file_names(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "long", "folder"])
-def test_check_says_so_before_any_job(tmp_path, kind):
-    """`popdesic check` reads the sheets and headers as the planning of a run does."""
+def test_check_refuses_them_before_any_job(tmp_path, kind):
+    """`popdesic check` reads sheets and headers in the same way as planning does."""
     study = write_study(tmp_path / "study", make_cohorts())
     sheet = study / "config" / "cohorts.tsv"
     rows = sheet.read_text().splitlines()
@@ -520,11 +520,11 @@ def test_long_sample_names(tmp_path):
     assert read_sample_names(tmp_path / "again") == names
 
 
-# --- files without an end -------------------------------------------------------------------------
+# --- endless lines --------------------------------------------------------------------------------
 
 
 def test_header_line_without_end(tmp_path):
-    """A file of 400 MB of one letter: refused at the limit, in time that grows with its size."""
+    """400 MB of one letter are refused at the limit, in time proportional to their size."""
     path = tmp_path / "in.vcf.gz"
     block = b"x" * (1 << 20)
     with gzip.open(path, "wb", 1) as file:
@@ -534,8 +534,8 @@ def test_header_line_without_end(tmp_path):
     started = time.perf_counter()
     with pytest.raises(UserError, match="header does not end"):
         read_header(path)
-    # 256 MB in pieces of 64 KiB, each looked at once. Looking at all that had come before again for
-    # each piece took time that grew with the square of the size.
+    # 256 MB in pieces of 64 KiB, each searched once. Searching everything again after each piece
+    # took quadratic time.
     assert time.perf_counter() - started < 20
     refused(path, tmp_path / "raw", "header does not end")
 
@@ -554,7 +554,7 @@ def test_record_without_end(tmp_path, monkeypatch):
     from popdesic.io import vcf
 
     assert vcf.LONGEST_RECORD == vcf_header.LONGEST_RECORD == 1 << 30
-    monkeypatch.setattr(vcf, "LONGEST_RECORD", 1 << 24)  # a gigabyte takes too long here
+    monkeypatch.setattr(vcf, "LONGEST_RECORD", 1 << 24)  # a gigabyte would take too long
     path = tmp_path / "in.vcf"
     path.write_text(vcf_text_of("1 5 rs1 A C GT 0/1 0/0") + "1\t" + "x" * (1 << 25))
     refused(path, tmp_path / "raw", "a line longer than the limit")
@@ -565,7 +565,7 @@ def test_record_without_end(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["vcf", "bcf", "plink"])
 def test_pos_0_is_dropped_and_counted(tmp_path, kind):
-    """A telomere is valid in VCF: it has no place on the chromosome, and stops nothing."""
+    """POS 0, a telomere, is valid in VCF; it is not a position of a SNP and is no error."""
     path = tmp_path / "in.vcf"
     sites = [(0, "A", "C"), (7, "A", "C"), (0, "A", "AC"), (9, "A", "C")]
     if kind == "vcf":

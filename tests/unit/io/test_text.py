@@ -47,7 +47,9 @@ PANEL = pd.DataFrame(
         ("tracker\nrs3\n", [2], 1),
     ],
 )
-def test_contigs_have_one_name_and_nothing_vanishes(tmp_path, caplog, text, rows, unmatched):
+def test_contigs_match_with_and_without_chr_and_unmatched_rows_are_named(
+    tmp_path, caplog, text, rows, unmatched
+):
     path = tmp_path / "list"
     path.write_bytes(text.encode())
     with caplog.at_level(logging.WARNING):
@@ -58,7 +60,7 @@ def test_contigs_have_one_name_and_nothing_vanishes(tmp_path, caplog, text, rows
         assert f"{unmatched} of " in said[0] and "match no panel site: row " in said[0]
 
 
-def test_contigs_that_the_panel_has_not_are_named(tmp_path, caplog):
+def test_contigs_absent_from_the_panel_are_named(tmp_path, caplog):
     (tmp_path / "list").write_text("1\t0\t999\n" + "".join(f"chr{k}\t0\t9\n" for k in range(3, 12)))
     read_restriction(tmp_path / "list", PANEL)
     said = caplog.records[0].getMessage()
@@ -82,7 +84,7 @@ def test_contigs_that_the_panel_has_not_are_named(tmp_path, caplog):
         (gzip.compress(b"1\t0\t999\n" * 999, mtime=0)[:30], "cut short or damaged"),
     ],
 )
-def test_lists_that_cannot_be_used(tmp_path, content, words):
+def test_unusable_lists_are_refused(tmp_path, content, words):
     (tmp_path / "list").write_bytes(content)
     with pytest.raises(UserError, match=re.escape(words)):
         read_restriction(tmp_path / "list", PANEL)
@@ -131,7 +133,7 @@ def test_genetic_map_of_either_naming(tmp_path):
         (b"", "is empty"),
     ],
 )
-def test_genetic_maps_that_cannot_be_used(tmp_path, content, words):
+def test_unusable_genetic_maps_are_refused(tmp_path, content, words):
     (tmp_path / "map").write_bytes(content)
     sites = pd.DataFrame({"chrom": ["1"], "pos": [100]})
     with pytest.raises(UserError, match=re.escape(words)) as error:
@@ -151,7 +153,7 @@ def test_genetic_maps_that_cannot_be_used(tmp_path, content, words):
         (b"", "is empty"),
     ],
 )
-def test_maps_that_beagle_cannot_use(tmp_path, content, words):
+def test_maps_unusable_for_beagle_are_refused(tmp_path, content, words):
     (tmp_path / "map").write_bytes(content)
     with pytest.raises(UserError, match=re.escape(words)) as error:
         _cut_map(tmp_path / "map", "1", tmp_path / "out")
@@ -202,12 +204,12 @@ def test_a_reference_is_cut_to_the_panel(tmp_path):
         (HEAD + RECORD.replace(b"GT", b"DS"), "line 3: the record at 1:100 has genotypes that"),
     ],
 )
-def test_references_that_cannot_be_used(tmp_path, content, words):
+def test_unusable_references_are_refused(tmp_path, content, words):
     with pytest.raises(UserError, match=re.escape(words)):
         cut(tmp_path, content)
 
 
-def test_files_of_contigs_bear_one_name(tmp_path):
+def test_a_contig_placeholder_has_one_value_in_a_file_name(tmp_path):
     for name in ("r.1.1.vcf", "r.1.2.vcf", "r.X.X.vcf"):
         (tmp_path / name).write_text("x")
     found = check_files({"reference": "r.{contig}.{contig}.vcf", "map": ""}, tmp_path, "c")
@@ -237,7 +239,7 @@ def test_files_of_contigs_bear_one_name(tmp_path):
         (gzip.compress(b">1\n" + b"ACGT\n" * 999, mtime=0)[:-12], "cut short or damaged"),
     ],
 )
-def test_genomes_that_cannot_be_used(tmp_path, content, words):
+def test_unusable_genomes_are_refused(tmp_path, content, words):
     (tmp_path / "g.fa").write_bytes(content)
     with pytest.raises(UserError, match=re.escape(words)) as error:
         list(read_fasta(tmp_path / "g.fa"))
@@ -250,10 +252,10 @@ def test_a_genome_with_gaps_and_codes(tmp_path):
     assert (one, bases.tobytes(), two, none.tobytes()) == ("chr1", b"ACGTNRY-AC*", "2", b"")
 
 
-# --- beginnings ---------------------------------------------------------------------------------
+# --- first bytes of a file ----------------------------------------------------------------------
 
 
-def test_a_beginning_ends_with_a_whole_line(tmp_path):
+def test_the_first_bytes_are_cut_after_a_whole_line(tmp_path):
     path = tmp_path / "text"
     path.write_text("é\n" * FIRST_BYTES)
     text = read_text(path, "key", beginning=True)

@@ -1,4 +1,4 @@
-"""Reading VCF and BCF: rules, chunk boundaries, errors, against a slow parser and htslib."""
+"""Reading VCF and BCF: rules, chunk boundaries, errors; compared with a slow parser and htslib."""
 
 import gzip
 import os
@@ -44,7 +44,7 @@ def vcf_text_of(*records: str, samples: int | list[str] = 2) -> str:
 
 
 def bgzf(data: bytes, block: int = 1000) -> bytes:
-    """Compress to BGZF with `block` bytes a block."""
+    """Compress to BGZF with `block` bytes per block."""
     out = []
     for start in range(0, len(data), block):
         part = data[start : start + block]
@@ -63,7 +63,7 @@ def write(path: Path, text: str | bytes, kind: str = "plain", block: int = 1000)
 
 
 def collect(path: Path, **options):
-    """Return (sites, lines, genotypes, counts) of a whole stream."""
+    """Read a whole stream; return (sites, lines, genotypes, counts)."""
     counts = DecodeCounts()
     sites, lines, rows = [], [], []
     for batch in stream_sites(path, counts=counts, **options):
@@ -151,7 +151,7 @@ def test_haploid_policies(tmp_path, haploid):
 @pytest.mark.parametrize("kind", ["text", "bcf"])
 @pytest.mark.parametrize("n_samples", [2, 1500])
 def test_haploid_policy_by_contig(tmp_path, kind, n_samples):
-    """Males of a diploid cohort are haploid on X, everybody on MT; on 2 it is a mistake."""
+    """Males are haploid on X and everybody on MT; on chromosome 2 a haploid call is an error."""
     rest = " 0/0" * (n_samples - 2)
     rows = [f"{c} 5 . A C GT 1 0/1{rest}" for c in ("X", "MT", "chrX", "M")]
     text = vcf_text_of(*rows, samples=n_samples)
@@ -202,12 +202,12 @@ def test_chunk_boundaries(tmp_path, chunk, kind, end):
     assert_as_parsed(path, text, _chunk_bytes=chunk, threads=2)
 
 
-def test_blank_lines_are_passed_over(tmp_path):
+def test_blank_lines_are_skipped(tmp_path):
     text = vcf_text_of("1 5 . A C GT 0/1 0/0", "1 6 . A C GT 0/1 0/0").replace("1\t6", "\n\n1\t6")
     assert_as_parsed(write(tmp_path / "a.vcf", text + "\n"), text)
 
 
-def test_windows_line_ends_where_gt_is_followed_by_more(tmp_path):
+def test_windows_line_endings_after_further_format_fields(tmp_path):
     text = vcf_text_of("1 5 . A C GT:DP 0/1:3 0/0:4", "1 6 . A T GT 0/1 0/0").replace("\n", "\r\n")
     assert_as_parsed(write(tmp_path / "a.vcf", text), text)
 
@@ -258,7 +258,7 @@ def test_names_are_read_without_numba(tmp_path):
 
 
 def one_sentence(error: pytest.ExceptionInfo, *words: str) -> None:
-    """Check that the error is one line that ends once and holds the words."""
+    """Check that the error is a single sentence on one line and contains the words."""
     text = str(error.value)
     for word in words:
         assert word in text, text
@@ -320,7 +320,7 @@ def test_truncated_files(tmp_path):
         with pytest.raises(UserError) as error:
             read_header(path)
         one_sentence(error, "is cut short", "copy or compress it again")
-    # A hole in the middle shows only while reading.
+    # A gap in the middle is found only while reading.
     path.write_bytes(whole[: len(whole) // 2] + whole[len(whole) // 2 + 100 :])
     for threads in (1, 2):
         with pytest.raises(UserError) as error:
@@ -534,13 +534,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     peaks = []
     for n_records in (500, 8000):
         path = write(tmp_path / "a.vcf.gz", header + record * n_records, "bgzf", 60_000)
-        next(stream_sites(path))  # compiles before anything is measured
+        next(stream_sites(path))  # compile before measuring
         tracemalloc.start()
         n_sites = sum(len(b.chrom) for b in stream_sites(path, threads=2, _chunk_bytes=1 << 18))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert n_sites == n_records
-    # 32 MB of text pass through; a few pieces of 256 KiB and the compressed bytes are alive.
+    # 32 MB of text are read, but only a few pieces of 256 KiB and the compressed bytes are held.
     assert peaks[1] < 12 << 20
     assert peaks[1] < peaks[0] + (4 << 20)
 
@@ -567,7 +567,7 @@ def real_files(shared_data: Path) -> list[Path]:
 
 
 def read_with_htslib(path: Path) -> tuple[list, np.ndarray]:
-    """Return the biallelic SNPs and genotypes, haploid calls counted twice."""
+    """Return the biallelic SNPs and genotypes; haploid calls count twice."""
     reader = cyvcf2.VCF(str(path))
     sites, rows = [], []
     for v in reader:
@@ -608,7 +608,7 @@ def test_real_files_against_htslib(shared_data):
 def test_specification_files_never_crash(shared_data, tmp_path):
     archive = next(shared_data.glob("hard_vcf/hts-specs*.tar.gz"))
     with tarfile.open(archive) as tar:
-        # the filter is newer than some Pythons 3.11
+        # early releases of Python 3.11 lack the filter
         safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         tar.extractall(tmp_path, **safe)
     files = sorted(tmp_path.rglob("*.vcf"))

@@ -1,4 +1,4 @@
-"""Digests of code over small packages: what takes part, and what does not."""
+"""Digests of code, tested on small packages: what takes part and what does not."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SCRIPT = "from pack.a import f\nf()\n"
 
 
 class Package:
-    """A package `pack`, a script and kernels, written as text."""
+    """A package `pack`, a script and kernels, written from text."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.write(pack___init__="", script=SCRIPT)
 
     def write(self, **files: str) -> None:
-        """`pack_a="…"` writes pack/a.py; `_` stands for a slash once."""
+        """`pack_a="…"` writes pack/a.py: the first `_` stands for a slash."""
         for name, text in files.items():
             place = name.replace("pack_", "pack/", 1) if name.startswith("pack_") else name
             path = self.folder / f"{place}.py"
@@ -75,7 +75,7 @@ def test_names_are_followed_through_modules(pack):
         "def f():\n    return 1\nif True:\n    f = 4\n",
     ],
 )
-def test_a_change_of_what_is_used_is_seen(pack, text):
+def test_a_change_in_used_code_changes_the_digest(pack, text):
     pack.write(pack_a="def f():\n    return 1\n")
     assert differs(pack, pack_a=text)
 
@@ -90,7 +90,7 @@ def test_a_change_of_what_is_used_is_seen(pack, text):
         "def f():\n    return 1\nif __name__ == '__main__':\n    f()\n",
     ],
 )
-def test_what_changes_nothing_is_not_seen(pack, text):
+def test_comments_and_unused_code_keep_the_digest(pack, text):
     pack.write(pack_a="def f():\n    'Docstring.'\n    return 1\n")
     assert not differs(pack, pack_a=text)
 
@@ -116,11 +116,11 @@ def test_what_changes_nothing_is_not_seen(pack, text):
         "f = lambda: 1\nfrom .b import g\nf.g = g\n",
     ],
 )
-def test_ways_to_another_module(pack, text):
-    """However a function is reached, a change of it is seen."""
+def test_every_way_of_importing_is_followed(pack, text):
+    """However a function is imported, a change in it changes the digest."""
     b = "def g():\n    return {}\nclass A:\n    def m(self):\n        return g()\n"
     c = "from .b import g\n"
-    # unresolved: what `__getattr__` gives may be anything in the module
+    # unresolved: `__getattr__` may return anything in the module
     d = "from .b import g\ndef __getattr__(name):\n    return g\n"
     pack.write(pack_a=text, pack_b=b.format(1), pack_c=c, pack_d=d)
     assert differs(pack, pack_b=b.format(2))
@@ -137,15 +137,15 @@ def test_ways_to_another_module(pack, text):
         "if set_up():\n    X = 1\n",
     ],
 )
-def test_statements_of_an_imported_module_count(pack, text):
-    """Also where nothing of the module is used: importing it runs them."""
+def test_statements_of_imported_modules_take_part(pack, text):
+    """Even if nothing of the module is used, because importing it runs them."""
     pack.write(pack_a="from . import b\ndef f():\n    return 1\n", pack_b="def g():\n    pass\n")
     assert differs(pack, pack_b=text)
     pack.write(pack_b="def g():\n    pass\n")
     assert differs(pack, pack___init__=text)
 
 
-def test_annotations_are_text_alone(pack):
+def test_postponed_annotations_take_no_part(pack):
     text = "from __future__ import annotations\nfrom .b import G\ndef f(x: G) -> G:\n    return x\n"
     pack.write(pack_a=text, pack_b="class G:\n    x = 1\n")
     assert not differs(pack, pack_b="class G:\n    x = 2\n")
@@ -172,7 +172,7 @@ class Gpu(Base):
 
 
 def use(pack: Package, body: str) -> set[str]:
-    """Methods of a backend that take part where a function does this."""
+    """Methods of a backend that take part if a function has this body."""
     pack.write(
         pack_a=f"from .gpu import Gpu\ndef f(x=None):\n    backend = Gpu()\n    {body}\n",
         pack_gpu=BACKEND,
@@ -194,7 +194,7 @@ def use(pack: Package, body: str) -> set[str]:
         ("return backend.minplus(*x)", {"minplus"}),
         ("return getattr(backend, 'scan')()", {"scan"}),
         ("return backend.transpose(x, x)", {"transpose"}),
-        # numpy's method of the same name takes three
+        # numpy's method of the same name has three parameters
         ("return x.transpose(1, 2, 0)", set()),
     ],
 )
@@ -209,7 +209,7 @@ def test_the_rest_of_a_backend_takes_part(pack):
     assert pack.digest((("gpu.py", "Gpu"),)) != before
 
 
-def test_kernels_that_are_named(pack):
+def test_kernels_named_in_code_take_part(pack):
     pack.write(
         pack_a="from .b import load\ndef f():\n    return load('plus/plus')\n", pack_b="load = 1"
     )
@@ -228,7 +228,7 @@ def test_kernels_that_are_named(pack):
     assert pack.digest() != before
 
 
-def test_a_kernel_without_includes_takes_all_headers_around_it(pack):
+def test_all_headers_take_part_for_a_kernel_without_includes(pack):
     pack.write(pack_a="def f():\n    return 'plus/plus'\n")
     pack.kernel("plus/plus.cu", "int x;\n")
     pack.kernel("plus/tile.cuh", "int tile;\n")
@@ -236,7 +236,7 @@ def test_a_kernel_without_includes_takes_all_headers_around_it(pack):
     assert {"file plus/tile.cuh", "file common.cuh"} <= pack.parts().keys()
 
 
-def test_comments_of_cuda():
+def test_comments_in_cuda_keep_the_digest():
     text = 'int a; // b\n/* c\n d */\n  "// e /* f */" \'"\' // g\n\n'
     assert plain_cuda(text) == 'int a;\n"// e /* f */" \'"\''
 
@@ -258,7 +258,7 @@ def test_libraries_that_decide_bytes(pack, text, libraries):
     assert found == libraries
 
 
-def test_another_version_of_a_library_is_another_digest(pack, monkeypatch):
+def test_another_library_version_changes_the_digest(pack, monkeypatch):
     pack.write(pack_a="import umap\ndef f():\n    return umap.UMAP()\n")
     before = pack.digest()
     version = importlib.metadata.version
@@ -268,12 +268,12 @@ def test_another_version_of_a_library_is_another_digest(pack, monkeypatch):
     assert pack.digest() != before
 
 
-# The package itself.
+# The real package.
 
 
 @pytest.fixture(scope="module")
 def own() -> dict[str, dict[str, str]]:
-    """What each script of the workflow reaches."""
+    """The parts that each script of the workflow reaches."""
     found = Code()
     return {p.stem: found.parts([("module", p)]) for p in sorted(SCRIPTS.glob("*.py"))}
 
@@ -286,35 +286,35 @@ def sources(parts: dict[str, str]) -> set[str]:
     return {name for name in kernels_of(parts) if name.endswith(".cu")}
 
 
-def test_min_plus_and_bitgemm_are_apart(own):
+def test_min_plus_and_bitgemm_have_separate_digests(own):
     tile, closure = own["measure_distance_tile"], own["close_paths"]
     assert sources(closure) == {"minplus/minplus.cu"}
     assert sources(tile) and all(name.startswith("bitgemm/") for name in sources(tile))
     assert "name engine/cpu/minplus.py block_kernel" in closure
     assert not [label for label in tile if "minplus" in label]
     bitgemm = [label.split()[-1] for label in closure if "bitgemm" in label]
-    assert not [name for name in bitgemm if not name.isupper()]  # sizes, which the log names
+    assert not [name for name in bitgemm if not name.isupper()]  # for sizes that the log prints
 
 
 def test_every_kernel_is_part_of_a_digest(own):
-    """A name that is put together from pieces would not be seen."""
+    """A kernel name that is built from pieces would be missed."""
     reached = set().union(*map(kernels_of, own.values()))
     files = {p.relative_to(KERNEL_FOLDER).as_posix() for p in KERNEL_FOLDER.rglob("*.cu*")}
     assert reached == files
 
 
-def test_jobs_without_a_device_reach_no_kernel(own):
+def test_jobs_that_use_no_device_depend_on_no_kernel(own):
     for script in ("ingest_cohort", "build_panel", "encode_cohort", "compute_pca", "write_report"):
         assert not kernels_of(own[script]), script
 
 
-def test_each_script_reaches_its_function(own):
-    """No script is digested by itself alone."""
+def test_the_digest_of_a_script_includes_its_function(own):
+    """No digest covers only the script itself."""
     for script, parts in own.items():
         assert sum(label.startswith("name") for label in parts) > 5, script
 
 
-def test_what_makes_closures():
+def test_code_that_decides_closures():
     starts = [("module", PACKAGE / path) for path in CLOSING]
     starts += [("name", PACKAGE / path, name) for path, name in BACKENDS]
     parts = Code().parts(starts)

@@ -1,4 +1,4 @@
-"""What `popdesic plan` counts, held against a study that is then run."""
+"""What `popdesic plan` counts equals what a study then runs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_work_counts_each_pair_once():
     assert work_of(job("permute_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 * 10}
 
 
-def test_what_is_slower_decides_a_jobs_time():
-    """A tile of few samples reads longer than it computes; without a GPU its limit is the guide."""
+def test_the_slower_of_reading_and_computing_decides_the_time():
+    """A tile of few samples spends more time reading; without a GPU the limit is the estimate."""
     tile = job("measure_distance_tile", a="a", b="b")
     large = Sizes({"a": 10_000, "b": 10_000}, 10**7)
     read = 2 * 10_000 * 3 * (10**7 / 8)
@@ -54,7 +54,7 @@ def test_what_is_slower_decides_a_jobs_time():
     assert expected_seconds(cpu, SIZES) == pytest.approx(10 + 60, rel=0.01)
 
 
-def test_a_plan_is_what_runs(tmp_path, capsys):
+def test_the_plan_equals_the_run(tmp_path, capsys):
     folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=200))
     before = planned_jobs(folder, ["distance"])
     assert not (folder / "results").exists()
@@ -90,7 +90,7 @@ def test_tiles_share_slurm_jobs():
     assert submissions([]) == 0
 
 
-def test_what_snakemake_says_is_one_sentence(tmp_path):
+def test_an_error_of_snakemake_gives_one_sentence(tmp_path):
     folder = write_study(tmp_path / "study", make_cohorts((8,), n_sites=50))
     with pytest.raises(UserError, match="cannot plan") as error:
         planned_jobs(folder, ["no_such_target"])

@@ -1,4 +1,4 @@
-"""`popdesic init`: sheets from genotype files, which pass the check as they are."""
+"""`popdesic init` makes sheets from genotype files that pass the check unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from popdesic.study.init_people import phenotypes
 
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
-    """A folder with data/north.vcf, data/south.vcf.gz and data/west.vcf to be in."""
+    """Change to a folder with data/north.vcf, data/south.vcf.gz and data/west.vcf."""
     write_study(tmp_path, make_cohorts((4, 3, 3), n_sites=20))
     for path in (tmp_path / "config").iterdir():
         path.unlink()
@@ -32,8 +32,8 @@ def rows(path: Path) -> list[list[str]]:
 
 
 def make(arguments: list[str], study: str = ".", **options) -> tuple[list, list[dict], str]:
-    """Run init; rows of cohorts.tsv without the header, rows of samples.tsv by column, what it
-    says. The check passes."""
+    """Run init and check; return rows of cohorts.tsv without the header, rows of samples.tsv by
+    column, and the message of init."""
     said = init_study(arguments, **options)
     assert main(["check", study]) == 0
     sheet = rows(Path(study, "config/samples.tsv"))
@@ -80,13 +80,13 @@ def test_vcf_files_become_cohorts_and_all_are_founders(place, capsys):
     assert "10 samples in 3 cohorts: no problem found." in capsys.readouterr().out
 
 
-def test_the_study_may_be_elsewhere_and_paths_are_its_own(place, tmp_path):
+def test_paths_are_relative_to_the_study_wherever_it_is(place, tmp_path):
     cohorts, _, said = make(
         ["studies/one", "data/north.vcf", str(place / "data/west.vcf")], "studies/one"
     )
     assert [c[1] for c in cohorts] == ["../../data/north.vcf", "../../data/west.vcf"]
     assert "popdesic check studies/one, then popdesic run studies/one" in said
-    (place / "link").symlink_to("studies")  # '..' of a link is that of where it leads
+    (place / "link").symlink_to("studies")  # '..' of a link is the parent of its target
     cohorts, _, _ = make(["link/two", "data/north.vcf"], "link/two")
     assert cohorts[0][1] == "../../data/north.vcf"
 
@@ -113,12 +113,12 @@ def test_files_with_the_same_samples_are_one_cohort(place):
     assert cohorts == [["eur", "../split/eur.chr1.vcf,../split/eur.chr2.vcf", "yes"]]
 
 
-def test_a_file_that_is_named_twice_is_one(place):
+def test_a_file_given_twice_is_one_cohort(place):
     cohorts, _, _ = make(["data/north.vcf", "data/north.vcf"])
     assert cohorts == [["north", "data/north.vcf", "yes"]]
 
 
-def test_patterns_stay_patterns(place):
+def test_patterns_are_kept_as_patterns(place):
     for name in ("chr1", "chr2"):
         write_vcf(place / f"split/{name}.vcf", ["a", "b"])
     cohorts, _, _ = make(["one", "split/chr{contig}.vcf"], "one")
@@ -137,7 +137,7 @@ def test_patterns_stay_patterns(place):
         ("x" * 80 + ".vcf", "x" * 64),
     ],
 )
-def test_any_file_name_makes_a_name_that_passes(place, file, name):
+def test_any_file_name_gives_a_valid_cohort_name(place, file, name):
     write_vcf(place / "odd" / file, ["a", "b"])
     cohorts, _, _ = make([f"odd/{file}"])
     assert cohorts[0][0] == name
@@ -247,7 +247,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("sentence", WRONG)
-def test_a_mistake_is_one_sentence_and_leaves_nothing(place, sentence):
+def test_a_mistake_gives_one_sentence_and_leaves_no_file(place, sentence):
     write_vcf(place / "data/twice.vcf", ["q", "N00"])
     write_vcf(place / "data/one.vcf", ["q"])
     write_vcf(place / "other/north.vcf", ["q", "r"])
@@ -281,7 +281,7 @@ BAD_TABLES = {
 
 
 @pytest.mark.parametrize("sentence", BAD_TABLES)
-def test_a_table_that_cannot_be_used_is_refused(place, sentence):
+def test_an_unusable_table_is_refused(place, sentence):
     if BAD_TABLES[sentence] is not None:
         (place / "people.csv").write_text(BAD_TABLES[sentence])
     with pytest.raises(UserError) as error:
@@ -315,6 +315,6 @@ def test_the_configuration_names_files_that_are_there():
     assert named and all((root / name).is_file() for name in named)
 
 
-def test_what_is_said_names_the_list_of_keys(place, capsys):
+def test_the_message_names_the_list_of_keys(place, capsys):
     main(["init", "data/north.vcf"])
     assert Path(re.search(r"all keys: (.*)", capsys.readouterr().out)[1]).is_file()

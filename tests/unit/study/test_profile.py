@@ -1,4 +1,4 @@
-"""The Slurm profile and the rules: every rule that may take a GPU goes to the partition of GPUs."""
+"""The Slurm profile sends every rule that may use a GPU to the GPU partition."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The shape of rule files: what they need and give first, one subject each, no code in between."""
+"""The form of rule files: a header of what they need and give, one subject each, no code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from popdesic.io.places import HOME
 
 FILES = sorted((HOME / "workflow/rules").glob("*.smk"))
-#: Lines that a person reads at once.
+#: Maximum number of lines of a rule file.
 MOST_LINES = 220
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_rule_file_can_be_read(path: Path):
+def test_rule_files_are_short_and_say_what_they_need_and_give(path: Path):
     lines = path.read_text().splitlines()
     head = "\n".join(lines[: lines.index("")])
     assert head.startswith("# ") and "# needs   " in head and "# gives   " in head
@@ -23,8 +23,8 @@ def test_a_rule_file_can_be_read(path: Path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_functions_have_names(path: Path):
-    """A lambda is one line; limits come from `memory`, `minutes` or a named function."""
+def test_rules_have_no_long_lambdas(path: Path):
+    """A lambda takes one line; limits come from `memory`, `minutes` or a named function."""
     for line in path.read_text().splitlines():
         assert not re.search(r"\blambda\b", line) or line.endswith(","), line
         assert not re.match(r"\s+(mem_mb|runtime)=lambda", line), line
@@ -37,7 +37,7 @@ def test_every_rule_file_is_included():
 
 
 def test_rule_and_script_share_a_digest():
-    """The digest of a rule is that of the script that it runs."""
+    """The digest in a rule's params is that of the script that the rule runs."""
     for path in FILES:
         for rule in re.split(r"\n(?=rule |checkpoint |use rule )", path.read_text())[1:]:
             script = re.search(r'script:\n\s+"\.\./scripts/(\w+)\.py"', rule)

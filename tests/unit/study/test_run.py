@@ -1,4 +1,4 @@
-"""How `popdesic run` calls Snakemake, and what the command line takes."""
+"""How `popdesic run` calls Snakemake, and which arguments the command line accepts."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_all_cores_unless_told_otherwise(study, given, cores):
     assert words[8:] == (["--cores", "all"] if cores else []) + given
 
 
-def test_our_profile_is_found_wherever_one_is(study):
+def test_the_slurm_profile_is_found_from_any_folder(study):
     ours = str(HOME / "slurm")
     assert (HOME / "slurm/config.yaml").is_file()
     assert find_profile("slurm") == ours
     assert snakemake_command(study, [], ["--profile", "slurm"])[7:] == ["--profile", ours]
     assert snakemake_command(study, [], ["--profile=slurm"])[7:] == [f"--profile={ours}"]
-    assert find_profile("sge") == "sge"  # Snakemake says that there is none
-    assert find_profile("workflow") == "workflow"  # a folder of ours, no profile
+    assert find_profile("sge") == "sge"  # left to Snakemake, which reports that it does not exist
+    assert find_profile("workflow") == "workflow"  # a folder of the repository, but not a profile
     (study / "xdg/snakemake/slurm").mkdir(parents=True)
     assert find_profile("slurm") == "slurm"
 
@@ -80,20 +80,20 @@ def test_a_profile_in_the_current_folder_comes_first(study):
         (["run", "--profile", "slurm", "--", "-k"], ["-k", "--profile", "slurm"]),
     ],
 )
-def test_options_of_run_are_those_of_snakemake(words, arguments):
+def test_options_of_run_are_passed_to_snakemake(words, arguments):
     options = parse(words)
     assert snakemake_arguments(options) == arguments
     assert options.study == Path() and options.targets == (["distance"] if "." in words else [])
 
 
-def test_the_exit_status_is_snakemake_s(study, capfd):
+def test_run_exits_with_the_status_of_snakemake(study, capfd):
     assert main(["run", "--", "--version"]) == 0
     assert capfd.readouterr().out.startswith("9.")
     assert main(["run", ".", "--", "--no-such-option"]) == 2
     assert "no-such-option" in capfd.readouterr().err
 
 
-def test_what_is_no_study_is_one_sentence(study, capsys):
+def test_a_folder_without_a_study_gives_a_one_sentence_error(study, capsys):
     for name, sentence in (("nowhere", "is no folder"), ("empty", "has no folder config")):
         (study / "empty").mkdir(exist_ok=True)
         for command in ("run", "report"):
@@ -113,7 +113,7 @@ def test_what_is_no_study_is_one_sentence(study, capsys):
         ([], "required: COMMAND"),
     ],
 )
-def test_arguments_that_nobody_takes_are_refused(words, hint, capsys):
+def test_unknown_arguments_are_refused(words, hint, capsys):
     with pytest.raises(SystemExit) as error:
         main(words)
     assert error.value.code == 2
@@ -132,7 +132,7 @@ def test_every_command_has_help_with_an_example(capsys):
 
 
 def test_a_signal_ends_snakemake_and_is_reported(study, tmp_path):
-    """Ended by SIGTERM, popdesic ends what it started."""
+    """On SIGTERM, popdesic ends Snakemake too."""
     code = (
         "import subprocess, sys; from popdesic.study import run; from pathlib import Path; "
         "run.snakemake_command = lambda *_: [sys.executable, '-c', "
@@ -148,7 +148,7 @@ def test_a_signal_ends_snakemake_and_is_reported(study, tmp_path):
 
 
 def test_the_command_line_starts_fast():
-    """It imports neither numpy nor Snakemake to say its version."""
+    """Printing the version imports neither numpy nor Snakemake."""
     code = (
         "import sys; from popdesic.__main__ import make_parser; make_parser(); "
         "print(sorted({'numpy', 'pandas', 'numba', 'yaml', 'snakemake'} & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""Configuration and sheets: schemas, defaults, and the one sample order."""
+"""Configuration and sheets: schemas, defaults, and the sample order."""
 
 import itertools
 import time
@@ -29,7 +29,7 @@ def sheets(folder, cohorts: str, samples: str) -> dict:
 
 
 def every_key(schema: dict, path: tuple = ()):
-    """All leaves of the schema: path and their own schema."""
+    """All leaves of the schema: path and schema of each."""
     for key, child in schema["properties"].items():
         if child.get("type") == "object":
             yield from every_key(child, (*path, key))
@@ -50,7 +50,7 @@ def test_every_key_is_described_and_has_a_default():
         assert value == child["default"], path
 
 
-def test_given_values_stay_and_the_rest_is_filled():
+def test_given_values_are_kept_and_defaults_filled_in():
     given = {"distance": {"metric": "ibs"}, "geodesic": None, "device": None}
     filled = load_config(given)
     assert filled["distance"] == load_config({})["distance"] | {"metric": "ibs"}
@@ -63,7 +63,7 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
     text = (pytestconfig.rootpath / "config/config.yaml").read_text()
     config = load_config(yaml.safe_load(text))
     defaults = load_config({})
-    config["impute"]["evaluate"] = 0  # shown by the example, paid for only where asked
+    config["impute"]["evaluate"] = 0  # enabled in the example, off by default because of their cost
     for block in ("qc", "panel", "impute", "encode", "distance", "geodesic", "embedding"):
         assert config[block] == defaults[block], block
 
@@ -108,7 +108,7 @@ def test_config_errors(given, sentence):
     assert len(text) < 250
 
 
-def test_an_unknown_key_is_told_first():
+def test_an_unknown_key_is_reported_first():
     with pytest.raises(UserError, match=r"'distance\.metrik' is not"):
         load_config({"distance": {"metrik": "x", "metric": "cosine"}, "panel": {"min_maf": 3}})
 
@@ -130,7 +130,7 @@ def test_sheet_keeps_strings_and_line_numbers(tmp_path):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("last", [True, False])
-def test_line_ends_of_every_system(tmp_path, end, last):
+def test_line_endings_of_every_system(tmp_path, end, last):
     text = end.join(["sample\tcohort", "", "a b \tone", "\t", "c\u2009d\ttwo"])
     (tmp_path / "s.tsv").write_bytes((text + end * last).encode())
     table = read_sheet(tmp_path / "s.tsv", "s.tsv")
@@ -142,13 +142,13 @@ def test_line_ends_of_every_system(tmp_path, end, last):
 
 
 @pytest.mark.parametrize("letter", ["\x85", "\x0b", "\x1c", "\u2028", "\u2029", "\0", "\x7f"])
-def test_what_ends_a_line_in_some_program_is_refused(tmp_path, letter):
+def test_other_line_separators_are_refused(tmp_path, letter):
     (tmp_path / "s.tsv").write_bytes(f"sample\tcohort\r\na\tone\r\nb{letter}c\tone\r\n".encode())
     with pytest.raises(UserError, match=rf"s\.tsv, row 3: .*U\+{ord(letter):04X}"):
         read_sheet(tmp_path / "s.tsv", "s.tsv")
 
 
-def test_long_names_make_no_long_sentences(tmp_path):
+def test_long_names_are_shortened_in_messages(tmp_path):
     long = "x" * 10**6
     for text in (f"{long}\n", f"{long}\t{long}\nb\tc\n", f"sample\t{long}\na\tb\n"):
         config = sheets(tmp_path, text, "sample\tcohort\nb\tone\n")
@@ -170,7 +170,7 @@ def test_many_rows_are_checked_in_seconds(tmp_path):
     assert len(study.samples) == n and took < 20
 
 
-def test_sample_order_is_independent_of_the_sheets_order(tmp_path):
+def test_sample_order_does_not_depend_on_the_sheet(tmp_path):
     rows = ["zeta\tz.vcf\tyes", "new2\tn2.vcf\tno", "alfa\ta.vcf\tyes", "new1\tn1.vcf\tno"]
     samples = [f"{c}{k}\t{c}" for c in ("zeta", "new1", "alfa", "new2") for k in (2, 10, 1)]
     found = set()
@@ -191,7 +191,7 @@ def test_sample_order_is_independent_of_the_sheets_order(tmp_path):
     assert len(study.pairs()) == 10
 
 
-def test_pairs_of_old_cohorts_stay_when_one_arrives(tmp_path):
+def test_pairs_of_old_cohorts_are_kept_when_one_arrives(tmp_path):
     def pairs(cohorts):
         rows = "".join(f"{c}\t{c}.vcf\t{'no' if c[0] == 'n' else 'yes'}\n" for c in cohorts)
         samples = "".join(f"{c}{k}\t{c}\n" for c in cohorts for k in range(2))
@@ -203,7 +203,7 @@ def test_pairs_of_old_cohorts_stay_when_one_arrives(tmp_path):
     assert after - before == {("b", "n1"), ("n1", "n1"), ("n1", "n5")}
 
 
-def test_digest_follows_the_columns_asked_for(tmp_path):
+def test_digest_depends_on_the_requested_columns(tmp_path):
     def digests(population: str, age: str):
         config = sheets(
             tmp_path,

@@ -1,4 +1,4 @@
-"""Whether the installed Snakemake still has the private parts that Popdesic reads."""
+"""The installed Snakemake has the private parts that Popdesic reads."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ rule third:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory) -> tuple[Path, str]:
-    """A workflow that uses another one as a module, run to its end; and what it said."""
+    """A workflow that uses another one as a module, run to its end; and its output."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "scripts").mkdir()
     (folder / "scripts/write.py").write_text("open(snakemake.output[0], 'w').write('1')\n")
@@ -74,11 +74,11 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_module_knows_that_it_is_one(ran):
+def test_use_as_a_module_is_detected(ran):
     assert "main False False True" in ran[1]
     said = (ran[0] / "said.txt").read_text().splitlines()
     assert said[0] == "True True True"
-    # a job's own process leaves records to the one that planned it
+    # a job's process leaves records to the process that planned it
     assert "True True False" in said
 
 
@@ -105,7 +105,7 @@ def test_a_record_with_other_parameters_runs_the_rule_again(ran):
     assert "Nothing to be done" in run(folder, "--dry-run")
 
 
-def test_dates_of_scripts_in_the_folder_run_nothing(ran):
+def test_dates_of_scripts_rerun_nothing(ran):
     folder, _ = ran
     script = folder / "scripts/write.py"
     script.touch()

@@ -1,4 +1,4 @@
-"""Every error a user can cause: one sentence with file, row and value, nothing half-written."""
+"""Every error of a user gives one sentence with file, row and value, and no partial file."""
 
 import gzip
 import re
@@ -34,9 +34,9 @@ RESULTS = Path("results")
 
 
 def run_study() -> tuple[str, str]:
-    """Run the study in the current folder, stage after stage, as the rules do.
+    """Run the study in the current folder, stage by stage, as the rules do.
 
-    Returns the stage that a user's error stopped and its sentence; ("", "") if none did.
+    Returns the stage that failed with a UserError and its sentence; ("", "") if none failed.
     """
     stage = "sheets"
     try:
@@ -135,7 +135,7 @@ def run_study() -> tuple[str, str]:
             table_out=RESULTS / "embedding/pcoa.tsv",
             statistics_out=RESULTS / "embedding/pcoa.json",
         )
-        if len(read_table(order)) < 5:  # above that it only costs time here
+        if len(read_table(order)) < 5:  # a higher value would only cost time here
             rows = np.load(lengths)
             umap_layout(rows.__getitem__, len(rows), rows, neighbors=5, min_dist=0.3, seed=1)
     except UserError as error:
@@ -150,14 +150,14 @@ def cohorts():
 
 @pytest.fixture
 def study(tmp_path, monkeypatch, cohorts):
-    """A good study in the current folder; cases spoil it."""
+    """A valid study in the current folder, which the cases damage."""
     write_study(tmp_path, cohorts)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def edit(path: str, old: str, new: str, count: int = 1) -> Callable:
-    """A spoiler that replaces text in a file of the study."""
+    """A function that replaces text in a file of the study."""
 
     def spoil(cohorts):
         content = Path(path).read_text()
@@ -175,7 +175,7 @@ def config(**blocks) -> Callable:
 
 
 def rewrite(change: Callable) -> Callable:
-    """A spoiler that writes the study again from changed cohorts."""
+    """A function that writes the study again from changed cohorts."""
     return lambda cohorts: write_study(Path(), change(cohorts))
 
 
@@ -192,7 +192,7 @@ def write(path: str, content: bytes) -> Callable:
 
 
 def bgzip(data: bytes) -> bytes:
-    """One bgzip block without the block that ends a file."""
+    """One bgzip block without the end-of-file block."""
     packer = zlib.compressobj(6, zlib.DEFLATED, -15)
     deflated = packer.compress(data) + packer.flush()
     head = BGZF_END[:16] + struct.pack("<H", len(deflated) + 25)
@@ -200,7 +200,7 @@ def bgzip(data: bytes) -> bytes:
 
 
 def spaced_name(cohorts):
-    """A name that newick can hold and PHYLIP cannot."""
+    """A name that Newick can represent and PHYLIP cannot."""
     cohorts[0].samples[2] = "N 02"
     write_study(Path(), cohorts, FAST | {"export": {"formats": ["newick", "phylip"]}})
 
@@ -248,7 +248,7 @@ NORTH, SOUTH, SAMPLES, SHEET = (
     "config/cohorts.tsv",
 )
 
-#: name: (spoiler, stage that stops, words of the sentence)
+#: name: (damage to the study, stage that stops, words of the sentence)
 CASES: dict[str, tuple[Callable, str, list[str]]] = {
     # --- config
     "misspelt key": (
@@ -523,7 +523,7 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         "ingest",
         [NORTH, "no records"],
     ),
-    # --- what only the data can tell
+    # --- errors that only the data reveal
     "sample without a genotype": (
         set_genotypes(0, slice(None), 3, -1),
         "qc",
@@ -588,7 +588,7 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_sentence(study, cohorts, case):
+def test_every_user_error_gives_one_sentence(study, cohorts, case):
     spoil, expected_stage, words = CASES[case]
     spoil(cohorts)
     stage, sentence = run_study()
@@ -610,11 +610,11 @@ def test_one_sentence(study, cohorts, case):
         assert not {"raw.json", "raw.bed"} & {p.name for p in written if "south" in p.parts}, names
 
 
-def test_a_good_study_runs(study):
+def test_a_valid_study_runs(study):
     assert run_study() == ("", "")
 
 
-def test_spaces_in_names_stay_as_they_are(study, cohorts):
+def test_spaces_in_names_are_kept(study, cohorts):
     spaced = [replace(c, samples=[f"{name} of {c.name}" for name in c.samples]) for c in cohorts]
     write_study(study, spaced, FAST | {"export": {"formats": ["vcf", "newick"]}})
     assert run_study() == ("", "")
@@ -624,7 +624,7 @@ def test_spaces_in_names_stay_as_they_are(study, cohorts):
 
 
 def test_swapped_cohort_is_handled_and_counted(study, cohorts):
-    """REF and ALT exchanged in a newcomer: turned where possible, counted, same distances."""
+    """REF and ALT exchanged in a newcomer: exchanged back and counted, with the same distances."""
     assert run_study() == ("", "")
     squared = np.load("results/distance/squared.npy")
     unambiguous = [k for k in range(150) if cohorts[2].sites[k][3:] != ("A", "T")]
@@ -651,8 +651,8 @@ def test_haploid_calls_pass_where_a_policy_says_so(study, cohorts, policy):
     assert counts["haploid_calls"] == 1
 
 
-def test_wide_sheets_give_short_sentences(study, cohorts):
-    """A sample that resembles no other of thousands does not print them all."""
+def test_wide_sheets_give_short_error_messages(study, cohorts):
+    """An error about one sample among thousands does not print them all."""
     names = [f"ID{k:05d}" for k in range(3000)]
     Path(NORTH).write_text(
         "##fileformat=VCFv4.2\n" + cohorts[0].vcf().split("\n")[1].split("N00")[0]

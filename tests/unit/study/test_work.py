@@ -1,4 +1,4 @@
-"""The table of work, from records that Snakemake itself has made."""
+"""The table of work, from records written by Snakemake."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "results/report/work.tsv", sep="\t").set_index("rule")
 
 
-def test_what_ran_and_what_was_there(tmp_path):
+def test_jobs_run_and_reused_are_counted(tmp_path):
     text = SNAKEFILE.replace("PACKAGE", str(PACKAGE)).replace("PYTHON ", f"{sys.executable} ")
     (tmp_path / "Snakefile").write_text(text)
     (tmp_path / "count.py").write_text(COUNT)

@@ -1,0 +1,37 @@
+"""CUDA devices and scan kernels for tests of launch plans; nothing here needs a GPU."""
+
+from __future__ import annotations
+
+from popdesic.engine.gpu import epistasis_plans
+from popdesic.engine.gpu.devices import Device
+
+#: H100 or H200, RTX 30, RTX 20: one device for each of the micro-kernels.
+HOPPER = Device(0, "H", 90, 132, 232448, 12040)
+AMPERE = Device(0, "A", 86, 84, 101376, 12040)
+TURING = Device(0, "T", 75, 40, 65536, 12040)
+
+
+def scan_shape(
+    core: epistasis_plans.Core,
+    order: int,
+    states: int,
+    *,
+    table: int = 0,
+    wide: int = 0,
+    bare: bool = False,
+    lockstep: int = 0,
+    device: Device = HOPPER,
+) -> epistasis_plans.ScanShape:
+    """How `core` is compiled for a scan whose operands hold one first site each."""
+    return epistasis_plans.scan_shape(
+        core,
+        order=order,
+        states=states,
+        table=table,
+        wide=wide,
+        joint=1,
+        parts=states if order == 3 else 1,
+        bare=bare,
+        lockstep=lockstep,
+        device=device,
+    )
