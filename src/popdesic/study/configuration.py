@@ -31,7 +31,7 @@ _LOADER = yaml.SafeLoader
 
 
 def read_config(folder: Path = Path()) -> dict:
-    """Read a study's config/config.yaml, without defaults and without a check of the schema.
+    """Read a study's config/config.yaml, without filling in defaults or checking the schema.
 
     The file is JSON or YAML, parsed as Snakemake parses it. An empty or missing file is an empty
     configuration, because every key has a default.
@@ -116,7 +116,7 @@ def _without_repeats(pairs: list[tuple[str, Any]], shown: str) -> dict:
 
 
 def _check_extent(text: str, shown: str) -> None:
-    """Refuse what is nested too deeply, or too large after alias expansion.
+    """Refuse a file that is nested too deeply, or too large after alias expansion.
 
     Values are counted from parser events and nothing is built, so ten lines of aliases that expand
     to billions of values cost ten steps.
@@ -127,8 +127,8 @@ def _check_extent(text: str, shown: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise UserError(
-                    f"{shown}, row {event.start_mark.line + 1}: '*{event.anchor}' refers to "
-                    "no value that ends before it; write the values themselves."
+                    f"{shown}, row {event.start_mark.line + 1}: the alias '*{event.anchor}' does "
+                    "not refer to a complete value before it; write the values themselves."
                 )
             open_parts[-1][1] += sizes[event.anchor]
         elif isinstance(event, yaml.NodeEvent):
@@ -161,7 +161,7 @@ def _check_extent(text: str, shown: str) -> None:
 
 
 def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
-    """Refuse duplicate keys, of which the parser would silently take the last."""
+    """Refuse duplicate keys; the parser would silently use the last one."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -273,14 +273,14 @@ def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
                 f"{source}: {_dotted(path)} is {shorten(repr(value), 30)}, but must be a finite "
                 f"number of at most {MOST_NUMBER}."
             )
-        if isinstance(value, float) and value.is_integer() and _takes_whole(schema):
+        if isinstance(value, float) and value.is_integer() and _allows_integer(schema):
             return int(value)
     return value
 
 
-def _takes_whole(schema: dict) -> bool:
+def _allows_integer(schema: dict) -> bool:
     if "anyOf" in schema:
-        return any(_takes_whole(choice) for choice in schema["anyOf"])
+        return any(_allows_integer(choice) for choice in schema["anyOf"])
     return schema.get("type") == "integer" or any(
         isinstance(choice, int) for choice in schema.get("enum", [])
     )
@@ -301,7 +301,7 @@ def _with_defaults(value: Any, schema: dict) -> Any:
 
 
 def _error_order(error: jsonschema.ValidationError) -> tuple[int, str]:
-    # Unknown keys first: a misspelt name may explain the other errors.
+    # Unknown keys first: a misspelt key may be the cause of the other errors.
     return (error.validator != "additionalProperties", "/".join(map(str, error.absolute_path)))
 
 
@@ -329,7 +329,7 @@ def _requirement(error: jsonschema.ValidationError) -> str:
     limit = error.validator_value
     if error.validator == "anyOf":
         return "must be " + " or ".join(_alternative(choice) for choice in limit)
-    if error.validator == "type" and "number" in limit and _is_power(error.instance):
+    if error.validator == "type" and "number" in limit and _is_text_exponent(error.instance):
         return "must be of type number, and YAML reads this as text (write 1.0e-6 for 1e-6)"
     if error.validator == "required":
         return f"must have {', '.join(map(repr, limit))}"
@@ -347,8 +347,8 @@ def _requirement(error: jsonschema.ValidationError) -> str:
     }.get(error.validator, "has a value that is not allowed")
 
 
-def _is_power(value: Any) -> bool:
-    """Whether a text is a number such as 1e-6, which YAML reads as a number only with a point."""
+def _is_text_exponent(value: Any) -> bool:
+    """Whether a string looks like 1e-6, which YAML reads as a number only with a decimal point."""
     return isinstance(value, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
 
 
