@@ -242,7 +242,7 @@ WRONG = {
     "would be called 'north'; give one of them another name: north-2=other/north.vcf": [
         "data/north.vcf", "other/north.vcf"
     ],
-    "have 1 sample in all": ["data/one.vcf"],
+    "have 1 sample in total": ["data/one.vcf"],
 }  # fmt: skip
 
 

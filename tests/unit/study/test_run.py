@@ -127,7 +127,7 @@ def test_the_exit_status_is_snakemake_s(study, capfd):
 
 
 def test_what_is_no_study_is_one_sentence(study, capsys):
-    for name, sentence in (("nowhere", "is no folder"), ("empty", "has no folder config")):
+    for name, sentence in (("nowhere", "is not a folder"), ("empty", "has no folder config")):
         (study / "empty").mkdir(exist_ok=True)
         for command in ("run", "report"):
             assert main([command, name]) == 1
