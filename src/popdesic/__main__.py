@@ -285,7 +285,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument("study", nargs="?", type=Path, help=STUDY)
     command.add_argument(
-        "--study", type=Path, dest="study_option", help="the study folder, given as an option"
+        "--study",
+        type=Path,
+        dest="study_option",
+        metavar="STUDY",
+        help="the study folder, given as an option",
     )
 
     add(

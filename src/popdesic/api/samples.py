@@ -1,4 +1,4 @@
-"""Samples against samples: distances, kinship, principal components."""
+"""Comparisons between samples: distances, kinship, principal components."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[st
     expected = "" if panel_damage else panel
     for path in result_files(below or study / "results"):
         n_read += 1
-        read_before = panel and path == panel_file
-        if reason := panel_damage if read_before else _damage(path, expected):
+        is_panel = panel and path == panel_file
+        if reason := panel_damage if is_panel else _damage(path, expected):
             found.append((str(path.relative_to(study)), reason))
     return found, n_read
 
@@ -65,11 +65,11 @@ def _damage(path: Path, panel: str) -> str:
     if len(written) not in (2, 3):  # CRC-32, size, digest of the panel
         return f"its checksum, {kept.name}, is damaged"
     if written[1] != now.split()[1]:
-        return f"{now.split()[1]} bytes where {written[1]} were written"
+        return f"it has {now.split()[1]} bytes, but {written[1]} were written"
     if written[:2] != now.split() or not text.endswith("\n"):
         return "its content does not match its checksum"
     if panel and written[2:] not in ([], [panel]):
-        return f"it was made with the panel {written[2]}, and the study has the panel {panel}"
+        return f"it was made with the panel {written[2]}, but the study has the panel {panel}"
     if record_path(path).exists() and read_kept_record(path) is None:
         return f"its record, {record_path(path).name}, is damaged"
     return ""

@@ -112,7 +112,7 @@ def phenotypes(codes: list[str]) -> list[str]:
 
     A column whose numbers are all -9, 0, 1 or 2, with at least one -9 or 2, has PLINK's codes: 1
     control, 2 case, 0 and -9 missing; but if it has a 0 and no 2, then 0 control, 1 case, -9
-    missing. In any column, -9 and whatever is not a finite number is missing.
+    missing. In any column, -9 and everything that is not a finite number are missing.
     """
     numbers = [_number(code) for code in codes]
     known = set(numbers) - {None}

@@ -92,14 +92,14 @@ class Method(NamedTuple):
     """A method of a backend, reached by calls whose numbers of arguments it accepts."""
 
     item: Item
-    least: int = 0
-    most_positional: float = math.inf
+    min_arguments: int = 0
+    max_positional: float = math.inf
 
     def fits(self, arguments: tuple[int, int] | None) -> bool:
         if arguments is None:
             return True
         positional, keywords = arguments
-        return positional <= self.most_positional and positional + keywords >= self.least
+        return positional <= self.max_positional and positional + keywords >= self.min_arguments
 
 
 @dataclass
@@ -269,7 +269,7 @@ class Code:
                 node.members.add(Member("", member, arguments))
         for imported in part.imports.get("*", []) + module.imports.get("*", []):
             node.items |= {("module", file) for file in self._files(path, imported)}
-        # `import a.b` binds only `a`, so it is not known what is used of `a.b`: all of it
+        # `import a.b` binds only `a`: which names of `a.b` are used is unknown, so all are added
         for imported in part.imports.get("", []) + module.imports.get("", []):
             words |= self._follow(node, path, imported)
         for imported in (one for some in part.imports.values() for one in some):

@@ -49,7 +49,7 @@ class Cost:
         Cost per sample, per ordered pair and per ordered triple of samples (n, n², n³).
     mb_samples : float
         Cost per megabyte of input and sample.
-    most_samples : float
+    max_samples : float
         Samples beyond this number add nothing to the cost.
     """
 
@@ -59,7 +59,7 @@ class Cost:
     pairs: float = 0.0
     triples: float = 0.0
     mb_samples: float = 0.0
-    most_samples: float = math.inf
+    max_samples: float = math.inf
 
     def of(self, mb: float, first: int, second: int | None = None) -> float:
         """The cost for this much input and this many samples.
@@ -67,12 +67,12 @@ class Cost:
         For a job on two blocks of samples, `pairs` counts first x second and all other costs per
         sample count those of the second block.
         """
-        n = min(first if second is None else second, self.most_samples)
+        n = min(first if second is None else second, self.max_samples)
         return (
             self.fixed
             + self.mb * mb
             + self.samples * n
-            + self.pairs * min(first, self.most_samples) * n
+            + self.pairs * min(first, self.max_samples) * n
             + self.triples * n**3
             + self.mb_samples * mb * n
         )

@@ -23,7 +23,7 @@ from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
 from ..io.schemas import load_schema
 
-#: JSON schema keywords allowed for a column; `_breaks` implements only these.
+#: JSON schema keywords allowed for a column; `_violates` implements only these.
 SCHEMA_KEYWORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
 #: Export formats whose readers split names at spaces.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
@@ -151,7 +151,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
     for column, rule in schema["properties"].items():
         if column in columns:
             # Check distinct values only: a sheet of a million rows has few, except names.
-            bad = [value for value in set(sheet[column].tolist()) if _breaks(value, rule)]
+            bad = [value for value in set(sheet[column].tolist()) if _violates(value, rule)]
             row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
             first, wrong = (row, column) if row < first else (first, wrong)
     if wrong:
@@ -164,7 +164,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
         )
 
 
-def _breaks(value: str, rule: dict) -> bool:
+def _violates(value: str, rule: dict) -> bool:
     """Whether a text violates its column's schema, which uses only `SCHEMA_KEYWORDS`."""
     return (
         not rule.get("minLength", 0) <= len(value) <= rule.get("maxLength", len(value))

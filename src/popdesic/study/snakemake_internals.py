@@ -169,9 +169,9 @@ def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
     from snakemake.settings import types as settings
     from snakemake.settings.enums import Quietness
 
-    told = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
             quiet = settings.OutputSettings(quiet={Quietness.ALL}, dryrun=True)
             with SnakemakeApi(quiet) as api:
                 workflow = api.workflow(
@@ -188,7 +188,7 @@ def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
     except UserError:
         raise
     except Exception as error:
-        words = " ".join((str(error) or told.getvalue()[-500:]).split())
+        words = " ".join((str(error) or output.getvalue()[-500:]).split())
         raise UserError(f"Snakemake cannot plan {study}: {words}") from None
 
 

@@ -19,7 +19,7 @@ from .snakemake_internals import read_record
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]
 
 
-def jobs_behind(study: Path, paths: Iterable[str]) -> list[dict]:
+def contributing_jobs(study: Path, paths: Iterable[str]) -> list[dict]:
     """Records of all jobs that these files depend on, inputs before outputs."""
     jobs: dict[tuple, dict] = {}
     seen: set[str] = set()
@@ -68,7 +68,7 @@ def count_work(study: Path, paths: Iterable[str], out: Path) -> dict[str, float]
     before = read_record(study, str(out.relative_to(study) if out.is_absolute() else out))
     since = (before or {}).get("endtime") or 0.0
     rows: dict[str, dict] = {}
-    for record in jobs_behind(study, paths):
+    for record in contributing_jobs(study, paths):
         row = rows.setdefault(
             record["rule"], {"rule": record["rule"]} | dict.fromkeys(COLUMNS[1:], 0)
         )
