@@ -179,7 +179,7 @@ def test_what_no_rule_made_is_one_sentence(whole, capsys):
     )
     assert main(["audit", "--repair", str(whole)]) == 1
     told = capsys.readouterr().err
-    assert "no rule is known to have made it; move it out of results" in told
+    assert "no record says which rule made it; move it out of results" in told
     shutil.rmtree(stray.parent)
 
 
