@@ -1,10 +1,12 @@
-# make run    set up what is missing and run the workflow on the embedded example
-# make test   set up what is missing and run the tests
-# make concordance  compare with PLINK, bcftools, scikit-learn on real data; writes concordance.tsv
-# make test-slurm   all tests on a real Slurm of their own, about 20 minutes
-# make lint   ruff, snakefmt, snakemake --lint
-# make pictures  take the documentation's pictures from the finished example (needs Chromium)
-# make lock   resolve the dependencies of pyproject.toml again
+# make run          install what is missing, then run the workflow on the embedded example
+# make test         install what is missing, then run the tests
+# make concordance  compare with PLINK, bcftools and scikit-learn on real data (concordance.tsv)
+# make test-slurm   run the Slurm tests, which start a Slurm of their own (about 20 minutes)
+# make lint         ruff, snakefmt, snakemake --lint
+# make format       apply the fixes of ruff and snakefmt
+# make pictures     make the pictures of docs/ from the embedded example (needs Chromium)
+# make lock         resolve the dependencies of pyproject.toml again
+# make clean        delete results, logs, benchmarks and .snakemake of the embedded example
 
 SHELL := /bin/bash
 VENV := .venv
@@ -46,7 +48,8 @@ $(VENV)/ready-test: requirements-dev.txt requirements-uv.txt pyproject.toml envs
 pictures: run
 	python docs/make_pictures.py
 
-# The lock files hold versions and hashes but no index address. They need uv, which set-up brings.
+# The lock files list versions and hashes, but no package index. `make lock` needs uv, which the
+# set-up installs.
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate
 COMPILE = $(LOCK) --extra build pyproject.toml

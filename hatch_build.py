@@ -1,6 +1,6 @@
-"""What a wheel carries besides the package, below `popdesic/share` (see popdesic/io/places.py).
+"""Add the non-Python parts to a wheel, in `popdesic/share` (see popdesic/io/places.py).
 
-An editable installation gets none of it: there the checkout itself is in use.
+An editable installation does not need them: it uses the files of the checkout.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ PARTS = (
 
 
 class Share(BuildHookInterface):
-    """Adds PARTS to wheels."""
+    """Hatchling build hook that adds PARTS to wheels."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called by hatchling before it builds."""
+        """Called by hatchling before a build."""
         if version == "standard":
             build_data["force_include"] |= {part: f"popdesic/share/{part}" for part in PARTS}

@@ -11,23 +11,23 @@ from pathlib import Path
 from .io.errors import UserError
 from .io.version import __version__
 
-# What a command needs is imported where it runs, so that the others start without it.
+# Each command imports what it needs when it runs, so that the others start fast.
 
-STUDY = "folder of the study; the current one by default"
-AFTER = "What follows -- goes to Snakemake."
+STUDY = "study folder (default: current folder)"
+AFTER_DASHES = "Arguments after -- are passed to Snakemake."
 
 
 def init(options: argparse.Namespace) -> None:
-    """Make the sheets of a study and say what comes next."""
+    """Create the sheets of a study and print the next steps."""
     from .study.init import init_study
 
     print(init_study(options.files, options.founder, options.samples))
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check a study's configuration, sheets and file headers; print what it holds.
+    """Check a study's configuration, sheets and file headers; print its cohorts.
 
-    What may be a slip goes to standard error as a warning.
+    Possible mistakes that are not errors are printed to standard error as warnings.
 
     Raises
     ------
@@ -39,8 +39,8 @@ def check(options: argparse.Namespace) -> None:
 
     folder = options.study
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; a study is a folder with config/config.yaml.")
-    with contextlib.chdir(folder):  # sentences name files as Snakemake names them
+        raise UserError(f"{folder} is not a folder; a study is a folder with config/config.yaml.")
+    with contextlib.chdir(folder):  # messages then show the same paths as Snakemake's
         _, study, remarks = validate_study(read_config())
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
@@ -51,21 +51,21 @@ def check(options: argparse.Namespace) -> None:
 
 
 def plan(options: argparse.Namespace) -> None:
-    """Print jobs, hours, memory and disk of a run."""
+    """Print an estimate of a run's jobs, hours, memory and disk space."""
     from .study.forecast import describe_plan
 
     print(describe_plan(options.study, options.sites, options.targets))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the workflow; the exit status is Snakemake's."""
+    """Run the workflow; return Snakemake's exit status."""
     from .study.run import run_study
 
     return run_study(options.study, options.targets, snakemake_arguments(options))
 
 
 def snakemake_arguments(options: argparse.Namespace) -> list[str]:
-    """What `popdesic run` hands to Snakemake besides study and targets."""
+    """Arguments that `popdesic run` passes to Snakemake besides study and targets."""
     arguments = [*options.snakemake]
     if options.dry_run:
         arguments.append("--dry-run")
@@ -77,53 +77,53 @@ def snakemake_arguments(options: argparse.Namespace) -> list[str]:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Bring the report up to date and print where it is."""
+    """Bring the report up to date and print its path."""
     from .study.run import make_report
 
     return make_report(options.study, options.snakemake)
 
 
 def audit(options: argparse.Namespace) -> int:
-    """Compare results with their checksums."""
+    """Verify results against their checksums."""
     from .study.audit import audit
 
     return audit(options.study, options.repair, options.snakemake)
 
 
 def resume(options: argparse.Namespace) -> int:
-    """Go on on Slurm after Snakemake was killed."""
+    """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
 
     return resume(options.study, options.snakemake)
 
 
 def show_path(options: argparse.Namespace) -> None:
-    """Print the individuals on a geodesic, one a line; the study comes last or as `--study`.
+    """Print the samples on a geodesic, one per line; the study is the last argument or `--study`.
 
     Raises
     ------
     UserError
-        Two studies are named, or there is no such path.
+        Two studies are given, or the path does not exist.
     """
     from .geodesic.explain import read_path
 
     named = {folder for folder in (options.study, options.study_option) if folder is not None}
     if len(named) > 1:
         raise UserError(
-            f"the study is given as {options.study} and as --study {options.study_option}; "
-            "leave out one of them."
+            f"the study is given twice, as {options.study} and as --study {options.study_option}; "
+            "remove one of them."
         )
     study = next(iter(named), Path())
     print("\n".join(read_path(study, options.space, options.alpha, options.start, options.end)))
 
 
 def tune(options: argparse.Namespace) -> None:
-    """Measure the GPU's kernels for the usual sizes of tiles, so that no job has to.
+    """Benchmark the GPU's kernels at common tile sizes, so that no job has to.
 
     Raises
     ------
     UserError
-        No GPU can be used here.
+        This machine has no usable GPU.
     """
     from .engine.select import select_backend
 
@@ -135,11 +135,11 @@ def tune(options: argparse.Namespace) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line of all commands."""
+    """The argument parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="popdesic",
         description=__doc__,
-        epilog="popdesic COMMAND --help says more, with an example.",
+        epilog="popdesic COMMAND --help describes a command and shows an example.",
     )
     parser.add_argument("--version", action="version", version=f"popdesic {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -147,84 +147,101 @@ def make_parser() -> argparse.ArgumentParser:
     def add(
         name: str,
         help: str,
-        work: Callable,
+        function: Callable,
         example: str,
-        more: str = "",
+        details: str = "",
         study: bool = True,
         snakemake: bool = False,
     ) -> argparse.ArgumentParser:
-        said = [f"{help[0].upper()}{help[1:]}.", more, AFTER if snakemake else ""]
+        sentences = [
+            f"{help[0].upper()}{help[1:]}.",
+            details,
+            AFTER_DASHES if snakemake else "",
+        ]
         command = commands.add_parser(
             name,
             help=help,
-            description=" ".join(filter(None, said)),
+            description=" ".join(filter(None, sentences)),
             epilog=f"Example: {example}",
         )
-        command.set_defaults(run=work, takes_snakemake=snakemake)
+        command.set_defaults(run=function, takes_snakemake=snakemake)
         if study:
             command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
         return command
 
     command = add(
         "init",
-        "make the sheets of a new study from genotype files",
+        "create the sheets of a new study from genotype files",
         init,
         "popdesic init my-study data/eur.vcf.gz afr='data/afr.chr*.vcf.gz' --samples people.csv",
-        more="Each file is a cohort; files with the same samples are one. NAME=FILE names a "
-        "cohort. Nothing is overwritten.",
+        details="Each file becomes a cohort; files with the same samples become one cohort. "
+        "NAME=FILE sets the cohort's name. Existing files are never overwritten.",
         study=False,
     )
     command.add_argument(
         "files",
         nargs="*",
         metavar="[STUDY] FILE",
-        help="folder of the study, if it is not the current one; then VCF or BCF files, PLINK "
-        "prefixes (or .bed, .fam), or patterns in quotes",
+        help="study folder (default: current folder), then VCF or BCF files, PLINK prefixes (or "
+        ".bed, .fam), or quoted patterns",
     )
     command.add_argument(
         "--founder",
         action="append",
         default=[],
         metavar="NAME",
-        help="a cohort that defines the panel, again for each; by default all of them do",
+        help="a cohort that defines the panel; repeat the option for several (default: all "
+        "cohorts)",
     )
     command.add_argument(
         "--samples",
         type=Path,
         metavar="TABLE",
-        help="CSV or TSV with a column of sample names: its other columns (population, sex, "
-        "phenotype, any) go into the sheet",
+        help="CSV or TSV with a column of sample names; all other columns (population, sex, "
+        "phenotype, ...) are copied into the sheet",
     )
 
-    add("check", "check a study's sheets and files, run nothing", check, "popdesic check my-study")
+    add(
+        "check",
+        "check a study's sheets and files without running anything",
+        check,
+        "popdesic check my-study",
+    )
 
     command = add(
         "plan",
-        "jobs, hours, memory and disk of a run, beforehand",
+        "estimate the jobs, hours, memory and disk space of a run",
         plan,
         "popdesic plan my-study distance",
     )
-    command.add_argument("targets", nargs="*", help="stages or files, as for Snakemake")
-    command.add_argument("--sites", type=int, help="sites of the panel, where there is none yet")
+    command.add_argument("targets", nargs="*", help="stages or files (default: everything)")
+    command.add_argument(
+        "--sites",
+        type=int,
+        metavar="N",
+        help="number of panel sites (default: that of the panel, or a guess from file sizes)",
+    )
 
     command = add(
         "run",
         "run the workflow on a study",
         run,
         "popdesic run my-study distance --cores 4 -- --keep-going",
-        more="It uses all cores unless told otherwise.",
+        details="All cores are used unless an option sets their number.",
         snakemake=True,
     )
-    command.add_argument("targets", nargs="*", help="stages or files; by default everything")
-    command.add_argument("-n", "--dry-run", action="store_true", help="show the plan, run nothing")
-    command.add_argument("-c", "--cores", metavar="N", help="cores to use, or all")
+    command.add_argument("targets", nargs="*", help="stages or files (default: everything)")
     command.add_argument(
-        "--profile", metavar="NAME", help="a profile of Snakemake; slurm comes with Popdesic"
+        "-n", "--dry-run", action="store_true", help="show what would run, without running it"
+    )
+    command.add_argument("-c", "--cores", metavar="N", help="number of cores, or all")
+    command.add_argument(
+        "--profile", metavar="NAME", help="a Snakemake profile; Popdesic provides one named slurm"
     )
 
     add(
         "report",
-        "compute what the report still lacks, and print its path",
+        "bring the report up to date and print its path",
         report,
         "popdesic report my-study",
         snakemake=True,
@@ -232,40 +249,52 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add(
         "audit",
-        "compare results with their checksums",
+        "verify results against their checksums",
         audit,
         "popdesic audit my-study --repair -- --cores 4",
         snakemake=True,
     )
-    command.add_argument("--repair", action="store_true", help="compute damaged results again")
+    command.add_argument(
+        "--repair",
+        action="store_true",
+        help="recompute damaged results and everything that depends on them",
+    )
 
     add(
         "resume",
-        "go on on Slurm after Snakemake was killed",
+        "continue a Slurm run whose Snakemake was killed",
         resume,
         "popdesic resume my-study -- --jobs 50",
-        more="Jobs that are left over are cancelled first.",
+        details="Slurm jobs that are still queued or running are cancelled first.",
         snakemake=True,
     )
 
     command = add(
         "path",
-        "the individuals on the geodesic between two",
+        "print the samples on the geodesic between two samples",
         show_path,
         "popdesic path NA12878 NA19240 my-study --space pcs --alpha 8",
-        more="The run needs geodesic.explain: true.",
+        details="The study must have been run with geodesic.explain: true.",
         study=False,
     )
     command.add_argument("start", help="sample at one end")
     command.add_argument("end", help="sample at the other end")
-    command.add_argument("--space", default="genotypes", help="genotypes or pcs")
-    command.add_argument("--alpha", default="2", help="as in geodesic.alpha")
+    command.add_argument("--space", default="genotypes", help="genotypes (default) or pcs")
+    command.add_argument(
+        "--alpha", default="2", help="a value of geodesic.alpha, as written there (default: 2)"
+    )
     command.add_argument("study", nargs="?", type=Path, help=STUDY)
-    command.add_argument("--study", type=Path, dest="study_option", help="the same")
+    command.add_argument(
+        "--study",
+        type=Path,
+        dest="study_option",
+        metavar="STUDY",
+        help="the study folder, given as an option",
+    )
 
     add(
         "tune",
-        "measure this machine's GPU and keep the choices",
+        "benchmark the kernels on this machine's GPU and store the fastest choices",
         tune,
         "popdesic tune",
         study=False,
@@ -274,14 +303,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line; SystemExit, as of argparse, where it cannot be understood."""
+    """Parse a command line; if it is invalid, exit as argparse does (SystemExit)."""
     words = list(arguments)
-    # argparse would take the first word after -- for the study.
+    # argparse would take the first word after -- to be the study.
     cut = words.index("--") if "--" in words else len(words)
     words, snakemake = words[:cut], words[cut + 1 :]
     parser = make_parser()
     options, rest = parser.parse_known_args(words)
-    # argparse takes no positional behind options once it might have come before them.
+    # argparse refuses an optional positional argument after options if it could precede them.
     late = len(rest) == 1 and not rest[0].startswith("-")
     if late and options.run is show_path and options.study is None:
         options.study, rest = Path(rest[0]), []
@@ -295,7 +324,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; a user's error is one sentence and exit status 1."""
+    """Run a command; print a UserError as one sentence and return exit status 1."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         return options.run(options) or 0

@@ -195,7 +195,7 @@ def test_resume_after_kill_9(slurm: Sandbox, folder, start, undisturbed, monkeyp
     with monkeypatch.context() as patch:
         for name in ("PATH", "SLURM_CONF"):
             patch.setenv(name, slurm.environment[name])
-        with pytest.raises(UserError, match=rf"process {process.pid}\) still works on"):
+        with pytest.raises(UserError, match=rf"process {process.pid}\) is still running on"):
             cancel_jobs(folder)  # its jobs are not cancelled
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -205,7 +205,7 @@ def test_resume_after_kill_9(slurm: Sandbox, folder, start, undisturbed, monkeyp
 
     done = resume(folder, slurm)
     assert done.returncode == 0
-    assert "Cancelled 1 Slurm jobs" in done.stdout
+    assert "Slurm jobs of earlier runs that were cancelled: 1\n" in done.stdout
     first, second = of(folder, slurm)
     print(*(f"{job['JobState']} {job['StartTime']} {job['EndTime']}" for job in (first, second)))
     assert (first["JobState"], second["JobState"]) == ("CANCELLED", "COMPLETED")

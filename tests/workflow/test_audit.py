@@ -179,7 +179,7 @@ def test_a_file_made_by_no_rule_gives_a_one_sentence_error(whole, capsys):
     )
     assert main(["audit", "--repair", str(whole)]) == 1
     told = capsys.readouterr().err
-    assert "no rule is known to have made it; move it out of results" in told
+    assert "no record says which rule made it; move it out of results" in told
     shutil.rmtree(stray.parent)
 
 

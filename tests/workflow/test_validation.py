@@ -363,7 +363,7 @@ def test_a_missing_configuration_equals_an_empty_one(study, capsys):
     assert main(["check", "."]) == 0
     assert planned_jobs(Path(), ["panel"])
     assert main(["check", "nowhere"]) == 1
-    assert "nowhere is no folder" in capsys.readouterr().err
+    assert "nowhere is not a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

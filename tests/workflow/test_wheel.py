@@ -225,7 +225,7 @@ def test_resume_refuses_where_there_is_no_slurm(place, study, ran):
     said = popdesic(place, "resume my-study", status=1, PATH=path)
     log.unlink()
     assert said == (
-        "Error: my-study has run on Slurm, but squeue is not on PATH; resume on a login node.\n"
+        "Error: my-study was run on Slurm, but squeue is not on PATH; resume on a login node.\n"
     )
 
 

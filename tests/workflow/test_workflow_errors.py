@@ -52,7 +52,7 @@ BEFORE_ANY_JOB: dict[str, tuple[Callable, str]] = {
     ),
     "wrong column": (
         lambda study: replaced(study / "config/cohorts.tsv", "founder", "Founders"),
-        "config/cohorts.tsv, row 1: column 'founder' is missing (is 'Founders' meant?)",
+        "config/cohorts.tsv, row 1: column 'founder' is missing (did you mean 'Founders'?)",
     ),
 }
 

@@ -63,7 +63,7 @@ def code_of(script, without=None):
 
 def closure_code(wildcards):
     """Parameter: digest of the code that must have made a closure for it to be extended."""
-    return digests.closing_code()
+    return digests.closure_code()
 
 
 def n_samples(*cohorts):

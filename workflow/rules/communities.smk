@@ -106,7 +106,7 @@ rule find_communities:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(300, pairs=28e-6, most_samples=20_000),
+        mem_mb=memory(300, pairs=28e-6, max_samples=20_000),
         runtime=minutes(1, pairs=4e-8),
     params:
         methods=COMMUNITY_METHODS,

@@ -1,4 +1,4 @@
-"""Popdesic for people with arrays: the functions that `popdesic` itself offers, without Snakemake.
+"""The public functions of `popdesic`: they work on arrays and do not need Snakemake.
 
-They call what the workflow's jobs call, so that both give the same numbers.
+They call the same code as the workflow's jobs, so both give the same numbers.
 """

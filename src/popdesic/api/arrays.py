@@ -1,4 +1,4 @@
-"""What comes in and what goes out: arrays, checked in one place."""
+"""Check and convert the arrays that users pass in, and return results to the same device."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 from ..engine.base import Backend
 from ..io.genotypes import MISSING
 
-#: A numpy or CuPy array, or what numpy makes an array of.
+#: A numpy or CuPy array, or anything that `numpy.asarray` accepts.
 ArrayLike = Any
-#: What is said to somebody whose genotypes are none.
+#: End of error messages about invalid genotypes.
 GENOTYPES = "a genotype is the number of ALT alleles, 0, 1 or 2, and -1 or NaN where it is missing"
-#: Entries of an array that are checked at a time.
+#: Entries of an array that are checked at once.
 CHECKED_ENTRIES = 1 << 24
 
 
 def on_gpu(array: ArrayLike) -> bool:
-    """Whether this is a CuPy array."""
+    """Whether `array` is a CuPy array."""
     return type(array).__module__.partition(".")[0] == "cupy"
 
 
-def given_back(result: np.ndarray, given: ArrayLike, backend: Backend) -> ArrayLike:
-    """The result where the input was: a CuPy array, if a GPU computed it from one."""
+def to_device_of(given: ArrayLike, result: np.ndarray, backend: Backend) -> ArrayLike:
+    """The result as a CuPy array if a GPU computed it from a CuPy array, else unchanged."""
     if on_gpu(given) and backend.name == "gpu":
-        return sys.modules["cupy"].asarray(result)  # there, since an array of it is
+        return sys.modules["cupy"].asarray(result)  # imported already, since `given` is CuPy's
     return result
 
 
@@ -46,12 +46,12 @@ def genotype_array(given: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     given : array-like, (n_samples, n_sites)
-        Whole numbers or floats: 0, 1, 2; -1, NaN or a masked entry where missing.
+        Integers or floats: 0, 1, 2; -1, NaN or a masked entry where missing.
 
     Raises
     ------
     ValueError
-        Another shape, type or value, or nothing in it.
+        The shape, type or a value is not allowed, or the array is empty.
     """
     array = host_array(given)
     if array.ndim != 2:
@@ -86,47 +86,49 @@ def distance_array(given: ArrayLike, name: str = "distances") -> np.ndarray:
     Raises
     ------
     ValueError
-        Not two dimensions, no numbers, NaN or a negative one.
+        Not a matrix of numbers, or a number is NaN or negative.
     """
     array = host_array(given)
     if array.ndim != 2 or not array.size:
-        raise ValueError(f"{name} have the shape {array.shape}; give a matrix, a row a sample.")
+        raise ValueError(
+            f"{name} have the shape {array.shape}; give a matrix with one row per sample."
+        )
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} are of type {array.dtype}; give numbers.")
     array = array.astype(np.float64)
-    wrong = ~(array >= 0)  # so that NaN is wrong
+    wrong = ~(array >= 0)  # true for NaN too
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{name}[{i}, {j}] is {array[i, j]}; give 0 or more, infinity where two samples "
+            f"{name}[{i}, {j}] is {array[i, j]}; give 0 or more, and infinity for two samples that "
             "cannot be compared."
         )
     return array
 
 
 def require_square(distances: np.ndarray, name: str = "distances") -> None:
-    """Raise a ValueError where a matrix is not square and symmetric with a zero diagonal."""
+    """Raise a ValueError unless a matrix is square and symmetric with a zero diagonal."""
     if distances.shape[0] != distances.shape[1]:
         raise ValueError(
-            f"{name} have the shape {distances.shape}; give as many columns as rows, a distance "
-            "for each two samples."
+            f"{name} have the shape {distances.shape}; give a square matrix, with a distance for "
+            "each pair of samples."
         )
     if np.diagonal(distances).any():
         i = int(np.flatnonzero(np.diagonal(distances))[0])
         raise ValueError(
-            f"{name}[{i}, {i}] is {distances[i, i]}; a sample's distance to itself is 0."
+            f"{name}[{i}, {i}] is {distances[i, i]}; the distance of a sample to itself must be 0."
         )
     unequal = distances != distances.T
     if unequal.any():
         i, j = np.argwhere(unequal)[0]
         raise ValueError(
             f"{name} are not symmetric: [{i}, {j}] is {distances[i, j]} and [{j}, {i}] is "
-            f"{distances[j, i]}; give (d + d.T) / 2 where this is rounding."
+            f"{distances[j, i]}; if this is a rounding error, give (d + d.T) / 2."
         )
 
 
 def require_choice(value: Any, choices: tuple, name: str) -> None:
-    """Raise a ValueError where an argument is none of its choices."""
+    """Raise a ValueError unless an argument is one of its choices."""
     if value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} is {value!r}; give one of {listed}.")

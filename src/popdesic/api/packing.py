@@ -1,4 +1,4 @@
-"""Genotypes as bit-planes: packed once, compared often."""
+"""Pack genotypes into bit-planes once, to compare them many times."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .arrays import ArrayLike, genotype_array, host_array
 
 @dataclass(frozen=True, repr=False)
 class PackedGenotypes(Planes):
-    """Genotypes of samples, two or three bits each: what `pack` gives.
+    """Genotypes with two or three bits each, as returned by `pack`.
 
     Attributes
     ----------
     words : uint64 array, (n_samples, n_planes, n_words)
         Planes: carrier (genotype at least 1), hom (genotype 2) and, if any genotype is missing,
-        called; little-endian bits, a bit a site, zero beyond `n_sites`.
+        called. One bit per site, in little-endian order; bits beyond `n_sites` are zero.
     n_sites : int
     filled : bool
-        Whether missing genotypes hold imputed ones, which ``missing="imputed"`` counts.
+        Whether missing genotypes were filled in, for use with ``missing="imputed"``.
     """
 
     filled: bool = False
@@ -33,7 +33,7 @@ class PackedGenotypes(Planes):
     def __repr__(self) -> str:
         kind = "none missing" if self.complete else "some missing"
         if self.filled and not self.complete:
-            kind = "missing ones filled"
+            kind = "missing ones filled in"
         return f"<PackedGenotypes: {self.n_samples} samples x {self.n_sites} sites, {kind}>"
 
 
@@ -45,26 +45,25 @@ def pack(
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
-        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. Whole numbers or
-        floats of any width, in numpy or CuPy arrays; int8 is taken as it is. Dosages are refused.
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. Integers or floats
+        of any width, in numpy or CuPy arrays; int8 arrays are not copied. Dosages are refused.
     fill : {None, 'mode'} or array-like (n_sites,)
-        What stands in for a missing genotype where imputed ones are asked for
-        (``missing="imputed"``): nothing, the site's most frequent genotype among these samples (of
-        equally frequent ones the smallest), or the genotypes given, 0, 1 or 2 a site. Which
-        genotypes were called is kept in every case.
+        Genotypes to use for missing ones with ``missing="imputed"``: none, each site's most
+        frequent genotype among these samples (the smallest if several are equally frequent), or
+        one given genotype per site, 0, 1 or 2. The called plane stays the same in every case.
     threads : int, optional
-        All CPUs by default.
+        Number of CPU threads; all CPUs by default.
 
     Returns
     -------
     PackedGenotypes
-        In host memory, a sixty-fourth of the bytes of float64. It can stand for the genotypes in
-        `pairwise_distance` and `kinship`.
+        In host memory: about 1/32 of the size of a float64 array, or 3/64 if genotypes are missing.
+        `pairwise_distance` and `kinship` accept it in place of the array.
 
     Raises
     ------
     ValueError
-        A shape, type or value that cannot be genotypes.
+        The shape, type or a value is not allowed for genotypes.
 
     Examples
     --------
@@ -83,15 +82,15 @@ def pack(
 
 
 def packed(genotypes: ArrayLike | PackedGenotypes, *, fill: str | None = None) -> PackedGenotypes:
-    """What is packed already, or `pack` of an array."""
+    """Return packed genotypes as they are; pack an array."""
     return genotypes if isinstance(genotypes, PackedGenotypes) else pack(genotypes, fill=fill)
 
 
 def _fills(fill: str | ArrayLike, genotypes: np.ndarray) -> np.ndarray:
-    """The genotype that fills each site, int64 (n_sites,)."""
+    """The genotype to fill in at each site, int64 (n_sites,)."""
     if isinstance(fill, str):
         if fill != "mode":
-            raise ValueError(f"fill is {fill!r}; give None, 'mode' or a genotype a site.")
+            raise ValueError(f"fill is {fill!r}; give None, 'mode' or one genotype per site.")
         counts = [(genotypes == g).sum(axis=0) for g in range(3)]
         return np.argmax(counts, axis=0)
     array = host_array(fill)

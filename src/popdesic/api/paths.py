@@ -1,4 +1,4 @@
-"""Geodesics: weights of distances, shortest paths, and samples that come later."""
+"""Geodesics: edge weights, shortest paths, and the insertion of new samples."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..geodesic.measure import close_weights
 from .arrays import (
     ArrayLike,
     distance_array,
-    given_back,
     on_gpu,
     require_choice,
     require_square,
+    to_device_of,
 )
 
 NUMBERS = ("auto", "int32", "int64", "float32", "float64")
@@ -24,25 +24,25 @@ NUMBERS = ("auto", "int32", "int64", "float32", "float64")
 
 @dataclass(frozen=True, repr=False)
 class Closure:
-    """All-pairs shortest paths: what `shortest_paths` and `insert` give.
+    """The lengths of all-pairs shortest paths, as returned by `shortest_paths` and `insert`.
 
     Attributes
     ----------
     lengths : float64 array, (n, n)
-        Length of the shortest path between two samples, the sum of its weights; infinite where
-        there is none. ``lengths ** (1 / alpha)`` is the sample Fermat distance (Little, McKenzie
-        and Murphy 2022). ``numpy.asarray(closure)`` gives the same. A CuPy array where a GPU
-        computed it from a CuPy array, else a numpy array.
+        Length of the shortest path between two samples: the sum of its edge weights; infinite if
+        there is no path. ``lengths ** (1 / alpha)`` is the sample Fermat distance (Little, McKenzie
+        and Murphy 2022). ``numpy.asarray(closure)`` returns the lengths. A CuPy array if a GPU
+        computed them from a CuPy array, else a numpy array.
     alpha : float
     number : str
-        Number type in which it was computed: fixed point (``int32``, ``int64``) gives the same
-        bytes on every device and in any order of arrival.
+        Number type of the computation. Fixed point (``int32``, ``int64``) gives the same bytes on
+        every device, and whatever the order in which samples were inserted.
     error_bound : float
-        Largest relative error of a length from that number type.
+        Upper bound of the relative error of a length that is due to the number type.
     indirect_share : float
-        Share of the pairs whose shortest path runs through others.
+        Share of the pairs whose shortest path runs through other samples.
     continued : bool
-        Whether an earlier closure was continued (`insert`), or all was computed from scratch.
+        Whether `insert` extended an earlier closure; False if all was computed from scratch.
     """
 
     lengths: ArrayLike
@@ -76,20 +76,19 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
     Parameters
     ----------
     distances : array-like, (n, n)
-        0 or more; infinite where two samples cannot be compared. NaN is refused.
+        0 or more; infinite if two samples cannot be compared. NaN is refused.
     alpha : float
-        At least 1. The larger, the more a path through many close samples is preferred to one long
-        step.
+        At least 1. Larger values prefer paths of many short steps to one long step.
 
     Returns
     -------
     float64 array, (n, n)
-        Zero stays zero, infinity infinite. Computed on the CPU; a numpy array.
+        A numpy array, computed on the CPU. Zero and infinity stay the same.
 
     Raises
     ------
     ValueError
-        An argument that cannot be used, or a weight too large for a float64.
+        An argument is not valid, or a weight is too large for float64.
 
     Examples
     --------
@@ -105,8 +104,8 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
         largest = array[np.isfinite(array)].max(initial=0.0)
         if not np.isfinite(largest**alpha):
             raise ValueError(
-                f"alpha = {alpha:g} makes a weight too large for a number of the distance "
-                f"{largest:.6g}; lower it, or divide the distances."
+                f"the distance {largest:.6g} to the power alpha = {alpha:g} is too large for "
+                "float64; give a smaller alpha, or divide all distances by a constant."
             )
     return weights.fermat_weights(array, float(alpha))
 
@@ -119,38 +118,38 @@ def shortest_paths(
     device: str = "auto",
     threads: int | None = None,
 ) -> Closure:
-    """Shortest paths between all samples, in the complete graph whose edges weigh d^alpha.
+    """Shortest paths between all samples, in the complete graph with edge weights d^alpha.
 
     Exact, by blocked Floyd-Warshall on a symmetric matrix (R-Kleene; D'Alberto and Nicolau): about
-    n³ / 2 additions and comparisons. At ``alpha=1`` nothing is shorter than a distance that obeys
-    the triangle inequality.
+    n³ / 2 additions and comparisons. At ``alpha=1`` and with distances that obey the triangle
+    inequality, no path is shorter than the direct edge.
 
     Parameters
     ----------
     distances : array-like, (n, n)
-        Symmetric, zero diagonal, 0 or more; infinite where two samples cannot be compared. NaN is
+        Symmetric, zero diagonal, 0 or more; infinite if two samples cannot be compared. NaN is
         refused.
     alpha : float
         At least 1.
     number : {'auto', 'int32', 'int64', 'float32', 'float64'}
-        In what to compute. ``auto`` takes the narrowest fixed point that holds every weight to a
-        millionth, else float64.
+        Number type of the computation. ``auto`` is the narrower fixed-point type whose rounding
+        errors stay below a millionth of all but the smallest weights, or else float64.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` takes a GPU where one can be used; in fixed point the numbers are the same.
+        ``auto`` uses a GPU if there is a usable one. In fixed point, results do not depend on it.
     threads : int, optional
-        Of the CPU; all by default.
+        Number of CPU threads; all CPUs by default.
 
     Returns
     -------
     Closure
-        Its ``lengths`` are what is asked for; `insert` adds samples to it.
+        With the path ``lengths``; `insert` adds samples to it.
 
     Raises
     ------
     ValueError
-        An argument that cannot be used, or a sample that can be compared with no other.
+        An argument is not valid, or a sample cannot be compared with any other.
     RuntimeError
-        `device` is ``gpu`` and none can be used.
+        `device` is ``gpu`` and there is no usable GPU.
 
     Examples
     --------
@@ -169,25 +168,25 @@ def shortest_paths(
 def insert(
     closure: Closure, distances: ArrayLike, *, device: str = "auto", threads: int | None = None
 ) -> Closure:
-    """Add samples to a closure: m n² operations for m newcomers instead of n³ / 2.
+    """Add samples to a closure: m n² operations for m new samples instead of n³ / 2.
 
     Parameters
     ----------
     closure : Closure
-        From `shortest_paths` or an earlier `insert`, of k samples.
+        Of k samples, from `shortest_paths` or an earlier `insert`.
     distances : array-like, (m, k + m)
-        From each newcomer to the k samples in their order, then to the m newcomers (symmetric, zero
-        diagonal); 0 or more, infinite where two cannot be compared.
+        From each new sample to the k samples of the closure, in their order, then to the m new
+        samples (symmetric, zero diagonal); 0 or more, infinite if two cannot be compared.
     device, threads
         As in `shortest_paths`.
 
     Returns
     -------
     Closure
-        Of all k + m samples, at the same alpha: what `shortest_paths` gives of all of them at once
-        in the same number type, to the last bit in fixed point. Where a newcomer needs another
-        number type or scale, all is computed from scratch (``continued`` says so). Floats are too,
-        since they would depend on the order of arrival.
+        Of all k + m samples, at the same alpha. In fixed point, it equals `shortest_paths` of all
+        samples in the same number type to the last bit. Everything is computed from scratch, and
+        ``continued`` is False, if a new sample needs another number type or scale, and always with
+        floats, because their sums would depend on the order of insertion.
 
     Raises
     ------
@@ -207,15 +206,15 @@ def insert(
     True
     """
     if not isinstance(closure, Closure):
-        raise ValueError("closure is no result of shortest_paths or insert; give one of them.")
+        raise ValueError("closure is not a result of shortest_paths or insert; give one of them.")
     array = distance_array(distances)
     k, m = len(closure), len(array)
     if array.shape[1] != k + m:
         raise ValueError(
-            f"distances have the shape {array.shape}; {m} newcomers to a closure of {k} samples "
-            f"need ({m}, {k + m}): the samples of the closure, then the newcomers."
+            f"distances have the shape {array.shape}; {m} new samples and a closure of {k} samples "
+            f"need ({m}, {k + m}): columns for the closure's samples, then for the new ones."
         )
-    require_square(array[:, k:], "distances among newcomers")
+    require_square(array[:, k:], "distances among new samples")
     whole = np.empty((k + m, k + m))
     whole[:k, :k] = closure._distances
     whole[k:], whole[:k, k:] = array, array[:, :k].T
@@ -252,8 +251,8 @@ def _close(
     alone = np.flatnonzero(np.isfinite(distances).sum(axis=1) == 1)
     if len(distances) > 1 and alone.size:
         raise ValueError(
-            f"sample {alone[0]} can be compared with no other (all its distances are infinite); "
-            "leave it out."
+            f"sample {alone[0]} cannot be compared with any other, because all its distances are "
+            "infinite; leave it out."
         )
     backend = backend_for(device, threads)
     found = close_weights(
@@ -266,7 +265,7 @@ def _close(
         known=known,
     )
     return Closure(
-        given_back(found.number.value(found.lengths), given, backend),
+        to_device_of(given, found.number.value(found.lengths), backend),
         float(alpha),
         found.number.dtype,
         found.number.error_bound,

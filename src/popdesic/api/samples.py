@@ -1,4 +1,4 @@
-"""Samples against samples: distances, kinship, principal components."""
+"""Comparisons between samples: distances, kinship, principal components."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..embedding.pca import principal_components, products_of
 from ..engine.select import backend_for
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError
-from .arrays import ArrayLike, genotype_array, given_back, host_array, require_choice
+from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
 from .packing import PackedGenotypes, packed
 
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")
@@ -30,15 +30,15 @@ def pairwise_distance(
 ) -> ArrayLike:
     """Genetic distances between all samples.
 
-    With S the sum of (a - b)² over the sites that count and I the number of opposite homozygotes
-    among them:
+    For two samples with genotypes a and b, let `called` be the number of sites that count (see
+    `missing`), S the sum of (a - b)² over these sites and I their number of opposite homozygotes:
 
     - ``euclidean``: sqrt(S · n_sites / called);
-    - ``manhattan``: (S - 2 I) · n_sites / called, in alleles, what PLINK 1.9 prints for
+    - ``manhattan``: (S - 2 I) · n_sites / called, in alleles, as printed by PLINK 1.9 with
       ``--distance flat-missing``;
-    - ``ibs``: (S - 2 I) / (2 · called), one minus the share of alleles identical by state;
-    - ``normalized``: the Euclidean distance after each sample is divided by the sum of its own
-      genotypes over the sites that count; infinite where that sum is 0.
+    - ``ibs``: (S - 2 I) / (2 · called), one minus the proportion of alleles identical by state;
+    - ``normalized``: the Euclidean distance after dividing each sample by the sum of its own
+      genotypes over the sites that count; infinite if that sum is 0.
 
     Parameters
     ----------
@@ -46,30 +46,30 @@ def pairwise_distance(
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
     metric : {'euclidean', 'manhattan', 'ibs', 'normalized'}
     missing : {'pairwise', 'imputed'}
-        ``pairwise``: a site counts for two samples where both are called, and the sum is scaled
-        to all sites; such distances can break the triangle inequality. ``imputed``: all sites
-        count, and a missing genotype is the site's most frequent one (of an array), or what
-        `pack` filled in.
+        ``pairwise``: a site counts if both samples are called there, and sums are scaled to all
+        sites; such distances can violate the triangle inequality. ``imputed``: all sites count, and
+        missing genotypes are those that `pack` filled in, or in an array, each site's most frequent
+        genotype.
     min_called : int
-        Pairs of samples with fewer sites that count are infinitely far.
+        Pairs of samples with fewer sites that count get an infinite distance.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` takes a GPU where one can be used. The numbers are the same: sums are exact
-        integers.
+        ``auto`` uses a GPU if there is a usable one. Results do not depend on the device, because
+        all sums are exact integers.
     threads : int, optional
-        Of the CPU; all by default.
+        Number of CPU threads; all CPUs by default.
 
     Returns
     -------
     float64 array, (n_samples, n_samples)
-        Symmetric, zero diagonal. A CuPy array where a GPU computed it from a CuPy array (which
-        is packed in host memory first), else a numpy array.
+        Symmetric, zero diagonal. A CuPy array if a GPU computed it from a CuPy array (which is
+        packed in host memory first), else a numpy array.
 
     Raises
     ------
     ValueError
-        An argument that cannot be used.
+        An argument is not valid.
     RuntimeError
-        `device` is ``gpu`` and none can be used.
+        `device` is ``gpu`` and there is no usable GPU.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def pairwise_distance(
     planes = packed(genotypes, fill="mode" if missing == "imputed" else None)
     if missing == "imputed" and not (planes.filled or planes.complete):
         raise ValueError(
-            "missing is 'imputed', but the packed genotypes have missing ones with nothing filled "
-            "in; pack them with fill='mode'."
+            "missing is 'imputed', but in the packed genotypes missing ones are not filled in; "
+            "pack them with fill='mode'."
         )
     backend = backend_for(device, threads)
     counts = pairwise_counts(planes, None, backend, metric=metric, missing=missing)
@@ -97,7 +97,7 @@ def pairwise_distance(
         n_sites=planes.n_sites,
         min_called=max(min_called, 1),
     )
-    return given_back(distances, genotypes, backend)
+    return to_device_of(genotypes, distances, backend)
 
 
 def kinship(
@@ -107,26 +107,26 @@ def kinship(
     device: str = "auto",
     threads: int | None = None,
 ) -> ArrayLike:
-    """KING-robust kinship of all samples (Manichaikul et al. 2010, equation 11).
+    """KING-robust kinship of all pairs of samples (Manichaikul et al. 2010, equation 11).
 
-    About 0.5 for the same person or identical twins, 0.25 for first-degree relatives, 0.125 for
-    the second degree, 0 for unrelated people of one population, negative across populations.
+    About 0.5 for the same person or identical twins, 0.25 for first-degree and 0.125 for
+    second-degree relatives, 0 for unrelated people of one population, negative between populations.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`). A
-        site counts for two samples where both are called; what was filled in does not count.
+        site counts for two samples if both are called there; genotypes filled in are not called.
     min_called : int
-        Pairs of samples with fewer such sites get NaN.
+        Pairs of samples with fewer sites that count get NaN.
     device, threads
         As in `pairwise_distance`.
 
     Returns
     -------
     float64 array, (n_samples, n_samples)
-        Symmetric; NaN where one of the two has no heterozygous site among those that count. A
-        CuPy array as in `pairwise_distance`.
+        Symmetric; NaN if one of the two samples has no heterozygous site among those that count.
+        A CuPy array as in `pairwise_distance`.
 
     Raises
     ------
@@ -146,17 +146,17 @@ def kinship(
     counts = kinship_counts(planes, None, backend)
     found = king_robust(counts)
     found[counts["called"] < min_called] = np.nan
-    return given_back(found, genotypes, backend)
+    return to_device_of(genotypes, found, backend)
 
 
 class Components(NamedTuple):
-    """What `pca` gives.
+    """The result of `pca`.
 
     Attributes
     ----------
     scores : float64 array, (n_samples, k)
     explained : float64 array, (k,)
-        Share of the variance of the samples that define the axes.
+        Share of variance explained, among the samples that define the axes.
     """
 
     scores: np.ndarray
@@ -171,38 +171,39 @@ def pca(
     af: ArrayLike | None = None,
     threads: int | None = None,
 ) -> Components:
-    """Principal components of genotypes, with axes from all samples or from some.
+    """Principal components of genotypes, with axes defined by all samples or by some of them.
 
-    A genotype g at a site of ALT frequency p counts (g - 2p) / sqrt(2p (1 - p)) (Patterson, Price
-    and Reich 2006). The axes are the eigenvectors of the founders' relationship matrix; whoever is
-    no founder is projected onto them, and changes neither them nor anybody's scores.
+    A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
+    (Patterson, Price and Reich 2006). The axes are the eigenvectors of the founders' relationship
+    matrix. All other samples are projected onto them and change neither the axes nor the scores of
+    other samples.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
-        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing: a product of two
-        samples sums over sites at which both are called, and is divided by their number.
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. The relationship of
+        two samples is the mean product over sites at which both are called.
     n_components : int
-        At most; fewer where the founders have fewer.
+        Largest number of components; fewer are returned if the founders have fewer.
     founders : bool array-like (n_samples,), optional
-        Who defines the axes: all by default.
+        Samples that define the axes; all by default.
     af : array-like (n_sites,), optional
-        ALT frequencies; by default those of the founders' called genotypes. Sites of frequency 0
+        ALT frequencies; by default those of the founders' called genotypes. Sites with frequency 0
         or 1 are left out.
     threads : int, optional
-        All CPUs by default; the numbers are the same to the last bit for any number.
+        Number of CPU threads; all CPUs by default. Results do not depend on it, to the last bit.
 
     Returns
     -------
     Components
-        ``scores``, ``explained``: numpy arrays; computed on the CPU. Of each component the sign
-        makes the largest absolute score of a founder positive. A founder's scores are U sqrt(L) of
-        the decomposition U L U'; `plink2 --pca` prints U.
+        ``scores`` and ``explained``, numpy arrays computed on the CPU. The sign of each component
+        makes the founders' score of largest absolute value positive. With the relationship matrix
+        U L U', the founders' scores are U sqrt(L); `plink2 --pca` prints U.
 
     Raises
     ------
     ValueError
-        An argument that cannot be used, or founders that do not differ.
+        An argument is not valid, or the founders do not differ.
 
     Examples
     --------
@@ -221,11 +222,11 @@ def pca(
     axes = np.ones(n_samples, bool) if founders is None else host_array(founders)
     if axes.shape != (n_samples,) or axes.dtype != bool:
         raise ValueError(
-            f"founders are {axes.dtype} of the shape {axes.shape}; give True or False for each of "
-            f"the {n_samples} samples."
+            f"founders are {axes.dtype} of the shape {axes.shape}; give one True or False for each "
+            f"of the {n_samples} samples."
         )
     if axes.sum() < 2:
-        raise ValueError(f"{int(axes.sum())} founders define no axes; give at least two.")
+        raise ValueError(f"{int(axes.sum())} founders cannot define axes; give at least two.")
     frequency = _alt_frequency(array[axes]) if af is None else _given_frequency(af, n_sites)
 
     def read(first: int, last: int) -> np.ndarray:
@@ -234,15 +235,15 @@ def pca(
     products, called = products_of(read, [n_samples], frequency, threads or usable_cpus())
     try:
         return Components(*principal_components(products, called, axes, n_components))
-    except UserError:  # the only one: there is no variance
+    except UserError:  # its only cause: there is no variance
         raise ValueError(
-            f"genotypes of the {int(axes.sum())} founders do not differ, so they have no "
+            f"genotypes of the {int(axes.sum())} founders do not differ, so there are no "
             "components; give samples or sites that vary."
         ) from None
 
 
 def _alt_frequency(genotypes: np.ndarray) -> np.ndarray:
-    """ALT frequency among called genotypes, float64 (n_sites,); NaN where none is."""
+    """ALT frequency among called genotypes, float64 (n_sites,); NaN if none is called."""
     het, alt = (genotypes == 1).sum(axis=0), (genotypes == 2).sum(axis=0)
     called = (genotypes >= 0).sum(axis=0)
     with np.errstate(invalid="ignore"):
@@ -253,11 +254,11 @@ def _given_frequency(af: ArrayLike, n_sites: int) -> np.ndarray:
     found = host_array(af)
     if found.shape != (n_sites,) or found.dtype.kind not in "iuf":
         raise ValueError(
-            f"af is {found.dtype} of the shape {found.shape}; give an ALT frequency for each of "
+            f"af is {found.dtype} of the shape {found.shape}; give one ALT frequency for each of "
             f"the {n_sites} sites."
         )
     wrong = ~((found >= 0) & (found <= 1))
     if wrong.any():
         site = int(np.argmax(wrong))
-        raise ValueError(f"af[{site}] is {found[site]}; a frequency is from 0 to 1.")
+        raise ValueError(f"af[{site}] is {found[site]}; give frequencies from 0 to 1.")
     return found.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Sites against sites: linkage disequilibrium, and scans for interactions."""
+"""Comparisons between sites: linkage disequilibrium, and scans for interactions."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from ..engine.select import backend_for
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
 from ..epistasis.significance import describe_hits
-from .arrays import ArrayLike, genotype_array, given_back, host_array, require_choice
+from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
 
 
 def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = None) -> ArrayLike:
-    """Squared correlation of the ALT counts of all pairs of sites, as `plink1.9 --r2` has it.
+    """Squared correlation of ALT allele counts for all pairs of sites, as in `plink1.9 --r2`.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
-        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing: a sample counts
-        for two sites where both are called. Haplotypes (0 and 1) will do as well.
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. A sample counts
+        for two sites if both are called. Haplotypes (0 and 1) are accepted as well.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` takes a GPU where one can be used; the numbers are the same.
+        ``auto`` uses a GPU if there is a usable one. Results do not depend on the device.
     threads : int, optional
-        Of the CPU; all by default.
+        Number of CPU threads; all CPUs by default.
 
     Returns
     -------
     float64 array, (n_sites, n_sites)
-        Symmetric; NaN where one of the two sites does not vary among the samples that count. A
-        CuPy array where a GPU computed it from a CuPy array (which is packed in host memory
-        first), else a numpy array.
+        Symmetric; NaN if one of the two sites does not vary among the samples that count. A CuPy
+        array if a GPU computed it from a CuPy array (which is packed in host memory first), else a
+        numpy array.
 
     Raises
     ------
     ValueError
-        An argument that cannot be used.
+        An argument is not valid.
     RuntimeError
-        `device` is ``gpu`` and none can be used.
+        `device` is ``gpu`` and there is no usable GPU.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = N
     array = genotype_array(genotypes)
     backend = backend_for(device, threads)
     planes = site_planes(np.ascontiguousarray(array.T))
-    return given_back(r2_matrix(planes, backend), genotypes, backend)
+    return to_device_of(genotypes, r2_matrix(planes, backend), backend)
 
 
 def scan(
@@ -67,50 +67,55 @@ def scan(
     device: str = "auto",
     threads: int | None = None,
 ) -> pd.DataFrame:
-    """Search all pairs or triples of sites for interactions, cases against controls.
+    """Search all pairs or triples of sites for interactions in a case-control sample.
 
-    Every combination of sites that vary is scored by its contingency table, and the best are
-    kept. A low score alone proves nothing: permute the phenotype and scan again to see what
-    chance gives, as the workflow does (`epistasis.permutations`).
+    Every combination of polymorphic sites is scored by its contingency table, and the best are
+    returned. A low score alone proves nothing: permute the phenotype and scan again to see which
+    scores arise by chance, as the workflow does (`epistasis.permutations`).
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
-        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing: a sample counts
-        for a combination where all of its sites are called.
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. A sample counts
+        for a combination if all its sites are called.
     phenotype : array-like, (n_samples,)
-        1 case, 0 control; -1, NaN or a masked entry: not known, and the sample is left out.
+        1 case, 0 control. Samples with -1, NaN or a masked entry (unknown) are left out.
     order : {2, 3}
         Pairs or triples.
     score : {'k2', 'mutual_information'}
-        The lower the better: K2 in the form of Schaffer et al., or minus the samples times the
-        information about the phenotype, in nats.
+        K2 in the form of Schaffer et al., or the negative mutual information of genotypes and
+        phenotype in nats, times the number of samples. Lower is better.
     top : int
-        How many combinations to return, at most.
+        Largest number of combinations to return.
     max_r2 : float
-        Sites whose r² is above this are no partners: pairs in strong LD look like interactions.
+        Sites with an r² above this are not combined: pairs in strong LD look like interactions.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` takes a GPU where one can be used; the hits are the same.
+        ``auto`` uses a GPU if there is a usable one. Hits do not depend on the device.
     threads : int, optional
-        Of the CPU; all by default.
+        Number of CPU threads; all CPUs by default.
 
     Returns
     -------
     DataFrame
-        Best first, ties by the sites' columns: ``rank``, ``score``; ``site1``, ``site2`` (and
-        ``site3``), columns of `genotypes`; ``main1``, … the scores of the sites alone, and of
-        triples ``best_pair``, ``best_pair_score``; ``interaction_gain``, how much better than the
-        best part; ``alpha``, ``beta`` of BitEpi (Bayat et al. 2021); of pairs ``lr_chi2``,
-        ``lr_df``, ``lr_p``, the likelihood-ratio test of the interaction (BOOST, Wan et al. 2010);
-        ``controls``, ``cases``: counts of the genotypes' combinations as text, the last site
-        changing fastest.
+        Best combination first, ties in the order of the sites:
+
+        - ``rank``, ``score``;
+        - ``site1``, ``site2`` (and ``site3``): columns of `genotypes`;
+        - ``main1``, …: scores of the single sites; for triples also ``best_pair`` and
+          ``best_pair_score``;
+        - ``interaction_gain``: improvement over the best of these scores;
+        - ``alpha``, ``beta``: those of BitEpi (Bayat et al. 2021);
+        - ``lr_chi2``, ``lr_df``, ``lr_p``, for pairs: likelihood-ratio test of the interaction
+          (BOOST, Wan et al. 2010);
+        - ``controls``, ``cases``: counts of genotype combinations as text, with the last site
+          varying fastest.
 
     Raises
     ------
     ValueError
-        An argument that cannot be used, only one class, or too few sites that vary.
+        An argument is not valid, there are no cases or no controls, or too few sites vary.
     RuntimeError
-        `device` is ``gpu`` and none can be used.
+        `device` is ``gpu`` and there is no usable GPU.
 
     Examples
     --------
@@ -134,7 +139,10 @@ def scan(
     samples = np.concatenate([np.flatnonzero(case == 0), np.flatnonzero(case == 1)])
     n_controls, n_cases = int((case == 0).sum()), int((case == 1).sum())
     if len(samples) > MAX_SAMPLES:
-        raise ValueError(f"{len(samples)} samples are more than the {MAX_SAMPLES} of a scan.")
+        raise ValueError(
+            f"{len(samples)} samples have a phenotype, but a scan takes at most {MAX_SAMPLES}; "
+            "leave some out."
+        )
 
     def read(part: np.ndarray) -> np.ndarray:
         return array[np.ix_(samples, part)].T
@@ -163,7 +171,7 @@ def scan(
 
 
 def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:
-    """Class of each sample: int8 (n_samples,), 0 control, 1 case, -1 not known."""
+    """Class of each sample: int8 (n_samples,), 0 control, 1 case, -1 unknown."""
     array = host_array(phenotype)
     if array.shape != (n_samples,):
         raise ValueError(
@@ -177,10 +185,11 @@ def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:
     if not known.all():
         k = int(np.argmin(known))
         raise ValueError(
-            f"phenotype[{k}] is {array[k]}; give 1 (case), 0 (control), or -1 or NaN where it is "
-            "not known."
+            f"phenotype[{k}] is {array[k]}; give 1 (case), 0 (control), or -1 or NaN if unknown."
         )
     for value, name in ((0, "control"), (1, "case")):
         if not (array == value).any():
-            raise ValueError(f"phenotype has no {name}; a scan compares cases with controls.")
+            raise ValueError(
+                f"phenotype has no {name}; a scan compares cases with controls, so give both."
+            )
     return array.astype(np.int8)

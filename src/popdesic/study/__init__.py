@@ -1,1 +1,1 @@
-"""A study: configuration, sheets, checks, forecast, audit, resume."""
+"""A study: configuration, sheets, validation, forecast, running, audit, resuming, records."""

@@ -1,4 +1,4 @@
-"""Compare results with the checksums of when they were written (`popdesic audit`)."""
+"""Verify results against the checksums stored when they were written (`popdesic audit`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..io.errors import UserError
 from ..io.files import checksum_of, checksum_path, record_path, result_files
-from .records import read_kept
+from .records import read_kept_record
 from .run import run_study
 from .snakemake_internals import read_record
 
@@ -24,10 +24,10 @@ def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[st
     Returns
     -------
     damaged : list of (str, str)
-        Path and damage of each result that differs from what was written or has no checksum.
-        Deleted results are not listed: Snakemake makes them again when they are needed.
+        Path of each result that has changed since it was written or has no checksum, and what is
+        wrong with it. Deleted results are not listed: Snakemake recreates them when needed.
     n_read : int
-        Results that were verified.
+        Number of results verified.
     """
     found, n_read = [], 0
     panel_file = study / PANEL
@@ -37,14 +37,14 @@ def damaged_files(study: Path, below: Path | None = None) -> tuple[list[tuple[st
     expected = "" if panel_damage else panel
     for path in result_files(below or study / "results"):
         n_read += 1
-        read_before = panel and path == panel_file
-        if reason := panel_damage if read_before else _damage(path, expected):
+        is_panel = panel and path == panel_file
+        if reason := panel_damage if is_panel else _damage(path, expected):
             found.append((str(path.relative_to(study)), reason))
     return found, n_read
 
 
 def _panel_digest(path: Path) -> str:
-    """Digest in the first line of the study's panel; empty where there is none."""
+    """Digest in the first line of the panel file; empty if there is no file or no digest."""
     try:
         with open(path, encoding="utf-8", errors="replace") as lines:
             words = lines.readline().replace(",", " ").split()
@@ -54,7 +54,7 @@ def _panel_digest(path: Path) -> str:
 
 
 def _damage(path: Path, panel: str) -> str:
-    """How a result is damaged, or which other panel it was made with; empty if it is sound."""
+    """Describe what is wrong with a result, or with which other panel it was made; else ""."""
     kept = checksum_path(path)
     try:
         text = kept.read_text("utf-8", "replace")
@@ -65,28 +65,28 @@ def _damage(path: Path, panel: str) -> str:
     if len(written) not in (2, 3):  # CRC-32, size, digest of the panel
         return f"its checksum, {kept.name}, is damaged"
     if written[1] != now.split()[1]:
-        return f"{now.split()[1]} bytes where {written[1]} were written"
+        return f"it has {now.split()[1]} bytes, but {written[1]} were written"
     if written[:2] != now.split() or not text.endswith("\n"):
         return "its content does not match its checksum"
     if panel and written[2:] not in ([], [panel]):
-        return f"it was made with the panel {written[2]}, and the study has the panel {panel}"
-    if record_path(path).exists() and read_kept(path) is None:
-        return f"the record of what it was made of, {record_path(path).name}, is damaged"
+        return f"it was made with the panel {written[2]}, but the study has the panel {panel}"
+    if record_path(path).exists() and read_kept_record(path) is None:
+        return f"its record, {record_path(path).name}, is damaged"
     return ""
 
 
 def audit(study: Path, repair: bool, arguments: list[str]) -> int:
-    """Name damaged results; with `repair`, compute them and all that follows from them again.
+    """Print damaged results; with `repair`, recompute them and everything that depends on them.
 
-    `arguments` go to Snakemake, as with `run_study`.
+    `arguments` are passed to Snakemake, as in `run_study`.
 
     Raises
     ------
     UserError
-        Results are damaged and nothing was asked to be done.
+        There are no results, or some are damaged and `repair` is false.
     """
     if not (study / "results").is_dir():
-        raise UserError(f"{study} has no results yet; there is nothing to audit.")
+        raise UserError(f"{study} has no results yet, so there is nothing to audit.")
     damaged, n_read = damaged_files(study)
     for path, reason in damaged:
         print(f"{path}: {reason}")
@@ -96,8 +96,8 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
     if not repair:
         raise UserError(
             f"{len(damaged)} of {n_read} results of {study} are damaged, the first is "
-            f"{damaged[0][0]}; `popdesic audit --repair {study}` computes them and what follows "
-            "from them again."
+            f"{damaged[0][0]}; `popdesic audit --repair {study}` recomputes them and everything "
+            "that depends on them."
         )
     forced = dict.fromkeys(o for path, _ in damaged for o in _made_with(study, path))
     return run_study(study, (), [*arguments, "--forcerun", *forced])
@@ -106,17 +106,17 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
 def _made_with(study: Path, path: str) -> list[str]:
     """Outputs that Snakemake must rebuild to restore a result.
 
-    That is the result itself if it is the output of a rule. Files that a job leaves beside its
-    outputs are restored with the outputs in their folder.
+    If the result is a rule's output, that is the result itself. Otherwise a job left it beside its
+    outputs, and all outputs in the same folder are rebuilt.
 
     Raises
     ------
     UserError
-        Snakemake knows nothing there.
+        Neither the result nor any file in its folder is the output of a rule.
     """
 
     def known(result: str) -> bool:
-        return bool(read_record(study, result) or read_kept(study / result))
+        return bool(read_record(study, result) or read_kept_record(study / result))
 
     if known(path):
         return [path]
@@ -124,7 +124,7 @@ def _made_with(study: Path, path: str) -> list[str]:
     made = [o for other in sorted(beside) if known(o := str(other.relative_to(study)))]
     if not made:
         raise UserError(
-            f"{path}: no rule is known to have made it; move it out of results, or delete it so "
-            "that it is made again where it is needed."
+            f"{path}: no record says which rule made it; move it out of results, or delete it so "
+            "that it is recreated if needed."
         )
     return made

@@ -22,16 +22,16 @@ from ..io.schemas import load_schema
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
 #: Limits of a configuration file: bytes, values after alias expansion, nesting levels.
-MOST_BYTES, MOST_VALUES, MOST_LEVELS = 1 << 18, 100_000, 50
+MAX_BYTES, MAX_VALUES, MAX_LEVELS = 1 << 18, 100_000, 50
 #: Largest number accepted: larger integers are not exact as floats, and no setting needs them.
-MOST_NUMBER = 1 << 53
+MAX_NUMBER = 1 << 53
 
 #: The loader Snakemake uses; libyaml's accepts tabs and other text that this one refuses.
 _LOADER = yaml.SafeLoader
 
 
 def read_config(folder: Path = Path()) -> dict:
-    """Read a study's config/config.yaml, without defaults and without a check of the schema.
+    """Read a study's config/config.yaml, without filling in defaults or checking the schema.
 
     The file is JSON or YAML, parsed as Snakemake parses it. An empty or missing file is an empty
     configuration, because every key has a default.
@@ -49,14 +49,14 @@ def read_config(folder: Path = Path()) -> dict:
         return {}
     try:
         with open(path, "rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(
             f"{shown} cannot be read ({error.strerror}); correct its permissions."
         ) from None
-    if len(raw) > MOST_BYTES:
+    if len(raw) > MAX_BYTES:
         raise UserError(
-            f"{shown} has more than {MOST_BYTES} bytes, which no configuration needs; correct the "
+            f"{shown} has more than {MAX_BYTES} bytes, which no configuration needs; correct the "
             "file."
         )
     try:
@@ -116,7 +116,7 @@ def _without_repeats(pairs: list[tuple[str, Any]], shown: str) -> dict:
 
 
 def _check_extent(text: str, shown: str) -> None:
-    """Refuse what is nested too deeply, or too large after alias expansion.
+    """Refuse a file that is nested too deeply, or too large after alias expansion.
 
     Values are counted from parser events and nothing is built, so ten lines of aliases that expand
     to billions of values cost ten steps.
@@ -127,8 +127,8 @@ def _check_extent(text: str, shown: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise UserError(
-                    f"{shown}, row {event.start_mark.line + 1}: '*{event.anchor}' refers to "
-                    "no value that ends before it; write the values themselves."
+                    f"{shown}, row {event.start_mark.line + 1}: the alias '*{event.anchor}' does "
+                    "not refer to a complete value before it; write the values themselves."
                 )
             open_parts[-1][1] += sizes[event.anchor]
         elif isinstance(event, yaml.NodeEvent):
@@ -143,9 +143,9 @@ def _check_extent(text: str, shown: str) -> None:
                     sizes[event.anchor] = 1
             else:
                 open_parts.append([event.anchor, 1])
-                if len(open_parts) > MOST_LEVELS:
+                if len(open_parts) > MAX_LEVELS:
                     raise UserError(
-                        f"{shown}, row {event.start_mark.line + 1}: more than {MOST_LEVELS} nested "
+                        f"{shown}, row {event.start_mark.line + 1}: more than {MAX_LEVELS} nested "
                         "levels, which no configuration needs; correct the file."
                     )
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -153,15 +153,15 @@ def _check_extent(text: str, shown: str) -> None:
             open_parts[-1][1] += size
             if anchor:
                 sizes[anchor] = size
-        if open_parts[-1][1] > MOST_VALUES:
+        if open_parts[-1][1] > MAX_VALUES:
             raise UserError(
-                f"{shown}: more than {MOST_VALUES} values after its aliases (*) are expanded, "
+                f"{shown}: more than {MAX_VALUES} values after its aliases (*) are expanded, "
                 "which no configuration needs; write the values themselves."
             )
 
 
 def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
-    """Refuse duplicate keys, of which the parser would silently take the last."""
+    """Refuse duplicate keys; the parser would silently use the last one."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -202,11 +202,11 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
         raise UserError(_config_sentence(error, source))
     filled = _plain(filled, schema, source, [])
     for index, alpha in enumerate(filled["geodesic"]["alpha"]):
-        # File names contain alpha with six digits, from which the number is parsed again.
+        # File names contain alpha with six significant digits, and alpha is read back from them.
         if alpha != "auto" and not (float(f"{alpha:g}") == alpha):
             raise UserError(
                 f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
-                "most six digits."
+                "most six significant digits."
             )
     if filled["distance"]["missing"] == "imputed" and filled["impute"]["method"] == "none":
         raise UserError(
@@ -253,7 +253,7 @@ def _with_text_keys(config: dict, source: str) -> dict:
 
 
 def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
-    """Convert 2.0 to 2 where the schema wants an integer; refuse control characters and NaN."""
+    """Convert 2.0 to 2 if the schema requires an integer; refuse control characters and NaN."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
         return {k: _plain(v, known.get(k, {}), source, [*path, k]) for k, v in value.items()}
@@ -268,19 +268,19 @@ def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
                 "without control characters."
             )
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not abs(value) <= MOST_NUMBER:  # also refuses NaN
+        if not abs(value) <= MAX_NUMBER:  # also refuses NaN
             raise UserError(
                 f"{source}: {_dotted(path)} is {shorten(repr(value), 30)}, but must be a finite "
-                f"number of at most {MOST_NUMBER}."
+                f"number of at most {MAX_NUMBER}."
             )
-        if isinstance(value, float) and value.is_integer() and _takes_whole(schema):
+        if isinstance(value, float) and value.is_integer() and _allows_integer(schema):
             return int(value)
     return value
 
 
-def _takes_whole(schema: dict) -> bool:
+def _allows_integer(schema: dict) -> bool:
     if "anyOf" in schema:
-        return any(_takes_whole(choice) for choice in schema["anyOf"])
+        return any(_allows_integer(choice) for choice in schema["anyOf"])
     return schema.get("type") == "integer" or any(
         isinstance(choice, int) for choice in schema.get("enum", [])
     )
@@ -301,7 +301,7 @@ def _with_defaults(value: Any, schema: dict) -> Any:
 
 
 def _error_order(error: jsonschema.ValidationError) -> tuple[int, str]:
-    # Unknown keys first: a misspelt name may explain the other errors.
+    # Unknown keys first: a misspelt key may be the cause of the other errors.
     return (error.validator != "additionalProperties", "/".join(map(str, error.absolute_path)))
 
 
@@ -329,7 +329,7 @@ def _requirement(error: jsonschema.ValidationError) -> str:
     limit = error.validator_value
     if error.validator == "anyOf":
         return "must be " + " or ".join(_alternative(choice) for choice in limit)
-    if error.validator == "type" and "number" in limit and _is_power(error.instance):
+    if error.validator == "type" and "number" in limit and _is_text_exponent(error.instance):
         return "must be of type number, and YAML reads this as text (write 1.0e-6 for 1e-6)"
     if error.validator == "required":
         return f"must have {', '.join(map(repr, limit))}"
@@ -347,8 +347,8 @@ def _requirement(error: jsonschema.ValidationError) -> str:
     }.get(error.validator, "has a value that is not allowed")
 
 
-def _is_power(value: Any) -> bool:
-    """Whether a text is a number such as 1e-6, which YAML reads as a number only with a point."""
+def _is_text_exponent(value: Any) -> bool:
+    """Whether a string looks like 1e-6, which YAML reads as a number only with a decimal point."""
     return isinstance(value, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
 
 

@@ -1,8 +1,8 @@
-"""What a run will take before it is submitted: jobs, hours, memory and disk (`popdesic plan`).
+"""Estimate a run's jobs, hours, memory and disk space before it is submitted (`popdesic plan`).
 
-Jobs, threads, memory and time limits are those that Snakemake's own plan of the study asks for.
-Hours that they are expected to take come from measured rates where a rule computes on a GPU, and
-elsewhere from the minutes that its rule expects (`resources.py`).
+Jobs, threads, memory and time limits are those that Snakemake plans for the study. Expected hours
+come from measured rates for rules that compute on a GPU, and otherwise from the minutes that the
+rule itself expects (`resources.py`).
 """
 
 from __future__ import annotations
@@ -27,21 +27,33 @@ from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected
 from .snakemake_internals import Job, planned_jobs
 from .validation import validate_study
 
-#: Bytes of VCF text that a byte of a compressed file holds, about.
+#: Approximate number of bytes of VCF text per byte of a compressed file.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
-#: Bytes a site that is not its genotypes, in text tables.
+#: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Samples of each cohort, sites, and how the study's distances and closures are stored."""
+    """Sizes of a study that decide what its jobs cost.
+
+    Attributes
+    ----------
+    samples : dict
+        Cohort -> number of samples.
+    n_sites : int
+    matrices : int
+        Matrices stored per distance tile.
+    planes : int
+        Bit-planes stored per sample.
+    scanned, units, permutations
+        Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3.
+    """
 
     samples: dict[str, int]
     n_sites: int
     matrices: int = 2
     planes: int = 3
-    #: Of the epistasis scans: sites, jobs that share one, permuted scans by order.
     scanned: int = 0
     units: int = 1
     permutations: tuple[int, int] = (0, 0)
@@ -52,7 +64,7 @@ class Sizes:
 
 
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
-    """Units of `GPU_RATES` that a job computes."""
+    """Amount of work in a job, in the units of `GPU_RATES`."""
     n = sizes.samples
     if job.rule in ("measure_distance_tile", "compare_cohorts"):
         a, b = job.wildcards["a"], job.wildcards["b"]
@@ -69,7 +81,7 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
 
 
 def bytes_read(job: Job, sizes: Sizes) -> float:
-    """Bytes of the large inputs of a job."""
+    """Size of a job's large inputs in bytes."""
     row = sizes.n_sites / 8 * sizes.planes
     if job.rule in ("measure_distance_tile", "compare_cohorts"):
         return row * sum(sizes.samples[c] for c in {job.wildcards["a"], job.wildcards["b"]})
@@ -79,7 +91,7 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
 
 
 def expected_seconds(job: Job, sizes: Sizes) -> float:
-    """Seconds from submission of a job to its end, on an idle cluster."""
+    """Seconds from a job's submission to its end, on an idle cluster."""
     if not job.outputs:
         return 0.0
     work = work_of(job, sizes)
@@ -92,7 +104,7 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
 
 
 def bytes_written(path: str, sizes: Sizes) -> float:
-    """Size that a result file will have, about; small tables and figures count 100 kB."""
+    """Approximate size of a result file in bytes; small tables and figures count as 100 kB."""
     n, sites = sizes.n_samples, sizes.n_sites
     cohort = re.search(r"(?:cohorts|qc)/([^/]+?)(?:/|\.s)", path)
     of_cohort = sizes.samples.get(cohort[1], 0) if cohort else n
@@ -115,7 +127,7 @@ def bytes_written(path: str, sizes: Sizes) -> float:
 
 
 def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[str, int]) -> int:
-    """Sites of the panel before there is one: those of the founder with fewest, about."""
+    """Estimate the number of panel sites from file sizes: that of the founder with the fewest."""
     found = []
     for cohort in cohorts.index[cohorts.founder]:
         sites = 0.0
@@ -131,19 +143,19 @@ def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[s
 
 
 def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
-    """Sizes of a study from its sheets, and where the number of sites comes from."""
+    """Sizes of a study from its sheets, and a phrase that says how the number of sites is known."""
     if not study.is_dir():
-        raise UserError(f"{study} is no folder; a study is a folder with config/config.yaml.")
+        raise UserError(f"{study} is not a folder; a study is a folder with config/config.yaml.")
     config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
     panel = study / "results/panel/counts.json"
     if n_sites is not None:
-        source = "as given"
+        source = "given by --sites"
     elif panel.is_file():
         n_sites, source = int(read_json(panel)["n_sites"]), "of the panel"
     else:
         n_sites = guess_sites(study, config, sheets.cohorts, counts)
-        source = "guessed from file sizes; --sites N states them"
+        source = "guessed from file sizes; set the number with --sites N"
     scan = config["epistasis"]
     scanned = n_sites
     if scan["order"] and scan["restrict"]:
@@ -163,7 +175,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
 COLUMNS = [
     "rule",
     "jobs",
-    "there",
+    "done",
     "threads",
     "gpu",
     "mem_mb",
@@ -174,13 +186,14 @@ COLUMNS = [
 
 
 def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
-    """One row a rule, in the order of the plan, and a last row for all.
+    """One row per rule, in the order of the plan, and a last row for all rules.
 
     Returns
     -------
     DataFrame
-        `jobs` to run and those whose results are `there`; largest `threads`, `gpu` and `mem_mb`
-        of a job; summed hours of the time limits and hours that are expected; `gigabytes` written.
+        Numbers of `jobs` to run and of jobs already `done`; largest `threads`, `gpu` and `mem_mb`
+        of a job; sums over jobs of time limits (`limit_h`), of expected hours (`expected_h`) and of
+        `gigabytes` written.
     """
     rows: dict[str, dict] = {}
     for job in jobs:
@@ -188,7 +201,7 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
             continue
         row = rows.setdefault(job.rule, dict.fromkeys(COLUMNS, 0) | {"rule": job.rule})
         if not job.needed:
-            row["there"] += 1
+            row["done"] += 1
             continue
         row["jobs"] += 1
         for name in ("threads", "gpu", "mem_mb"):
@@ -204,7 +217,7 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
 
 
 def submissions(jobs: list[Job]) -> int:
-    """Slurm jobs that these make with the groups of `slurm/config.yaml`."""
+    """Number of Slurm jobs, given the job groups of `slurm/config.yaml`."""
     profile = yaml.safe_load((HOME / "slurm/config.yaml").read_text("utf-8"))
     groups, shared = profile.get("groups", {}), profile.get("group-components", {})
     grouped: dict[str, int] = {}
@@ -218,7 +231,7 @@ def submissions(jobs: list[Job]) -> int:
 
 
 def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str] = ()) -> str:
-    """The table of `tabulate` and its sums in words."""
+    """The table of `tabulate` and its totals, as text."""
     sizes, source = read_sizes(study, n_sites)
     jobs = planned_jobs(study, targets)
     table = tabulate(jobs, sizes)
@@ -233,19 +246,19 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     shown = table[table.jobs > 0].copy()
     for name in ("limit_h", "expected_h", "gigabytes"):
         shown[name] = shown[name].map("{:.3g}".format)
-    for name in ("jobs", "there", "threads", "gpu", "mem_mb"):
+    for name in ("jobs", "done", "threads", "gpu", "mem_mb"):
         shown[name] = shown[name].astype(int)
     lines = [
         f"{sizes.n_samples} samples in {len(sizes.samples)} cohorts, "
         f"{sizes.n_sites} sites ({source})",
     ]
     if not needed:
-        return "\n".join([*lines, "Nothing to be done: all results are there."])
+        return "\n".join([*lines, "Nothing to be done: all results are up to date."])
     lines += [
         shown.to_string(index=False),
-        f"jobs: {len(needed)} to run, {int(table.there.iloc[-1])} whose results are there; "
-        f"{submissions(needed)} on Slurm, where tiles share jobs",
-        f"hours expected: {gpu_hours:.3g} GPU, {core_hours:.3g} core",
+        f"jobs: {len(needed)} to run, {int(table.done.iloc[-1])} already done; "
+        f"{submissions(needed)} Slurm jobs, because tiles share jobs",
+        f"expected hours: {gpu_hours:.3g} GPU hours, {core_hours:.3g} core hours",
         f"largest job: {largest.mem_mb} MB ({largest.rule})",
         f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",
     ]

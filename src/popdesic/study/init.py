@@ -1,4 +1,4 @@
-"""The sheets of a new study, from what genotype files say themselves (`popdesic init`)."""
+"""Create the sheets of a new study from its genotype files (`popdesic init`)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,33 @@ from ..io.places import HOME
 from .init_people import People, fam_people, read_people
 from .validation import validate_study
 
-#: Ends of names of genotype files; what is left names the cohort.
-ENDS = re.compile(r"\.(vcf\.b?gz|vcf|bcf|bed|bim|fam)$", re.IGNORECASE)
-#: `NAME=FILE`: the file's cohort has this name.
+#: Extensions of genotype files; a file name without its extension gives the cohort's name.
+EXTENSIONS = re.compile(r"\.(vcf\.b?gz|vcf|bcf|bed|bim|fam)$", re.IGNORECASE)
+#: `NAME=FILE`: a file and the name of its cohort.
 NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
-#: A chromosome's name at an end of a file's name.
+#: A chromosome's name at the end of a file's name.
 CHROMOSOME = re.compile(r"(^|[._-])(chr)?([0-9]{1,2}|X|Y|XY|MT?)$", re.IGNORECASE)
 CONFIG = """\
-# Every key has a default; what differs from it is written here. All keys: config/README.md of
-# Popdesic.
+# Every key has a default; write only the keys that you change. Popdesic's config/README.md
+# describes all keys.
 
-device: auto        # cpu, gpu, or auto: a GPU where the job finds one
+device: auto        # cpu, gpu, or auto: a GPU if the job finds one
 """
 
 
 @dataclass
 class NewCohort:
-    """One row of the sheet of cohorts: its files, relative to the study, and its samples."""
+    """One row of cohorts.tsv, with the cohort's files and samples.
+
+    Attributes
+    ----------
+    genotypes : str
+        As written in the sheet, relative to the study.
+    sources : list of str
+        VCF or BCF files or PLINK prefixes, relative to the current folder.
+    samples : list of str
+        Sample names in file order.
+    """
 
     name: str
     genotypes: str
@@ -43,23 +53,23 @@ class NewCohort:
 def init_study(
     arguments: Sequence[str], founders: Sequence[str] = (), samples: Path | None = None
 ) -> str:
-    """Make the sheets and the configuration of a study; nothing is ever overwritten.
+    """Create the sheets and the configuration of a study; existing files are never overwritten.
 
     Parameters
     ----------
     arguments : sequence of str
-        The study's folder, if it is not the current one, then genotype files: VCF, VCF.gz, BCF,
-        a PLINK prefix, .bed or .fam, or a pattern; each a cohort, except that files with the same
-        samples are one. `NAME=FILE` names the cohort.
+        The study folder, unless it is the current one, then genotype files: VCF, VCF.gz, BCF, a
+        PLINK prefix, .bed or .fam, or a pattern. Each becomes a cohort; files with the same samples
+        become one cohort. `NAME=FILE` sets the cohort's name.
     founders : sequence of str
-        Cohorts that define the panel; by default all.
+        Cohorts that define the panel; all by default.
     samples : Path, optional
-        A table of samples (TSV or CSV) whose columns go into the sheet.
+        A table of samples (TSV or CSV) whose columns are copied into samples.tsv.
 
     Returns
     -------
     str
-        What was written, what to fill in and which command comes next.
+        A message: what was written, what to fill in and which command to run next.
 
     Raises
     ------
@@ -71,8 +81,8 @@ def init_study(
     for path in written:
         if path_exists(path):
             raise UserError(
-                f"{path} exists already, and nothing is overwritten; add rows to the sheets by "
-                "hand, or name another folder."
+                f"{path} already exists and is not overwritten; add rows to the sheets by hand, or "
+                "choose another folder."
             )
     cohorts = find_cohorts(folder, files)
     choose_founders(cohorts, founders)
@@ -87,7 +97,7 @@ def init_study(
     except OSError as error:
         _remove(written, made)
         raise UserError(
-            f"{folder}/config cannot be written ({error.strerror}); name another folder."
+            f"{folder}/config cannot be written ({error.strerror}); choose another folder."
         ) from None
     except UserError:
         _remove(written, made)
@@ -104,16 +114,16 @@ def _remove(written: list[Path], made: list[Path]) -> None:
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[Path, list[tuple[str, str]]]:
-    """The study's folder, and the files with the names of their cohorts ("" where not given).
+    """The study folder, and (cohort name, file) pairs; a name is "" if it was not given.
 
-    The first argument is the study where it is a folder, or nothing that genotypes can be in.
+    The first argument is the study if it is a folder or does not look like a genotype file.
     """
     folder, files = Path(), list(arguments)
     if files and _is_study(files[0]):
         folder = Path(files.pop(0))
     if not files:
         raise UserError(
-            "no genotype file is named; give VCF, BCF or PLINK files, for example `popdesic init "
+            "no genotype file was given; name VCF, BCF or PLINK files, for example `popdesic init "
             "my-study data/eur.vcf.gz data/afr.vcf.gz`."
         )
     return folder, [_named(file) for file in files]
@@ -124,7 +134,7 @@ def _is_study(argument: str) -> bool:
     if path.is_dir():
         return True
     named = path_exists(path) or path_exists(Path(f"{path}.bed")) or NAMED.fullmatch(argument)
-    return not (named or ENDS.search(argument) or _is_pattern(argument) or "," in argument)
+    return not (named or EXTENSIONS.search(argument) or _is_pattern(argument) or "," in argument)
 
 
 def _is_pattern(text: str) -> bool:
@@ -137,7 +147,7 @@ def _named(file: str) -> tuple[str, str]:
 
 
 def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
-    """The cohorts that files hold; files with the same samples in the same order are one."""
+    """The cohorts in genotype files; files with the same samples in the same order are one."""
     groups: dict[tuple, list[tuple[str, list[str]]]] = {}
     names_of: dict[tuple, list[str]] = {}
     for name, file in files:
@@ -149,7 +159,7 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
             raise UserError(f"{shorten(file)} cannot be read ({reason}).") from None
         key = (name, *names)
         parts = groups.setdefault(key, [])
-        if (file, sources) not in parts:  # a file that is named twice
+        if (file, sources) not in parts:  # the same file may be given twice
             parts.append((file, sources))
         names_of[key] = names
     cohorts = []
@@ -158,8 +168,8 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
         sources = [source for _, some in parts for source in some]
         name = key[0] or _cohort_name([file for file, _ in parts])
         cohorts.append(NewCohort(name, genotypes, sources, names_of[key]))
-    _require_own_names(cohorts)
-    _require_own_samples(cohorts)
+    _require_unique_names(cohorts)
+    _require_unique_samples(cohorts)
     return cohorts
 
 
@@ -170,15 +180,18 @@ def _sources(file: str) -> list[str]:
             prefix = file.removesuffix(end)
             if path_exists(Path(f"{prefix}.bed")):
                 return [prefix]
-            raise UserError(f"{file}: there is no {prefix}.bed beside it, which holds genotypes.")
+            raise UserError(
+                f"{file}: {prefix}.bed, the file with the genotypes, does not exist; correct the "
+                "path."
+            )
     if path_exists(Path(file)) and Path(file).is_dir():
         raise UserError(
             f"{file} is a folder; name its files, for example '{file.rstrip('/')}/*.vcf.gz'."
         )
     try:
         sources = expand_sources(file)
-    except UserError:  # which speaks of the study's folder
-        raise UserError(f"{shorten(file)} names no file; correct the path or pattern.") from None
+    except UserError:  # its text is about the study folder
+        raise UserError(f"{shorten(file)} matches no file; correct the path or pattern.") from None
     for path in (path for source in sources for path in source_files(source)):
         if not path_exists(Path(path)):
             raise UserError(f"{shorten(path)} does not exist; correct the path.")
@@ -186,7 +199,7 @@ def _sources(file: str) -> list[str]:
 
 
 def _written(folder: Path, parts: list[tuple[str, list[str]]]) -> str:
-    """`genotypes` of the sheet of cohorts: a path, a pattern or a list, relative to the study."""
+    """Column `genotypes` of cohorts.tsv: a path, a pattern or a list, relative to the study."""
     if len(parts) == 1:
         file, sources = parts[0]
         return _relative(folder, file if _is_pattern(file) or "," in file else sources[0])
@@ -198,7 +211,7 @@ def _written(folder: Path, parts: list[tuple[str, list[str]]]) -> str:
     chr_too = all(name.startswith("chr") for name in middle)
     for pattern in (f"{start}chr{CONTIG}{end}",) * chr_too + (f"{start}{CONTIG}{end}",):
         try:
-            # the study's folder may not be there yet, so that `..` leads nowhere from it
+            # the study folder may not exist yet, and `..` cannot be resolved from it
             found = expand_sources(os.path.normpath(folder.resolve() / pattern))
             if end and {_relative(folder, path) for path in found} == set(paths):
                 return pattern
@@ -208,24 +221,24 @@ def _written(folder: Path, parts: list[tuple[str, list[str]]]) -> str:
 
 
 def common_start(texts: list[str]) -> str:
-    """What all of these begin with, letter by letter."""
+    """The longest common prefix."""
     first, last = min(texts), max(texts)
     same = (k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
     return first[: next(same, min(len(first), len(last)))]
 
 
 def _relative(folder: Path, text: str) -> str:
-    """A path, or several with commas, as seen from the study's folder."""
+    """A path, or several separated by commas, relative to the study folder."""
     if "," in text and not path_exists(Path(text)):
         return ",".join(_relative(folder, part.strip()) for part in text.split(","))
     path = Path(text)
-    where = path.parent.resolve() / path.name  # a link stays what it is
+    where = path.parent.resolve() / path.name  # a symbolic link is not followed
     return os.path.relpath(where, folder.resolve())
 
 
 def _cohort_name(files: list[str]) -> str:
     """A name for a cohort, from the names of its files."""
-    stems = [ENDS.sub("", Path(file.split(",")[0]).name) for file in files]
+    stems = [EXTENSIONS.sub("", Path(file.split(",")[0]).name) for file in files]
     stem = common_start(stems) if len(stems) > 1 else stems[0]
     stem = re.sub(r"(chr)?(\{contig\}|[*?]|\[[^\]]*\])", "", stem)
     if len(stems) > 1:
@@ -235,25 +248,26 @@ def _cohort_name(files: list[str]) -> str:
 
 
 def _plain_name(text: str) -> str:
-    """What is left of a text as the name of a cohort: letters, digits, '.', '-', single '_'."""
+    """Reduce a text to a valid cohort name: letters, digits, '.', '-' and single '_'."""
     text = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
     return re.sub(r"[._-]{2,}", "-", text).strip("._-")[:64].rstrip("._-")
 
 
-def _require_own_names(cohorts: list[NewCohort]) -> None:
+def _require_unique_names(cohorts: list[NewCohort]) -> None:
+    """Refuse two cohorts of the same name, upper and lower case being equal."""
     seen: dict[str, NewCohort] = {}
     for cohort in cohorts:
         other = seen.setdefault(cohort.name.casefold(), cohort)
         if other is not cohort:
             raise UserError(
-                f"{other.sources[0]} and {cohort.sources[0]} hold different samples, but the "
-                f"cohorts of both would be called '{cohort.name}'; name one: "
+                f"{other.sources[0]} and {cohort.sources[0]} have different samples, but both "
+                f"cohorts would be called '{cohort.name}'; give one of them another name: "
                 f"{cohort.name}-2={cohort.sources[0]}."
             )
 
 
-def _require_own_samples(cohorts: list[NewCohort]) -> None:
-    """No sample is in two cohorts."""
+def _require_unique_samples(cohorts: list[NewCohort]) -> None:
+    """Refuse a sample that is in two cohorts."""
     first: dict[str, NewCohort] = {}
     for cohort in cohorts:
         for sample in cohort.samples:
@@ -262,9 +276,9 @@ def _require_own_samples(cohorts: list[NewCohort]) -> None:
                 shared = len(set(other.samples) & set(cohort.samples))
                 raise UserError(
                     f"sample '{sample}' is in {other.sources[0]} and in {cohort.sources[0]} "
-                    f"({shared} samples are in both); names must be unique across cohorts: rename "
-                    "one (bcftools reheader), or, where both are parts of one cohort, give them "
-                    "the same samples in the same order."
+                    f"(shared samples: {shared}), but names must be unique across cohorts; "
+                    "rename one (bcftools reheader) or, if both files are parts of one cohort, "
+                    "give them the same samples in the same order."
                 )
 
 
@@ -274,7 +288,7 @@ def choose_founders(cohorts: list[NewCohort], founders: Sequence[str]) -> None:
     for name in founders:
         if name not in known:
             raise UserError(
-                f"--founder {name}: there is no such cohort; there are {', '.join(known)}."
+                f"--founder {name}: no cohort has this name; the cohorts are {', '.join(known)}."
             )
     for cohort in cohorts:
         cohort.founder = not founders or cohort.name in founders
@@ -282,14 +296,14 @@ def choose_founders(cohorts: list[NewCohort], founders: Sequence[str]) -> None:
 
 
 def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) -> People:
-    """All samples with what .fam files and a table say of them."""
+    """All samples, with the columns that .fam files and a table of samples give."""
     people = People({s: cohort.name for cohort in cohorts for s in cohort.samples})
     for cohort in cohorts:
-        # of several .fam files the first: all have the same samples
+        # the first of several .fam files will do: all list the same samples
         people.add(fam_people(cohort.sources[0], cohort.samples), f"{cohort.name}'s .fam")
     if table is not None:
         people.add(read_people(table, people), str(table))
-    people.settle()
+    people.drop_unusable()
     return people
 
 
@@ -301,7 +315,7 @@ def cohort_sheet(cohorts: list[NewCohort]) -> str:
 
 
 def describe(folder: Path, cohorts: list[NewCohort], people: People) -> list[str]:
-    """What was written, what to fill in, and which command comes next."""
+    """Lines that say what was written, what to fill in and which command to run next."""
     config = folder / "config"
     lines = [f"{config / 'cohorts.tsv'}:"]
     for cohort in cohorts:
@@ -309,18 +323,19 @@ def describe(folder: Path, cohorts: list[NewCohort], people: People) -> list[str
         lines.append(f"  {cohort.name}\t{role}\t{len(cohort.samples)} samples\t{cohort.genotypes}")
     lines.append(f"{config / 'samples.tsv'}: {len(people)} samples")
     lines += [f"  {remark}" for remark in people.remarks]
-    lines.append(f"{config / 'config.yaml'}: every key is at its default")
+    lines.append(f"{config / 'config.yaml'}: every key has its default")
     lines.append(f"  all keys: {HOME / 'config/README.md'}")
     empty = people.unknown()
     if empty:
         lines += [
             "",
-            f"Fill in what you know in {config / 'samples.tsv'}; NA means not known, and may stay:",
+            f"Fill in what you know in {config / 'samples.tsv'}; leave NA where you do not know:",
         ]
         lines += [f"  {column}: {meaning}" for column, meaning in empty]
     study = str(folder) if folder != Path() else ""
     lines += [
-        "A cohort that comes later is a new row in cohorts.tsv with founder = no.",
+        "To add a cohort later, add its row to cohorts.tsv with founder = no, and its samples to "
+        "samples.tsv.",
         "",
         f"Next: {f'popdesic check {study}'.strip()}, then {f'popdesic run {study}'.strip()}",
     ]

@@ -1,4 +1,4 @@
-"""What is known of the samples of a new study: from .fam files, and from a table of samples."""
+"""Metadata of a new study's samples, from .fam files and from a table of samples."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.plink import plink_prefix
 
-#: Columns that every new sheet has, and what they mean to somebody who fills them in.
+#: Columns of every new sheet, and the explanation shown to the user who fills them in.
 MEANINGS = {
-    "population": "labels by which figures are coloured and groups compared",
-    "sex": "M or F; the X chromosome is compared with it",
+    "population": "label that colours figures and defines the populations that are compared",
+    "sex": "M or F; checked against the X chromosome",
     "phenotype": "1 case, 0 control, or a number; only epistasis scans need it",
 }
-#: Names that the column of samples goes by.
+#: Accepted names of the column of sample names, the likeliest first.
 SAMPLE_NAMES = ("sample", "sample_id", "sampleid", "sample_name", "iid", "individual", "id", "name")
 SEXES = {"1": "M", "2": "F", "0": "NA", "male": "M", "female": "F", "m": "M", "f": "F", "u": "NA"}
 CLASSES = {"case": "1", "control": "0", "affected": "1", "unaffected": "0"}
 UNKNOWN = ("", "NA", "na", "N/A", "n/a", "nan", "NaN", ".", "-", "unknown")
-#: PLINK's codes of a phenotype that is cases and controls; -9 and 0 are missing.
+#: PLINK's codes of a case-control phenotype; -9 and 0 are missing.
 PLINK_CODES = {"-9": "NA", "0": "NA", "1": "0", "2": "1"}
 #: Values by sample and column.
 Facts = dict[str, dict[str, str]]
 
 
 class People:
-    """Samples of a new study in the order of their files, with what is known of them."""
+    """Samples of a new study in file order, with their metadata."""
 
     def __init__(self, cohorts: dict[str, str]) -> None:
         self.cohorts = cohorts
@@ -44,7 +44,7 @@ class People:
         return len(self.cohorts)
 
     def add(self, facts: Facts, source: str) -> None:
-        """Take over what a file says; what an earlier one said is replaced where it says more."""
+        """Add a file's values; a known value replaces that of an earlier file."""
         counts: dict[str, int] = {}
         for name, values in facts.items():
             for column, value in values.items():
@@ -54,11 +54,11 @@ class People:
                 counts[column] = counts.get(column, 0) + 1
         self.columns += [column for column in counts if column not in self.columns]
         if counts:
-            told = ", ".join(f"{column} of {count}" for column, count in counts.items())
-            self.remarks.append(f"from {source}: {told}")
+            filled = ", ".join(f"{column} of {count}" for column, count in counts.items())
+            self.remarks.append(f"from {source}: {filled}")
 
-    def settle(self) -> None:
-        """Leave out what a check would refuse: parents who are no samples, a constant phenotype."""
+    def drop_unusable(self) -> None:
+        """Remove values that the checks refuse: parents outside the study, a constant phenotype."""
         absent = 0
         for column in ("father", "mother"):
             for values in self.facts.values():
@@ -67,18 +67,15 @@ class People:
             if column in self.columns and not any(column in v for v in self.facts.values()):
                 self.columns.remove(column)
         if absent:
-            self.remarks.append(f"parents who are no samples of the study: {absent}, left out")
+            self.remarks.append(f"parents who are not samples of the study: {absent}, left out")
         known = {values["phenotype"] for values in self.facts.values() if "phenotype" in values}
         if len(known) == 1:
             for values in self.facts.values():
                 values.pop("phenotype", None)
-            self.remarks.append(
-                f"the phenotype is {known.pop()} wherever it is known, which tells nobody apart: "
-                "left out"
-            )
+            self.remarks.append(f"phenotype: left out, because every known value is {known.pop()}")
 
     def unknown(self) -> list[tuple[str, str]]:
-        """Columns in which a value is missing, and what they mean."""
+        """Columns with missing values, and their explanations."""
         return [
             (column, meaning)
             for column, meaning in MEANINGS.items()
@@ -95,7 +92,7 @@ class People:
 
 
 def fam_people(source: str, samples: list[str]) -> Facts:
-    """Sex, parents and phenotype of a cohort, where its source is PLINK files."""
+    """Sex, parents and phenotype of a cohort's samples; empty if its source is not PLINK files."""
     prefix = plink_prefix(source)
     if prefix is None:
         return {}
@@ -111,10 +108,11 @@ def fam_people(source: str, samples: list[str]) -> Facts:
 
 
 def phenotypes(codes: list[str]) -> list[str]:
-    """Phenotypes as a sheet has them: 1 case, 0 control, a number, or NA.
+    """Recode a column of phenotypes for the sheet: 1 case, 0 control, a number, or NA.
 
-    By PLINK's rule, -9, 0, 1 and 2 are codes where there is nothing else (and one is a 2 or there
-    is a -9); -9 is missing in any column, and so is what is no number.
+    A column whose numbers are all -9, 0, 1 or 2, with at least one -9 or 2, has PLINK's codes: 1
+    control, 2 case, 0 and -9 missing; but if it has a 0 and no 2, then 0 control, 1 case, -9
+    missing. In any column, -9 and everything that is not a finite number are missing.
     """
     numbers = [_number(code) for code in codes]
     known = set(numbers) - {None}
@@ -130,66 +128,68 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if abs(number) < float("inf") else None  # NaN is not
+    return number if abs(number) < float("inf") else None  # false for NaN too
 
 
 def read_people(path: Path, people: People) -> Facts:
-    """What a table of samples says of those in the study.
+    """Read the metadata of the study's samples from a table.
 
     The table is text with a header, separated by tabs, commas or semicolons. Columns keep their
-    names; other names of those that have a meaning (`pop`, `gender`) are replaced.
+    names, except that synonyms of the sheet's own columns are replaced (`pop`, `gender`).
 
     Raises
     ------
     UserError
-        No such file, no table, no column of sample names, or not one of them in the study.
+        The file does not exist, is not a table, has no column of sample names or none of the
+        study's samples, or has a value that is not valid.
     """
     header, rows = _read_table(path)
-    at = next((header.index(name) for name in SAMPLE_NAMES if name in header), None)
-    if at is None:
+    sample_column = next((header.index(name) for name in SAMPLE_NAMES if name in header), None)
+    if sample_column is None:
         raise UserError(
             f"{path}, row 1: no column of sample names; call it 'sample' (found: "
             f"{', '.join(map(shorten, header))})."
         )
     facts: Facts = {}
     for number, row in rows:
-        name = row[at]
+        name = row[sample_column]
         if name in facts:
             raise UserError(f"{path}, row {number}: sample '{shorten(name)}' appears twice.")
         values = dict(zip(header, row, strict=True))
-        del values[header[at]]
+        del values[header[sample_column]]
         _check_cohort(path, number, name, values.pop("cohort", ""), people)
         facts[name] = values
-    there = facts.keys() & people.facts.keys()
-    if not there:
+    shared = facts.keys() & people.facts.keys()
+    if not shared:
         raise UserError(
-            f"{path}: not one of its {len(facts)} samples is in the genotype files; the first is "
-            f"'{shorten(rows[0][1][at])}' there and '{shorten(next(iter(people.facts)))}' here."
+            f"{path}: none of its {len(facts)} samples is in the genotype files; its first sample "
+            f"is '{shorten(rows[0][1][sample_column])}', that of the genotype files is "
+            f"'{shorten(next(iter(people.facts)))}'; use the same names."
         )
-    if beyond := len(facts) - len(there):
-        people.remarks.append(f"samples of {path} that are in no genotype file: {beyond}, left out")
-    if without := len(people) - len(there):
+    if extra := len(facts) - len(shared):
+        people.remarks.append(f"samples of {path} that are in no genotype file: {extra}, left out")
+    if without := len(people) - len(shared):
         people.remarks.append(f"samples that are not in {path}: {without}")
-    return _recoded({name: facts[name] for name in facts if name in there}, path)
+    return _recoded({name: facts[name] for name in facts if name in shared}, path)
 
 
 def _check_cohort(path: Path, number: int, name: str, given: str, people: People) -> None:
     own = people.cohorts.get(name)
     if own is not None and given not in (own, *UNKNOWN):
         raise UserError(
-            f"{path}, row {number}: cohort of '{shorten(name)}' is '{shorten(given)}', whose "
-            f"genotypes are those of cohort '{own}'; rename the column, or name the cohort: "
-            f"{re.sub(r'[^A-Za-z0-9.-]+', '-', given)}=FILE."
+            f"{path}, row {number}: the cohort of sample '{shorten(name)}' is '{shorten(given)}', "
+            f"but its genotypes are in the file of cohort '{own}'; rename this column, or give "
+            f"that cohort this name: {re.sub(r'[^A-Za-z0-9.-]+', '-', given)}=FILE."
         )
 
 
 def _recoded(facts: Facts, path: Path) -> Facts:
-    """Sexes and phenotypes as a sheet has them.
+    """Recode sex and phenotype to the sheet's values, in place.
 
     Raises
     ------
     UserError
-        A value that cannot be one.
+        A value that is not a sex or a phenotype.
     """
     with_phenotype = {name: values for name, values in facts.items() if "phenotype" in values}
     words = []
@@ -215,9 +215,9 @@ def _recoded(facts: Facts, path: Path) -> Facts:
 
 
 def _read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header, and each row with its line number."""
+    """Header, and the rows with their line numbers."""
     if not is_file(path):
-        raise UserError(f"{path} is no file; give a table of samples.")
+        raise UserError(f"{path} is not a file; give a table of samples.")
     text = read_sheet_text(path, str(path))
     first = text.split("\n", 1)[0]
     mark = max("\t,;", key=first.count)
@@ -228,34 +228,35 @@ def _read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         if any(row)
     ]
     if len(numbered) < 2:
-        raise UserError(f"{path} has no rows below a header; give a row for each sample.")
+        raise UserError(f"{path} has no rows below its header; add one row per sample.")
     header = [_column(name, numbered[0][1]) for name in numbered[0][1]]
     for number, row in numbered[1:]:
         if len(row) != len(header):
             raise UserError(
-                f"{path}, row {number}: {len(row)} columns where the header has {len(header)}."
+                f"{path}, row {number}: this row has {len(row)} columns, but the header has "
+                f"{len(header)}; correct the row."
             )
     for name in header:
         if header.count(name) > 1 or not name or name in RESERVED:
             raise UserError(
-                f"{path}, row 1: the column name '{name}' is empty, reserved or there twice; "
+                f"{path}, row 1: the column name '{name}' is empty, reserved or used twice; "
                 "rename the column."
             )
     return header, numbered[1:]
 
 
 def _column(name: str, header: list[str]) -> str:
-    """The name of a column as the sheet has it."""
+    """The sheet's name for a column of the table."""
     word = re.sub(r"[\s.-]+", "_", name.lstrip("#").casefold())
     if word in SAMPLE_NAMES and "sample" not in header:
         return "sample" if word == next(_samples(header)) else name
-    for meant, others in OTHER_NAMES.items():
-        if word == meant or (word in others and meant not in header):
-            return meant
+    for own, synonyms in OTHER_NAMES.items():
+        if word == own or (word in synonyms and own not in header):
+            return own
     return word if word == "cohort" else name
 
 
 def _samples(header: list[str]):
-    """Names that the column of samples could have, the likeliest first."""
+    """Accepted names of the sample column that the header has, the likeliest first."""
     words = [re.sub(r"[\s.-]+", "_", name.lstrip("#").casefold()) for name in header]
     return (name for name in SAMPLE_NAMES if name in words)

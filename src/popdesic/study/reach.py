@@ -1,18 +1,19 @@
-"""What a piece of code uses, followed through the package.
+"""Find all code of the package that a script can reach.
 
-What takes part is followed from the script on, name by name: each top-level definition that is
-used, with what it uses in turn, as syntax trees without comments, docstrings and positions. A
-module that is imported adds the statements that it runs besides definitions. What cannot be
-followed to a definition takes the whole module, and a path to a Python file takes that file.
+The search starts at the script and follows names: it adds each top-level definition that the
+reached code uses, as a syntax tree without comments, docstrings and positions. For every imported
+module it adds the statements that run on import. Where a name cannot be traced to a definition, it
+adds the whole module; where a string names a Python file, it adds that file.
 
-Three things are treated apart:
+Three kinds of item have rules of their own:
 
-- The two backends are entered through `select_backend`, and each carries all products. Of their
-  classes only the methods take part whose names the reached code uses: the min-plus product is
-  no part of a tile of distances.
-- CUDA files, where a reached definition names one (`"minplus/minplus"`), with the headers that
-  they include, without comments.
-- Versions of libraries, where a reached definition uses one that decides bytes: `LIBRARIES`.
+- Backend classes. `select_backend` reaches both classes, and each has the methods of all products.
+  Only methods whose names the reached code uses are added, so that a tile of distances does not
+  depend on the min-plus product.
+- CUDA files. A file that a reached definition names (`"minplus/minplus"`) is added without
+  comments, with the headers that it includes.
+- Libraries. If a reached definition uses a library whose version can change the bytes of results
+  (`LIBRARIES`), that version is added.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from ..io.places import KERNEL_FOLDER
 from .syntax import Imported, Member, Module
 
 PACKAGE = Path(__file__).resolve().parents[1]
-#: Classes of which only the methods that are used take part: file, class.
+#: Classes of which only the methods in use are reached: file, class.
 BACKENDS = (("engine/cpu/backend.py", "CpuBackend"), ("engine/gpu/backend.py", "GpuBackend"))
-#: Libraries whose version decides bytes of results, by the module that is imported: layouts,
-#: clusters, eigenvectors and optimisers move in the last places or further from version to
-#: version, and figures and the page are what their library writes. Not numpy, pandas, numba and
-#: CuPy as such: sums of integers are exact, and numbers are written with enough digits to read
-#: back what was computed.
+#: Imported module -> libraries whose version can change the bytes of results. Layouts, clusters,
+#: eigenvectors and optimisers change from version to version, at least in the last digits, and
+#: figures and the page are written by their library. numpy, pandas, numba and CuPy themselves are
+#: not listed: sums of integers are exact, and floats are written with enough digits to be read back
+#: unchanged.
 LIBRARIES = {
     "jinja2": ("jinja2",),
     "matplotlib": ("matplotlib",),
@@ -45,13 +46,13 @@ LIBRARIES = {
     "scipy": ("scipy",),
     "sklearn": ("scikit-learn", "scipy"),
     "statsmodels": ("statsmodels", "scipy"),
-    # numba compiles both, with sums of floats in any order
+    # numba compiles both, and may reorder their sums of floats
     "umap": ("umap-learn", "pynndescent", "scikit-learn", "scipy", "numba"),
 }
 #: Parts of numpy that are algorithms: LAPACK, streams of random numbers, transforms.
 NUMPY_PARTS = {"linalg", "random", "fft"}
 
-#: What asks for members by their names in strings.
+#: Functions that look up members by name, given as a string.
 _BY_NAME = {"getattr", "attrgetter", "methodcaller"}
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _CUDA_TOKEN = re.compile(
@@ -59,7 +60,8 @@ _CUDA_TOKEN = re.compile(
 )
 
 
-#: Something that takes part: ``("module", file)``, ``("name", file, name)``, …; see `Code`.
+#: A piece of code or a library: ``("module", file)``, ``("name", file, name)``, …; see the
+#: `_read_*` methods of `Code`.
 Item = tuple
 
 
@@ -71,13 +73,13 @@ def version_of(distribution: str) -> str:
 
 
 def digest(parts: dict[str, str]) -> str:
-    """A short digest of the parts of some code."""
+    """A short digest of the texts that `Code.parts` returns."""
     text = "\n".join(f"{name}\t{parts[name]}" for name in sorted(parts))
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def plain_cuda(text: str) -> str:
-    """A CUDA source without comments, white space around lines and empty lines."""
+    """A CUDA source without comments, empty lines and white space at the ends of lines."""
 
     def keep(found: re.Match) -> str:
         return found[0] if found[0][0] in "\"'" else " "
@@ -87,24 +89,24 @@ def plain_cuda(text: str) -> str:
 
 
 class Method(NamedTuple):
-    """A method that takes part where a call fits it: what it is, and what it takes."""
+    """A method of a backend, reached by calls whose numbers of arguments it accepts."""
 
     item: Item
-    least: int = 0
-    most_positional: float = math.inf
+    min_arguments: int = 0
+    max_positional: float = math.inf
 
     def fits(self, arguments: tuple[int, int] | None) -> bool:
         if arguments is None:
             return True
         positional, keywords = arguments
-        return positional <= self.most_positional and positional + keywords >= self.least
+        return positional <= self.max_positional and positional + keywords >= self.min_arguments
 
 
 @dataclass
 class Node:
-    """An item: its text, the items that it uses, and the members that it names.
+    """An item's text, the items that it uses and the members that it names.
 
-    `methods` are those of a class of which only the ones that are used take part.
+    `methods` is filled for the classes of which only the methods in use are reached.
     """
 
     text: str = ""
@@ -115,12 +117,12 @@ class Node:
 
 
 class Code:
-    """The code of a package, by what uses what. Files are read once.
+    """The graph of what uses what in a package. Each file is read once.
 
     Parameters
     ----------
     package : Path
-        Folder of the package; what is imported from elsewhere is a library.
+        Folder of the package; modules imported from elsewhere count as libraries.
     kernels : Path
         Folder of the CUDA sources.
     backends : pairs of str
@@ -139,7 +141,7 @@ class Code:
         self.modules: dict[Path, Module] = {}
 
     def parts(self, starts: Iterable[Item], without: Iterable[Item] = ()) -> dict[str, str]:
-        """Text of every item that `starts` reach on ways around `without`, by its name in words."""
+        """Label and text of each item that `starts` reach without passing through `without`."""
         waiting, cut, seen = list(starts), set(without), set()
         used: dict[str, set] = {}
         methods: dict[str, list[Method]] = {}
@@ -176,15 +178,15 @@ class Code:
             self.modules[path] = Module(path)
         return self.modules[path]
 
-    # What each kind of item is.
+    # One method per kind of item.
 
     def _read_module(self, path: Path) -> Node:
-        """All of a module, as where it is started as a program."""
+        """The whole module, as when it runs as a program."""
         module = self._module(path)
         return self._node(path, module.statements)
 
     def _read_import(self, path: Path) -> Node:
-        """What runs when a module is imported, besides its definitions."""
+        """The statements that run when a module is imported, without its definitions."""
         module = self._module(path)
         node = self._node(path, module.always)
         for imported in (one for some in module.imports.values() for one in some):
@@ -194,7 +196,7 @@ class Code:
         return node
 
     def _read_name(self, path: Path, name: str) -> Node:
-        """One name of a module: what is bound to it there, or what is imported under it."""
+        """One name of a module: the statements that bind it, or what it is imported from."""
         module = self._module(path)
         statements = module.bindings.get(name, [])
         classes = [s for s in statements if hasattr(s, "bases")]
@@ -209,7 +211,7 @@ class Code:
         return node
 
     def _read_class(self, path: Path, classes: list) -> Node:
-        """A class without those of its methods that only take part where they are used."""
+        """A class without its ordinary methods, which are added only when they are used."""
         rest, methods = [], {}
         for one in classes:
             rest += [*one.decorator_list, *one.bases, *one.keywords]
@@ -232,7 +234,7 @@ class Code:
         return self._node(path, [s for b in bodies for s in b if getattr(s, "name", "") == name])
 
     def _read_file(self, path: Path) -> Node:
-        """A CUDA file; one that includes nothing is compiled behind any of the headers around."""
+        """A CUDA file and its headers; a .cu file without #include may be compiled with any."""
         text = path.read_text("utf-8", "replace")
         names = _INCLUDE.findall(text)
         folders = (path.parent, self.kernels)
@@ -244,10 +246,10 @@ class Code:
     def _read_library(self, distribution: str) -> Node:
         return Node(version_of(distribution))
 
-    # What statements use.
+    # From statements to the items that they use.
 
     def _node(self, path: Path, statements: list) -> Node:
-        """Some statements of a module with everything that they use."""
+        """A node for some statements of a module and everything that they use."""
         module = self._module(path)
         part = module.part(statements)
         node = Node(items={("import", path)})
@@ -267,7 +269,7 @@ class Code:
                 node.members.add(Member("", member, arguments))
         for imported in part.imports.get("*", []) + module.imports.get("*", []):
             node.items |= {("module", file) for file in self._files(path, imported)}
-        # `import a.b` binds a alone: whatever is used of it
+        # `import a.b` binds only `a`: which names of `a.b` are used is unknown, so all are added
         for imported in part.imports.get("", []) + module.imports.get("", []):
             words |= self._follow(node, path, imported)
         for imported in (one for some in part.imports.values() for one in some):
@@ -281,7 +283,7 @@ class Code:
     def _follow(
         self, node: Node, path: Path, imported: Imported, member: str | None = None
     ) -> set[str]:
-        """Add what an import stands for, or a member of it, to a node; return it in words."""
+        """Add to a node what an import binds, or a member of it; return the names of what it is."""
         module, submodule = self._where(path, imported)
         if module is None and submodule is None:
             return self._follow_library(node, imported, member)
@@ -306,11 +308,11 @@ class Code:
         return {".".join(words)}
 
     def _files(self, path: Path, imported: Imported) -> list[Path]:
-        """Files of the package that an import runs."""
+        """Files of the package that an import executes."""
         return [file for file in self._where(path, imported) if file is not None]
 
     def _where(self, path: Path, imported: Imported) -> tuple[Path | None, Path | None]:
-        """The file of the module that an import names, and that of the submodule, if it is one."""
+        """Files of the imported module and, if the imported name is a submodule, of that."""
         name = imported.module.lstrip(".")
         dots, words = len(imported.module) - len(name), name.split(".") if name else []
         if dots:
@@ -324,7 +326,7 @@ class Code:
         return _source(target), below
 
     def _named(self, path: Path, string: str) -> Iterator[Item]:
-        """Files that a string constant names: CUDA sources, Python files that are started."""
+        """Files that a string constant names: CUDA sources, and Python files to be executed."""
         if not string or len(string) > 100 or "\n" in string or string.startswith("/"):
             return
         if string.endswith(".py") and (path.parent / string).is_file():
@@ -347,7 +349,7 @@ def _source(target: Path) -> Path | None:
 
 
 def _method(function, item: Item) -> Method:
-    """What calls a method takes, as far as it can be told."""
+    """The numbers of arguments that a method accepts, as far as its definition shows them."""
     plain = {getattr(d, "id", "") for d in function.decorator_list} <= {"classmethod"}
     if not plain or not hasattr(function, "args"):
         return Method(item)

@@ -1,13 +1,13 @@
-"""Records of what results were made of travel with the results.
+"""Keep Snakemake's records beside the results, so that both are copied together.
 
-Snakemake remembers in `.snakemake` which parameters, rows of the sheets among them, each result was
-made with, and computes it again where they differ from those of today. Results that were copied
-without that folder would pass for up to date whatever the sheets say. So the records are kept
-beside the results as well (`.NAME.record`), and given back to Snakemake where it has none. A result
-that nobody has a record of is computed again.
+Snakemake records in `.snakemake` with which parameters each result was made, including digests of
+sheet rows, and recomputes the result if they have changed. Without that folder, copied results
+would look up to date whatever the sheets say. Each record is therefore also stored beside its
+result (`.NAME.record`) and restored to `.snakemake` if it is missing there. A result without any
+record is recomputed.
 
-A record is removed when its result is written (`files.atomic_path`) and comes back when the job is
-recorded, so that it always belongs to the content beside it.
+`files.atomic_path` removes the record when it writes a result, and the record is stored again after
+Snakemake has recorded the job. A record therefore always describes the content beside it.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from .snakemake_internals import (
     write_record,
 )
 
-#: Instead of the parameters of a result of which nobody knows them.
+#: Stands for the parameters of a result that has no record.
 UNKNOWN = ["made by an unknown run"]
-#: Mark results and Snakemake's folder that belong together, by the same random number.
+#: The same random number in both files marks results and a .snakemake folder as belonging together.
 RESULTS_TOKEN, SNAKEMAKE_TOKEN = Path("results/.study"), Path(".snakemake/popdesic.study")
 
 
 def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[str]:
-    """Bring Snakemake's records of the results and those beside the results to one state.
+    """Synchronise Snakemake's records with those beside the results.
 
     Parameters
     ----------
     study : Path
         Folder in which Snakemake runs.
     rule_of : function
-        Name of the rule that makes a file of `results`, None where none does.
+        Maps a file in `results` to the name of the rule that makes it, or None.
 
     Returns
     -------
     list of str
-        Results that will be computed again because nobody knows what they were made of.
+        Results that will be recomputed because they have no record.
 
     Raises
     ------
@@ -61,40 +61,40 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
         return []
     try:
         known, running = RecordNames(study, METADATA), RecordNames(study, INCOMPLETE)
-        strangers = _other_results(study)
+        foreign = _belongs_to_other_results(study)
         unknown, changed = [], False
         for folder, names, hidden in walk_results(study / "results"):
             place = Path(folder).relative_to(study).as_posix()
-            for name in names:  # as text: there may be 100 000, and most are in order
+            for name in names:  # strings, not Paths: there may be 100 000, most need no change
                 result = f"{place}/{name}"
-                if result in known and not strangers and f".{name}.record" in hidden:
+                if result in known and not foreign and f".{name}.record" in hidden:
                     continue
-                if result in running:  # what is known of it is about to change
+                if result in running:  # its record is about to change
                     continue
-                if result in known and not strangers:
-                    changed |= _keep(study, result)
-                elif (text := read_kept(study / result)) is not None:
+                if result in known and not foreign:
+                    changed |= _copy_record(study, result)
+                elif (text := read_kept_record(study / result)) is not None:
                     write_record(study, result, text)
                 elif rule := rule_of(result):
                     write_record(study, result, record_of(rule, UNKNOWN))
                     unknown.append(result)
-        _belong_together(study, changed)
+        _write_tokens(study, changed)
     except OSError as error:
         raise UserError(
             f"{study / '.snakemake'} cannot be written ({error.strerror}); run as the owner of the "
-            "study, or copy it."
+            "study, or work on a copy of it."
         ) from None
     return unknown
 
 
-def _keep(study: Path, result: str) -> bool:
-    """Copy Snakemake's record of a result to the result; return whether there is one to copy."""
+def _copy_record(study: Path, result: str) -> bool:
+    """Store Snakemake's record of a result beside the result; return whether it was stored."""
     path = record_path(study / result)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     text = snakemake_path(study, METADATA, result).read_text("utf-8")
-    with contextlib.suppress(json.JSONDecodeError):  # one that is being written
+    with contextlib.suppress(json.JSONDecodeError):  # Snakemake may be writing it just now
         if json.loads(text).get("params") != UNKNOWN:
-            # Another user's results may be read alone: their records stay as they are.
+            # Another user's results may be read-only; their records stay as they are.
             with contextlib.suppress(PermissionError):
                 temporary.write_text(f"{zlib.crc32(text.encode()):08x}\n{text}", "utf-8")
                 temporary.replace(path)
@@ -102,8 +102,8 @@ def _keep(study: Path, result: str) -> bool:
     return False
 
 
-def read_kept(result: Path) -> str | None:
-    """The record beside a result; None where there is none or it is damaged."""
+def read_kept_record(result: Path) -> str | None:
+    """The record beside a result; None if it is missing or damaged."""
     try:
         checksum, _, text = record_path(result).read_text("utf-8").partition("\n")
     except (OSError, UnicodeDecodeError):
@@ -111,17 +111,18 @@ def read_kept(result: Path) -> str | None:
     return text if checksum == f"{zlib.crc32(text.encode()):08x}" else None
 
 
-def _other_results(study: Path) -> bool:
-    """Whether Snakemake's folder is there for other results than these."""
+def _belongs_to_other_results(study: Path) -> bool:
+    """Whether the .snakemake folder belongs to other results than these."""
     if not (study / RESULTS_TOKEN).is_file():
         return False
     return _read(study / SNAKEMAKE_TOKEN) != _read(study / RESULTS_TOKEN)
 
 
-def _belong_together(study: Path, changed: bool) -> None:
-    """Note that Snakemake's records are those of these results: by a new number where they changed.
+def _write_tokens(study: Path, changed: bool) -> None:
+    """Mark the results and the .snakemake folder as belonging together.
 
-    So older results that are put back are known for what they are.
+    If records have changed, both get a new number. Older results that a user puts back then have
+    another number than .snakemake, and their own records are restored.
     """
     token = _read(study / RESULTS_TOKEN)
     if changed:

@@ -1,8 +1,9 @@
-"""What jobs take: the one model behind the limits that rules ask for and `popdesic plan`.
+"""The cost model of jobs: memory and time limits of rules, and the forecast of `popdesic plan`.
 
-A rule states what it expects as a `Cost`, in megabytes and in minutes, by the sizes of its data.
-What it asks for is more: `limit_mb` and `limit_minutes`. The forecast goes back from a limit to
-what was expected, and takes rates of devices where a rule computes on one.
+A rule states its expected memory (megabytes) and time (minutes) as a `Cost`, a function of data
+sizes. `limit_mb` and `limit_minutes` add a margin to get the limits that it requests. The forecast
+converts a limit back into the expected time; for rules that compute on a GPU it uses measured rates
+instead.
 """
 
 from __future__ import annotations
@@ -10,45 +11,46 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-#: Megabytes of Python and Snakemake. A Slurm job holds two Snakemakes of 150 MB beside the script;
-#: with 400 MB, jobs that compile were killed.
+#: Megabytes for Python and Snakemake. A Slurm job runs two Snakemake processes of 150 MB beside the
+#: script; with 400 MB, jobs that compile were killed.
 START_MB = 700
-#: More memory with every retry, as a share.
+#: Share of the memory that every retry adds.
 RETRY_SHARE = 0.5
-#: Minutes to start, and how many times the expected minutes a job may take.
+#: Minutes to start, and the time limit as a multiple of the expected minutes.
 START_MINUTES, MARGIN = 5, 3
-#: Units a second on one NVIDIA H200 (docs/scaling.md); tests of epistasis count once a sample.
+#: Work per second on one NVIDIA H200 (docs/scaling.md); an epistasis test counts once per sample.
 GPU_RATES = {
     "site-pairs": 2.0e15,
     "min-plus operations": 13e12,
     "pair tests": 30e12,
     "triple tests": 200e12,
 }
-#: The same on one core of a CPU, where a rule's time limit is no guide.
+#: The same on one CPU core, for rules whose time limit says little about the expected time.
 CORE_RATES = {"pair tests": 2e9, "triple tests": 2e9}
-#: Min-plus operations a second of a job on a CPU, with room for a slow one.
+#: Min-plus operations per second of a job on a CPU, low enough for a slow one.
 CPU_MIN_PLUS = 8e9
-#: Bytes a second that a job reads from the cluster's file system.
+#: Bytes per second that a job reads from the cluster's file system.
 READ_RATE = 2e9
-#: Seconds of a job before its first instruction: two Snakemakes and the imports.
+#: Seconds before a job's first instruction: two Snakemake start-ups and the imports.
 START_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Megabytes or minutes as a sum over the sizes of a job's data.
+    """Megabytes or minutes as a linear function of data sizes.
 
     Attributes
     ----------
     fixed : float
+        Cost whatever the sizes.
     mb : float
-        For a megabyte of input.
+        Cost per megabyte of input.
     samples, pairs, triples : float
-        For a sample, a pair of samples, three samples.
+        Cost per sample, per ordered pair and per ordered triple of samples (n, n², n³).
     mb_samples : float
-        For a megabyte of input times a sample.
-    most_samples : float
-        More samples than this cost no more.
+        Cost per megabyte of input and sample.
+    max_samples : float
+        Samples beyond this number add nothing to the cost.
     """
 
     fixed: float = 0.0
@@ -57,36 +59,40 @@ class Cost:
     pairs: float = 0.0
     triples: float = 0.0
     mb_samples: float = 0.0
-    most_samples: float = math.inf
+    max_samples: float = math.inf
 
     def of(self, mb: float, first: int, second: int | None = None) -> float:
-        """The cost for so many megabytes and samples, or samples of two blocks."""
-        n = min(first if second is None else second, self.most_samples)
+        """The cost for this much input and this many samples.
+
+        For a job on two blocks of samples, `pairs` counts first x second and all other costs per
+        sample count those of the second block.
+        """
+        n = min(first if second is None else second, self.max_samples)
         return (
             self.fixed
             + self.mb * mb
             + self.samples * n
-            + self.pairs * min(first, self.most_samples) * n
+            + self.pairs * min(first, self.max_samples) * n
             + self.triples * n**3
             + self.mb_samples * mb * n
         )
 
 
 def limit_mb(megabytes: float, attempt: int = 1) -> int:
-    """Memory to ask for: what the data take and the start, half more with every retry."""
+    """Memory limit: start-up plus data; every retry adds half of this."""
     return int((START_MB + megabytes) * (1 + RETRY_SHARE * (attempt - 1)))
 
 
 def limit_minutes(expected: float, attempt: int = 1) -> int:
-    """Time to ask for: the expected minutes with room to spare, doubled with every retry."""
+    """Time limit: start-up plus a multiple of the expected minutes; doubled by every retry."""
     return int((START_MINUTES + MARGIN * expected) * 2 ** (attempt - 1))
 
 
 def expected_minutes(limit: float) -> float:
-    """What a rule expected that asks for so many minutes at its first attempt."""
+    """Expected minutes of a rule with this time limit at its first attempt."""
     return max(0.0, (limit - START_MINUTES) / MARGIN)
 
 
 def closing_minutes(gpu: bool) -> float:
-    """Minutes of a closure for three samples: it takes n**3 / 2 operations."""
+    """Minutes per sample cubed to compute a closure, which takes n**3 / 2 operations."""
     return 0.5 / (GPU_RATES["min-plus operations"] if gpu else CPU_MIN_PLUS) / 60

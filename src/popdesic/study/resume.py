@@ -1,7 +1,8 @@
-"""Go on with a study on Slurm whose Snakemake was killed, without two writers of one file.
+"""Continue a study on Slurm after its Snakemake was killed, with no file written twice at once.
 
-A Slurm job outlives the Snakemake that submitted it. Started again at once, Snakemake would submit
-the same job a second time beside it. So what is left is cancelled by name first, and waited for.
+A Slurm job outlives the Snakemake process that submitted it. A new Snakemake would submit the same
+job again while the old one still runs. So `popdesic resume` first cancels the study's remaining
+jobs by name and waits until they have ended.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ from ..io.errors import UserError
 from .run import run_study
 from .snakemake_internals import run_ids
 
-#: Jobs that Slurm may still be busy ending, in seconds; KillWait is 30 s by default.
+#: Seconds to wait for cancelled Slurm jobs to end; Slurm's KillWait is 30 s by default.
 PATIENCE = 600.0
 
 
 def running_here(study: Path) -> int | None:
-    """Process number of a Snakemake of this machine that works on the study, jobs' own left out."""
+    """PID of a Snakemake process on this machine that runs the study; None if there is none.
+
+    Snakemake processes inside Slurm jobs do not count.
+    """
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            at_work = (process / "cwd").resolve() == study.resolve()
+            in_study = (process / "cwd").resolve() == study.resolve()
             in_job = b"\0SLURM_JOB_ID=" in b"\0" + (process / "environ").read_bytes()
-        except OSError:  # ended meanwhile, or another user's
+        except OSError:  # it has ended, or belongs to another user
             continue
-        name = any(Path(os.fsdecode(word)).name == "snakemake" for word in words[:3])
-        if name and at_work and not in_job:
+        is_snakemake = any(Path(os.fsdecode(word)).name == "snakemake" for word in words[:3])
+        if is_snakemake and in_study and not in_job:
             return int(process.name)
     return None
 
@@ -39,29 +43,33 @@ def _slurm(*words: str) -> str:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = " ".join(done.stderr.split())
-        raise UserError(f"`{' '.join(words)}` failed ({reason}); resume where Slurm answers.")
+        raise UserError(
+            f"`{' '.join(words)}` failed ({reason}); resume on a machine where this Slurm command "
+            "works."
+        )
     return done.stdout
 
 
 def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
-    """Cancel the study's Slurm jobs and wait until none is left; return how many there were.
+    """Cancel the study's Slurm jobs and wait until all have ended; return their number.
 
     Raises
     ------
     UserError
-        Snakemake still works on the study, Slurm does not answer, or a job does not end.
+        Snakemake is still running on the study, a Slurm command fails, or a job does not end within
+        `patience` seconds.
     """
     if (process := running_here(study)) is not None:
         raise UserError(
-            f"Snakemake (process {process}) still works on {study}; "
-            "end it first, or let it go on by itself."
+            f"Snakemake (process {process}) is still running on {study}; stop it first, or let it "
+            "finish."
         )
     names = run_ids(study)
     if not names:
         return 0
     if shutil.which("squeue") is None:
         raise UserError(
-            f"{study} has run on Slurm, but squeue is not on PATH; resume on a login node."
+            f"{study} was run on Slurm, but squeue is not on PATH; resume on a login node."
         )
     query = ["squeue", "--noheader", "--states=PD,R,S,CF,CG,ST,RQ,RH,SO"]
     query += ["--format=%i", f"--name={','.join(names)}"]
@@ -73,18 +81,20 @@ def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
     while left := _slurm(*query).split():
         if time.monotonic() > end:
             raise UserError(
-                f"Slurm job {left[0]} of {study} does not end; ask the cluster's administrators."
+                f"Slurm job {left[0]} of {study} was cancelled but has not ended after "
+                f"{patience:.0f} s; ask the cluster's administrators."
             )
         time.sleep(0.5)
     return len(jobs)
 
 
 def resume(study: Path, arguments: list[str]) -> int:
-    """Cancel what an earlier run left in Slurm, unlock the study, run it on; return the status.
+    """Cancel the Slurm jobs of earlier runs, unlock the study, run it; return the exit status.
 
-    `arguments` go to Snakemake, as with `run_study`; if they name no profile, it is `slurm`.
+    `arguments` are passed to Snakemake, as in `run_study`; without `--profile` among them, the
+    profile is `slurm`.
     """
-    print(f"Cancelled {cancel_jobs(study)} Slurm jobs of earlier runs.", flush=True)
+    print(f"Slurm jobs of earlier runs that were cancelled: {cancel_jobs(study)}", flush=True)
     if status := run_study(study, (), ["--unlock"]):
         return status
     if "--profile" not in {word.partition("=")[0] for word in arguments}:

@@ -1,4 +1,4 @@
-"""Run the workflow on a study by the installed Snakefile (`popdesic run`, `popdesic report`)."""
+"""Run the workflow on a study with the installed Snakefile (`popdesic run`, `popdesic report`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pathlib import Path
 from ..io.errors import UserError
 from ..io.places import HOME, SNAKEFILE
 
-#: Options that say how many jobs run at once, or who decides it: without one it is all cores.
+#: Options that set the number of cores or jobs, or leave it to a profile or an executor. Without
+#: any of them, `--cores all` is added.
 CORES = {"--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--executor", "-e"}
 #: Options that need no cores.
 NO_CORES = {"--unlock", "--lint", "--help", "-h", "--version", "-v"}
-#: What a profile's folder holds, one of them.
+#: A profile folder has at least one of these files.
 PROFILE_FILES = ("config*.yaml", "profile*.yaml")
 REPORT = Path("results/report/report.html")
 
@@ -29,15 +30,16 @@ def run_study(study: Path, targets: Sequence[str] = (), arguments: Sequence[str]
     ----------
     study : Path
     targets : sequence of str
-        Stages or files; by default everything.
+        Stages or files; everything by default.
     arguments : sequence of str
-        For Snakemake. Without one that says how many cores it is ``--cores all``; ``--profile``
-        may name a profile of Popdesic's, such as `slurm`.
+        Passed to Snakemake. ``--cores all`` is added unless an argument sets the number of cores or
+        jobs. ``--profile`` may name one of Popdesic's own profiles, such as `slurm`. Relative paths
+        are relative to the current folder.
 
     Raises
     ------
     UserError
-        There is no such study.
+        The folder is not a study.
     """
     with subprocess.Popen(snakemake_command(study, targets, arguments)) as process:
         before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
@@ -45,12 +47,12 @@ def run_study(study: Path, targets: Sequence[str] = (), arguments: Sequence[str]
             status = _wait(process)
         finally:
             signal.signal(signal.SIGTERM, before)
-    return status if status >= 0 else 128 - status  # as a shell says it
+    return status if status >= 0 else 128 - status  # as a shell reports a signal
 
 
 def _wait(process: subprocess.Popen) -> int:
     while True:
-        # Ctrl-C reaches Snakemake by itself, which then ends its jobs in good order.
+        # The terminal sends Ctrl-C to Snakemake too, which then stops its jobs properly.
         with contextlib.suppress(KeyboardInterrupt):
             return process.wait()
 
@@ -58,36 +60,36 @@ def _wait(process: subprocess.Popen) -> int:
 def snakemake_command(
     study: Path, targets: Sequence[str] = (), arguments: Sequence[str] = ()
 ) -> list[str]:
-    """The command line of `run_study`."""
+    """The command line that `run_study` runs."""
     require_study(study)
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--directory", str(study.resolve())]
     if not (CORES | NO_CORES) & {_option(word) for word in arguments}:
         words += ["--cores", "all"]
-    # Targets first: some options of Snakemake take as many words as follow.
+    # Targets come first: some of Snakemake's options take all words that follow.
     return [*words[:3], *targets, *words[3:], *_with_profiles(arguments)]
 
 
 def require_study(study: Path) -> None:
-    """Raise a UserError where a folder holds no study."""
+    """Raise a UserError if a folder is not a study."""
     if not study.is_dir():
-        raise UserError(f"{study} is no folder; a study is a folder with config/cohorts.tsv.")
+        raise UserError(f"{study} is not a folder; a study is a folder with config/cohorts.tsv.")
     if not (study / "config").is_dir():
         raise UserError(
-            f"{study} has no folder config, so it holds no study; make one with `popdesic init "
+            f"{study} has no folder config, so it is not a study; create one with `popdesic init "
             f"{study} FILE...`."
         )
 
 
 def _option(word: str) -> str:
-    """The option that a word of a command line is: `-c4` and `--cores=4` are `-c` and `--cores`."""
+    """The option in a word of a command line: `-c` for `-c4`, `--cores` for `--cores=4`."""
     if word[:1] == "-" and word[1:2] not in ("-", ""):
         return word[:2]
     return word.partition("=")[0]
 
 
 def _with_profiles(arguments: Sequence[str]) -> list[str]:
-    """The arguments with the path of each profile of ours that is named."""
+    """The arguments, with the names of Popdesic's own profiles replaced by their paths."""
     words = list(arguments)
     for k, word in enumerate(words):
         if word == "--profile" and k + 1 < len(words):
@@ -98,10 +100,10 @@ def _with_profiles(arguments: Sequence[str]) -> list[str]:
 
 
 def find_profile(name: str) -> str:
-    """The path of a profile of ours, unless Snakemake finds one of this name by itself.
+    """The path of Popdesic's profile of this name, or the name if Snakemake finds such a profile.
 
-    It looks in the current folder, then in the configuration folders of the user and the site:
-    there one can keep an adapted copy.
+    Snakemake looks in the current folder, then in the user's and the site's configuration folders,
+    so that users can keep their own version there.
     """
     from platformdirs import AppDirs
 
@@ -116,7 +118,7 @@ def find_profile(name: str) -> str:
 
 
 def make_report(study: Path, arguments: Sequence[str] = ()) -> int:
-    """Compute what the report still lacks, and print its path; return Snakemake's exit status."""
+    """Bring the report up to date and print its path; return Snakemake's exit status."""
     status = run_study(study, ["report"], arguments)
     if not status and (study / REPORT).is_file():
         print(study / REPORT)

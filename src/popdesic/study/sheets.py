@@ -23,8 +23,8 @@ from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
 from ..io.schemas import load_schema
 
-#: Keywords allowed in the schema of a column; `_breaks` implements only these.
-RULE_WORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
+#: JSON schema keywords allowed for a column; `_violates` implements only these.
+SCHEMA_KEYWORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
 #: Export formats whose readers split names at spaces.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
@@ -100,13 +100,13 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     folder : Path
         The study folder; all paths are relative to it.
     check_files : bool
-        Also check the pedigree, open each genotype file and compare its samples with the sheet.
+        Also check the pedigree, open every genotype file and compare its samples with the sheet.
     """
     cohorts = _load_cohorts(folder, config["cohorts"])
     samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
-    if check_files:  # jobs read the sheets again but need no second check
+    if check_files:  # jobs read the sheets again, but need no second check
         check_parents(samples, config["samples"])
-    # Within a cohort the genotype file sets the order; that of the sheet has no meaning.
+    # Within a cohort, the genotype file sets the order; the order in the sheet means nothing.
     study = Study(cohorts, samples.drop(columns="row"))
     color_by = config["report"]["color_by"]
     columns = [c for c in samples.columns if c != "row"]
@@ -125,7 +125,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     if n_founders < 2:
         raise UserError(
             f"{config['samples']}: the founders ({', '.join(study.founders)}) have {n_founders} "
-            "sample in all, but the panel and the PCA axes need at least two; add samples or set "
+            "sample in total, but the panel and the PCA axes need at least two; add samples or set "
             f"founder = yes for more cohorts in {config['cohorts']}."
         )
     return study
@@ -136,7 +136,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
     for column in schema["required"]:
         if column not in columns:
             near = difflib.get_close_matches(column, columns, n=1, cutoff=0.5)
-            hint = f" (is '{near[0]}' meant?)" if near else ""
+            hint = f" (did you mean '{near[0]}'?)" if near else ""
             raise UserError(
                 f"{shown}, row 1: column '{column}' is missing{hint}; found: {', '.join(columns)}."
             )
@@ -151,7 +151,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
     for column, rule in schema["properties"].items():
         if column in columns:
             # Check distinct values only: a sheet of a million rows has few, except names.
-            bad = [value for value in set(sheet[column].tolist()) if _breaks(value, rule)]
+            bad = [value for value in set(sheet[column].tolist()) if _violates(value, rule)]
             row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
             first, wrong = (row, column) if row < first else (first, wrong)
     if wrong:
@@ -164,8 +164,8 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
         )
 
 
-def _breaks(value: str, rule: dict) -> bool:
-    """Whether a text violates the rule of its column, which uses only `RULE_WORDS`."""
+def _violates(value: str, rule: dict) -> bool:
+    """Whether a text violates its column's schema, which uses only `SCHEMA_KEYWORDS`."""
     return (
         not rule.get("minLength", 0) <= len(value) <= rule.get("maxLength", len(value))
         or ("enum" in rule and value not in rule["enum"])
@@ -207,7 +207,7 @@ def _check_case(sheet: pd.DataFrame, shown: str) -> None:
 def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str):
     sheet = read_sheet(folder / shown, shown)
     _check_rows(sheet, load_schema("samples"), shown)
-    # Recode last, so that errors show the values as written in the sheet.
+    # Sex and phenotype are recoded last, so that errors show values as written in the sheet.
     if len(unknown := sheet[~sheet.cohort.isin(cohorts.index)]):
         row, cohort = unknown.row.iloc[0], unknown.cohort.iloc[0]
         raise UserError(
@@ -250,7 +250,7 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
         names = read_names(expand_sources(row.genotypes, folder), folder)
     except UserError as error:
         raise UserError(f"{shown}: {error}") from None
-    except (OSError, ValueError) as error:  # an impossible file name
+    except (OSError, ValueError) as error:  # ValueError: an invalid file name
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(
             f"{shown}: {shorten(row.genotypes)} cannot be read ({reason}); correct the path."
@@ -276,7 +276,7 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
 def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
     """Refuse sample names with spaces if an export format cannot represent them."""
     formats = [name for name in SPACELESS_FORMATS if name in config["export"]["formats"]]
-    if not formats:  # each job reads the sheets, and a sheet may have a million rows
+    if not formats:  # stop early: every job reads the sheets, which may have a million rows
         return
     for row, name in zip(samples.row, samples["sample"], strict=True):
         if any(letter.isspace() for letter in name):

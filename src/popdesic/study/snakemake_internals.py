@@ -1,7 +1,7 @@
-"""What Popdesic reads of Snakemake that Snakemake does not promise to keep: all of it is here.
+"""Everything that relies on private parts of Snakemake, which may change between versions.
 
-The Snakefile, records, plans and tables of work take it from here.
-`tests/unit/study/test_snakemake_internals.py` says whether the installed version still has it.
+No other module uses them. `tests/unit/study/test_snakemake_internals.py` tests that the installed
+version still has them.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from pathlib import Path
 from ..io.errors import UserError
 from ..io.places import SNAKEFILE
 
-#: Snakemake splits names of records at the longest name that a file may have.
+#: Snakemake splits the names of records at the longest file name that file systems allow.
 NAME_MAX = 255
-#: Folders of records below .snakemake: of files that were made, and of those being made.
+#: Folders of records in .snakemake: of finished files, and of files being written.
 METADATA, INCOMPLETE = "metadata", "incomplete"
-#: What the Slurm plugin logs; it is the name of all jobs of the run.
+#: The Slurm plugin logs this ID, and all Slurm jobs of the run have it as their name.
 RUN_ID = re.compile(r"SLURM run ID: (\S+)")
 
 
-# The workflow that is being read.
+# The `workflow` object in a Snakefile.
 
 
 def is_module(workflow) -> bool:
-    """Whether another workflow uses the Snakefile that is being read."""
+    """Whether another workflow includes this Snakefile as a module."""
     return not workflow.modifier.is_main_snakefile()
 
 
 def has_given_config(workflow) -> bool:
-    """Whether that workflow hands a configuration over, in place of `config/config.yaml`."""
+    """Whether the including workflow passes a configuration that replaces `config/config.yaml`."""
     return workflow.modifier.skip_configfile
 
 
 def records_jobs(workflow) -> bool:
-    """Whether this process writes the records of what results were made of."""
+    """Whether this process writes the records of jobs."""
     if workflow.is_main_process:
         return True
     remote = workflow.remote_execution_settings
@@ -48,29 +48,30 @@ def records_jobs(workflow) -> bool:
 
 
 def ignore_script_dates(folder: Path) -> None:
-    """Let no date of a script in `folder` be a reason to run its rule again.
+    """Ignore the modification times of scripts in `folder` when deciding what to rerun.
 
-    Snakemake compares it with the dates of results: a fresh copy of this repository would make
-    everything again. What a script runs is a parameter of its rule instead (`code.code_of`).
+    Snakemake compares them with the times of results, so a fresh clone of this repository would
+    rerun everything. The digest of a script's code is a parameter of its rule instead
+    (`code.code_of`).
     """
     from snakemake import jobs
 
-    folder, of_file = folder.resolve(), getattr(jobs, "get_script_mtime", None)
-    if of_file is None or getattr(of_file, "ignored", None) == folder:
+    folder, original = folder.resolve(), getattr(jobs, "get_script_mtime", None)
+    if original is None or getattr(original, "ignored", None) == folder:
         return
 
-    def of_others(path: str) -> float:
-        return 0.0 if Path(path).parent.resolve() == folder else of_file(path)
+    def script_mtime(path: str) -> float:
+        return 0.0 if Path(path).parent.resolve() == folder else original(path)
 
-    of_others.ignored = folder
-    jobs.get_script_mtime = of_others
+    script_mtime.ignored = folder
+    jobs.get_script_mtime = script_mtime
 
 
 # Records of files.
 
 
 def snakemake_path(study: Path, kind: str, result: str) -> Path:
-    """Where Snakemake keeps something (`metadata`, `incomplete`) about a file of the study."""
+    """Path of Snakemake's record of one kind (`metadata`, `incomplete`) for a file of the study."""
     name = _record_name(result)
     parts = [name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1)]
     parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
@@ -82,7 +83,7 @@ def _record_name(result: str) -> str:
 
 
 class RecordNames:
-    """Files of which Snakemake has a record of one kind, from one look into its folder."""
+    """The files that have a Snakemake record of one kind; the folder is listed only once."""
 
     def __init__(self, study: Path, kind: str):
         self.study, self.kind = study, kind
@@ -97,7 +98,7 @@ class RecordNames:
 
 
 def read_record(study: Path, path: str) -> dict | None:
-    """Snakemake's record of a file of the study, None where it has none."""
+    """Snakemake's record of a file of the study; None if it has none."""
     try:
         text = snakemake_path(study, METADATA, path).read_text("utf-8")
         return json.loads(text)
@@ -109,12 +110,13 @@ def write_record(study: Path, result: str, text: str) -> None:
     """Write Snakemake's record of a result."""
     path = snakemake_path(study, METADATA, result)
     path.parent.mkdir(parents=True, exist_ok=True)
-    (study / ".snakemake" / INCOMPLETE).mkdir(exist_ok=True)  # else it thinks of old formats
+    # Without this folder, Snakemake takes the records to be of an old format.
+    (study / ".snakemake" / INCOMPLETE).mkdir(exist_ok=True)
     path.write_text(text, "utf-8")
 
 
 def record_of(rule: str, params: list[str]) -> str:
-    """A record of a file that tells a rule and its parameters alone."""
+    """A record that has only a rule's name and its parameters."""
     from snakemake.persistence import RECORD_FORMAT_VERSION
 
     about = {"rule": rule, "params": params, "record_format_version": RECORD_FORMAT_VERSION}
@@ -125,7 +127,7 @@ def record_of(rule: str, params: list[str]) -> str:
 
 
 def run_ids(study: Path) -> list[str]:
-    """Names of the Slurm runs that the study's Snakemake logs tell of, each job's name."""
+    """IDs of the study's Slurm runs, from Snakemake's logs; Slurm jobs have them as names."""
     logs = sorted((study / ".snakemake" / "log").glob("*.snakemake.log"))
     found = [name for log in logs for name in RUN_ID.findall(log.read_text("utf-8", "replace"))]
     return list(dict.fromkeys(found))
@@ -136,7 +138,7 @@ def run_ids(study: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Job:
-    """One job of the plan; `needed` is False where its results are there already."""
+    """One job of the plan; `needed` is False if its results are up to date."""
 
     rule: str
     wildcards: dict[str, str]
@@ -150,25 +152,26 @@ class Job:
 
 
 def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
-    """All jobs of Snakemake's plan of a study; nothing is run.
+    """All jobs of Snakemake's plan for a study; nothing is run.
 
     Returns
     -------
     list of Job
-        In an order in which they can run; `after` are positions of jobs that come first.
+        In an order in which they can run. `after` are the positions in this list of the jobs that
+        a job waits for.
 
     Raises
     ------
     UserError
-        Snakemake cannot plan the study; with its own words.
+        Snakemake cannot plan the study; quotes its error message.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.settings import types as settings
     from snakemake.settings.enums import Quietness
 
-    told = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
             quiet = settings.OutputSettings(quiet={Quietness.ALL}, dryrun=True)
             with SnakemakeApi(quiet) as api:
                 workflow = api.workflow(
@@ -180,12 +183,12 @@ def planned_jobs(study: Path, targets: Iterable[str] = ()) -> list[Job]:
                 plan.execute_workflow(
                     executor="dryrun", execution_settings=settings.ExecutionSettings(lock=False)
                 )
-                # The one private name: Snakemake has no public way to its jobs.
+                # Private, because Snakemake's API does not give access to the jobs.
                 return _read_jobs(workflow._workflow.dag)
     except UserError:
         raise
     except Exception as error:
-        words = " ".join((str(error) or told.getvalue()[-500:]).split())
+        words = " ".join((str(error) or output.getvalue()[-500:]).split())
         raise UserError(f"Snakemake cannot plan {study}: {words}") from None
 
 

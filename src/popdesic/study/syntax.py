@@ -1,7 +1,7 @@
-"""The top-level definitions of a Python file: each as text, with the names that it uses.
+"""The top-level definitions of a Python file, each as text and with the names that it uses.
 
-The text is the syntax tree without comments, docstrings and positions. It leaves out empty fields,
-so that Python versions which add one to a node write the same text.
+The text is the syntax tree without comments, docstrings and positions. Empty fields are left out,
+so that the text does not change when a new Python version adds a field to a node.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-#: Decorators that keep a definition to its own name; any other may register it somewhere.
+#: Decorators that only bind the definition's own name; any other may register it somewhere.
 PLAIN_DECORATORS = {
     *("cache", "cached_property", "classmethod", "contextmanager", "dataclass", "final"),
     *("intrinsic", "jit", "lru_cache", "njit", "overload", "property", "staticmethod", "wrap"),
     *("wraps",),
 }
-#: Decorators of the same names that register something after all.
+#: Decorators with the same names that do register something: owner, name.
 REGISTERING = {("extending", "overload"), ("numba", "overload")}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -27,17 +27,17 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import binds: a module (dots in front: relative), or one name of it."""
+    """What an import binds: a module (leading dots: a relative import), or one of its names."""
 
     module: str
     name: str | None = None
 
 
 class Member(NamedTuple):
-    """A use of `owner.name`; `owner` is "" where it is no plain name.
+    """A use of `owner.name`; `owner` is "" if it is not a plain name.
 
-    `arguments` are the numbers of positional and of keyword arguments of a call, None where it is
-    no call or has `*` or `**`.
+    `arguments` are the numbers of positional and of keyword arguments of a call; None if the use is
+    not a call, or the call has `*` or `**`.
     """
 
     owner: str
@@ -54,13 +54,13 @@ class Part:
     text : str
         Their syntax trees.
     names : set of str
-        Names used as such.
+        Names used outside `owner.name`.
     members : set of Member
-        Members that are used of names and of anything else.
+        Members used, of names and of other expressions.
     strings : set of str
-        String constants, pieces of f-strings among them.
+        String constants, including the pieces of f-strings.
     imports : dict
-        Local name → what imports inside the statements bind it to.
+        Local name → what it is bound to by imports inside the statements.
     """
 
     text: str = ""
@@ -76,14 +76,14 @@ class Module:
     Attributes
     ----------
     bindings : dict
-        Name → statements that give it its value.
+        Name → statements that bind it.
     imports : dict
-        Name → what it is imported from; `*` for names that nobody lists.
+        Name → what it is imported from; `*` for the modules of `from module import *`.
     always : list of ast.stmt
-        Statements that do something when the module is imported, besides giving names values (by
-        whatever they call). Assertions are left out: they change no result.
+        Statements that may do more on import than bind names of this module. Assertions are left
+        out: they do not change results.
     main : list of ast.stmt
-        What runs where the file is started as a program.
+        Statements that run only if the file is started as a program.
     """
 
     def __init__(self, path: Path):
@@ -92,15 +92,15 @@ class Module:
         self.imports: dict[str, list[Imported]] = {}
         self.always: list[ast.stmt] = []
         self.main: list[ast.stmt] = []
-        #: Names in annotations are not looked up when the module runs.
+        #: Whether annotations are not evaluated (`from __future__ import annotations`).
         self.lazy_annotations = False
         source = path.read_bytes()
         tree = ast.parse(source, str(path))
-        #: Whether an expression may bind a name.
+        #: Whether the file may have assignment expressions.
         self.walrus = b":=" in source
         for statement in tree.body:
             self._read(statement)
-        #: All but imports and docstrings.
+        #: All top-level statements except imports and docstrings.
         self.statements = [s for s in tree.body if not (isinstance(s, _IMPORTS) or _is_constant(s))]
 
     def part(self, statements: Iterable[ast.stmt]) -> Part:
@@ -128,11 +128,11 @@ class Module:
                 self.always.append(statement)
 
     def _only_binds(self, statement: ast.stmt) -> bool:
-        """Whether a statement does nothing but give names of this module their values."""
+        """Whether a statement does nothing but bind names of this module."""
         if isinstance(statement, _DEFINITIONS):
             return all(map(_is_plain, statement.decorator_list))
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            # `TABLE[key] = value` and `LIST += [...]` may change what is another module's.
+            # `TABLE[key] = value` and `LIST += [...]` may change an object of another module.
             return not bound(statement) & self.imports.keys() and "*" not in self.imports
         if isinstance(statement, (ast.If, ast.Try)):
             calls = (ast.Call, ast.NamedExpr)
@@ -179,7 +179,7 @@ def _children(statement: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _unfold(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """A statement and those inside it that run with it; not the bodies of definitions."""
+    """A statement and the statements inside it, except the bodies of definitions."""
     yield statement
     if not isinstance(statement, _DEFINITIONS):
         for inner in _children(statement):
@@ -187,9 +187,9 @@ def _unfold(statement: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def bound(statement: ast.stmt, walrus: bool = False) -> set[str]:
-    """Names to which a single statement gives a value, or whose value it changes.
+    """Names that a single statement binds, or whose value it changes.
 
-    Names that `:=` binds inside it are among them with `walrus`.
+    With `walrus`, names bound by `:=` inside it are included.
     """
     if isinstance(statement, _DEFINITIONS):
         return {statement.name}
@@ -216,7 +216,7 @@ def _add_imports(found: dict[str, list[Imported]], node: ast.Import | ast.Import
             top = alias.name.split(".")[0]
             module = alias.name if alias.asname else top
             found.setdefault(alias.asname or top, []).append(Imported(module))
-            if module != alias.name:  # `import a.b` binds a, and runs a.b
+            if module != alias.name:  # `import a.b` binds a, and executes a.b
                 found.setdefault("", []).append(Imported(alias.name))
     else:
         module = "." * node.level + (node.module or "")
@@ -232,7 +232,7 @@ def _count_arguments(call: ast.Call) -> tuple[int, int] | None:
 
 
 class _Writer:
-    """Writes statements as text and collects what they use, in one pass."""
+    """Writes statements as text and collects what they use in one pass."""
 
     def __init__(self, lazy_annotations: bool):
         self.lazy = lazy_annotations

@@ -1,7 +1,7 @@
 """Validate a study before any job runs: one function for the Snakefile and `popdesic check`.
 
-Every problem is one sentence that names the file, the row and the value (`UserError`), the same
-from both callers.
+Both report a problem in the same way: one sentence that names the file, the row and the value
+(`UserError`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def validate_study(
         With all defaults filled in.
     study : Study
     remarks : list of str
-        Possible mistakes that are not errors: one sentence each.
+        Possible mistakes that are not errors, one sentence each.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def uses_beagle(impute: dict) -> bool:
 
 
 def check_side_files(config: dict, folder: Path) -> None:
-    """Check the beginning of each file that the configuration names; jobs check the rest.
+    """Check the beginning of every file that the configuration names; jobs check the rest.
 
     Raises
     ------
@@ -102,17 +102,17 @@ def _check_fasta(folder: Path, path: str) -> None:
             f"{path} (qc.fasta), line 1: a FASTA file starts with '>' and a contig's name; correct "
             "the path."
         )
-    find_compression(folder / path)  # checks the end of a bgzip file for truncation
+    find_compression(folder / path)  # refuses a bgzip file that is truncated at its end
 
 
 def _check_profiles(folder: Path, path: str, key: str) -> None:
-    from ..io.vcf_header import read_sample_names  # as in load_study
+    from ..io.vcf_header import read_sample_names  # imported here: jobs do not need it
 
     try:
-        there = all(map(is_file, source_files(folder / path)))
-    except (OSError, ValueError):  # an impossible file name
-        there = False
-    if not there:
+        exists = all(map(is_file, source_files(folder / path)))
+    except (OSError, ValueError):  # ValueError: an invalid file name
+        exists = False
+    if not exists:
         raise UserError(
             f"{CONFIG_PATH}: {key} is '{shorten(path)}', which does not exist; correct the path "
             "(relative to the study folder) or set it to null."
@@ -121,11 +121,11 @@ def _check_profiles(folder: Path, path: str, key: str) -> None:
 
 
 def _check_reference(path: Path) -> None:
-    from ..io.vcf_header import read_header  # as in load_study
+    from ..io.vcf_header import read_header  # imported here: jobs do not need it
 
     header = read_header(path)
     if header.kind != "vcf":
         raise UserError(
-            f"{path} (impute.reference) is BCF, which Beagle does not read; give a phased VCF or "
+            f"{path} (impute.reference) is BCF, which Beagle cannot read; give a phased VCF or "
             "VCF.gz."
         )

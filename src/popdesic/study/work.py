@@ -1,9 +1,9 @@
-"""What ran for a report, and what it took over from earlier runs (`report/work.tsv`).
+"""Count the jobs that ran for a report and those reused from earlier runs (`report/work.tsv`).
 
-Snakemake keeps a record of each file that it made: the rule, its inputs, when it was done. From the
-files of a report the records lead back to every job that it rests on. A job counts as run where it
-was done after the table of the report before, so that an interrupted run, or one up to some stage,
-belongs to the report that follows.
+Snakemake records the rule, the inputs and the end time of each file that it makes. Starting from
+the report's files, these records lead back to every job that contributed to it. A job counts as run
+if it ended after the previous report's table was written. The jobs of an interrupted run, or of a
+run up to an earlier stage, thus count for the next report.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .snakemake_internals import read_record
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]
 
 
-def jobs_behind(study: Path, paths: Iterable[str]) -> list[dict]:
-    """Records of the jobs that made these files and what they were made of, in data-flow order."""
+def contributing_jobs(study: Path, paths: Iterable[str]) -> list[dict]:
+    """Records of all jobs that these files depend on, inputs before outputs."""
     jobs: dict[tuple, dict] = {}
     seen: set[str] = set()
     waiting = [(str(path), False) for path in paths][::-1]
@@ -40,7 +40,7 @@ def jobs_behind(study: Path, paths: Iterable[str]) -> list[dict]:
 
 
 def seconds_of(study: Path, record: dict) -> float:
-    """Seconds that a job ran, from its benchmark; else between its first and last sign of life."""
+    """Run time of a job in seconds: its benchmark, or the end minus the start in its record."""
     for log in record.get("log") or []:
         benchmark = study / "benchmarks" / Path(log).relative_to("logs").with_suffix(".tsv")
         if benchmark.is_file():
@@ -49,16 +49,16 @@ def seconds_of(study: Path, record: dict) -> float:
 
 
 def count_work(study: Path, paths: Iterable[str], out: Path) -> dict[str, float]:
-    """Write the table of jobs that ran for `paths` and of those whose results were there.
+    """Write the table of jobs that ran for `paths` and of jobs whose results were reused.
 
     Parameters
     ----------
     study : Path
         Folder in which Snakemake runs.
     paths : iterable of str
-        The files that the report rests on, relative to `study`, as Snakemake names them.
+        The files that the report is made from, relative to `study`, as Snakemake names them.
     out : Path
-        Columns `rule`, `jobs_run`, `jobs_reused`, `seconds` (of those that ran, summed over jobs).
+        TSV with columns `rule`, `jobs_run`, `jobs_reused`, `seconds` (sum over the jobs that ran).
 
     Returns
     -------
@@ -68,7 +68,7 @@ def count_work(study: Path, paths: Iterable[str], out: Path) -> dict[str, float]
     before = read_record(study, str(out.relative_to(study) if out.is_absolute() else out))
     since = (before or {}).get("endtime") or 0.0
     rows: dict[str, dict] = {}
-    for record in jobs_behind(study, paths):
+    for record in contributing_jobs(study, paths):
         row = rows.setdefault(
             record["rule"], {"rule": record["rule"]} | dict.fromkeys(COLUMNS[1:], 0)
         )
@@ -83,9 +83,9 @@ def count_work(study: Path, paths: Iterable[str], out: Path) -> dict[str, float]
 
 
 def work_section(results: Path) -> dict | None:
-    """The table for the report: `rows`, and the sums `run` and `reused`; None where there is none.
+    """The table for the report: `rows`, and the sums `run` and `reused`; None if it is missing.
 
-    Times are left out, so that the page of an equal study is equal.
+    Times are left out, so that two runs of the same study give the same page.
     """
     path = results / "report/work.tsv"
     if not path.exists():

@@ -107,8 +107,8 @@ D = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
 BAD_CALLS = {
     "metric is 'cosine'": lambda: popdesic.pairwise_distance(GENOTYPES, metric="cosine"),
     "missing is 'drop'": lambda: popdesic.pairwise_distance(GENOTYPES, missing="drop"),
-    "nothing filled in; pack them with fill='mode'": lambda: popdesic.pairwise_distance(
-        popdesic.pack(GENOTYPES), missing="imputed"
+    "missing ones are not filled in; pack them with fill='mode'": lambda: (
+        popdesic.pairwise_distance(popdesic.pack(GENOTYPES), missing="imputed")
     ),
     "device is 'cuda'": lambda: popdesic.kinship(GENOTYPES, device="cuda"),
     "threads is 0": lambda: popdesic.ld_r2(GENOTYPES, threads=0),
@@ -117,7 +117,7 @@ BAD_CALLS = {
     "fill[1] is 5": lambda: popdesic.pack([[0, -1]], fill=[0, 5]),
     "n_components is 0": lambda: popdesic.pca(GENOTYPES, n_components=0),
     "founders are int64 of the shape (2,)": lambda: popdesic.pca(GENOTYPES, founders=[0, 1]),
-    "1 founders define no axes": lambda: popdesic.pca(GENOTYPES, founders=np.arange(5) == 1),
+    "1 founders cannot define axes": lambda: popdesic.pca(GENOTYPES, founders=np.arange(5) == 1),
     "af is float64 of the shape (1,)": lambda: popdesic.pca(GENOTYPES, af=[0.5]),
     "af[1] is 1.5": lambda: popdesic.pca([[0, 1], [1, 2]], af=[0.5, 1.5]),
     "founders do not differ": lambda: popdesic.pca(np.ones((4, 6), int)),
@@ -138,19 +138,21 @@ BAD_CALLS = {
     "distances are not symmetric": lambda: popdesic.shortest_paths([[0, 1], [2, 0]]),
     "distances are of type <U1": lambda: popdesic.shortest_paths([["a"]]),
     "alpha is 0.5": lambda: popdesic.shortest_paths(D, 0.5),
-    "alpha = 300 makes a weight too large": lambda: popdesic.fermat_weights(D * 100, 300),
+    "to the power alpha = 300 is too large for float64": lambda: popdesic.fermat_weights(
+        D * 100, 300
+    ),
     "number is 'int8'": lambda: popdesic.shortest_paths(D, number="int8"),
     "number is 'float32', which cannot hold": lambda: popdesic.shortest_paths(
         D * 1e6, 8, number="float32"
     ),
-    "sample 2 can be compared with no other": lambda: popdesic.shortest_paths(
+    "sample 2 cannot be compared with any other": lambda: popdesic.shortest_paths(
         [[0, 1, np.inf], [1, 0, np.inf], [np.inf, np.inf, 0]]
     ),
-    "closure is no result of shortest_paths": lambda: popdesic.insert(D, D),
-    "2 newcomers to a closure of 3 samples need (2, 5)": lambda: popdesic.insert(
+    "closure is not a result of shortest_paths": lambda: popdesic.insert(D, D),
+    "2 new samples and a closure of 3 samples need (2, 5)": lambda: popdesic.insert(
         popdesic.shortest_paths(D, device="cpu"), D[:2]
     ),
-    "distances among newcomers[0, 0] is 1.0": lambda: popdesic.insert(
+    "distances among new samples[0, 0] is 1.0": lambda: popdesic.insert(
         popdesic.shortest_paths(D, device="cpu"), [[1, 1, 1, 1]]
     ),
 }

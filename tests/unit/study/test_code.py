@@ -9,7 +9,7 @@ import pytest
 
 from popdesic.io.places import KERNEL_FOLDER
 from popdesic.study import code
-from popdesic.study.code import CLOSING, SCRIPTS
+from popdesic.study.code import CLOSURE_MODULES, SCRIPTS
 from popdesic.study.reach import BACKENDS, PACKAGE, Code, digest, plain_cuda
 
 SCRIPT = "from pack.a import f\nf()\n"
@@ -315,11 +315,11 @@ def test_the_digest_of_a_script_includes_its_function(own):
 
 
 def test_code_that_decides_closures():
-    starts = [("module", PACKAGE / path) for path in CLOSING]
+    starts = [("module", PACKAGE / path) for path in CLOSURE_MODULES]
     starts += [("name", PACKAGE / path, name) for path, name in BACKENDS]
     parts = Code().parts(starts)
     assert sources(parts) == {"minplus/minplus.cu"}
     assert "method engine/cpu/backend.py CpuBackend minplus" in parts
     assert "method engine/gpu/backend.py GpuBackend minplus" in parts
     assert not [label for label in parts if "bitgemm" in label]
-    assert code.closing_code() == digest(parts)
+    assert code.closure_code() == digest(parts)

@@ -68,8 +68,8 @@ def test_the_plan_equals_the_run(tmp_path, capsys):
     ran = finished(snakemake(folder, "distance"))
     table = tabulate(before, sizes).set_index("rule")
     assert {rule: n for rule, n in table.jobs.items() if rule != "all"} == dict(ran)
-    assert f"jobs: {sum(ran.values())} to run, 0 whose results are there; " in shown
-    assert "200 sites (as given)" in shown
+    assert f"jobs: {sum(ran.values())} to run, 0 already done; " in shown
+    assert "200 sites (given by --sites)" in shown
     for path, expected in (
         ("results/cohorts/north/planes.npy", None),
         ("results/distance/squared.npy", 8 * 15 * 15),

@@ -168,14 +168,14 @@ def test_fam_fills_sex_parents_and_phenotype(place, end):
         "lone": ["F", "NA", "NA", "0"],
     }
     assert "from plink's .fam: sex of 3, phenotype of 3, father of 2, mother of 1" in said
-    assert "parents who are no samples of the study: 1, left out" in said
+    assert "parents who are not samples of the study: 1, left out" in said
 
 
 def test_a_constant_phenotype_is_left_out(place):
     write_fam(place / "data/plink", [line[:-2] + " 1" for line in FAM[:2]])
     _, people, said = make(["data/plink"])
     assert {p["phenotype"] for p in people} == {"NA"}
-    assert "which tells nobody apart: left out" in said
+    assert re.search(r"phenotype: left out, because every known value is [01]$", said, re.M)
 
 
 @pytest.mark.parametrize(
@@ -229,20 +229,20 @@ def test_a_table_of_samples_fills_the_sheet(place, table):
 # --- errors ---------------------------------------------------------------------------------------
 
 WRONG = {
-    "no genotype file is named": ["new"],
+    "no genotype file was given": ["new"],
     "data/nrth.vcf does not exist": ["data/nrth.vcf"],
-    "data/*.bcf names no file": ["data/*.bcf"],
+    "data/*.bcf matches no file": ["data/*.bcf"],
     "data is a folder; name its files": ["new", "data"],
-    "there is no data/x.bed beside it": ["data/x.fam"],
+    "data/x.bed, the file with the genotypes, does not exist": ["data/x.fam"],
     "data/none.vcf has no samples": ["data/none.vcf"],
     "data/text.vcf": ["data/text.vcf"],
-    "sample 'N00' is in data/north.vcf and in data/twice.vcf (1 samples are in both)": [
+    "sample 'N00' is in data/north.vcf and in data/twice.vcf (shared samples: 1)": [
         "data/north.vcf", "data/twice.vcf"
     ],
-    "would be called 'north'; name one: north-2=other/north.vcf": [
+    "would be called 'north'; give one of them another name: north-2=other/north.vcf": [
         "data/north.vcf", "other/north.vcf"
     ],
-    "have 1 sample in all": ["data/one.vcf"],
+    "have 1 sample in total": ["data/one.vcf"],
 }  # fmt: skip
 
 
@@ -265,18 +265,16 @@ def test_a_mistake_gives_one_sentence_and_leaves_no_file(place, sentence):
 BAD_TABLES = {
     "no column of sample names": "who,sex\nN00,1\n",
     "sample 'N00' appears twice": "sample,sex\nN00,1\nN00,1\n",
-    "not one of its 1 samples is in the genotype files; the first is 'n00' there and 'N00'": (
-        "sample,sex\nn00,1\n"
-    ),
-    "row 2: cohort of 'N00' is 'UK', whose genotypes are those of cohort 'north'": (
-        "sample,cohort\nN00,UK\n"
-    ),
+    "none of its 1 samples is in the genotype files; its first sample is 'n00', "
+    "that of the genotype files is 'N00'": "sample,sex\nn00,1\n",
+    "row 2: the cohort of sample 'N00' is 'UK', but its genotypes are in the file of cohort "
+    "'north'": "sample,cohort\nN00,UK\n",
     "sex of sample 'N00' is 'x'; give M, F or NA": "sample,sex\nN00,x\n",
     "phenotype of sample 'N00' is 'ill'; give 1": "sample,phenotype\nN00,ill\n",
-    "row 3: 3 columns where the header has 2": "sample,sex\nN00,1\nN01,1,2\n",
-    "the column name 'keep' is empty, reserved or there twice": "sample,keep\nN00,1\n",
-    "has no rows below a header": "sample,sex\n",
-    "is no file; give a table of samples": None,
+    "row 3: this row has 3 columns, but the header has 2": "sample,sex\nN00,1\nN01,1,2\n",
+    "the column name 'keep' is empty, reserved or used twice": "sample,keep\nN00,1\n",
+    "has no rows below its header": "sample,sex\n",
+    "is not a file; give a table of samples": None,
 }
 
 
@@ -297,15 +295,15 @@ def test_nothing_is_overwritten(place, name, capsys):
     assert main(["init", "data/north.vcf"]) == 1
     said = capsys.readouterr().err
     assert said == (
-        f"Error: config/{name} exists already, and nothing is overwritten; add rows to the sheets "
-        "by hand, or name another folder.\n"
+        f"Error: config/{name} already exists and is not overwritten; add rows to the sheets by "
+        "hand, or choose another folder.\n"
     )
     assert [path.name for path in (place / "config").iterdir()] == [name]
     assert (place / "config" / name).read_text() == "mine\n"
 
 
 def test_unknown_founders_are_refused(place):
-    with pytest.raises(UserError, match="--founder nort: there is no such cohort; there are north"):
+    with pytest.raises(UserError, match="nort: no cohort has this name; the cohorts are north"):
         init_study(["data/north.vcf"], founders=["nort"])
 
 

@@ -26,7 +26,7 @@ def test_cost_of_two_blocks():
 
 
 def test_cost_stops_growing():
-    assert Cost(pairs=1, most_samples=10).of(0, 20) == 100
+    assert Cost(pairs=1, max_samples=10).of(0, 20) == 100
 
 
 @pytest.mark.parametrize(

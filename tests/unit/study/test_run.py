@@ -8,11 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
+from running import planned
+from study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main, make_parser, parse, snakemake_arguments
 from popdesic.io.errors import UserError
 from popdesic.io.places import HOME, SNAKEFILE
 from popdesic.study.run import find_profile, snakemake_command
+from popdesic.study.snakemake_internals import record_of, write_record
 
 
 @pytest.fixture
@@ -71,6 +75,35 @@ def test_a_profile_in_the_current_folder_comes_first(study):
     assert find_profile("slurm") == "slurm"
 
 
+@pytest.mark.parametrize("own_profile", ["slurm", "xdg/snakemake/slurm"])
+@pytest.mark.parametrize(
+    "words",
+    [["resume", "my-study", "--"], ["audit", "my-study", "--repair", "--", "--profile=slurm"]],
+)
+def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words, own_profile):
+    """They find the user's own `slurm` profile and files relative to the current folder.
+
+    The profile is in the current folder or in the user's configuration folder. It stops at the
+    tiles; the configuration file in the current folder splits each of the three into two parts.
+    """
+    folder = write_study(study / "my-study", make_cohorts((16, 14)), FAST)
+    damaged = "results/panel/sites.tsv"  # a result without a checksum
+    (folder / damaged).parent.mkdir(parents=True)
+    (folder / damaged).write_text("damaged\n")
+    write_record(folder, damaged, record_of("build_panel", []))
+    profile = study / own_profile / "config.yaml"
+    profile.parent.mkdir(parents=True)
+    profile.write_text(yaml.safe_dump({"cores": 1, "until": ["measure_distance_tile"]}))
+    Path("mine.yaml").write_text(yaml.safe_dump({"distance": {"site_parts": 2}}))
+    status = main([*words, "--dry-run", "--configfile", "mine.yaml"])
+    told = capfd.readouterr()
+    assert status == 0, told
+    plan = planned(told.out + told.err)
+    assert plan["build_panel"] == 1
+    assert plan["measure_distance_tile"] == 3 * 2
+    assert not plan["assemble_distance"]
+
+
 @pytest.mark.parametrize(
     "words, arguments",
     [
@@ -94,7 +127,7 @@ def test_run_exits_with_the_status_of_snakemake(study, capfd):
 
 
 def test_a_folder_without_a_study_gives_a_one_sentence_error(study, capsys):
-    for name, sentence in (("nowhere", "is no folder"), ("empty", "has no folder config")):
+    for name, sentence in (("nowhere", "is not a folder"), ("empty", "has no folder config")):
         (study / "empty").mkdir(exist_ok=True)
         for command in ("run", "report"):
             assert main([command, name]) == 1

@@ -297,7 +297,7 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
     "wrong column": (
         edit(SHEET, "genotypes", "genotype"),
         "sheets",
-        [SHEET, "row 1", "'genotypes' is missing", "'genotype' meant"],
+        [SHEET, "row 1", "'genotypes' is missing", "did you mean 'genotype'?"],
     ),
     "unknown column": (
         lambda cohorts: Path(SHEET).write_text(
