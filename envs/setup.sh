@@ -121,7 +121,7 @@ if [ ${#packages[@]} -gt 0 ]; then
 fi
 requirements=requirements.txt
 [ "$goal" = run ] || requirements=requirements-dev.txt
-install_by_uv || { echo "setup: uv could not do it, pip takes over." >&2 && install_by_pip; }
+install_by_uv || { echo "setup: uv failed; using pip instead." >&2 && install_by_pip; }
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
     --no-build-isolation --editable .
 [ -z "$installing" ] || wait "$installing"
