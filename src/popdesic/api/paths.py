@@ -8,8 +8,10 @@ import numpy as np
 
 from ..engine.select import backend_for
 from ..geodesic import weights
+from ..geodesic.graph import COMPLETE, Graph
 from ..geodesic.measure import Closure as Found
 from ..geodesic.measure import close_weights
+from ..geodesic.weights import fermat_distances
 from .arrays import (
     ArrayLike,
     distance_array,
@@ -19,6 +21,7 @@ from .arrays import (
     require_square,
 )
 
+GRAPHS = ("complete", "knn")
 NUMBERS = ("auto", "int32", "int64", "float32", "float64")
 
 
@@ -30,10 +33,11 @@ class Closure:
     ----------
     lengths : float64 array, (n, n)
         Length of the shortest path between two samples, the sum of its weights; infinite where
-        there is none. ``lengths ** (1 / alpha)`` is the sample Fermat distance (Little, McKenzie
-        and Murphy 2022). ``numpy.asarray(closure)`` gives the same. A CuPy array where a GPU
+        there is none. ``numpy.asarray(closure)`` gives the same. A CuPy array where a GPU
         computed it from a CuPy array, else a numpy array.
     alpha : float
+    graph : Graph
+        ``kind`` and ``neighbors``: the edges that paths may use.
     number : str
         Number type in which it was computed: fixed point (``int32``, ``int64``) gives the same
         bytes on every device and in any order of arrival.
@@ -47,6 +51,7 @@ class Closure:
 
     lengths: ArrayLike
     alpha: float
+    graph: Graph
     number: str
     error_bound: float
     indirect_share: float
@@ -59,6 +64,14 @@ class Closure:
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         lengths = self.lengths.get() if on_gpu(self.lengths) else self.lengths
         return np.array(lengths, dtype) if copy else np.asarray(lengths, dtype)
+
+    @property
+    def distances(self) -> np.ndarray:
+        """Sample Fermat distances, ``lengths ** (1 / alpha)`` (Little, McKenzie and Murphy 2022).
+
+        float64 (n, n), a numpy array, in the unit of the distances that were given.
+        """
+        return fermat_distances(np.asarray(self), self.alpha)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -115,15 +128,17 @@ def shortest_paths(
     distances: ArrayLike,
     alpha: float = 1.0,
     *,
+    graph: str = "complete",
+    neighbors: int = 15,
     number: str = "auto",
     device: str = "auto",
     threads: int | None = None,
 ) -> Closure:
-    """Shortest paths between all samples, in the complete graph whose edges weigh d^alpha.
+    """Shortest paths between all samples, in a graph whose edges weigh d^alpha.
 
     Exact, by blocked Floyd-Warshall on a symmetric matrix (R-Kleene; D'Alberto and Nicolau): about
-    n³ / 2 additions and comparisons. At ``alpha=1`` nothing is shorter than a distance that obeys
-    the triangle inequality.
+    n³ / 2 additions and comparisons. In the complete graph at ``alpha=1`` nothing is shorter than a
+    distance that obeys the triangle inequality.
 
     Parameters
     ----------
@@ -132,6 +147,12 @@ def shortest_paths(
         refused.
     alpha : float
         At least 1.
+    graph : {'complete', 'knn'}
+        ``knn``: only nearest neighbours have edges, two samples within the distance of either's
+        `neighbors`-th nearest sample, and those of the minimum spanning tree. At ``alpha=1`` these
+        are the geodesics of Isomap.
+    neighbors : int
+        At least 1; of the graph ``knn`` alone.
     number : {'auto', 'int32', 'int64', 'float32', 'float64'}
         In what to compute. ``auto`` takes the narrowest fixed point that holds every weight to a
         millionth, else float64.
@@ -163,7 +184,12 @@ def shortest_paths(
     """
     array = distance_array(distances)
     require_square(array)
-    return _close(array, np.ones(len(array), bool), distances, alpha, number, device, threads)
+    require_choice(graph, GRAPHS, "graph")
+    if neighbors < 1:
+        raise ValueError(f"neighbors is {neighbors}; give a number of at least 1.")
+    edges = COMPLETE if graph == "complete" else Graph("knn", int(neighbors))
+    everyone = np.ones(len(array), bool)
+    return _close(array, everyone, distances, alpha, edges, number, device, threads)
 
 
 def insert(
@@ -185,7 +211,8 @@ def insert(
     -------
     Closure
         Of all k + m samples, at the same alpha: what `shortest_paths` gives of all of them at once
-        in the same number type, to the last bit in fixed point. Where a newcomer needs another
+        in the same number type, to the last bit in fixed point. (In a graph ``knn``, the samples
+        of the first closure alone define who is near.) Where a newcomer needs another
         number type or scale, all is computed from scratch (``continued`` says so). Floats are too,
         since they would depend on the order of arrival.
 
@@ -225,6 +252,7 @@ def insert(
         founders,
         distances,
         closure.alpha,
+        closure.graph,
         closure._wanted,
         device,
         threads,
@@ -237,6 +265,7 @@ def _close(
     founders: np.ndarray,
     given: ArrayLike,
     alpha: float,
+    graph: Graph,
     number: str,
     device: str,
     threads: int | None,
@@ -263,11 +292,13 @@ def _close(
         backend,
         alpha=float(alpha),
         number=number,
+        graph=graph,
         known=known,
     )
     return Closure(
         given_back(found.number.value(found.lengths), given, backend),
         float(alpha),
+        graph,
         found.number.dtype,
         found.number.error_bound,
         found.statistics.indirect_share,
