@@ -42,6 +42,7 @@ def study(tmp_path_factory) -> dict:
     columns = {
         "population": (POPULATIONS * 25)[:100],
         "age": [str(20 + i) for i in range(100)],
+        "a.column.with.one.of.the.longest.names": [f"value {i}" for i in range(100)],
     }
     outcome, distances = make_results(folder, cohorts, ["one"], columns)
     results = outcome.folder
@@ -177,6 +178,10 @@ def test_pointing_at_a_sample_shows_its_columns(page, study):
     row = study["outcome"].samples.iloc[sample]
     assert row["sample"] in tip
     assert row["age"] in tip
+    widths = page.run(
+        "[...document.querySelectorAll('[data-part=tip] dd')].map(cell => cell.clientWidth)"
+    )
+    assert min(widths) > 64, "long names must not squeeze the values to one letter a line"
     page.mouse("Moved", 5, 5)
     assert page.run("document.querySelector('[data-part=tip]').hidden") is True
 
