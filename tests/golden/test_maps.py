@@ -21,6 +21,7 @@ from popdesic.embedding.quality import measure_map
 from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
+from popdesic.geodesic.graph import COMPLETE
 from popdesic.io.tables import read_table, write_npy
 from popdesic.study.configuration import load_config
 
@@ -92,7 +93,7 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
         number="auto",
         ends=np.zeros(n, bool),
         dense_limit=10_000,
-        neighbors=50,
+        graph=COMPLETE,
         out=tmp_path / "f.npy",
     )
     options = {"neighbors": 15, "min_dist": 0.3, "seed": 1}

@@ -12,6 +12,12 @@
 #         results/geodesic/{space}/parents.alpha{alpha}.npy hops.alpha{alpha}.json
 #         results/geodesic/bridges.tsv                                 with geodesic.explain
 
+#: The edges that paths may use, see `popdesic.geodesic.graph.Graph`.
+GEODESIC_GRAPH = dict(
+    kind=CONFIG["geodesic"]["graph"],
+    neighbors=CONFIG["geodesic"]["neighbors"] if CONFIG["geodesic"]["graph"] == "knn" else 0,
+)
+
 
 rule geodesic:
     input:
@@ -49,7 +55,7 @@ rule close_paths:
         number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
         dense_limit=CONFIG["geodesic"]["dense_limit"],
-        neighbors=CONFIG["geodesic"]["neighbors"],
+        graph=GEODESIC_GRAPH,
         audit=CONFIG["geodesic"]["audit"],
         device=CONFIG["device"],
         code=code_of("close_paths"),
@@ -85,6 +91,7 @@ rule explain_paths:
     params:
         **DISTANCE_RULE,
         pcs=CONFIG["geodesic"]["pcs"],
+        founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
         code=code_of("explain_paths"),

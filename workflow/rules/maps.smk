@@ -43,7 +43,6 @@ rule close_founders:
         number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
         dense_limit=CONFIG["geodesic"]["dense_limit"],
-        neighbors=CONFIG["geodesic"]["neighbors"],
         device=CONFIG["device"],
         code=code_of("close_founders"),
     message:

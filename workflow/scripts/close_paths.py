@@ -5,6 +5,7 @@ from pathlib import Path
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
+from popdesic.geodesic.graph import Graph
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
@@ -29,8 +30,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         alpha=snakemake.wildcards.alpha,
         number=snakemake.params.number,
         ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
+        graph=Graph(**snakemake.params.graph),
         dense_limit=snakemake.params.dense_limit,
-        neighbors=snakemake.params.neighbors,
         audit=snakemake.params.audit,
         code=snakemake.params.closure_code,
         lengths_out=Path(snakemake.output.lengths),

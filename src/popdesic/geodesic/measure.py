@@ -1,8 +1,10 @@
 """Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 
-The sample Fermat distance of two individuals is the length of the shortest path between them in
-the complete graph with edge weights d**alpha. A large alpha makes paths through many close
-individuals shorter than one long step.
+The sample Fermat distance of two individuals is ``L ** (1 / alpha)``, with L the length of the
+shortest path between them under edge weights d**alpha (Little, McKenzie and Murphy 2022). A large
+alpha makes paths through many close individuals shorter than one long step. The root brings the
+lengths back to the unit of the distances; without it a few distant pairs would dominate every map.
+The closure keeps L, in fixed point where possible.
 """
 
 from __future__ import annotations
@@ -15,19 +17,24 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import BASE, Backend, infinity
+from ..engine.host.sparse_paths import sparse_paths
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_paths, similar_order
+from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
-from .neighbors import neighbor_paths
-from .weights import Number, choose_number, fermat_weights, fits_float32
+from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
+from .weights import Number, choose_number, fermat_distances, fermat_weights, fits_float32
 
 log = logging.getLogger(__name__)
 
 #: Exponents that `auto` tries, and the share of indirect founder pairs that it requires.
 AUTO_ALPHAS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 AUTO_SHARE = 0.2
+#: Largest share of pairs with an edge at which Dijkstra's algorithm is faster than the dense
+#: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
+SPARSE_SHARE = {"int32": 0.0025, "int64": 0.006}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
@@ -41,6 +48,7 @@ class Statistics:
     indirect_pairs: int
     indirect_share: float
     founder_indirect_share: float
+    #: Distance divided by the sample Fermat distance.
     median_stretch_of_indirect: float
     unreachable_pairs: int
 
@@ -67,9 +75,9 @@ def close_weights(
     *,
     alpha: float,
     number: str,
+    graph: Graph = COMPLETE,
     ends: np.ndarray | None = None,
     dense_limit: int | None = None,
-    neighbors: int = 0,
     store: Path | None = None,
     code: str = "",
     known: Closure | None = None,
@@ -82,10 +90,12 @@ def close_weights(
         Zero diagonal; infinite for pairs that cannot be compared.
     founders : bool array, (n,)
     names : list of str
+    graph : Graph
+        The edges that paths may use.
     ends : bool array, (n,), optional
         Samples that no path may run through.
-    dense_limit, neighbors : int
-        With more than `dense_limit` samples, paths run only among `neighbors` nearest neighbours.
+    dense_limit : int
+        With more samples than this, geodesics of the complete graph are approximate.
     store : Path, optional
         Where the closure will be written; its folder is searched for earlier closures.
     code : str
@@ -98,9 +108,14 @@ def close_weights(
     UserError
         A sample has no finite geodesic to any other, or a weight exceeds the range of its type.
     """
-    weights = fermat_weights(distances, alpha)
-    approximate = dense_limit is not None and len(names) > dense_limit
-    chosen = choose_number(weights, founders, "float64" if approximate else number)
+    weights = graph.keep_edges(fermat_weights(distances, alpha), distances, founders)
+    approximate = graph == COMPLETE and dense_limit is not None and len(names) > dense_limit
+    chosen = choose_number(
+        weights,
+        founders,
+        "float64" if approximate else number,
+        None if graph == COMPLETE else longest_paths(weights, founders),
+    )
     direct = chosen.store(weights)
     if chosen.dtype == "float32" and not fits_float32(weights):
         raise UserError(
@@ -114,7 +129,7 @@ def close_weights(
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
     if approximate:
-        closure, error = neighbor_paths(direct, neighbors)
+        closure, error = neighbor_paths(direct, APPROXIMATE_NEIGHBORS)
         record = {"continued": None}
         log.warning("%d samples: geodesics are approximate (%s)", len(names), error)
     elif earlier:
@@ -122,9 +137,7 @@ def close_weights(
         closure, record = continue_closure(earlier, direct, backend)
     else:
         closure, work = (
-            _close_with_ends(direct, ends, backend)
-            if with_ends
-            else _close_from_scratch(direct, backend)
+            _close_with_ends(direct, ends, backend) if with_ends else close_all(direct, backend)
         )
         record = {"continued": None, "work_skipped": round(work.skipped_share, 6)}
         log.info("pruning skipped %.1f %% of the operations", 100 * work.skipped_share)
@@ -135,7 +148,7 @@ def close_weights(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
         )
-    statistics = _statistics(closure, direct, founders, chosen)
+    statistics = _statistics(closure, direct, founders, chosen, distances, alpha)
     return Closure(closure, direct, chosen, statistics, record, error)
 
 
@@ -144,7 +157,7 @@ def _close_with_ends(
 ) -> tuple[np.ndarray, Work]:
     """Closure in which no path runs through the individuals of `ends`, bool (n,)."""
     inner, outer = np.flatnonzero(~ends), np.flatnonzero(ends)
-    closed, work = _close_from_scratch(direct[np.ix_(inner, inner)], backend)
+    closed, work = close_all(direct[np.ix_(inner, inner)], backend)
     gap = -len(inner) % BASE
     order = np.concatenate([inner, outer])
     place = np.concatenate([np.arange(len(inner)), len(inner) + gap + np.arange(len(outer))])
@@ -160,7 +173,17 @@ def _close_with_ends(
     return closure, work
 
 
-def _close_from_scratch(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+    """Closure of stored direct weights from scratch, by whichever exact algorithm is faster.
+
+    On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
+    in fixed point both give the same bytes.
+    """
+    if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
+        share = float((direct < infinity(direct.dtype)).mean())
+        if share <= SPARSE_SHARE[direct.dtype.name]:
+            log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
+            return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct)
     held = backend.hold(direct[np.ix_(order, order)])
     work = close_paths(held, backend)
@@ -171,13 +194,13 @@ def _close_from_scratch(direct: np.ndarray, backend: Backend) -> tuple[np.ndarra
     return closure, work
 
 
-def _statistics(closure, direct, founders, number: Number) -> Statistics:
+def _statistics(closure, direct, founders, number: Number, distances, alpha) -> Statistics:
     upper = np.triu(np.ones(closure.shape, bool), 1)
     reachable = upper & (closure < infinity(closure.dtype))
     indirect = reachable & (closure < direct)
     among_founders = reachable & founders[:, None] & founders[None, :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        stretch = number.value(direct[indirect]) / number.value(closure[indirect])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        stretch = distances[indirect] / fermat_distances(number.value(closure[indirect]), alpha)
     return Statistics(
         pairs=int(upper.sum()),
         indirect_pairs=int(indirect.sum()),
@@ -227,8 +250,8 @@ def measure_geodesics(
     alpha: str,
     number: str,
     ends: set[str],
+    graph: Graph,
     dense_limit: int,
-    neighbors: int,
     audit: bool,
     code: str,
     lengths_out: Path,
@@ -250,16 +273,15 @@ def measure_geodesics(
         A number, or ``auto``.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
-    dense_limit, neighbors : int
+    graph, dense_limit
         See `close_weights`.
     audit : bool
         Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written.
     code : str
         Digest of the code, see `close_weights`.
     lengths_out, closure_out : Path
-        Fermat distances (n, n), float32, or float64 if they exceed its range (at large alpha);
-        and the closure in its native type, with a description for later insertions in
-        `closure_about_out`.
+        Sample Fermat distances, float32 (n, n); and the closure (lengths before the root) in its
+        native type, with a description for later insertions in `closure_about_out`.
     statistics_out : Path
         JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
         how the closure was computed.
@@ -287,13 +309,14 @@ def measure_geodesics(
         alpha=value,
         number=number,
         ends=is_end,
+        graph=graph,
         dense_limit=dense_limit,
-        neighbors=neighbors,
         store=closure_out,
         code=code,
     )
     about |= {
         "value": value,
+        "graph": asdict(graph),
         "number": asdict(found.number),
         **asdict(found.statistics),
         "approximate": found.approximate,
@@ -301,12 +324,8 @@ def measure_geodesics(
     record = found.record | {"backend": backend.name}
     if audit and not found.approximate and not is_end.any():
         record["audit"] = _audit(found, names)
-    lengths = found.number.value(found.lengths)
-    if fits_float32(lengths):
-        lengths = lengths.astype(np.float32)
-    else:
-        log.warning("lengths at alpha %g exceed the range of float32: written as float64", value)
-    write_npy(lengths_out, lengths)
+    lengths = fermat_distances(found.number.value(found.lengths), value)
+    write_npy(lengths_out, lengths.astype(np.float32))
     write_npy(closure_out, found.lengths)
     # a closure in which some samples can only be ends must not be continued
     about_closure = describe_closure(found.direct, names, found.number, code)

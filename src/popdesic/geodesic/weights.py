@@ -78,7 +78,26 @@ def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
     return weights
 
 
-def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Number:
+def fermat_distances(lengths: np.ndarray, alpha: float) -> np.ndarray:
+    """Sample Fermat distances ``lengths ** (1 / alpha)``, float64; infinity stays infinite.
+
+    By square roots where alpha is a power of two: these are rounded exactly on every machine. Other
+    roots may differ in the last bit of a float64 from one CPU to another.
+    """
+    halvings = np.log2(alpha)
+    if halvings != int(halvings):
+        return lengths ** (1 / alpha)
+    for _ in range(int(halvings)):
+        lengths = np.sqrt(lengths)
+    return lengths
+
+
+def choose_number(
+    weights: np.ndarray,
+    founders: np.ndarray,
+    wanted: str,
+    longest: tuple[float, float] | None = None,
+) -> Number:
     """The number type for these weights.
 
     The fixed-point scale is the power of two that leaves room for HEADROOM times the founders'
@@ -86,6 +105,9 @@ def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Num
     at most FIXED_TOLERANCE of the smallest weight above MEDIAN_FRACTION of the median, or if all
     weights are integers that fit; otherwise int64 by the same rule; otherwise float64. If no weight
     is finite and positive, the type is float64, whatever is wanted.
+
+    `longest` bounds the lengths of paths among founders and among everyone where paths can be
+    longer than the largest weight (`graph.longest_paths`); the complete graph needs none.
     """
     if wanted in ("float32", "float64"):
         return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
@@ -95,15 +117,16 @@ def choose_number(weights: np.ndarray, founders: np.ndarray, wanted: str) -> Num
         return Number("float64", 1.0, 0.0)
     among = weights[np.ix_(founders, founders)]
     largest = among[np.isfinite(among)].max(initial=0.0) or finite.max()
+    largest, top_length = (largest, finite.max()) if longest is None else longest
     matters = finite[finite >= MEDIAN_FRACTION * np.median(finite)].min()
     for dtype in FIXED if wanted == "auto" else (wanted,):
         top = float(infinity(dtype))
-        if dtype == "int32" and finite.max() < top and (finite == np.rint(finite)).all():
+        if dtype == "int32" and top_length < top and (finite == np.rint(finite)).all():
             return Number("int32", 1.0, 0.0)
         scale = 2.0 ** np.floor(np.log2(top / (HEADROOM * largest)))
-        rescaled = bool(finite.max() * scale >= top)
+        rescaled = bool(top_length * scale >= top)
         if rescaled:
-            scale = 2.0 ** np.floor(np.log2(top / (2 * finite.max())))
+            scale = 2.0 ** np.floor(np.log2(top / (2 * top_length)))
         # float64 weights themselves are rounded: fixed point cannot be more accurate
         bound = BOUND_HOPS * (0.5 / (scale * matters) + np.finfo(np.float64).eps)
         if dtype == wanted or bound <= FIXED_TOLERANCE:

@@ -22,6 +22,8 @@ from reference import (
     relationship,
 )
 from reference_compare import king_robust, r2
+from scipy.spatial.distance import pdist, squareform
+from sklearn.manifold import Isomap
 
 import popdesic
 
@@ -480,3 +482,31 @@ def test_names_are_public_and_imported_when_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [popdesic.__version__, "[]", "False True"]
+
+
+def test_nearest_neighbour_geodesics():
+    rng = np.random.default_rng(41)
+    points = rng.uniform(size=(80, 2))
+    distances = squareform(pdist(points))
+    closure = popdesic.shortest_paths(distances, graph="knn", neighbors=12, device="cpu")
+    peer = Isomap(n_neighbors=12, n_components=2).fit(points).dist_matrix_
+    np.testing.assert_allclose(closure.lengths, peer, rtol=1e-6)
+    assert closure.graph.neighbors == 12
+    later = popdesic.insert(
+        popdesic.shortest_paths(distances[:60, :60], graph="knn", neighbors=12, device="cpu"),
+        distances[60:],
+        device="cpu",
+    )
+    assert later.continued
+    with pytest.raises(ValueError, match="neighbors is 0"):
+        popdesic.shortest_paths(distances, graph="knn", neighbors=0)
+    with pytest.raises(ValueError, match="graph"):
+        popdesic.shortest_paths(distances, graph="ring")
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0, 3.0])
+def test_fermat_distances_are_in_the_unit_of_the_distances(alpha):
+    rng = np.random.default_rng(42)
+    distances = squareform(pdist(rng.normal(size=(30, 4000))))  # no path is shorter at alpha <= 3
+    closure = popdesic.shortest_paths(distances, alpha, device="cpu")
+    np.testing.assert_allclose(closure.distances, distances, rtol=1e-5)

@@ -106,8 +106,10 @@ def explained(folder: Path, labels) -> tuple[pd.DataFrame, dict]:
     explain_geodesics(
         distances,
         samples,
+        founders=np.ones(4, bool),
         statistics={
             "value": 2.0,
+            "graph": {"kind": "complete", "neighbors": 0},
             "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
         },
         ends=set(),
@@ -179,8 +181,10 @@ def test_without_populations_there_are_no_bridges_between_two(tmp_path):
     about = explain_geodesics(
         np.abs(points[:, None] - points),
         samples,
+        founders=np.ones(4, bool),
         statistics={
             "value": 2.0,
+            "graph": {"kind": "complete", "neighbors": 0},
             "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
         },
         ends=set(),

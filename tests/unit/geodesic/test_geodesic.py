@@ -14,6 +14,7 @@ from popdesic.engine.base import BASE, INFINITY_INT32, infinity
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.closure import close_paths, insert_paths
+from popdesic.geodesic.graph import COMPLETE
 from popdesic.geodesic.insertion import audit_rows
 from popdesic.geodesic.measure import AUTO_ALPHAS, close_weights, find_alpha, measure_geodesics
 from popdesic.geodesic.neighbors import neighbor_paths
@@ -75,7 +76,7 @@ def test_worked_example(backend):
             chosen.value(closure), [[0, 1, 3], [1, 0, 2], [3, 2, 0]], rtol=1e-15
         )
         assert (statistics.indirect_pairs, statistics.pairs) == (1, 3)
-        assert statistics.median_stretch_of_indirect == pytest.approx(4 / 3)
+        assert statistics.median_stretch_of_indirect == pytest.approx(np.sqrt(4 / 3))
     closure, chosen, statistics = close(distances, backend, alpha=1)
     np.testing.assert_array_equal(closure, distances)
     assert statistics.indirect_pairs == 0
@@ -306,7 +307,7 @@ def test_statistics(backend):
     assert statistics.indirect_pairs == indirect.sum()
     assert statistics.indirect_share == indirect.sum() / upper.sum()
     assert statistics.founder_indirect_share == (indirect & among).sum() / among.sum()
-    stretch = np.median(weights[indirect] / closure[indirect])
+    stretch = np.median((weights[indirect] / closure[indirect]) ** (1 / 4))
     assert statistics.median_stretch_of_indirect == pytest.approx(stretch, rel=1e-12)
     assert statistics.unreachable_pairs == 0
 
@@ -341,7 +342,9 @@ def test_newcomers_do_not_change_auto(backend):
     assert find_alpha(distances, founders, names, backend, number="auto") == alone
 
 
-def write(tmp_path, distances, backend, *, alpha="2", number="auto", key="all", code="1"):
+def write(
+    tmp_path, distances, backend, *, alpha="2", number="auto", key="all", code="1", graph=COMPLETE
+):
     n = len(distances)
     samples = pd.DataFrame({"sample": [f"S{k}" for k in range(n)], "cohort": "a"})
     samples.loc[n // 2 :, "cohort"] = "b"
@@ -353,8 +356,8 @@ def write(tmp_path, distances, backend, *, alpha="2", number="auto", key="all", 
         alpha=alpha,
         number=number,
         ends=set(),
+        graph=graph,
         dense_limit=1000,
-        neighbors=10,
         audit=True,
         code=code,
         lengths_out=tmp_path / "alpha.npy",
@@ -379,20 +382,22 @@ def test_files(tmp_path, backend, alpha):
     assert ("tried" in about) == (alpha == "auto")
     assert lengths.dtype == np.float32
     assert closure.dtype == about["number"]["dtype"]
+    assert about["graph"] == {"kind": "complete", "neighbors": 0}
     exact = shortest(distances ** about["value"])
     # float32 keeps 24 bits; below a thousandth of the median only the absolute error counts
-    np.testing.assert_allclose(lengths, exact, rtol=1.1e-6, atol=1e-6 * np.median(exact))
-    np.testing.assert_array_equal(lengths, (closure / about["number"]["scale"]).astype(np.float32))
+    found = lengths.astype(np.float64) ** about["value"]
+    np.testing.assert_allclose(found, exact, rtol=2e-6, atol=1e-6 * np.median(exact))
+    stored = (closure / about["number"]["scale"]) ** (1 / about["value"])
+    np.testing.assert_allclose(lengths, stored, rtol=1.2e-7)
 
 
 @pytest.mark.parametrize("factor", [1000.0, 1e-6])
-def test_lengths_beyond_float32_are_kept(tmp_path, backend, factor):
-    """A Manhattan distance of 20 000 alleles to the 16th power exceeds float32."""
+def test_weights_beyond_float32_have_distances_within_it(tmp_path, backend, factor):
+    """A Manhattan distance of 20 000 alleles to the 16th power exceeds float32; its root is."""
     distances = factor * draw_distances(np.random.default_rng(17), 40)
     _, lengths, _ = write(tmp_path, distances, backend, alpha="16", number="float64")
-    assert lengths.dtype == np.float64
-    exact = shortest(distances**16)
-    np.testing.assert_allclose(lengths, exact, rtol=1e-14)  # a path's edges in another order
+    assert lengths.dtype == np.float32
+    np.testing.assert_allclose(lengths, shortest(distances**16) ** (1 / 16), rtol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1000.0, 1e-6])
@@ -450,7 +455,9 @@ def test_nearly_equal_weights_need_no_work(backend):
 # --- earlier closures ---------------------------------------------------------------------------
 
 
-def arrive(folder, distances, chosen, backend, *, alpha="2", key="all", code="1") -> dict:
+def arrive(
+    folder, distances, chosen, backend, *, alpha="2", key="all", code="1", graph=COMPLETE
+) -> dict:
     """Run on some of the samples; S0 ... S29 are the founders."""
     chosen = np.array(chosen)
     samples = pd.DataFrame({"sample": [f"S{k}" for k in chosen], "cohort": "new"})
@@ -463,8 +470,8 @@ def arrive(folder, distances, chosen, backend, *, alpha="2", key="all", code="1"
         alpha=alpha,
         number="auto",
         ends=set(),
+        graph=graph,
         dense_limit=1000,
-        neighbors=10,
         audit=False,
         code=code,
         lengths_out=folder / "alpha.npy",
@@ -578,10 +585,9 @@ def test_above_the_limit_geodesics_are_called_approximate(backend):
         alpha=4,
         number="auto",
         dense_limit=79,
-        neighbors=5,
     )
     assert found.number.dtype == "float64"
-    assert found.approximate["neighbors"] == 5
+    assert found.approximate["neighbors"] == 50
     exact = close_weights(
         distances, everyone(80), names, backend, alpha=4, number="auto", dense_limit=80
     )

@@ -24,6 +24,7 @@ from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.pcoa import compute_pcoa
 from popdesic.embedding.umap_maps import umap_layout
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.geodesic.graph import COMPLETE
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
@@ -105,7 +106,7 @@ def run_study() -> tuple[str, str]:
             number=config["geodesic"]["number"],
             ends=set(),
             dense_limit=config["geodesic"]["dense_limit"],
-            neighbors=config["geodesic"]["neighbors"],
+            graph=COMPLETE,
             audit=config["geodesic"]["audit"],
             code="",
             lengths_out=lengths,
