@@ -5,6 +5,7 @@ from itertools import combinations
 import msprime
 import numpy as np
 import pytest
+
 from landscapes.coalescent import Epoch, draw_sites
 from landscapes.truth import distances_of_times, expected_times, route_lengths
 

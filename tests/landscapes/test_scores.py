@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from landscapes import scores
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
+
+from landscapes import scores
 
 
 def matrix(upper: list[float]) -> np.ndarray:
