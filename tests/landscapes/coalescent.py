@@ -71,6 +71,8 @@ def draw_sites(
     int8 array, (n_sites, n)
         Number of derived alleles: 0, 1, 2.
     """
+    if not _all_meet(epochs, {0, 1} if share is not None else set(map(int, start))):
+        raise ValueError("some demes never meet; connect them, or merge them in the past")
     tables = _tables(epochs)
     pair = np.array([1 / (2 * np.asarray(epoch.sizes, np.float64)) for epoch in epochs])
     moves = np.array(
@@ -83,6 +85,23 @@ def draw_sites(
     sites = np.zeros((n_sites, len(start)), np.int8)
     _draw(times, tables, rates, pair, moves, copies, chance, min_maf, sites, rng)
     return sites
+
+
+def _all_meet(epochs: Sequence[Epoch], where: set[int]) -> bool:
+    """Whether lineages that start in the demes `where` end in demes that are connected."""
+    for epoch in epochs:
+        for a, b, share in epoch.moves:
+            if a in where:
+                where = (where | {b}) - ({a} if share >= 1 else set())
+        where = _reached(where, epoch.edges)
+    return where <= _reached({min(where)}, epochs[-1].edges)
+
+
+def _reached(where: set[int], edges: Sequence[tuple[int, int]]) -> set[int]:
+    """Demes to which migrants from the demes `where` come in the end."""
+    while (grown := where | {d for edge in edges for d in edge if where & {*edge}}) != where:
+        where = grown
+    return where
 
 
 def _tables(epochs: Sequence[Epoch]) -> np.ndarray:
@@ -124,8 +143,6 @@ def _draw(times, tables, rates, pair, moves, copies, chance, min_maf, sites, rng
         leave, meet = slots * rates[0], _meeting(count, pair[0])
         while k > 1:
             total = meet + k * leave
-            if total <= 0 and epoch == len(pair) - 1:
-                raise ValueError("some demes never meet; connect them, or merge them in the past")
             wait = rng.standard_exponential() / total if total > 0 else np.inf
             if now + wait >= times[epoch + 1]:
                 epoch += 1

@@ -145,6 +145,14 @@ def test_a_share_of_ancestry_decides_where_a_gene_copy_starts():
     assert likeness == pytest.approx(0.25, abs=0.01)
 
 
-def test_demes_that_never_meet_are_refused():
+@pytest.mark.parametrize(
+    "epochs",
+    [
+        [Epoch(0, np.full(2, 10.0))],
+        [Epoch(0, np.full(3, 10.0), [(0, 2)], 0.1)],
+        [Epoch(0, np.full(2, 10.0)), Epoch(9, np.full(2, 10.0), moves=[(1, 0, 0.9)])],
+    ],
+)
+def test_demes_that_never_meet_are_refused(epochs):
     with pytest.raises(ValueError, match="never meet"):
-        draw_sites([Epoch(0, np.full(2, 10.0))], np.array([0, 1]), 1, np.random.default_rng(1))
+        draw_sites(epochs, np.array([0, 1]), 1, np.random.default_rng(1))
