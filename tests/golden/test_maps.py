@@ -15,7 +15,8 @@ from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.partition import build_graph, find_communities
+from popdesic.communities.geodesics import build_graph
+from popdesic.communities.partition import find_communities
 from popdesic.embedding.pca import principal_components
 from popdesic.embedding.quality import measure_map
 from popdesic.embedding.umap_maps import draw_in_frame, umap_layout

@@ -2,12 +2,12 @@
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha, sample sheet
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
-#         results/communities/partition.tsv   sample, community, probability, level0 ..., hdbscan
+#         results/communities/partition.tsv   sample, community, stability, fine, level0 ..., hdbscan
 #         results/communities/agreement.tsv   ARI and AMI with every label column
 #         results/communities/communities.json, tree.nwk
 #
 # fit_blocks runs the Python interpreter that has graph-tool; if none has, it warns in one sentence,
-# and HDBSCAN's clusters replace the blocks.
+# and the columns level0 ... are left out.
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
@@ -89,8 +89,9 @@ rule fit_blocks:
 
 rule find_communities:
     input:
+        scores="results/embedding/pca.npy",
+        axes="results/embedding/axes.json",
         lengths=COMMUNITY_LENGTHS,
-        graph="results/communities/graph.npz",
         blocks=(["results/communities/blocks.npz"] if "blockmodel" in COMMUNITY_METHODS else []),
         samples="results/distance/samples.tsv",
     output:
@@ -111,6 +112,8 @@ rule find_communities:
     params:
         methods=COMMUNITY_METHODS,
         min_cluster_size=CONFIG["communities"]["min_cluster_size"],
+        subsamples=CONFIG["communities"]["subsamples"],
+        seed=CONFIG["communities"]["seed"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("find_communities"),
