@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
+from popdesic.communities.agreement import agreement
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph, density_clusters
-from popdesic.communities.agreement import agreement
 from popdesic.communities.partition import find_communities, load_partition, number_by_size
 from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.embedding.knn import nearest_neighbors
@@ -182,7 +182,9 @@ def bare_python(tmp_path_factory):
 
 
 @pytest.mark.parametrize("hidden", ["graph-tool", "numpy", "interpreter", "a Python at all"])
-def test_without_graph_tool_communities_are_found_and_the_log_says_so(tmp_path, rng, hidden, bare_python):
+def test_without_graph_tool_communities_are_found_and_the_log_says_so(
+    tmp_path, rng, hidden, bare_python
+):
     python = {
         "graph-tool": sys.executable,
         "numpy": bare_python,

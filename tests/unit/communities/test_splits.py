@@ -55,8 +55,7 @@ def demes(rng, n):
 @pytest.mark.parametrize("shape", [line, horseshoe, square, star, tail, cloud, demes])
 def test_shapes_without_a_gap_are_not_split(shape):
     whole = sum(
-        not split_samples(shape(np.random.default_rng([seed, 7]), 200)).halves
-        for seed in range(20)
+        not split_samples(shape(np.random.default_rng([seed, 7]), 200)).halves for seed in range(20)
     )
     assert whole >= 19
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...communities.splits import MAX_P, MIN_DIP
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..inline import describe_drawn
@@ -38,28 +39,45 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
 
 
 def describe(about: dict[str, Any]) -> str:
-    """Two or three sentences about how the communities were found."""
-    model = about.get("block_model")
-    if about["made_from"] == "nothing":
-        return f"No communities were inferred for {number(about['samples'])} samples."
-    if model:
-        text = (
-            f"{model['blocks'][0]} blocks of the nested stochastic block model (description length "
-            f"{number(round(model['description_length']))} nats"
+    """What kind of structure there is, and on what evidence."""
+    people, axes = number(about["samples"]), about["significant"]
+    components = "component is" if axes == 1 else "components are"
+    if about["structure"] == "one":
+        return (
+            f"No principal component of these {people} samples is significant: they are shown as "
+            "one community. Nothing here distinguishes groups."
         )
-        if model["draws"]:
-            low, high = model["blocks_of_draws"]
+    gaps = about["splits"]
+    if about["structure"] == "continuous":
+        text = (
+            f"{axes} principal {components} significant, but the samples leave no gap between "
+            "groups: the structure is continuous, as along a cline or with isolation by distance, "
+            "and all samples are shown as one community."
+        )
+        if gaps:
             text += (
-                f"; {low} to {high} blocks in {model['draws']} partitions sampled from the "
-                f"posterior, which agree with this one at an ARI of {model['ari_with_draws']:.2f}"
+                f" The clearest gap that was found has a dip of {gaps[0]['dip']:.3f} "
+                f"(p = {gaps[0]['p']:.2g}); a split needs {MIN_DIP:g} and p < {MAX_P:g}."
             )
-        text += ")"
-    else:
-        text = "Clusters of HDBSCAN"
-    best = about["silhouettes"].get(str(about["communities"]))
-    text += f", merged by their geodesics into {about['communities']} communities"
-    if best is not None:
-        text += f" (mean silhouette {best:.3f}, the highest of the numbers tried)"
+        return text + _hdbscan(about)
+    weakest = min(gaps, key=lambda gap: gap["dip"])
+    text = (
+        f"{about['communities']} communities are separated by gaps between samples on the "
+        f"{axes} significant principal components"
+    )
     if about["fine"] > about["communities"]:
-        text += f" and {about['fine']} finer ones (highest modularity of the neighbour graph)"
-    return text + ". Communities are numbered by size; labels were not used."
+        text += f"; {about['fine']} finer ones differ less than a fifth as much as the two most "
+        text += "different"
+    text += (
+        f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
+        "Hartigan's test). Communities are numbered by size; labels were not used."
+    )
+    return text + _hdbscan(about)
+
+
+def _hdbscan(about: dict[str, Any]) -> str:
+    if "hdbscan" not in about:
+        return ""
+    if not about["hdbscan"]:
+        return " HDBSCAN, another method, finds no groups."
+    return f" HDBSCAN, another method, finds {about['hdbscan']}."
