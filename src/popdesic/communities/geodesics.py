@@ -1,4 +1,4 @@
-"""What is made of a matrix of geodesics: neighbour graph, density clusters, neighbour-joining tree."""
+"""From a matrix of geodesics: neighbour graph, density clusters, neighbour-joining tree."""
 
 from __future__ import annotations
 

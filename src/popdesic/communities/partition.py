@@ -1,8 +1,8 @@
 """Communities of a study: groups that gaps between samples support, and what else was looked at.
 
-`community` and `fine` are the leaves of the tree of supported splits (`splits`), coarse and all. A
-study without significant principal components is one community, and so is a continuum; the JSON file
-says which. The blocks of the nested stochastic block model (Peixoto 2014, 2017; graph-tool) and the
+`community` and `fine` are the leaves of the tree of supported splits (`splits`), coarse and all.
+A study without significant principal components is one community, and so is a continuum; the JSON
+file says which. The blocks of the nested stochastic block model (Peixoto 2014, 2017; graph-tool) and the
 clusters of HDBSCAN are written beside them as other views: the block model cuts any continuum into
 blocks, and HDBSCAN leaves many samples out. No labels are used. Communities are numbered by size,
 never named.

@@ -2,12 +2,12 @@
 
 A set of samples is split in two only if the samples leave a gap between the halves. The gap is
 tested by Hartigan's dip (Hartigan and Hartigan 1985) on the line between the halves' centres, as in
-projected dip-means (Kalogeratos and Likas 2012; Chamalis and Likas 2018), in coordinates where curved
-continua are straight (`straighten`). An even continuum has no gap wherever it is cut, and panmictic
-samples have no coordinates that mean anything: neither is split.
+projected dip-means (Kalogeratos and Likas 2012; Chamalis and Likas 2018), in coordinates where
+curved continua are straight (`straighten`). An even continuum has no gap wherever it is cut, and
+panmictic samples have no coordinates that mean anything: neither is split.
 
-Testing from the top down matters. The demes of a stepping-stone model are groups of their own if two
-neighbours are looked at alone; seen whole they are a continuum, and they are called one.
+Testing from the top down matters. The demes of a stepping-stone model are groups of their own if
+two neighbours are looked at alone; seen whole they are a continuum, and they are called one.
 """
 
 from __future__ import annotations

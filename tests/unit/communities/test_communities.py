@@ -182,9 +182,7 @@ def bare_python(tmp_path_factory):
 
 
 @pytest.mark.parametrize("hidden", ["graph-tool", "numpy", "interpreter", "a Python at all"])
-def test_without_graph_tool_communities_are_found_and_the_log_says_so(
-    tmp_path, rng, hidden, bare_python
-):
+def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     python = {
         "graph-tool": sys.executable,
         "numpy": bare_python,
