@@ -8,20 +8,21 @@ the way that orders pairs best at held-out sites orders them best in truth, on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 import popdesic
 
-from .methods import NEIGHBORS, People
+from .methods import NEAREST, PLAIN, People, Way
 from .scenes import Scene
 from .scores import rank_correlation
 
-#: Taken unless another way is better by more than `MARGIN`: Isomap's geodesics.
-DEFAULT = f"knn {NEIGHBORS} 1"
-#: Of the rank correlation at held-out sites. Chosen on seeds 1 and 2 of the large scenes: the
-#: largest lead of a way that is worse in truth was 0.0015, the smallest worth having 0.0057.
+#: What is chosen from.
+FAMILY = (PLAIN, Way("Fermat", 1.5), Way("Fermat", 2.0), NEAREST)
+#: How much more the rank correlation at held-out sites has to be for another way than `NEAREST` to
+#: be taken. Chosen on seeds 1 and 2 of the large scenes: the largest lead of a way that is worse in
+#: truth was 0.0015, the smallest lead worth having 0.0057.
 MARGIN = 0.003
 
 
@@ -49,26 +50,26 @@ def unbiased_squares(genotypes: np.ndarray) -> np.ndarray:
 
 
 def held_out_scores(
-    scene: Scene, ways: Mapping[str, Callable[[People], np.ndarray]], splits: int = 2
-) -> dict[str, float]:
+    scene: Scene, ways: Iterable[Way] = FAMILY, splits: int = 2
+) -> dict[Way, float]:
     """Mean rank correlation of each way's lengths with genetic distances at held-out sites.
 
     Each of `splits` random halves of the chromosomes is used in both directions.
     """
     rng = np.random.default_rng(1)
     names = np.unique(scene.chrom)
-    found: dict[str, list[float]] = {way: [] for way in ways}
+    found: dict[Way, list[float]] = {way: [] for way in ways}
     for _ in range(splits):
         half = np.isin(scene.chrom, rng.permutation(names)[: len(names) // 2])
         for one in (half, ~half):
             people = People(scene.genotypes[one])
             squares = unbiased_squares(scene.genotypes[~one])
-            for way, lengths in ways.items():
-                found[way].append(rank_correlation(lengths(people), squares))
+            for way in found:
+                found[way].append(rank_correlation(way.lengths(people), squares))
     return {way: float(np.mean(values)) for way, values in found.items()}
 
 
-def choose(held_out: Mapping[str, float], default: str = DEFAULT, margin: float = MARGIN) -> str:
+def choose(held_out: Mapping[Way, float], default: Way = NEAREST, margin: float = MARGIN) -> Way:
     """The best way at held-out sites, if it leads the default by more than the margin."""
     best = max(held_out, key=held_out.__getitem__)
     return best if held_out[best] > held_out[default] + margin else default
