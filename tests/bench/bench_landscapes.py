@@ -47,12 +47,14 @@ CHOSEN = "chosen"
 Values = dict[tuple[str, str], float]
 
 
-def measure_distances(drawn: Scene, people: People) -> Values:
+def measure_distances(drawn: Scene, people: People, chosen: Way) -> Values:
     """Rank correlation and neighbour recall of every way to measure distances."""
     found: Values = {}
-    for way in dict.fromkeys([*WAYS, *FEWER]):
+    for way in dict.fromkeys([*WAYS, *FEWER, chosen]):
         lengths = way.lengths(people)
         rank = scores.rank_correlation(lengths, drawn.true_distance)
+        if way == chosen:
+            found["rank", CHOSEN] = rank
         if way in FEWER:
             found["components", str(way)] = rank
         if way in WAYS:
@@ -100,14 +102,13 @@ def measure(drawn: Scene) -> tuple[Values, str]:
     """All scores of a scene, and the way that is chosen without the truth."""
     people = People(drawn.genotypes)
     held_out = held_out_scores(drawn)
-    chosen = str(choose(held_out))
+    chosen = choose(held_out)
     found: Values = {("held out", str(way)): value for way, value in held_out.items()}
     if drawn.structure != "one":
-        found |= measure_distances(drawn, people)
-        found["rank", CHOSEN] = found["rank", chosen]
+        found |= measure_distances(drawn, people, chosen)
     if drawn.coordinates is not None:
         found |= measure_coordinates(drawn, people)
-    return found | measure_communities(drawn, people), chosen
+    return found | measure_communities(drawn, people), str(chosen)
 
 
 def show(title: str, score: str, draws: dict[str, list[Values]], digits: int = 3) -> None:

@@ -25,13 +25,19 @@ def test_unbiased_squares_are_those_of_frequencies_even_where_some_are_missing()
     assert found[0, 2:] == pytest.approx([4 * np.mean((p - q) ** 2)] * 2, abs=0.02)
 
 
-def test_another_way_has_to_lead_the_default_by_the_margin():
+def test_another_way_has_to_lead_nearest_neighbours_by_the_margin():
     fermat = Way("Fermat", 2.0)
-    scores = {NEAREST: 0.50, PLAIN: 0.52, fermat: 0.51}
-    assert choose(scores, margin=0.03) == NEAREST
-    assert choose(scores, margin=0.01) == PLAIN
+    held_out = {NEAREST: 0.50, PLAIN: 0.52, fermat: 0.51}
+    assert choose(held_out, margin=0.03) == NEAREST
+    assert choose(held_out, margin=0.01) == PLAIN
     assert choose({NEAREST: 0.6, PLAIN: 0.5}, margin=0.0) == NEAREST
-    assert choose(scores, fermat, margin=0.02) == fermat
+
+
+def test_the_best_way_decides_the_number_of_components():
+    two, plain_two = Way("knn", components=2), Way("PCs", components=2)
+    held_out = {NEAREST: 0.55, PLAIN: 0.5, two: 0.555, plain_two: 0.56}
+    assert choose(held_out, margin=0.03) == two
+    assert choose(held_out, margin=0.001) == plain_two
 
 
 def test_routes_among_neighbours_by_hand():
@@ -62,10 +68,17 @@ def test_components_are_what_distances_are_taken_of():
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("grid", {"knn 15 1"}), ("refuges", {"PCs", "Fermat 1.5", "Fermat 2"})]
+    ("name", "kinds", "components"),
+    [
+        ("grid", {"knn"}, {4, 8}),
+        ("refuges", {"PCs", "Fermat"}, {2, 4, 8}),
+        ("gradient", {"knn"}, {1}),
+        ("islands", {"knn"}, {2, 4, 8}),
+    ],
 )
-def test_held_out_sites_choose_well(name, expected):
-    assert str(choose(held_out_scores(scene(name, 1), splits=1))) in expected
+def test_held_out_sites_choose_well(name, kinds, components):
+    chosen = choose(held_out_scores(scene(name, 1), splits=1))
+    assert chosen.kind in kinds and chosen.components in components
 
 
 def test_an_inversion_is_not_seen_from_other_chromosomes():
