@@ -12,6 +12,7 @@ peers are plain distances of 8 principal components and Isomap (scikit-learn, 15
 - Share of the 15 nearest that are among the true 15 nearest.
 - Share of the variance of true coordinates that principal coordinates explain (Procrustes), from
   lengths Σd^α and from sample Fermat distances (Σd^α)^(1/α).
+- How much longer equal true distances are in the half of a chain where fewer were sampled.
 - Communities: how many HDBSCAN finds (Fermat 2), and the two cuts of the tree of its clusters,
   their adjusted Rand index with the true populations where there are any, and how many communities
   too many a population or a continuum is cut into.
@@ -79,6 +80,33 @@ def measure_coordinates(drawn: Scene, people: People) -> Values:
     return found
 
 
+def measure_density(drawn: Scene, people: People) -> Values:
+    """How much longer equal true distances are where fewer people were sampled.
+
+    Ratio of mean lengths in the sparse half of a chain to those in its dense half.
+    """
+    x, truth = drawn.coordinates[:, 0], drawn.true_distance
+    dense = x < drawn.parameters["demes"] // 2
+    between = np.unique(truth[np.ix_(~dense, ~dense)])[1:]
+
+    def ratio(lengths: np.ndarray) -> float:
+        means = []
+        for half in (~dense, dense):
+            own, true = lengths[np.ix_(half, half)], truth[np.ix_(half, half)]
+            means.append([own[true == steps].mean() for steps in between])
+        return float(np.mean(np.divide(*means)))
+
+    found: Values = {}
+    for way in WAYS:
+        lengths = way.lengths(people)
+        if way.alpha == 1:
+            found["density", str(way)] = ratio(lengths)
+        elif way.kind == "Fermat":
+            found["density", f"{way.alpha:g} sum"] = ratio(lengths)
+            found["density", f"{way.alpha:g} root"] = ratio(lengths ** (1 / way.alpha))
+    return found
+
+
 def measure_communities(drawn: Scene, people: People) -> Values:
     """Number, adjusted Rand index and false splits of communities as the workflow finds them."""
     lengths = Way("Fermat", 2.0).lengths(people) ** 0.5
@@ -106,6 +134,8 @@ def measure(drawn: Scene) -> tuple[Values, str]:
     found: Values = {("held out", str(way)): value for way, value in held_out.items()}
     if drawn.structure != "one":
         found |= measure_distances(drawn, people, chosen)
+    if "denser" in drawn.parameters:
+        found |= measure_density(drawn, people)
     if drawn.coordinates is not None:
         found |= measure_coordinates(drawn, people)
     return found | measure_communities(drawn, people), str(chosen)
@@ -186,6 +216,7 @@ def main() -> None:
     show("rank correlation with genetic distances at held-out sites", "held out", draws)
     show("share of the 15 nearest that are the true ones", "recall", draws)
     show("R² of true coordinates, principal coordinates of", "map", draws)
+    show("length of equal true distances, sparse half over dense half", "density", draws, 2)
     show("communities found", "communities", draws, 1)
     show("adjusted Rand index with the true populations", "ARI", draws)
     show("communities too many", "false splits", draws, 1)

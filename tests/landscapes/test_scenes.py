@@ -178,9 +178,10 @@ def test_refuges_are_apart_and_each_is_nearly_one():
 
 def test_one_half_of_an_uneven_chain_is_sampled_more_densely():
     drawn = scene("uneven", 1)
-    people = np.unique(drawn.populations, return_counts=True)[1]
-    assert people.tolist() == [24] * 10 + [6] * 10
-    assert (drawn.true_distance[0, [24, -1]] == [1, 19]).all()
+    demes, people = np.unique(drawn.coordinates[:, 0], return_counts=True)
+    assert demes.tolist() == [*range(12), 14, 18, 22]
+    assert set(people) == {20}
+    assert (drawn.true_distance[0, [20, -1]] == [1, 22]).all()
 
 
 def test_the_gradient_is_in_the_genotypes():
