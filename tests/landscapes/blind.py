@@ -25,9 +25,10 @@ FAMILY = tuple(
     for k in (1, 2, 4, 8)
     for kind, alpha in (("PCs", 1.0), ("knn", 1.0), ("Fermat", 1.5), ("Fermat", 2.0))
 )
-#: How much more the rank correlation at held-out sites has to be for another way than geodesics
-#: among nearest neighbours to be taken. Chosen on seeds 1 and 2 of the large scenes: the largest
-#: lead of a way that is worse in truth was 0.0015, the smallest lead worth having 0.0057.
+#: How much more the rank correlation at held-out sites has to be for fewer components, or for
+#: another way than geodesics among nearest neighbours, to be taken. Chosen on seeds 1 and 2 of the
+#: large scenes: the largest lead of a way that is worse in truth was 0.0015, the smallest lead
+#: worth having 0.0057.
 MARGIN = 0.003
 
 
@@ -75,11 +76,18 @@ def held_out_scores(
 
 
 def choose(held_out: Mapping[Way, float], margin: float = MARGIN) -> Way:
-    """The best way at held-out sites, in two steps.
+    """The best way at held-out sites, with two preferences.
 
-    The best of all decides the number of components. With these, geodesics among nearest neighbours
-    are taken unless the best leads them by more than the margin.
+    More components are taken unless the best way of fewer leads theirs by more than the margin;
+    then geodesics among nearest neighbours, unless the best way leads them by more than it.
     """
-    best = max(held_out, key=held_out.__getitem__)
+    groups: dict[int, list[Way]] = {}
+    for way in held_out:
+        groups.setdefault(way.components, []).append(way)
+    leaders = [max(groups[k], key=held_out.__getitem__) for k in sorted(groups, reverse=True)]
+    best = leaders[0]
+    for fewer in leaders[1:]:
+        if held_out[fewer] > held_out[best] + margin:
+            best = fewer
     default = replace(NEAREST, components=best.components)
     return best if held_out[best] > held_out[default] + margin else default

@@ -33,10 +33,11 @@ def test_another_way_has_to_lead_nearest_neighbours_by_the_margin():
     assert choose({NEAREST: 0.6, PLAIN: 0.5}, margin=0.0) == NEAREST
 
 
-def test_the_best_way_decides_the_number_of_components():
+def test_fewer_components_have_to_lead_by_the_margin():
     two, plain_two = Way("knn", components=2), Way("PCs", components=2)
     held_out = {NEAREST: 0.55, PLAIN: 0.5, two: 0.555, plain_two: 0.56}
-    assert choose(held_out, margin=0.03) == two
+    assert choose(held_out, margin=0.02) == NEAREST
+    assert choose(held_out, margin=0.008) == two
     assert choose(held_out, margin=0.001) == plain_two
 
 
