@@ -127,13 +127,15 @@ def measure_communities(drawn: Scene, people: People) -> Values:
 
 
 def measure(drawn: Scene) -> tuple[Values, str]:
-    """All scores of a scene, and the way that is chosen without the truth."""
+    """All scores of a scene, and the way that is chosen without the truth, if there is any."""
     people = People(drawn.genotypes)
+    if drawn.structure == "one":
+        null = held_out_scores(drawn, [PLAIN])[PLAIN]
+        return {("null", str(PLAIN)): null} | measure_communities(drawn, people), ""
     held_out = held_out_scores(drawn)
     chosen = choose(held_out)
     found: Values = {("held out", str(way)): value for way, value in held_out.items()}
-    if drawn.structure != "one":
-        found |= measure_distances(drawn, people, chosen)
+    found |= measure_distances(drawn, people, chosen)
     if "denser" in drawn.parameters:
         found |= measure_density(drawn, people)
     if drawn.coordinates is not None:
@@ -209,19 +211,20 @@ def main() -> None:
             chosen[name].append(way)
         seconds = (time.perf_counter() - start) / options.seeds
         print(f"{name}: {seconds:.1f} s a draw", flush=True)
+        if options.out:
+            write_draws(options.out, draws)
     of = f"{options.size} scenes, {options.seeds} draws"
     show(f"rank correlation with the true distance, {of}", "rank", draws)
     show_gains(draws, chosen)
     show("rank correlation by number of components", "components", draws)
     show("rank correlation with genetic distances at held-out sites", "held out", draws)
+    show("the same where there is one population", "null", draws)
     show("share of the 15 nearest that are the true ones", "recall", draws)
     show("R² of true coordinates, principal coordinates of", "map", draws)
     show("length of equal true distances, sparse half over dense half", "density", draws, 2)
     show("communities found", "communities", draws, 1)
     show("adjusted Rand index with the true populations", "ARI", draws)
     show("communities too many", "false splits", draws, 1)
-    if options.out:
-        write_draws(options.out, draws)
 
 
 if __name__ == "__main__":
