@@ -94,7 +94,8 @@ def refuges(rng, demes, per_deme, contact, spread, apart, migrants, sites) -> di
 
     They were one population `apart` generations ago, spread `spread` generations ago, each over
     half of the demes, and met `contact` generations ago. Truth: expected time to the common
-    ancestor. `populations` are the refuges.
+    ancestor. `populations` are the refuges (F_ST 0.27). Within each the demes differ too (0.07
+    between its halves), so that two groups are the coarse truth and a finer level may find more.
     """
     place, edges = _lattice(1, demes)
     sizes, half, rate = _sizes(demes), demes // 2, migrants / DEME
