@@ -8,20 +8,27 @@ the way that orders pairs best at held-out sites orders them best in truth, on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 import popdesic
 
-from .methods import NEIGHBORS, People
+from .methods import NEAREST, People, Way
 from .scenes import Scene
 from .scores import rank_correlation
 
-#: Taken unless another way is better by more than `MARGIN`: Isomap's geodesics.
-DEFAULT = f"knn {NEIGHBORS} 1"
-#: Of the rank correlation at held-out sites. Chosen on seeds 1 and 2 of the large scenes: the
-#: largest lead of a way that is worse in truth was 0.0015, the smallest worth having 0.0057.
+#: What is chosen from: plain distances and geodesics of some numbers of components.
+FAMILY = tuple(
+    Way(kind, alpha, components=k)
+    for k in (1, 2, 4, 8)
+    for kind, alpha in (("PCs", 1.0), ("knn", 1.0), ("Fermat", 1.5), ("Fermat", 2.0))
+)
+#: How much more the rank correlation at held-out sites has to be for fewer components, or for
+#: another way than geodesics among nearest neighbours, to be taken. Chosen on seeds 1 and 2 of the
+#: large scenes: the largest lead of a way that is worse in truth was 0.0015, the smallest lead
+#: worth having 0.0057.
 MARGIN = 0.003
 
 
@@ -49,26 +56,38 @@ def unbiased_squares(genotypes: np.ndarray) -> np.ndarray:
 
 
 def held_out_scores(
-    scene: Scene, ways: Mapping[str, Callable[[People], np.ndarray]], splits: int = 2
-) -> dict[str, float]:
+    scene: Scene, ways: Iterable[Way] = FAMILY, splits: int = 2
+) -> dict[Way, float]:
     """Mean rank correlation of each way's lengths with genetic distances at held-out sites.
 
     Each of `splits` random halves of the chromosomes is used in both directions.
     """
     rng = np.random.default_rng(1)
     names = np.unique(scene.chrom)
-    found: dict[str, list[float]] = {way: [] for way in ways}
+    found: dict[Way, list[float]] = {way: [] for way in ways}
     for _ in range(splits):
         half = np.isin(scene.chrom, rng.permutation(names)[: len(names) // 2])
         for one in (half, ~half):
             people = People(scene.genotypes[one])
             squares = unbiased_squares(scene.genotypes[~one])
-            for way, lengths in ways.items():
-                found[way].append(rank_correlation(lengths(people), squares))
+            for way in found:
+                found[way].append(rank_correlation(way.lengths(people), squares))
     return {way: float(np.mean(values)) for way, values in found.items()}
 
 
-def choose(held_out: Mapping[str, float], default: str = DEFAULT, margin: float = MARGIN) -> str:
-    """The best way at held-out sites, if it leads the default by more than the margin."""
-    best = max(held_out, key=held_out.__getitem__)
+def choose(held_out: Mapping[Way, float], margin: float = MARGIN) -> Way:
+    """The best way at held-out sites, with two preferences.
+
+    More components are taken unless the best way of fewer leads theirs by more than the margin;
+    then geodesics among nearest neighbours, unless the best way leads them by more than it.
+    """
+    groups: dict[int, list[Way]] = {}
+    for way in held_out:
+        groups.setdefault(way.components, []).append(way)
+    leaders = [max(groups[k], key=held_out.__getitem__) for k in sorted(groups, reverse=True)]
+    best = leaders[0]
+    for fewer in leaders[1:]:
+        if held_out[fewer] > held_out[best] + margin:
+            best = fewer
+    default = replace(NEAREST, components=best.components)
     return best if held_out[best] > held_out[default] + margin else default

@@ -43,10 +43,15 @@ def chain(rng, demes, per_deme, migrants, sites) -> dict:
 
 
 def uneven(rng, demes, per_deme, denser, migrants, sites) -> dict:
-    """A chain whose first half is sampled `denser` times as densely. Truth: steps."""
+    """A chain: every deme of its first half is sampled, every `denser`-th of the second.
+
+    Truth: steps.
+    """
     place, edges = _lattice(1, demes)
     epochs = [Epoch(0, _sizes(demes), edges, migrants / DEME)]
-    people = np.where(np.arange(demes) < demes // 2, denser * per_deme, per_deme)
+    deme = np.arange(demes)
+    sampled = (deme < demes // 2) | ((deme - demes // 2) % denser == denser // 2)
+    people = per_deme * sampled
     return _on_lattice(rng, place, epochs, people, sites, route_lengths(demes, edges))
 
 
@@ -89,7 +94,8 @@ def refuges(rng, demes, per_deme, contact, spread, apart, migrants, sites) -> di
 
     They were one population `apart` generations ago, spread `spread` generations ago, each over
     half of the demes, and met `contact` generations ago. Truth: expected time to the common
-    ancestor. `populations` are the refuges.
+    ancestor. `populations` are the refuges (F_ST 0.27). Within each the demes differ too (0.07
+    between its halves), so that two groups are the coarse truth and a finer level may find more.
     """
     place, edges = _lattice(1, demes)
     sizes, half, rate = _sizes(demes), demes // 2, migrants / DEME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,37 +13,64 @@ from sklearn.manifold import Isomap
 
 import popdesic
 
-#: Principal components of which plain distances are taken, what the workflow takes by default.
+#: Principal components of which distances are taken, what the workflow takes by default.
 COMPONENTS = 8
-#: Neighbours of Isomap, the peer.
+#: Nearest neighbours, of Isomap as of ours.
 NEIGHBORS = 15
 
 
 class People:
-    """A scene's people as an analysis sees them: genotypes, components, plain distances."""
+    """A scene's people as an analysis sees them: genotypes (n_sites, n) and components."""
 
-    def __init__(self, genotypes: np.ndarray, components: int = COMPONENTS) -> None:
+    def __init__(self, genotypes: np.ndarray) -> None:
         self.genotypes = genotypes
-        self.scores = popdesic.pca(genotypes.T, n_components=components).scores
-        self.plain = squareform(pdist(self.scores))
+        self.scores = popdesic.pca(genotypes.T, n_components=COMPONENTS).scores
 
-    def of_genotypes(self) -> np.ndarray:
-        """Euclidean distances of genotypes."""
-        return popdesic.pairwise_distance(self.genotypes.T, device="cpu")
+    def plain(self, components: int = COMPONENTS) -> np.ndarray:
+        """Euclidean distances of the first principal components."""
+        return squareform(pdist(self.scores[:, :components]))
 
-    def fermat(self, alpha: float) -> np.ndarray:
-        """Lengths Σd^α of shortest paths in the complete graph of the components."""
-        return popdesic.shortest_paths(self.plain, alpha, device="cpu").lengths
 
-    def among_neighbors(self, k: int, alpha: float) -> np.ndarray:
-        """Lengths Σd^α of shortest paths among `k` nearest neighbours."""
-        return knn_lengths(self.plain, k, alpha)
+@dataclass(frozen=True)
+class Way:
+    """A way to measure distances.
 
-    def isomap(self) -> np.ndarray:
-        """Geodesics of scikit-learn's Isomap."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it joins separate parts by itself
-            return Isomap(n_neighbors=NEIGHBORS).fit(self.scores).dist_matrix_
+    Attributes
+    ----------
+    kind : {'PCs', 'genotypes', 'Isomap', 'Fermat', 'knn'}
+        Plain distances of components or of genotypes; scikit-learn's geodesics; shortest paths in
+        the complete graph of components, or among nearest neighbours.
+    alpha : float
+        Edges weigh d^alpha.
+    neighbors, components : int
+    """
+
+    kind: str
+    alpha: float = 1.0
+    neighbors: int = NEIGHBORS
+    components: int = COMPONENTS
+
+    def __str__(self) -> str:
+        name = self.kind
+        if name == "knn":
+            name += f" {self.neighbors}"
+        if self.kind in ("Fermat", "knn"):
+            name += f" {self.alpha:g}"
+        return name if self.components == COMPONENTS else f"{name} ({self.components})"
+
+    def lengths(self, people: People) -> np.ndarray:
+        """Distances, or lengths Σd^α of shortest paths, (n, n)."""
+        if self.kind == "genotypes":
+            return popdesic.pairwise_distance(people.genotypes.T, device="cpu")
+        if self.kind == "Isomap":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it joins separate parts by itself
+                found = Isomap(n_neighbors=self.neighbors).fit(people.scores[:, : self.components])
+            return found.dist_matrix_
+        plain = people.plain(self.components)
+        if self.kind == "Fermat":
+            return popdesic.shortest_paths(plain, self.alpha, device="cpu").lengths
+        return knn_lengths(plain, self.neighbors, self.alpha) if self.kind == "knn" else plain
 
 
 def knn_lengths(distances: np.ndarray, k: int, alpha: float) -> np.ndarray:
@@ -60,18 +87,17 @@ def knn_lengths(distances: np.ndarray, k: int, alpha: float) -> np.ndarray:
     return dijkstra(csr_array(weights), directed=False)
 
 
-def ways(neighbors: tuple[int, ...], alphas: tuple[float, ...]) -> dict[str, Callable]:
-    """Name and function of `People` of everything that is compared."""
-    found: dict[str, Callable[[People], np.ndarray]] = {
-        "PCs": lambda people: people.plain,
-        "genotypes": People.of_genotypes,
-        f"Isomap {NEIGHBORS}": People.isomap,
-    }
-    for alpha in alphas:
-        found[f"Fermat {alpha:g}"] = lambda people, alpha=alpha: people.fermat(alpha)
-    for k in neighbors:
-        for alpha in (1.0, 1.5, 2.0):
-            found[f"knn {k} {alpha:g}"] = lambda people, k=k, alpha=alpha: people.among_neighbors(
-                k, alpha
-            )
-    return found
+#: What nothing should be worse than: what was plain until now, and the geodesics of others.
+PLAIN, PEER = Way("PCs"), Way("Isomap")
+#: Isomap's geodesics as we measure them: separate parts are joined by the minimum spanning tree.
+NEAREST = Way("knn")
+#: Everything that is compared.
+WAYS = (
+    PLAIN,
+    Way("genotypes"),
+    PEER,
+    *(Way("Fermat", alpha) for alpha in (1.5, 2.0, 4.0, 8.0)),
+    *(Way("knn", alpha, k) for k in (10, 15) for alpha in (1.0, 1.5, 2.0)),
+)
+#: The same with other numbers of components.
+FEWER = tuple(Way(kind, components=k) for kind in ("PCs", "knn") for k in (1, 2, 4, 8))

@@ -103,8 +103,8 @@ SCENES: dict[str, tuple[Callable[..., dict], dict[str, dict]]] = {
     "uneven": (
         lattices.uneven,
         _both(
-            {"demes": 20, "per_deme": 6, "denser": 4, "migrants": 5.0, "sites": 2_000},
-            **{"demes": 40, "per_deme": 4, "migrants": 10.0, "sites": 4_000},
+            {"demes": 24, "per_deme": 20, "denser": 4, "migrants": 5.0, "sites": 2_000},
+            **{"demes": 40, "per_deme": 16, "migrants": 10.0, "sites": 4_000},
         ),
     ),
     "grid": (
