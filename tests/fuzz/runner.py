@@ -38,7 +38,7 @@ from typing import Any, Protocol
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
 #: Time limits in seconds of a case, and of a worker's start, in which kernels are compiled.
-CASE_SECONDS, START_SECONDS = 20, 600
+CASE_SECONDS, START_SECONDS = 60, 600
 #: Memory limit of a worker, so that a wrong length cannot exhaust the machine.
 MEMORY_BYTES = 8 << 30
 #: Outcomes that are failures.

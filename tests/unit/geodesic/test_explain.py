@@ -206,7 +206,7 @@ def test_the_command_takes_the_study_last_or_by_name(tmp_path, monkeypatch, caps
     assert main(["path", "d", "a"]) == 0
     assert capsys.readouterr().out.split() == list("dcba")
     assert main(["path", "d", "a", folder, "--study", "other"]) == 1
-    assert "leave out one of them." in capsys.readouterr().err
+    assert "remove one of them." in capsys.readouterr().err
 
 
 def test_the_version_is_printed(capsys):
