@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from components import cohort_relationship, principal_components
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
@@ -22,7 +23,6 @@ from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.matrix import metric_distances
 from popdesic.distance.tiles import measure_tile
-from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights, fermat_weights
 from popdesic.io.bed import read_bim, read_fam, write_fam
@@ -108,8 +108,8 @@ def distances(hapmap3) -> np.ndarray:
 def scores(hapmap3) -> np.ndarray:
     """Scores on the first ten principal components."""
     af = load_panel(hapmap3 / "panel.tsv")[0].af.to_numpy()
-    products, called = standardized_products([hapmap3 / "genotypes"], af)
-    return principal_components(products, called, np.ones(len(called), bool), 10)[0]
+    related = cohort_relationship([hapmap3 / "genotypes"], af)
+    return principal_components(related, np.ones(len(related), bool), 10)[0]
 
 
 def test_squared_and_called_equal_float64_products(hapmap3):
