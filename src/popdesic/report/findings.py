@@ -8,6 +8,7 @@ import pandas as pd
 
 from ..cohort.samples import UNKNOWN
 from ..geodesic.measure import AUTO_SHARE
+from .axis_warnings import axis_warnings
 from .outcome import Outcome
 from .words import SPACES, join, number, percent, plural
 
@@ -92,6 +93,7 @@ def find_problems(
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
         *_swaps(outcome),
+        *(Finding("warning", *words) for words in axis_warnings(outcome.axes)),
         *_geodesics(outcome, number_type),
         *_maps(outcome),
         *_instability(outcome),

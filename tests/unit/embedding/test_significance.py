@@ -1,0 +1,77 @@
+"""How many components are significant: errors without structure, the true number with it."""
+
+import numpy as np
+import pytest
+from scenes import linked_genotypes, populations, relationship_of
+
+from popdesic.embedding.pca import axes_of
+from popdesic.embedding.significance import LEVEL, assess_components
+
+REPLICATES = 100
+
+
+def count(genotypes: np.ndarray) -> int:
+    return axes_of(relationship_of(genotypes), "auto")[1].count
+
+
+# Five or more of a hundred at a level of 1 % come about once in 300 such tests, at 5 % in two of
+# three: seeds are fixed, so a test that passes keeps passing.
+@pytest.mark.parametrize(("n", "sites"), [(30, 1000), (60, 3000), (120, 1500)])
+def test_one_population_has_no_component(n, sites):
+    rng = np.random.default_rng(n)
+    found = [count(populations(rng, 1, 0.0, n, sites)[0]) for _ in range(REPLICATES)]
+    share = np.mean(np.array(found) > 0)
+    print(f"\n{n} samples, {sites} sites: {share:.2f} of {REPLICATES} have a component")
+    assert share < 0.05
+
+
+@pytest.mark.parametrize(
+    ("k", "fst", "n", "sites"),
+    [
+        (2, 0.01, 100, 4000),
+        (4, 0.02, 120, 4000),
+        (6, 0.1, 120, 3000),
+        # equal eigenvalues hide the first of them, which a test that stops there would miss
+        (10, 0.4, 120, 4000),
+        (20, 0.2, 200, 5000),
+    ],
+)
+def test_k_populations_have_one_component_less(k, fst, n, sites):
+    rng = np.random.default_rng(k)
+    found = [count(populations(rng, k, fst, n, sites)[0]) for _ in range(10)]
+    assert np.median(found) == k - 1
+    assert sum(number != k - 1 for number in found) <= 1, found
+
+
+def test_the_first_of_equal_components_is_not_seen_alone():
+    """Why the last significant component counts, not the first that is not."""
+    genotypes, _ = populations(np.random.default_rng(10), 10, 0.4, 120, 4000)
+    tests = axes_of(relationship_of(genotypes), "auto")[1]
+    assert tests.p[0] > LEVEL and tests.p[8] < LEVEL < tests.p[9:].min()
+
+
+def test_linked_sites_of_one_population_have_no_component():
+    """Coalescent genomes without structure, LD pruned as by default."""
+    found = [count(linked_genotypes(seed, 60)) for seed in range(20)]
+    print(f"\n{np.mean(np.array(found) > 0):.2f} of 20 have a component")
+    assert sum(number > 0 for number in found) <= 1
+
+
+def test_threshold_is_the_eigenvalue_at_which_p_is_the_level():
+    rng = np.random.default_rng(4)
+    relationship = relationship_of(populations(rng, 3, 0.05, 60, 2000)[0])
+    values = np.linalg.eigvalsh(relationship)[::-1]
+    sums = values.sum(), (values**2).sum()
+    tests = assess_components(values[:20], *sums, 60)
+    for k in (0, 1, 2, 7):
+        changed = values[:20].copy()
+        changed[k] = tests.threshold[k]  # the sums, and so the scale, are those of before
+        assert assess_components(changed, *sums, 60).p[k] == pytest.approx(LEVEL, rel=1e-6)
+
+
+def test_equal_eigenvalues_and_few_samples_have_none():
+    for n in (2, 3, 4, 9):
+        values = np.r_[np.ones(n - 1), 0.0]
+        tests = assess_components(values, values.sum(), (values**2).sum(), n)
+        assert tests.count == 0
+        assert len(tests.p) == (n - 1) // 2
