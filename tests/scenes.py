@@ -32,8 +32,8 @@ def populations(
     return rng.binomial(2, af[label]).astype(np.int8), label
 
 
-def linked_genotypes(seed: int, n: int) -> np.ndarray:
-    """Coalescent genotypes of one population on a chromosome, LD pruned, int8 (n, sites).
+def linked_genotypes(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """Coalescent genotypes of one population on a chromosome, LD pruned: int8 (n, sites), sites.
 
     20 Mb, recombination 1e-8 a base pair, Ne 5 000, minor allele frequency at least 5 %.
     """
@@ -54,7 +54,7 @@ def linked_genotypes(seed: int, n: int) -> np.ndarray:
     sites = pd.DataFrame({"chrom": "1", "pos": trees.tables.sites.position[common].astype(int) + 1})
     r2 = max(0.2, 10.83 / n)
     removed = pruned(genotypes[common], sites, (5e5, "bp", 1, r2), cpu_backend(1))
-    return genotypes[common][~removed].T
+    return genotypes[common][~removed].T, sites[~removed].reset_index(drop=True)
 
 
 def relationship_of(genotypes: np.ndarray, af: np.ndarray | None = None) -> np.ndarray:

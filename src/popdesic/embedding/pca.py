@@ -68,7 +68,9 @@ class Axes:
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
-def axes_of(relationship: np.ndarray, *components: int | str) -> tuple[Axes, Significance]:
+def axes_of(
+    relationship: np.ndarray, *components: int | str, null: tuple[float, float] = (0.0, 1.0)
+) -> tuple[Axes, Significance]:
     """Decompose the relationship of the samples that define the axes.
 
     Parameters
@@ -78,6 +80,8 @@ def axes_of(relationship: np.ndarray, *components: int | str) -> tuple[Axes, Sig
     components : int or 'auto'
         Numbers of components that are asked for: there are as many as the largest, or as there can
         be. ``auto`` is as many as are significant, at least FEWEST.
+    null : tuple of float
+        As in `assess_components`.
 
     Raises
     ------
@@ -98,7 +102,7 @@ def axes_of(relationship: np.ndarray, *components: int | str) -> tuple[Axes, Sig
     values, vectors = values[positive], vectors[:, positive]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     trace = float(np.trace(relationship))
-    tests = assess_components(values, trace, float((relationship**2).sum()), n)
+    tests = assess_components(values, trace, float((relationship**2).sum()), n, null)
     if len(asked) < len(components):
         asked.append(max(tests.count, FEWEST))
     return Axes(values, vectors * np.sign(largest), trace, min(max(asked), len(values))), tests

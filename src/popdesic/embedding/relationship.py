@@ -88,16 +88,15 @@ def relationship_among(
     threads : int
         Number of threads; the numbers are bit-identical for any number.
     """
-    blocks = sample_blocks(sizes)
-    pairs = [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
+    pairs = block_pairs(sizes)
     n = sum(sizes)
     products, called = np.zeros((n, n)), np.zeros((n, n))
     complete = 0.0
     for values, there in _passes(read, af):
         mask, whole = _incomplete(there)
         complete += whole
-        _add_products(products, values, values, pairs, threads)
-        _add_products(called, mask, mask, pairs, threads)
+        add_products(products, values, values, pairs, threads)
+        add_products(called, mask, mask, pairs, threads)
     products /= np.maximum(called + complete, 1)
     return np.triu(products) + np.triu(products, 1).T
 
@@ -142,8 +141,8 @@ def relationship_to(
         mask, whole = _incomplete(there)
         complete += whole
         theirs = values[:, others]
-        _add_products(products, theirs, values[:, founders], pairs, threads)
-        _add_products(called, mask[:, others], mask[:, founders], pairs, threads)
+        add_products(products, theirs, values[:, founders], pairs, threads)
+        add_products(called, mask[:, others], mask[:, founders], pairs, threads)
         own_called += there[:, others].sum(axis=0)
         for first, last in left:  # cohort by cohort, as numpy sums one column in another order
             block = theirs[:, first:last]
@@ -165,6 +164,12 @@ def sample_blocks(sizes: list[int]) -> list[tuple[int, int]]:
     return found
 
 
+def block_pairs(sizes: list[int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of `sample_blocks` in the upper triangle."""
+    blocks = sample_blocks(sizes)
+    return [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
+
+
 def _passes(read: Reader, af: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """`standardize` of all sites, chunk by chunk."""
     for first, last in chunks(len(af), CHUNK_SITES):
@@ -182,7 +187,7 @@ def _incomplete(called: np.ndarray) -> tuple[np.ndarray, float]:
     return mask, float(len(called) - incomplete.sum())
 
 
-def _add_products(
+def add_products(
     total: np.ndarray,
     left: np.ndarray,
     right: np.ndarray,

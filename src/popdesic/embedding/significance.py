@@ -21,6 +21,8 @@ MOST_TESTED = 50
 #: Tracy-Widom of order 1 as a shifted gamma distribution (Chiani 2014, table I); its upper tail is
 #: right to three digits.
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
+#: Its mean and standard deviation.
+MEAN, SPREAD = -1.2065, 1.2680
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,27 @@ class Significance:
         return int(below[-1]) + 1 if len(below) else 0
 
 
-def assess_components(values: np.ndarray, trace: float, squares: float, n: int) -> Significance:
+def scale_statistic(value: float, trace: float, squares: float, n: int) -> float:
+    """The largest eigenvalue of n samples on the scale of Tracy and Widom (NaN if none stands out).
+
+    Parameters
+    ----------
+    value : float
+        The largest eigenvalue.
+    trace, squares : float
+        Sum of all eigenvalues, and of their squares.
+    """
+    centre, width = _centre_and_width(trace, squares, n)
+    return (value * (n - 1) / trace - centre) / width if trace > 0 else np.nan
+
+
+def assess_components(
+    values: np.ndarray,
+    trace: float,
+    squares: float,
+    n: int,
+    null: tuple[float, float] = (0.0, 1.0),
+) -> Significance:
     """Test leading eigenvalues of a relationship matrix whose samples define the frequencies.
 
     Parameters
@@ -61,21 +83,32 @@ def assess_components(values: np.ndarray, trace: float, squares: float, n: int) 
         Sum of all eigenvalues, and of their squares (the squared Frobenius norm of the matrix).
     n : int
         Number of samples.
+    null : tuple of float
+        Shift and spread of the statistic by LD (`linkage_null.measure_null`).
     """
     tested = values[: min(MOST_TESTED, (n - 1) // 2)]
-    quantile = gamma.isf(LEVEL, _SHAPE, scale=_SCALE) - _SHIFT
+    shift, spread = null
+    quantile = shift + spread * (gamma.isf(LEVEL, _SHAPE, scale=_SCALE) - _SHIFT)
     p, threshold = np.ones(len(tested)), np.full(len(tested), np.nan)
     for k, value in enumerate(tested):
         m = n - k  # samples, as if the components before had taken one each
-        spread = (m - 1) * squares - trace**2
-        if spread <= 0 or trace <= 0:  # equal eigenvalues: nothing stands out
+        centre, width = _centre_and_width(trace, squares, m)
+        if not np.isfinite(width):  # equal eigenvalues: nothing stands out
             break
-        sites = max((m + 1) * trace**2 / spread, 2.0)
-        low, high = np.sqrt(sites - 1), np.sqrt(m)
-        centre = (low + high) ** 2 / sites
-        width = (low + high) / sites * (1 / low + 1 / high) ** (1 / 3)
-        p[k] = gamma.sf((value * (m - 1) / trace - centre) / width + _SHIFT, _SHAPE, scale=_SCALE)
+        statistic = ((value * (m - 1) / trace - centre) / width - shift) / spread
+        p[k] = gamma.sf(statistic + _SHIFT, _SHAPE, scale=_SCALE)
         threshold[k] = (centre + quantile * width) * trace / (m - 1)
         trace -= value
         squares -= value**2
     return Significance(p, threshold)
+
+
+def _centre_and_width(trace: float, squares: float, m: int) -> tuple[float, float]:
+    """Location and scale of (m - 1) times the largest eigenvalue over the trace; NaN if none."""
+    spread = (m - 1) * squares - trace**2
+    if spread <= 0 or trace <= 0:
+        return np.nan, np.nan
+    sites = max((m + 1) * trace**2 / spread, 2.0)
+    low, high = np.sqrt(sites - 1), np.sqrt(m)
+    width = (low + high) / sites * (1 / low + 1 / high) ** (1 / 3)
+    return (low + high) ** 2 / sites, width
