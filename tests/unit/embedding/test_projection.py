@@ -60,7 +60,7 @@ def test_components_left_out_count_as_one_of_their_mean_size(scene):
     every *= np.sign((every * few).sum(axis=0))
     spread = few.std(axis=0)
     print(f"\nlargest difference over spread {(np.abs(every - few).max(axis=0) / spread).round(3)}")
-    assert (np.abs(every - few).max(axis=0) < 0.1 * spread).all()
+    assert (np.abs(every - few).max(axis=0) < 0.01 * spread).all()
 
 
 @pytest.mark.parametrize("n", [3, 8, 40])
