@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from components import cohort_relationship, principal_components
+from newcomers import newcomer_neighbors, plain_scores, population_slopes
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
@@ -23,6 +24,9 @@ from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.matrix import metric_distances
 from popdesic.distance.tiles import measure_tile
+from popdesic.embedding.axis_sites import alt_frequency
+from popdesic.embedding.pca import axes_of
+from popdesic.embedding.relationship import relationship_among, relationship_to
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights, fermat_weights
 from popdesic.io.bed import read_bim, read_fam, write_fam
@@ -174,6 +178,31 @@ def test_pca_equals_plink2(hapmap3, scores, tmp_path, require_command):
     r = [abs(np.corrcoef(scores[:, i], theirs[:, i])[0, 1]) for i in range(6)]
     print(f"\n|r| with plink2 --pca, components 1 to 6: {np.round(r, 6)}")
     assert min(r) >= 0.9999
+
+
+@pytest.mark.parametrize("share", [2 / 3, 1 / 2, 1 / 5])
+def test_newcomers_lie_among_founders_of_their_populations(hapmap3, labels, share):
+    """Means of five random splits: axes of populations (PC1 to PC3), neighbours over eight axes."""
+    genotypes, label = genotypes_of(hapmap3 / "genotypes"), labels.population.to_numpy()
+    n = len(label)
+    slopes, shrunk, near, crowded = [], [], [], []
+    for split in range(5):
+        founders = np.random.default_rng(split).permutation(n) < round(share * n)
+        af = alt_frequency(genotypes[:, founders])
+        among = genotypes[:, founders]
+        relationship = relationship_among(lambda a, b, g=among: g[a:b], [founders.sum()], af)
+        axes, _ = axes_of(relationship, 8)
+        rows, own = relationship_to(lambda a, b: genotypes[a:b], [n], founders, af)
+        scores, plain = axes.place(founders, rows, own), plain_scores(axes, founders, rows)
+        slopes.append(population_slopes(scores, founders, label))
+        shrunk.append(population_slopes(plain, founders, label))
+        near.append(newcomer_neighbors(scores, founders))
+        crowded.append(newcomer_neighbors(plain, founders))
+    slopes, shrunk = np.mean(slopes, axis=0), np.mean(shrunk, axis=0)
+    print(f"\n{share:.2f} founders: slopes {slopes.round(2)}, plain projection {shrunk.round(2)}")
+    print(f"newcomers among 15 nearest {np.mean(near):.3f}, plain {np.mean(crowded):.3f}")
+    assert (np.abs(slopes[:3] - 1) <= 0.05).all() and (shrunk[2:] < 0.85).all()
+    assert abs(np.mean(near) - (1 - share)) <= 0.02 < np.mean(crowded) - (1 - share)
 
 
 @pytest.mark.parametrize("space", ["genotypes", "pcs"])
