@@ -13,8 +13,8 @@ from ..io.bed import read_fam
 from ..io.files import write_json
 from ..io.tables import read_table, write_npz
 from .axis_sites import choose_sites
-from .linkage_null import assess_axes
 from .loadings import find_regions, site_loadings, write_loadings
+from .noise_null import noise_null
 from .pca import axes_of
 from .relationship import read_cohorts, relationship_among
 from .significance import LEVEL
@@ -63,7 +63,7 @@ def define_axes(
     -------
     dict
         `axis_samples`; `sites` (counts of `AxisSites`), `ld_r2` in use; `significant`
-        components, `level`, `ld_null` (`assess_axes`) and `components`; of the leading SHOWN
+        components, `level`, `noise` (`noise_null`) and `components`; of the leading SHOWN
         `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
         `regions` (`find_regions`).
     """
@@ -85,7 +85,7 @@ def define_axes(
     read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
     relationship = relationship_among(read, sizes, chosen_sites.af, threads)
     used = sites.iloc[chosen_sites.rows]
-    null = assess_axes(relationship, read, sizes, chosen_sites.af, used, threads)
+    null = noise_null(relationship, read, sizes, chosen_sites.af, used, threads)
     axes, tests = axes_of(relationship, components, pcs, null=null)
     leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
     loadings = site_loadings(read, chosen_sites.af, *leading)
@@ -106,7 +106,7 @@ def define_axes(
         "ld_r2": chosen_sites.r2,
         "significant": tests.count,
         "level": LEVEL,
-        "ld_null": {"shift": round(null[0], 4), "spread": round(null[1], 4)},
+        "noise": {"shift": round(null[0], 4), "spread": round(null[1], 4)},
         "components": axes.k,
         "scree": _rounded(axes.explained[:SHOWN]),
         "threshold": _rounded(tests.threshold[:SHOWN] / axes.trace),

@@ -84,7 +84,7 @@ def assess_components(
     n : int
         Number of samples.
     null : tuple of float
-        Shift and spread of the statistic by LD (`linkage_null.measure_null`).
+        Shift and spread of the statistic without structure (`noise_null`).
     """
     tested = values[: min(MOST_TESTED, (n - 1) // 2)]
     shift, spread = null

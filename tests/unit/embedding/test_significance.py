@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scenes import linked_genotypes, populations, relationship_of
 
-from popdesic.embedding import linkage_null
+from popdesic.embedding import noise_null as noise
 from popdesic.embedding.axis_sites import alt_frequency
-from popdesic.embedding.linkage_null import assess_axes
+from popdesic.embedding.noise_null import noise_null
 from popdesic.embedding.pca import axes_of
 from popdesic.embedding.significance import LEVEL, assess_components
 
@@ -60,11 +60,11 @@ def test_linked_sites_of_one_population_have_no_component():
     for seed in range(24):
         genotypes, sites = linked_genotypes(seed, 60)
         relationship, af = relationship_of(genotypes), alt_frequency(genotypes.T)
-        null = assess_axes(relationship, lambda a, b: genotypes[:, a:b].T, [60], af, sites)  # noqa: B023
+        null = noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [60], af, sites)  # noqa: B023
         plain.append(axes_of(relationship, "auto")[1].count)
         found.append(axes_of(relationship, "auto", null=null)[1].count)
     shares = [np.mean(np.array(counts) > 0) for counts in (plain, found)]
-    print(f"\n20 Mb: {shares[0]:.2f} of 24 without, {shares[1]:.2f} with the null of LD")
+    print(f"\n20 Mb: {shares[0]:.2f} of 24 without, {shares[1]:.2f} with the measured null")
     assert shares[1] <= 0.05 < shares[0]
 
 
@@ -74,10 +74,10 @@ def test_structure_is_no_ld():
     genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]
     sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
     relationship, af = relationship_of(genotypes), alt_frequency(genotypes.T)
-    null = assess_axes(relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites)
+    null = noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites)
     assert axes_of(relationship, "auto", null=null)[1].count == 2
     assert [
-        assess_axes(relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites, threads)
+        noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites, threads)
         for threads in (1, 3)
     ] == [null, null]
 
@@ -86,8 +86,8 @@ def test_an_unmeasured_null_is_that_of_tracy_and_widom(monkeypatch):
     genotypes, _ = populations(np.random.default_rng(6), 1, 0.0, 20, 200)
     sites = pd.DataFrame({"chrom": "1", "pos": np.arange(200)})
     given = relationship_of(genotypes), lambda a, b: genotypes[:, a:b].T, [20]
-    monkeypatch.setattr(linkage_null, "MOST_PRODUCTS", 4.9 * 20 * 20 * 200)
-    assert assess_axes(*given, alt_frequency(genotypes.T), sites) == (0.0, 1.0)
+    monkeypatch.setattr(noise, "MOST_PRODUCTS", 4.9 * 20 * 20 * 200)
+    assert noise_null(*given, alt_frequency(genotypes.T), sites) == (0.0, 1.0)
 
 
 def test_threshold_is_the_eigenvalue_at_which_p_is_the_level():

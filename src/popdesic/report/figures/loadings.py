@@ -48,7 +48,8 @@ def draw_loadings(path: Path) -> Figure:
         share = np.add.reduceat(squared, first) / squared.sum()
         colours = np.where(np.searchsorted(bounds, place, "right") % 2, ACCENT, "#8fa8c4")
         axes.bar(place, 100 * share, width=1.0, color=colours, linewidth=0)
-        axes.step(place, 100 * sites, where="mid", color="#606060", linewidth=0.7)
+        edges = np.arange(len(first) + 1) - 0.5
+        axes.stairs(100 * sites, edges, baseline=None, color="#606060", linewidth=0.7)
         axes.set(xlim=(-0.5, len(first) - 0.5), ylim=(0, None), ylabel=f"{axis} (%)", xticks=[])
         axes.locator_params(axis="y", nbins=3)
     middles, texts = [], []

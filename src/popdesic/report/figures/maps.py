@@ -191,7 +191,8 @@ def draw_scree(outcome: Outcome) -> Figure:
     left.bar(numbers, shares, color=fills, edgecolor=ACCENT, linewidth=0.7, width=0.75)
     limits = np.array(outcome.axes["threshold"][: len(shares)], np.float64)
     left.plot(numbers[: len(limits)], 100 * limits, color=ALARM, linewidth=0.9, linestyle="--")
-    for number, share in zip(numbers[:4], shares[:4], strict=True):
+    named = 4 if len(shares) <= 10 else 2  # narrow bars have no room for all
+    for number, share in zip(numbers[:named], shares[:named], strict=True):
         left.annotate(f"{share:.1f}", (number, share), ha="center", va="bottom", fontsize=7)
     left.set(title="PCA of the genotypes", xlabel="component", ylabel="variance explained (%)")
     for index, (space, alpha) in enumerate(outcome.maps()):
