@@ -106,7 +106,7 @@ def define_axes(
         "ld_r2": chosen_sites.r2,
         "significant": tests.count,
         "level": LEVEL,
-        "noise": {"shift": round(null[0], 4), "spread": round(null[1], 4)},
+        "noise": [float(f"{x:.6g}") for x in null],
         "components": axes.k,
         "scree": _rounded(axes.explained[:SHOWN]),
         "threshold": _rounded(tests.threshold[:SHOWN] / axes.trace),

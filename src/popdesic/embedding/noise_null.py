@@ -18,15 +18,16 @@ from threadpoolctl import threadpool_limits
 from ..io.sites import chunks
 from .pca import axes_of
 from .relationship import CHUNK_SITES, Reader, add_products, block_pairs, standardize
-from .significance import MEAN, SPREAD, scale_statistic
+from .significance import expected_largest
 
 #: Base pairs that stay together.
 STRETCH = 10_000_000
-#: Draws of signs, and below how many the null is not measured.
-DRAWS, FEWEST_DRAWS = 10, 5
-#: Multiplications that all draws of one null may take: about a minute of a CPU core. Beyond them
-#: many samples have many sites, where LD after pruning matters least.
+#: Draws of signs; fewer, but at least one, where all would take more than MOST_PRODUCTS
+#: multiplications, about a minute of a CPU core.
+DRAWS = 10
 MOST_PRODUCTS = 1e12
+#: From so many draws on, their own standard deviation counts as well.
+ENOUGH_DRAWS = 5
 SEED = 1
 
 
@@ -38,12 +39,11 @@ def noise_null(
     sites: pd.DataFrame,
     threads: int = 1,
 ) -> tuple[float, float]:
-    """Shift and spread of the Tracy-Widom statistic without structure, for `pca.axes_of`.
+    """Mean and standard deviation of the largest eigenvalue without structure, for `axes_of`.
 
     Structure within a stretch looks like LD. The null is therefore measured twice, the second time
     without the components that stand out against the first. Not more often: on one chromosome the
-    next rounds take LD for structure (chromosome 22 of 564 people ends at ten components, of which
-    four tell populations apart).
+    next rounds take LD for structure.
 
     Parameters
     ----------
@@ -54,54 +54,48 @@ def noise_null(
     sites : DataFrame
         `chrom`, `pos`.
     """
-    null = _measure(read, sizes, af, sites, np.zeros((len(relationship), 0)), threads)
+    null = _measure(relationship, read, sizes, af, sites, np.zeros((len(relationship), 0)), threads)
     axes, tests = axes_of(relationship, "auto", null=null)
     if not tests.count:
         return null
-    return _measure(read, sizes, af, sites, axes.vectors[:, : tests.count], threads)
+    known = axes.vectors[:, : tests.count]
+    return _measure(relationship, read, sizes, af, sites, known, threads)
 
 
 def _measure(
+    relationship: np.ndarray,
     read: Reader,
     sizes: list[int],
     af: np.ndarray,
     sites: pd.DataFrame,
     known: np.ndarray,
-    threads: int = 1,
+    threads: int,
 ) -> tuple[float, float]:
-    """Shift and spread of the Tracy-Widom statistic over draws of signs.
+    """Mean and standard deviation over draws of signs, after `known` components are taken out.
 
-    Parameters
-    ----------
-    known : float64 array, (n, k)
-        Orthonormal components to take out of the genotypes first.
-    read, sizes, af, sites, threads
-        As in `noise_null`.
-
-    Returns
-    -------
-    shift : float
-        At least 0: by how much the statistic exceeds that of Tracy and Widom.
-    spread : float
-        At least 1: its standard deviation over theirs. (0, 1) where there are too many samples and
-        sites to measure it, or too few samples.
+    `known` is float64 (n, k), orthonormal.
     """
     n = sum(sizes)
-    draws = min(DRAWS, int(MOST_PRODUCTS / (n * n * max(len(af), 1))))
-    if draws < FEWEST_DRAWS or n < 4:
-        return 0.0, 1.0
+    draws = int(np.clip(MOST_PRODUCTS / (n * n * max(len(af), 1)), 1, DRAWS))
     _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
     place = np.stack([contig, sites.pos.to_numpy(np.int64) // STRETCH])
     _, stretch = np.unique(place, axis=1, return_inverse=True)
+    with threadpool_limits(1, "blas"):
+        left = float(np.trace(relationship) - np.sum(known * (relationship @ known)))
     found = []
     for draw in range(draws):
         among = _flipped_products(read, sizes, af, stretch, known, draw, threads)
+        trace = float(np.trace(among))
+        if trace <= 0:
+            return np.nan, np.nan
+        among *= left / trace  # a mean over called sites, as the relationship is
         with threadpool_limits(1, "blas"):
             largest = float(eigvalsh(among, subset_by_index=[n - 1, n - 1])[0])
-        trace, squares = float(np.trace(among)), float((among**2).sum())
-        found.append(scale_statistic(largest, trace, squares, n))
-    spread = max(1.0, float(np.std(found, ddof=1)) / SPREAD)
-    return max(0.0, float(np.mean(found)) - spread * MEAN), spread
+        found.append((largest, *expected_largest(left, float((among**2).sum()), n)))
+    mean, _, deviation = np.nanmean(found, axis=0)
+    if draws >= ENOUGH_DRAWS:
+        deviation = max(deviation, float(np.std([row[0] for row in found], ddof=1)))
+    return float(mean), float(deviation)
 
 
 def _flipped_products(

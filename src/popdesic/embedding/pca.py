@@ -69,7 +69,7 @@ class Axes:
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
 def axes_of(
-    relationship: np.ndarray, *components: int | str, null: tuple[float, float] = (0.0, 1.0)
+    relationship: np.ndarray, *components: int | str, null: tuple[float, float] | None = None
 ) -> tuple[Axes, Significance]:
     """Decompose the relationship of the samples that define the axes.
 
@@ -80,7 +80,7 @@ def axes_of(
     components : int or 'auto'
         Numbers of components that are asked for: there are as many as the largest, or as there can
         be. ``auto`` is as many as are significant, at least FEWEST.
-    null : tuple of float
+    null : tuple of float, optional
         As in `assess_components`.
 
     Raises

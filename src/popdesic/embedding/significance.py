@@ -51,26 +51,12 @@ class Significance:
         return int(below[-1]) + 1 if len(below) else 0
 
 
-def scale_statistic(value: float, trace: float, squares: float, n: int) -> float:
-    """The largest eigenvalue of n samples on the scale of Tracy and Widom (NaN if none stands out).
-
-    Parameters
-    ----------
-    value : float
-        The largest eigenvalue.
-    trace, squares : float
-        Sum of all eigenvalues, and of their squares.
-    """
-    centre, width = _centre_and_width(trace, squares, n)
-    return (value * (n - 1) / trace - centre) / width if trace > 0 else np.nan
-
-
 def assess_components(
     values: np.ndarray,
     trace: float,
     squares: float,
     n: int,
-    null: tuple[float, float] = (0.0, 1.0),
+    null: tuple[float, float] | None = None,
 ) -> Significance:
     """Test leading eigenvalues of a relationship matrix whose samples define the frequencies.
 
@@ -83,32 +69,38 @@ def assess_components(
         Sum of all eigenvalues, and of their squares (the squared Frobenius norm of the matrix).
     n : int
         Number of samples.
-    null : tuple of float
-        Shift and spread of the statistic without structure (`noise_null`).
+    null : tuple of float, optional
+        Mean and standard deviation of the largest eigenvalue without structure, where they were
+        measured (`noise_null`); else they are those of independent sites and samples that all vary
+        alike, whose number of sites follows from `squares`.
     """
     tested = values[: min(MOST_TESTED, (n - 1) // 2)]
-    shift, spread = null
-    quantile = shift + spread * (gamma.isf(LEVEL, _SHAPE, scale=_SCALE) - _SHIFT)
+    quantile = gamma.isf(LEVEL, _SHAPE, scale=_SCALE) - _SHIFT
     p, threshold = np.ones(len(tested)), np.full(len(tested), np.nan)
     for k, value in enumerate(tested):
-        m = n - k  # samples, as if the components before had taken one each
-        centre, width = _centre_and_width(trace, squares, m)
-        if not np.isfinite(width):  # equal eigenvalues: nothing stands out
+        # The components before count as if they had taken one sample each.
+        mean, deviation = null or expected_largest(trace, squares, n - k)
+        if not deviation > 0:  # equal eigenvalues: nothing stands out
             break
-        statistic = ((value * (m - 1) / trace - centre) / width - shift) / spread
-        p[k] = gamma.sf(statistic + _SHIFT, _SHAPE, scale=_SCALE)
-        threshold[k] = (centre + quantile * width) * trace / (m - 1)
+        unit = deviation / SPREAD
+        p[k] = gamma.sf((value - mean) / unit + MEAN + _SHIFT, _SHAPE, scale=_SCALE)
+        threshold[k] = mean + unit * (quantile - MEAN)
         trace -= value
         squares -= value**2
     return Significance(p, threshold)
 
 
-def _centre_and_width(trace: float, squares: float, m: int) -> tuple[float, float]:
-    """Location and scale of (m - 1) times the largest eigenvalue over the trace; NaN if none."""
-    spread = (m - 1) * squares - trace**2
-    if spread <= 0 or trace <= 0:
+def expected_largest(trace: float, squares: float, n: int) -> tuple[float, float]:
+    """Mean and standard deviation of the largest eigenvalue of n samples without structure.
+
+    `trace` and `squares` are sums of their eigenvalues and of the squares; NaN where these are
+    those of equal eigenvalues.
+    """
+    excess = (n - 1) * squares - trace**2
+    if excess <= 0 or trace <= 0:
         return np.nan, np.nan
-    sites = max((m + 1) * trace**2 / spread, 2.0)
-    low, high = np.sqrt(sites - 1), np.sqrt(m)
+    sites = max((n + 1) * trace**2 / excess, 2.0)
+    low, high = np.sqrt(sites - 1), np.sqrt(n)
     width = (low + high) / sites * (1 / low + 1 / high) ** (1 / 3)
-    return (low + high) ** 2 / sites, width
+    unit = trace / (n - 1)
+    return unit * ((low + high) ** 2 / sites + width * MEAN), unit * width * SPREAD

@@ -82,12 +82,33 @@ def test_structure_is_no_ld():
     ] == [null, null]
 
 
-def test_an_unmeasured_null_is_that_of_tracy_and_widom(monkeypatch):
-    genotypes, _ = populations(np.random.default_rng(6), 1, 0.0, 20, 200)
-    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(200)})
-    given = relationship_of(genotypes), lambda a, b: genotypes[:, a:b].T, [20]
-    monkeypatch.setattr(noise, "MOST_PRODUCTS", 4.9 * 20 * 20 * 200)
-    assert noise_null(*given, alt_frequency(genotypes.T), sites) == (0.0, 1.0)
+def test_samples_of_unequal_diversity_have_no_more_components():
+    """Sixty samples of a diverse population vary more than 140 others, which is no component."""
+    rng = np.random.default_rng(1)
+    diverse, own = np.arange(200) < 60, rng.random(3000) < 0.5
+    af = np.where(own, 0.0, rng.uniform(0.1, 0.9, 3000))
+    theirs = np.where(own, rng.uniform(0.05, 0.3, 3000), af)
+    genotypes = rng.binomial(2, np.where(diverse[:, None], theirs, af)).astype(np.int8)
+    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]
+    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
+    relationship, frequency = relationship_of(genotypes), alt_frequency(genotypes.T)
+    null = noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [200], frequency, sites)
+    assert axes_of(relationship, "auto")[1].count > 10
+    assert axes_of(relationship, "auto", null=null)[1].count == 1
+
+
+def test_one_draw_is_enough_of_a_null(monkeypatch):
+    genotypes, _ = populations(np.random.default_rng(7), 3, 0.05, 90, 3000)
+    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]
+    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
+    relationship, af = relationship_of(genotypes), alt_frequency(genotypes.T)
+    given = relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites
+    ten = noise_null(*given)
+    monkeypatch.setattr(noise, "MOST_PRODUCTS", 0)
+    one = noise_null(*given)
+    assert one != ten and abs(one[0] - ten[0]) < 4 * ten[1]
+    for null in (one, ten):
+        assert axes_of(relationship, "auto", null=null)[1].count == 2
 
 
 def test_threshold_is_the_eigenvalue_at_which_p_is_the_level():
