@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..io.files import write_json
 from ..io.tables import read_table, write_npz
 from .axis_sites import choose_sites
 from .loadings import find_regions, site_loadings, write_loadings
-from .noise_null import noise_null
+from .noise_null import measure_noise
 from .pca import axes_of
 from .relationship import read_cohorts, relationship_among
 from .significance import LEVEL
@@ -63,7 +64,7 @@ def define_axes(
     -------
     dict
         `axis_samples`; `sites` (counts of `AxisSites`), `ld_r2` in use; `significant`
-        components, `level`, `noise` (`noise_null`) and `components`; of the leading SHOWN
+        components, `level`, `noise` (`Noise`) and `components`; of the leading SHOWN
         `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
         `regions` (`find_regions`).
     """
@@ -85,8 +86,8 @@ def define_axes(
     read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
     relationship = relationship_among(read, sizes, chosen_sites.af, threads)
     used = sites.iloc[chosen_sites.rows]
-    null = noise_null(relationship, read, sizes, chosen_sites.af, used, threads)
-    axes, tests = axes_of(relationship, components, pcs, null=null)
+    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads)
+    axes, tests = axes_of(relationship, components, pcs, noise=noise)
     leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
     loadings = site_loadings(read, chosen_sites.af, *leading)
     write_loadings(loadings_out, used, loadings)
@@ -106,7 +107,7 @@ def define_axes(
         "ld_r2": chosen_sites.r2,
         "significant": tests.count,
         "level": LEVEL,
-        "noise": [float(f"{x:.6g}") for x in null],
+        "noise": {name: float(f"{x:.6g}") for name, x in asdict(noise).items()},
         "components": axes.k,
         "scree": _rounded(axes.explained[:SHOWN]),
         "threshold": _rounded(tests.threshold[:SHOWN] / axes.trace),

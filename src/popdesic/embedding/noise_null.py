@@ -18,7 +18,15 @@ from threadpoolctl import threadpool_limits
 from ..io.sites import chunks
 from .pca import axes_of
 from .relationship import CHUNK_SITES, Reader, add_products, block_pairs, standardize
-from .significance import expected_largest
+from .significance import (
+    LEVEL,
+    MEAN,
+    MOST_TESTED,
+    SPREAD,
+    Noise,
+    centre_and_unit,
+    largest_without_structure,
+)
 
 #: Base pairs that stay together.
 STRETCH = 10_000_000
@@ -31,19 +39,20 @@ ENOUGH_DRAWS = 5
 SEED = 1
 
 
-def noise_null(
+def measure_noise(
     relationship: np.ndarray,
     read: Reader,
     sizes: list[int],
     af: np.ndarray,
     sites: pd.DataFrame,
     threads: int = 1,
-) -> tuple[float, float]:
-    """Mean and standard deviation of the largest eigenvalue without structure, for `axes_of`.
+) -> Noise:
+    """Noise of the samples and sites that define the axes, for `pca.axes_of`.
 
-    Structure within a stretch looks like LD. The null is therefore measured twice, the second time
-    without the components that stand out against the first. Not more often: on one chromosome the
-    next rounds take LD for structure.
+    Structure is in the genotypes whose signs are flipped. Components with larger eigenvalues than
+    any that is left by flipping are therefore taken out first. What is measured then is the
+    statistic, not the eigenvalue: flipping also parts what is in LD across two stretches, which
+    widens all eigenvalues and so the scale of the statistic.
 
     Parameters
     ----------
@@ -54,15 +63,29 @@ def noise_null(
     sites : DataFrame
         `chrom`, `pos`.
     """
-    null = _measure(relationship, read, sizes, af, sites, np.zeros((len(relationship), 0)), threads)
-    axes, tests = axes_of(relationship, "auto", null=null)
-    if not tests.count:
-        return null
-    known = axes.vectors[:, : tests.count]
-    return _measure(relationship, read, sizes, af, sites, known, threads)
+    nobody = np.zeros((len(relationship), 0))
+    given = relationship, read, sizes, af, sites
+    draws = _draw(*given, nobody, threads)
+    largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
+    deviation = max(float(unit.mean()) * SPREAD, _deviation(largest))
+    limit = float(largest.mean())
+    limit += deviation * (largest_without_structure(LEVEL) - MEAN) / SPREAD
+    axes, _ = axes_of(relationship, MOST_TESTED)
+    known = axes.vectors[:, axes.values > limit]
+    if known.shape[1]:
+        draws = _draw(*given, known, threads)
+    statistic = np.array([(value - centre) / unit for value, centre, unit in draws])
+    if not np.isfinite(statistic).all():
+        return Noise(limit=limit)
+    spread = max(1.0, _deviation(statistic) / SPREAD)
+    return Noise(max(0.0, float(statistic.mean()) - spread * MEAN), spread, limit)
 
 
-def _measure(
+def _deviation(numbers: np.ndarray) -> float:
+    return float(numbers.std(ddof=1)) if len(numbers) >= ENOUGH_DRAWS else 0.0
+
+
+def _draw(
     relationship: np.ndarray,
     read: Reader,
     sizes: list[int],
@@ -70,10 +93,10 @@ def _measure(
     sites: pd.DataFrame,
     known: np.ndarray,
     threads: int,
-) -> tuple[float, float]:
-    """Mean and standard deviation over draws of signs, after `known` components are taken out.
+) -> list[tuple[float, float, float]]:
+    """Largest eigenvalue, its centre and unit in each draw of signs.
 
-    `known` is float64 (n, k), orthonormal.
+    `known` is float64 (n, k), orthonormal: components to take out of the genotypes first.
     """
     n = sum(sizes)
     draws = int(np.clip(MOST_PRODUCTS / (n * n * max(len(af), 1)), 1, DRAWS))
@@ -85,17 +108,12 @@ def _measure(
     found = []
     for draw in range(draws):
         among = _flipped_products(read, sizes, af, stretch, known, draw, threads)
-        trace = float(np.trace(among))
-        if trace <= 0:
-            return np.nan, np.nan
-        among *= left / trace  # a mean over called sites, as the relationship is
+        # A mean over called sites, as the relationship is.
+        among *= left / max(float(np.trace(among)), np.finfo(float).tiny)
         with threadpool_limits(1, "blas"):
             largest = float(eigvalsh(among, subset_by_index=[n - 1, n - 1])[0])
-        found.append((largest, *expected_largest(left, float((among**2).sum()), n)))
-    mean, _, deviation = np.nanmean(found, axis=0)
-    if draws >= ENOUGH_DRAWS:
-        deviation = max(deviation, float(np.std([row[0] for row in found], ddof=1)))
-    return float(mean), float(deviation)
+        found.append((largest, *centre_and_unit(left, float((among**2).sum()), n)))
+    return found
 
 
 def _flipped_products(

@@ -17,7 +17,7 @@ from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .projection import FURTHER, project
 from .relationship import read_cohorts, relationship_to
-from .significance import MOST_TESTED, Significance, assess_components
+from .significance import EVEN_NOISE, MOST_TESTED, Noise, Significance, assess_components
 from .tables import write_embedding
 
 #: Components with `auto` where fewer are significant: a map needs two.
@@ -69,7 +69,7 @@ class Axes:
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
 def axes_of(
-    relationship: np.ndarray, *components: int | str, null: tuple[float, float] | None = None
+    relationship: np.ndarray, *components: int | str, noise: Noise = EVEN_NOISE
 ) -> tuple[Axes, Significance]:
     """Decompose the relationship of the samples that define the axes.
 
@@ -80,7 +80,7 @@ def axes_of(
     components : int or 'auto'
         Numbers of components that are asked for: there are as many as the largest, or as there can
         be. ``auto`` is as many as are significant, at least FEWEST.
-    null : tuple of float, optional
+    noise : Noise
         As in `assess_components`.
 
     Raises
@@ -102,7 +102,7 @@ def axes_of(
     values, vectors = values[positive], vectors[:, positive]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     trace = float(np.trace(relationship))
-    tests = assess_components(values, trace, float((relationship**2).sum()), n, null)
+    tests = assess_components(values, trace, float((relationship**2).sum()), n, noise)
     if len(asked) < len(components):
         asked.append(max(tests.count, FEWEST))
     return Axes(values, vectors * np.sign(largest), trace, min(max(asked), len(values))), tests

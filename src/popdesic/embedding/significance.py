@@ -26,6 +26,28 @@ MEAN, SPREAD = -1.2065, 1.2680
 
 
 @dataclass(frozen=True)
+class Noise:
+    """What eigenvalues are like without structure (`noise_null.measure_noise`).
+
+    Attributes
+    ----------
+    shift, spread : float
+        By how much the statistic exceeds that of Tracy and Widom, and its standard deviation over
+        theirs.
+    limit : float
+        Eigenvalue that no component without structure reaches.
+    """
+
+    shift: float = 0.0
+    spread: float = 1.0
+    limit: float = np.inf
+
+
+#: That of independent sites and of samples that all vary alike.
+EVEN_NOISE = Noise()
+
+
+@dataclass(frozen=True)
 class Significance:
     """Tests of the leading components.
 
@@ -35,20 +57,26 @@ class Significance:
         Probability of so large an eigenvalue, after the components before it, without structure.
     threshold : float64 array, (t,)
         Eigenvalue at which p is LEVEL.
+    beyond : bool array, (t,)
+        Eigenvalues beyond the limit of noise.
     """
 
     p: np.ndarray
     threshold: np.ndarray
+    beyond: np.ndarray
 
     @property
     def count(self) -> int:
-        """Number of components up to the last with p below LEVEL.
+        """Number of components up to the first with p of at least LEVEL.
 
-        The last, not the first above: many components of equal size widen the spread of the
-        eigenvalues, which hides the first of them until the others are taken away.
+        Many components of equal size widen the scale of the test, which hides the first of them
+        until the others are taken away: so the number is larger where a later one has p below LEVEL
+        and is beyond the limit of noise as well.
         """
-        below = np.flatnonzero(self.p < LEVEL)
-        return int(below[-1]) + 1 if len(below) else 0
+        below = self.p < LEVEL
+        first = int(np.argmin(np.append(below, False)))
+        later = np.flatnonzero(below & self.beyond)
+        return max(first, int(later[-1]) + 1 if len(later) else 0)
 
 
 def assess_components(
@@ -56,7 +84,7 @@ def assess_components(
     trace: float,
     squares: float,
     n: int,
-    null: tuple[float, float] | None = None,
+    noise: Noise = EVEN_NOISE,
 ) -> Significance:
     """Test leading eigenvalues of a relationship matrix whose samples define the frequencies.
 
@@ -69,29 +97,32 @@ def assess_components(
         Sum of all eigenvalues, and of their squares (the squared Frobenius norm of the matrix).
     n : int
         Number of samples.
-    null : tuple of float, optional
-        Mean and standard deviation of the largest eigenvalue without structure, where they were
-        measured (`noise_null`); else they are those of independent sites and samples that all vary
-        alike, whose number of sites follows from `squares`.
+    noise : Noise
+        EVEN_NOISE where it was not measured.
     """
     tested = values[: min(MOST_TESTED, (n - 1) // 2)]
-    quantile = gamma.isf(LEVEL, _SHAPE, scale=_SCALE) - _SHIFT
+    quantile = noise.shift + noise.spread * largest_without_structure(LEVEL)
     p, threshold = np.ones(len(tested)), np.full(len(tested), np.nan)
     for k, value in enumerate(tested):
         # The components before count as if they had taken one sample each.
-        mean, deviation = null or expected_largest(trace, squares, n - k)
-        if not deviation > 0:  # equal eigenvalues: nothing stands out
+        centre, unit = centre_and_unit(trace, squares, n - k)
+        if not unit > 0:  # equal eigenvalues: nothing stands out
             break
-        unit = deviation / SPREAD
-        p[k] = gamma.sf((value - mean) / unit + MEAN + _SHIFT, _SHAPE, scale=_SCALE)
-        threshold[k] = mean + unit * (quantile - MEAN)
+        statistic = ((value - centre) / unit - noise.shift) / noise.spread
+        p[k] = gamma.sf(statistic + _SHIFT, _SHAPE, scale=_SCALE)
+        threshold[k] = centre + unit * quantile
         trace -= value
         squares -= value**2
-    return Significance(p, threshold)
+    return Significance(p, threshold, tested > noise.limit)
 
 
-def expected_largest(trace: float, squares: float, n: int) -> tuple[float, float]:
-    """Mean and standard deviation of the largest eigenvalue of n samples without structure.
+def largest_without_structure(p: float) -> float:
+    """What the statistic exceeds with probability `p`: a quantile of Tracy and Widom."""
+    return float(gamma.isf(p, _SHAPE, scale=_SCALE)) - _SHIFT
+
+
+def centre_and_unit(trace: float, squares: float, n: int) -> tuple[float, float]:
+    """Location and unit of the largest eigenvalue of n samples; the statistic is in this unit.
 
     `trace` and `squares` are sums of their eigenvalues and of the squares; NaN where these are
     those of equal eigenvalues.
@@ -102,5 +133,4 @@ def expected_largest(trace: float, squares: float, n: int) -> tuple[float, float
     sites = max((n + 1) * trace**2 / excess, 2.0)
     low, high = np.sqrt(sites - 1), np.sqrt(n)
     width = (low + high) / sites * (1 / low + 1 / high) ** (1 / 3)
-    unit = trace / (n - 1)
-    return unit * ((low + high) ** 2 / sites + width * MEAN), unit * width * SPREAD
+    return (low + high) ** 2 / sites * trace / (n - 1), width * trace / (n - 1)

@@ -5,17 +5,34 @@ import pandas as pd
 import pytest
 from scenes import linked_genotypes, populations, relationship_of
 
-from popdesic.embedding import noise_null as noise
+from popdesic.embedding import noise_null
 from popdesic.embedding.axis_sites import alt_frequency
-from popdesic.embedding.noise_null import noise_null
+from popdesic.embedding.noise_null import measure_noise
 from popdesic.embedding.pca import axes_of
-from popdesic.embedding.significance import LEVEL, assess_components
+from popdesic.embedding.significance import EVEN_NOISE, LEVEL, assess_components
 
 REPLICATES = 100
 
 
-def count(genotypes: np.ndarray) -> int:
-    return axes_of(relationship_of(genotypes), "auto")[1].count
+def noise_of(genotypes: np.ndarray, sites: pd.DataFrame | None = None, threads: int = 1):
+    """Noise of genotypes (n, n_sites), by default of sites on one chromosome 30 kb apart."""
+    if sites is None:
+        sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
+
+    def read(first: int, last: int) -> np.ndarray:
+        return genotypes[:, first:last].T
+
+    af = alt_frequency(genotypes.T)
+    return measure_noise(relationship_of(genotypes), read, [len(genotypes)], af, sites, threads)
+
+
+def count(genotypes: np.ndarray, *, measured: bool = False) -> int:
+    noise = noise_of(genotypes) if measured else EVEN_NOISE
+    return axes_of(relationship_of(genotypes), "auto", noise=noise)[1].count
+
+
+def variable(genotypes: np.ndarray) -> np.ndarray:
+    return genotypes[:, np.ptp(genotypes, axis=0) > 0]
 
 
 # Five or more of a hundred at a level of 1 % come about once in 300 such tests, at 5 % in two of
@@ -42,16 +59,19 @@ def test_one_population_has_no_component(n, sites):
 )
 def test_k_populations_have_one_component_less(k, fst, n, sites):
     rng = np.random.default_rng(k)
-    found = [count(populations(rng, k, fst, n, sites)[0]) for _ in range(10)]
+    scenes = [variable(populations(rng, k, fst, n, sites)[0]) for _ in range(6)]
+    found = [count(genotypes, measured=True) for genotypes in scenes]
     assert np.median(found) == k - 1
     assert sum(number != k - 1 for number in found) <= 1, found
 
 
 def test_the_first_of_equal_components_is_not_seen_alone():
-    """Why the last significant component counts, not the first that is not."""
-    genotypes, _ = populations(np.random.default_rng(10), 10, 0.4, 120, 4000)
-    tests = axes_of(relationship_of(genotypes), "auto")[1]
+    """Ten distant populations widen the scale of the first test: the limit of noise decides."""
+    genotypes = variable(populations(np.random.default_rng(10), 10, 0.4, 120, 4000)[0])
+    relationship, noise = relationship_of(genotypes), noise_of(genotypes)
+    tests = axes_of(relationship, "auto", noise=noise)[1]
     assert tests.p[0] > LEVEL and tests.p[8] < LEVEL < tests.p[9:].min()
+    assert tests.count == 9 and axes_of(relationship, "auto")[1].count == 0
 
 
 def test_linked_sites_of_one_population_have_no_component():
@@ -59,27 +79,12 @@ def test_linked_sites_of_one_population_have_no_component():
     plain, found = [], []
     for seed in range(24):
         genotypes, sites = linked_genotypes(seed, 60)
-        relationship, af = relationship_of(genotypes), alt_frequency(genotypes.T)
-        null = noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [60], af, sites)  # noqa: B023
+        relationship, noise = relationship_of(genotypes), noise_of(genotypes, sites)
         plain.append(axes_of(relationship, "auto")[1].count)
-        found.append(axes_of(relationship, "auto", null=null)[1].count)
+        found.append(axes_of(relationship, "auto", noise=noise)[1].count)
     shares = [np.mean(np.array(counts) > 0) for counts in (plain, found)]
-    print(f"\n20 Mb: {shares[0]:.2f} of 24 without, {shares[1]:.2f} with the measured null")
+    print(f"\n20 Mb: {shares[0]:.2f} of 24 with even, {shares[1]:.2f} with measured noise")
     assert shares[1] <= 0.05 < shares[0]
-
-
-def test_structure_is_no_ld():
-    """Three populations keep both components when the null is measured."""
-    genotypes, _ = populations(np.random.default_rng(6), 3, 0.05, 90, 3000)
-    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]
-    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
-    relationship, af = relationship_of(genotypes), alt_frequency(genotypes.T)
-    null = noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites)
-    assert axes_of(relationship, "auto", null=null)[1].count == 2
-    assert [
-        noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites, threads)
-        for threads in (1, 3)
-    ] == [null, null]
 
 
 def test_samples_of_unequal_diversity_have_no_more_components():
@@ -88,27 +93,19 @@ def test_samples_of_unequal_diversity_have_no_more_components():
     diverse, own = np.arange(200) < 60, rng.random(3000) < 0.5
     af = np.where(own, 0.0, rng.uniform(0.1, 0.9, 3000))
     theirs = np.where(own, rng.uniform(0.05, 0.3, 3000), af)
-    genotypes = rng.binomial(2, np.where(diverse[:, None], theirs, af)).astype(np.int8)
-    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]
-    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
-    relationship, frequency = relationship_of(genotypes), alt_frequency(genotypes.T)
-    null = noise_null(relationship, lambda a, b: genotypes[:, a:b].T, [200], frequency, sites)
-    assert axes_of(relationship, "auto")[1].count > 10
-    assert axes_of(relationship, "auto", null=null)[1].count == 1
+    genotypes = variable(rng.binomial(2, np.where(diverse[:, None], theirs, af)).astype(np.int8))
+    assert count(genotypes, measured=True) == 1
 
 
-def test_one_draw_is_enough_of_a_null(monkeypatch):
-    genotypes, _ = populations(np.random.default_rng(7), 3, 0.05, 90, 3000)
-    genotypes = genotypes[:, np.ptp(genotypes, axis=0) > 0]
-    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
-    relationship, af = relationship_of(genotypes), alt_frequency(genotypes.T)
-    given = relationship, lambda a, b: genotypes[:, a:b].T, [90], af, sites
-    ten = noise_null(*given)
-    monkeypatch.setattr(noise, "MOST_PRODUCTS", 0)
-    one = noise_null(*given)
-    assert one != ten and abs(one[0] - ten[0]) < 4 * ten[1]
-    for null in (one, ten):
-        assert axes_of(relationship, "auto", null=null)[1].count == 2
+def test_noise_is_the_same_for_any_number_of_threads_and_known_from_one_draw(monkeypatch):
+    genotypes = variable(populations(np.random.default_rng(7), 3, 0.05, 90, 3000)[0])
+    relationship, noise = relationship_of(genotypes), noise_of(genotypes)
+    assert noise_of(genotypes, threads=3) == noise
+    monkeypatch.setattr(noise_null, "MOST_PRODUCTS", 0)
+    one = noise_of(genotypes)
+    assert one != noise and one.spread == 1.0
+    for known in (noise, one):
+        assert axes_of(relationship, "auto", noise=known)[1].count == 2
 
 
 def test_threshold_is_the_eigenvalue_at_which_p_is_the_level():
