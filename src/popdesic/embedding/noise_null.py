@@ -34,6 +34,8 @@ STRETCH = 10_000_000
 #: multiplications, about a minute of a CPU core.
 DRAWS = 10
 MOST_PRODUCTS = 1e12
+#: Times that the null is drawn at most.
+ROUNDS = 3
 #: From so many draws on, their own standard deviation counts as well.
 ENOUGH_DRAWS = 5
 SEED = 1
@@ -49,10 +51,11 @@ def measure_noise(
 ) -> Noise:
     """Noise of the samples and sites that define the axes, for `pca.axes_of`.
 
-    Structure is in the genotypes whose signs are flipped. Components with larger eigenvalues than
-    any that is left by flipping are therefore taken out first. What is measured then is the
-    statistic, not the eigenvalue: flipping also parts what is in LD across two stretches, which
-    widens all eigenvalues and so the scale of the statistic.
+    Structure is in the genotypes whose signs are flipped, and makes the null larger. Components
+    with larger eigenvalues than any that is left by flipping are therefore taken out, and the null
+    is drawn again, in ROUNDS at most. What is measured in the end is the statistic, not the
+    eigenvalue: flipping also parts what is in LD across two stretches, which widens all eigenvalues
+    and so the scale of the statistic.
 
     Parameters
     ----------
@@ -63,17 +66,18 @@ def measure_noise(
     sites : DataFrame
         `chrom`, `pos`.
     """
-    nobody = np.zeros((len(relationship), 0))
-    given = relationship, read, sizes, af, sites
-    draws = _draw(*given, nobody, threads)
-    largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
-    deviation = max(float(unit.mean()) * SPREAD, _deviation(largest))
-    limit = float(largest.mean())
-    limit += deviation * (largest_without_structure(LEVEL) - MEAN) / SPREAD
     axes, _ = axes_of(relationship, MOST_TESTED)
-    known = axes.vectors[:, axes.values > limit]
-    if known.shape[1]:
-        draws = _draw(*given, known, threads)
+    known = axes.vectors[:, :0]
+    for _ in range(ROUNDS):
+        draws = _draw(relationship, read, sizes, af, sites, known, threads)
+        largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
+        deviation = max(float(unit.mean()) * SPREAD, _deviation(largest))
+        limit = float(largest.mean())
+        limit += deviation * (largest_without_structure(LEVEL) - MEAN) / SPREAD
+        more = axes.vectors[:, axes.values > limit]
+        if more.shape[1] <= known.shape[1]:
+            break
+        known = more
     statistic = np.array([(value - centre) / unit for value, centre, unit in draws])
     if not np.isfinite(statistic).all():
         return Noise(limit=limit)
