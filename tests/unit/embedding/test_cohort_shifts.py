@@ -75,6 +75,9 @@ def test_a_region_that_carries_an_axis_is_found():
 def test_even_loadings_and_few_sites_have_none():
     rng = np.random.default_rng(3)
     assert find_regions(genome(), rng.normal(size=(4000, 20))) == []
+    little = rng.normal(size=(4000, 1))
+    little[2100:2140] *= 2.5  # more than chance gives, and too little to carry an axis
+    assert find_regions(genome(), little) == []
     # 51 sites within one window, and a few sites with one heavy among them, anywhere
     assert find_regions(genome().iloc[:51], rng.normal(size=(51, 5))) == []
     few = genome().iloc[::400].reset_index(drop=True)
