@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scenes import populations
+from scipy.spatial.distance import pdist, squareform
 from study import Cohort, write_raw
 
 from popdesic.cohort.prune import pruned
+from popdesic.distance.matrix import leading_scores, point_distances
 from popdesic.embedding.axis_sites import CHANCE, alt_frequency, choose_sites
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import in_regions, regions_of
@@ -196,3 +198,15 @@ def test_files_are_the_same_bytes_for_any_number_of_threads(tmp_path):
     about = json.loads((tmp_path / "1/axes.json").read_text())
     assert about["significant"] == 1 and len(about["scree"]) == 20
     assert about["scree"][0] > about["threshold"][0] and about["scree"][1] < about["threshold"][1]
+
+
+@pytest.mark.parametrize(("significant", "columns"), [(0, 2), (1, 2), (3, 3), (9, 5)])
+def test_the_space_of_components_takes_the_significant_ones(tmp_path, significant, columns):
+    """`geodesic.pcs: auto`, where `embedding.components` asks for five columns."""
+    scores = np.random.default_rng(1).normal(size=(7, 5))
+    np.save(tmp_path / "pca.npy", scores)
+    (tmp_path / "axes.json").write_text(json.dumps({"significant": significant}))
+    np.testing.assert_array_equal(leading_scores(tmp_path / "pca.npy", "auto"), scores[:, :columns])
+    np.testing.assert_array_equal(leading_scores(tmp_path / "pca.npy", 4), scores[:, :4])
+    expected = squareform(pdist(scores[:, :columns]))
+    np.testing.assert_array_equal(point_distances(tmp_path / "pca.npy", "auto"), expected)
