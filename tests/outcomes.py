@@ -17,6 +17,20 @@ from popdesic.study.configuration import load_config
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]
 N_SITES = 40
+#: What `embedding/pca.json` says of axes with nothing to warn about.
+AXES_OF_PCA = {
+    "axis_samples": 20,
+    "sites": {"panel": 40, "monomorphic": 0, "long_range_ld": 2, "ld_pruned": 4, "used": 34},
+    "ld_r2": 0.2,
+    "significant": 3,
+    "level": 0.01,
+    "components": 4,
+    "scree": [0.4, 0.2, 0.1, 0.02, 0.0001],
+    "threshold": [0.2, 0.15, 0.09, 0.08, None],
+    "p": [0.0, 0.0, 0.0, 0.9, 1.0],
+    "regions": [],
+    "shifts": [],
+}
 
 
 def make_results(
@@ -32,6 +46,7 @@ def make_results(
     matrices: bool = True,
     further: tuple[str, ...] = (),
     instability: float | None = None,
+    axes: dict | None = None,
 ) -> tuple[Outcome, Distances]:
     """Write a run's results below `folder` and read them.
 
@@ -54,6 +69,8 @@ def make_results(
     instability : float, optional
         Instability of three quarters of the samples on each UMAP (the others have none); by
         default it is not measured.
+    axes : dict
+        What differs from AXES_OF_PCA.
     """
     rng = np.random.default_rng(7)
     rows = [(sample, cohort) for cohort, samples in cohorts.items() for sample in samples]
@@ -138,6 +155,10 @@ def make_results(
     write_table(results / "distance/samples.tsv", kept[["sample", "cohort"]])
 
     scores = pd.DataFrame(rng.normal(size=(n, 4)), columns=[f"PC{i}" for i in range(1, 5)])
+    loadings = panel[["chrom", "pos", "id", "ref", "alt"]].assign(
+        **{name: rng.normal(size=N_SITES) for name in scores}
+    )
+    write_table(results / "embedding/loadings.tsv", loadings)
     maps = {"pca": scores}
     for space in SPACES:
         maps[f"umap.distance.{space}"] = scores[["PC1", "PC2"]].set_axis(["UMAP1", "UMAP2"], axis=1)
@@ -149,9 +170,9 @@ def make_results(
                 ["UMAP1", "UMAP2"], axis=1
             )
             for method in further:
-                axes = [f"{AXES[method]}{axis}" for axis in (1, 2)]
+                names = [f"{AXES[method]}{axis}" for axis in (1, 2)]
                 maps[f"{method}.{space}.alpha{alpha}"] = scores[["PC1", "PC2"]].set_axis(
-                    axes, axis=1
+                    names, axis=1
                 )
             about = {
                 "alpha": alpha,
@@ -177,7 +198,8 @@ def make_results(
         if name.startswith("pc"):
             write_json(
                 results / f"embedding/{name}.json",
-                {"samples": n, "variance_explained": [0.4, 0.2, 0.1, 0.0001]},
+                {"samples": n, "variance_explained": [0.4, 0.2, 0.1, 0.0001]}
+                | (AXES_OF_PCA | (axes or {}) if name == "pca" else {}),
             )
     if instability is not None:
         table = kept[["sample"]].copy()

@@ -11,13 +11,13 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 import pytest
+from components import principal_components
 from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph
 from popdesic.communities.partition import find_communities
-from popdesic.embedding.pca import principal_components
 from popdesic.embedding.quality import measure_map
 from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
 from popdesic.engine.select import select_backend
@@ -50,7 +50,7 @@ def test_communities_are_the_continents(study, tmp_path, name):
         pytest.skip("graph-tool is not installed; apt-get install python3-graph-tool to test it.")
     people = study(name)
     everyone = np.ones(len(people.names), bool)
-    scores, _ = principal_components(people.products, people.called, everyone, 8)
+    scores, _ = principal_components(people.relationship, everyone, 8)
     write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
     build_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
     fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
@@ -82,7 +82,7 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
     n = len(people.names)
     founders = np.ones(n, bool)
     founders[np.random.default_rng(0).permutation(n)[: n // 3]] = False
-    scores, _ = principal_components(people.products, people.called, founders, 8)
+    scores, _ = principal_components(people.relationship, founders, 8)
     distances = squareform(pdist(scores)) if space == "pcs" else people.distances()
     lengths = people.geodesics(distances)
     to_founders = founder_lengths(

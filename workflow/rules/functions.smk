@@ -18,7 +18,8 @@ def has_module(python, name):
 def distance_source(wildcards):
     """Input of the geodesics of a space."""
     if wildcards.space == "pcs":
-        return ["results/embedding/pca.npy"]
+        # The second says how many components `geodesic.pcs: auto` takes.
+        return ["results/embedding/pca.npy", "results/embedding/axes.json"]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
 
 

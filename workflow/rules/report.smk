@@ -25,6 +25,7 @@ OUTCOME = [
     "results/embedding/quality.tsv",
     "results/embedding/pca.tsv",
     "results/embedding/pca.json",
+    "results/embedding/loadings.tsv",
     *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
     *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=FURTHER_MAPS, s=SPACES, a=ALPHAS),

@@ -9,7 +9,9 @@ import numpy as np
 from ..compare.kinship import king_robust, kinship_counts
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
-from ..embedding.pca import principal_components, products_of
+from ..embedding.axis_sites import alt_frequency
+from ..embedding.pca import axes_of
+from ..embedding.relationship import relationship_among, relationship_to
 from ..engine.select import backend_for
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError
@@ -166,7 +168,7 @@ class Components(NamedTuple):
 def pca(
     genotypes: ArrayLike,
     *,
-    n_components: int = 10,
+    n_components: int | str = 10,
     founders: ArrayLike | None = None,
     af: ArrayLike | None = None,
     threads: int | None = None,
@@ -175,16 +177,19 @@ def pca(
 
     A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
     (Patterson, Price and Reich 2006). The axes are the eigenvectors of the founders' relationship
-    matrix. All other samples are projected onto them and change neither the axes nor the scores of
-    other samples.
+    matrix. All other samples are projected onto them by OADP (Zhang, Dey and Lee 2020), which does
+    not shrink, and change neither the axes nor the scores of other samples. All sites count: leave
+    out those in LD first.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. The relationship of
         two samples is the mean product over sites at which both are called.
-    n_components : int
-        Largest number of components; fewer are returned if the founders have fewer.
+    n_components : int or 'auto'
+        Largest number of components; fewer are returned if the founders have fewer. ``auto`` gives
+        as many as are significant by the test of Tracy and Widom at 1 % (Patterson, Price and Reich
+        2006; the founders must be unrelated), and at least two.
     founders : bool array-like (n_samples,), optional
         Samples that define the axes; all by default.
     af : array-like (n_sites,), optional
@@ -217,8 +222,8 @@ def pca(
     """
     array = genotype_array(genotypes)
     n_samples, n_sites = array.shape
-    if n_components < 1:
-        raise ValueError(f"n_components is {n_components}; give at least 1.")
+    if n_components != "auto" and (isinstance(n_components, str) or n_components < 1):
+        raise ValueError(f"n_components is {n_components}; give at least 1, or 'auto'.")
     axes = np.ones(n_samples, bool) if founders is None else host_array(founders)
     if axes.shape != (n_samples,) or axes.dtype != bool:
         raise ValueError(
@@ -227,27 +232,25 @@ def pca(
         )
     if axes.sum() < 2:
         raise ValueError(f"{int(axes.sum())} founders cannot define axes; give at least two.")
-    frequency = _alt_frequency(array[axes]) if af is None else _given_frequency(af, n_sites)
+    frequency = alt_frequency(array[axes].T) if af is None else _given_frequency(af, n_sites)
+    threads = threads or usable_cpus()
+
+    def read_axes(first: int, last: int) -> np.ndarray:
+        return array[axes, first:last].T
 
     def read(first: int, last: int) -> np.ndarray:
         return array[:, first:last].T
 
-    products, called = products_of(read, [n_samples], frequency, threads or usable_cpus())
+    among = relationship_among(read_axes, [int(axes.sum())], frequency, threads)
     try:
-        return Components(*principal_components(products, called, axes, n_components))
+        found, _ = axes_of(among, n_components)
     except UserError:  # its only cause: there is no variance
         raise ValueError(
             f"genotypes of the {int(axes.sum())} founders do not differ, so there are no "
             "components; give samples or sites that vary."
         ) from None
-
-
-def _alt_frequency(genotypes: np.ndarray) -> np.ndarray:
-    """ALT frequency among called genotypes, float64 (n_sites,); NaN if none is called."""
-    het, alt = (genotypes == 1).sum(axis=0), (genotypes == 2).sum(axis=0)
-    called = (genotypes >= 0).sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        return (het + 2 * alt) / (2 * called)
+    rows, own = relationship_to(read, [n_samples], axes, frequency, threads)
+    return Components(found.place(axes, rows, own), found.explained[: found.k])
 
 
 def _given_frequency(af: ArrayLike, n_sites: int) -> np.ndarray:

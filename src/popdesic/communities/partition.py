@@ -2,10 +2,10 @@
 
 `community` and `fine` are the leaves of the tree of supported splits (`splits`), coarse and all.
 A study without significant principal components is one community, and so is a continuum; the JSON
-file says which. The blocks of the nested stochastic block model (Peixoto 2014, 2017; graph-tool) and the
-clusters of HDBSCAN are written beside them as other views: the block model cuts any continuum into
-blocks, and HDBSCAN leaves many samples out. No labels are used. Communities are numbered by size,
-never named.
+file says which. The blocks of the nested stochastic block model (Peixoto 2014, 2017; graph-tool)
+and the clusters of HDBSCAN are written beside them as other views: the block model cuts any
+continuum into blocks, and HDBSCAN leaves many samples out. No labels are used. Communities are
+numbered by size, never named.
 """
 
 from __future__ import annotations

@@ -69,6 +69,8 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
         "n": number(n),
         "n_pairs": number(n * (n - 1) // 2),
         "n_sites": number(outcome.panel["n_sites"]),
+        "n_on_axes": number(outcome.axes["axis_samples"]),
+        "n_axis_sites": number(outcome.axes["sites"]["used"]),
         "n_founders": number(int(outcome.samples.cohort.isin(outcome.founders).sum())),
     }
     texts = []

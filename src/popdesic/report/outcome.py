@@ -46,6 +46,8 @@ class Outcome:
         Statistics by (space, alpha), each with `record`: how it was computed in this run.
     variance : dict
         Shares of the variance explained, by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
+    axes : dict
+        `embedding/pca.json`: how the axes of the PCA were defined, and their tests.
     further : list of str
         Optional kinds of map: ``densmap``, ``tsne``.
     instability : DataFrame or None
@@ -64,6 +66,7 @@ class Outcome:
     panel: dict
     geodesics: dict[tuple[str, str], dict]
     variance: dict[str, list[float]]
+    axes: dict
     further: list[str] = field(default_factory=list)
     instability: pd.DataFrame | None = None
 
@@ -119,7 +122,8 @@ def load_outcome(
         `embedding.ensemble`; if it is not 0, instability was measured.
     """
     keys = [(space, alpha) for space in spaces for alpha in alphas]
-    variance = {"pca": read_json(folder / "embedding/pca.json")["variance_explained"]}
+    axes = read_json(folder / "embedding/pca.json")
+    variance = {"pca": axes["variance_explained"]}
     for space, alpha in keys:
         name = f"pcoa.{space}.alpha{alpha}"
         about = read_json(folder / "embedding" / f"{name}.json")
@@ -141,6 +145,7 @@ def load_outcome(
         panel=read_json(folder / "panel/counts.json"),
         geodesics={(s, a): _geodesic(folder / "geodesic" / s, a) for s, a in keys},
         variance=variance,
+        axes=axes,
         further=further or [],
         instability=_instability(folder / "embedding/instability.tsv") if ensemble else None,
     )

@@ -58,7 +58,7 @@ class Figure:
 
 
 _PAIRS = "{n} samples, {n_pairs} pairs."
-_MAPS = "{n} samples; PCA axes from {n_founders} founder samples and {n_sites} sites."
+_MAPS = "{n} samples; PCA axes from {n_on_axes} unrelated founders and {n_axis_sites} sites."
 
 
 def main_figures(
@@ -83,6 +83,7 @@ def main_figures(
     maps = [
         ("pca", "PCA of the genotypes", _MAPS),
         ("scree", "Variance explained", _MAPS),
+        ("loadings", "Loadings along the genome", _MAPS),
         *([("instability", "Instability of the UMAPs", _MAPS)] if ensemble else []),
     ]
     rule = "draw_figures"

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from reference import (
+    augmented_scores,
     draw_genotypes,
     fermat_geodesics,
     make_planes,
@@ -283,6 +284,7 @@ def test_pca_equals_the_oracle():
     genotypes = rng.binomial(2, af, (20, 300)).astype(np.int8)
     founders = np.arange(20) < 14
     scores, explained = pca_scores(genotypes, af, founders, 4)
+    scores[~founders] = augmented_scores(genotypes, af, founders, 4)
     found = popdesic.pca(genotypes, n_components=4, founders=founders, af=af, threads=2)
     signs = np.sign((found.scores * scores).sum(axis=0))
     np.testing.assert_allclose(found.scores, scores * signs, atol=1e-9)

@@ -8,8 +8,14 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from study import make_cohorts, write_raw
 
 from popdesic.embedding.frame import place_among, register
-from popdesic.embedding.pca import principal_components, sample_blocks, standardized_products
+from popdesic.embedding.pca import axes_of
 from popdesic.embedding.pcoa import principal_coordinates, project_coordinates
+from popdesic.embedding.relationship import (
+    read_cohorts,
+    relationship_among,
+    relationship_to,
+    sample_blocks,
+)
 from popdesic.embedding.umap_maps import measure_instability, umap_layout
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
@@ -163,11 +169,12 @@ def test_an_arrival_changes_no_coordinates_of_others(tmp_path):
     founding = np.concatenate([c.genotypes for c in cohorts[:2]], axis=1)
     af = np.where(founding >= 0, founding, 0).sum(axis=1) / (2 * (founding >= 0).sum(axis=1))
     maps = []
+    axes, _ = axes_of(relationship_among(*read_cohorts(prefixes[:2]), af), 4)
     for there in (3, 4):
         n = sum(len(c.samples) for c in cohorts[:there])
         founders = np.arange(n) < 51
-        products, called = standardized_products(prefixes[:there], af)
-        scores, _ = principal_components(products, called, founders, 4)
+        rows = relationship_to(*read_cohorts(prefixes[:there]), founders, af)
+        scores = axes.place(founders, *rows)
         lengths = founder_lengths(
             squareform(pdist(scores)),
             founders,

@@ -30,7 +30,8 @@ from popdesic.report.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 HOSTILE = "<script>alert('&')</script>\"Ωé"
-CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "pcoa", "umap"]
+CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"]
+CAPTIONS += ["loadings", "pcoa", "umap"]
 
 
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
@@ -151,7 +152,7 @@ def test_page_is_well_formed_and_accessible(study, page):
 def test_page_shows_every_figure(study, page):
     outcome = study[0]
     stems = {path.stem for path in (outcome.folder / "figures").glob("*.svg")}
-    assert len(stems) == 15
+    assert len(stems) == 16
     assert {f"fig-{stem}" for stem in stems} <= set(page.ids)
     assert len(page.pictures) == len(stems)
 
@@ -214,8 +215,8 @@ def test_large_figures_enter_as_png(study, monkeypatch):
     large = out.with_name("large.html")
     write_report(outcome, distances, outcome.folder / "figures", configuration(), large)
     found = Page(large.read_text("utf-8"))
-    assert sum(r.startswith("data:image/png;base64,") for r in found.resources) == 15
-    assert len(found.pictures) == 15
+    assert sum(r.startswith("data:image/png;base64,") for r in found.resources) == 16
+    assert len(found.pictures) == 16
 
 
 def test_middling_figures_enter_as_one_svg_image_each(study, monkeypatch):
@@ -250,7 +251,7 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
     )
     found = Page(out.read_text("utf-8"))
     assert found.text.count("The same geodesics as") == 4
-    assert len(found.pictures) == 11
+    assert len(found.pictures) == 12
 
 
 def test_findings_of_all_parts_are_on_the_page(tmp_path):
@@ -313,6 +314,49 @@ def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="a
 def test_a_clean_run_has_no_warning(tmp_path):
     columns = {"population": ["P"] * 28}
     assert findings(tmp_path, columns=columns) == {}
+
+
+AXIS_WARNINGS = {
+    "No structure": (
+        {"significant": 0},
+        "No component of the PCA is larger than chance gives in one population (Tracy-Widom test "
+        "at 1 %).",
+    ),
+    "An axis of one region": (
+        {
+            "regions": [
+                {
+                    "axis": 2,
+                    "chrom": "8",
+                    "start": 8_120_000,
+                    "end": 11_930_000,
+                    "sites": 40,
+                    "share": 0.913,
+                    "expected": 0.005,
+                }
+            ]
+        },
+        "PC2 rests on one region, 8:8.1-11.9 Mb: 91.3 % of its squared loadings are there and "
+        "0.5 % of the sites.",
+    ),
+    "Cohorts apart": (
+        {
+            "shifts": [
+                {"axis": 3, "share": 0.62, "cohorts": ["one", "two"], "labels": ["FIN", "TSI"]}
+            ]
+        },
+        "On PC3 founder cohorts one and two lie apart within the same populations (FIN and TSI): "
+        "cohort explains 62.0 % of what differs there.",
+    ),
+}
+
+
+@pytest.mark.parametrize("topic", AXIS_WARNINGS)
+def test_axes_that_are_not_ancestry_are_reported(tmp_path, topic):
+    axes, words = AXIS_WARNINGS[topic]
+    found = findings(tmp_path, columns={"population": ["P"] * 28}, axes=axes)
+    assert list(found) == [topic] and found[topic].level == "warning"
+    assert found[topic].text.startswith(words)
 
 
 def test_unstable_maps_are_named_and_stable_ones_are_not(tmp_path):

@@ -20,6 +20,8 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.samples import populations
 from popdesic.distance.matrix import load_distances
 from popdesic.distance.tiles import assemble_tiles, measure_tile
+from popdesic.embedding.define_axes import define_axes
+from popdesic.embedding.long_range_ld import regions_of
 from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.pcoa import compute_pcoa
 from popdesic.embedding.umap_maps import umap_layout
@@ -117,13 +119,24 @@ def run_study() -> tuple[str, str]:
         )
         stage = "embedding"
         sheet = Path(config["samples"])
+        axes = [RESULTS / "embedding" / name for name in ("axes.npz", "axes.json")]
+        define_axes(
+            [cohorts[name] / "genotypes" for name in study.founders],
+            panel,
+            unrelated=None,
+            components=3,
+            pcs=config["geodesic"]["pcs"],
+            ld_prune=config["embedding"]["ld_prune"],
+            regions=regions_of(config["qc"]["build"]),
+            axes_out=axes[0],
+            about_out=axes[1],
+            loadings_out=RESULTS / "embedding/loadings.tsv",
+        )
         compute_pca(
             [folder / "genotypes" for folder in cohorts.values()],
-            panel,
+            *axes,
             order,
             sheet,
-            founders=set(study.founders),
-            components=3,
             table_out=RESULTS / "embedding/pca.tsv",
             scores_out=RESULTS / "embedding/pca.npy",
             statistics_out=RESULTS / "embedding/pca.json",

@@ -12,6 +12,7 @@ from ...distance.matrix import Distances
 from ...embedding.axes import AXES
 from ...report import registry
 from ..outcome import Outcome
+from .loadings import draw_loadings
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites
 from .structure import draw_alpha, draw_distances
@@ -94,6 +95,7 @@ def iterate_figures(
         ),
         "alpha": lambda _: draw_alpha(outcome),
         "scree": lambda _: draw_scree(outcome),
+        "loadings": lambda _: draw_loadings(outcome.folder / "embedding/loadings.tsv"),
         "instability": lambda _: draw_instability(outcome, colouring),
         "pca": components,
         "pcoa": components,

@@ -12,6 +12,7 @@ from ..outcome import Outcome
 from ..words import percent
 from .style import (
     ACCENT,
+    ALARM,
     MARKERS,
     PALETTE,
     WIDTH,
@@ -183,10 +184,15 @@ def _shaped_by(table: pd.DataFrame, colouring: Colouring) -> str:
 def draw_scree(outcome: Outcome) -> Figure:
     """Variance explained by each component of the PCA and of each PCoA."""
     figure, (left, right) = new_figure(2)
-    shares = 100 * np.array(outcome.variance["pca"][:SCREE_COMPONENTS])
+    shares = 100 * np.array(outcome.axes["scree"][:SCREE_COMPONENTS])
     numbers = np.arange(1, len(shares) + 1)
-    left.bar(numbers, shares, color=ACCENT, width=0.75)
-    for number, share in zip(numbers[:4], shares[:4], strict=True):
+    significant = numbers <= outcome.axes["significant"]
+    fills = np.where(significant, ACCENT, "white").tolist()
+    left.bar(numbers, shares, color=fills, edgecolor=ACCENT, linewidth=0.7, width=0.75)
+    limits = np.array(outcome.axes["threshold"][: len(shares)], np.float64)
+    left.plot(numbers[: len(limits)], 100 * limits, color=ALARM, linewidth=0.9, linestyle="--")
+    named = 4 if len(shares) <= 10 else 2  # narrow bars have no room for all
+    for number, share in zip(numbers[:named], shares[:named], strict=True):
         left.annotate(f"{share:.1f}", (number, share), ha="center", va="bottom", fontsize=7)
     left.set(title="PCA of the genotypes", xlabel="component", ylabel="variance explained (%)")
     for index, (space, alpha) in enumerate(outcome.maps()):
