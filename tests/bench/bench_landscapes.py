@@ -13,9 +13,10 @@ peers are plain distances of 8 principal components and Isomap (scikit-learn, 15
 - Share of the variance of true coordinates that principal coordinates explain (Procrustes), from
   lengths Σd^α and from sample Fermat distances (Σd^α)^(1/α).
 - How much longer equal true distances are in the half of a chain where fewer were sampled.
-- Communities: how many HDBSCAN finds (Fermat 2), and the two cuts of the tree of its clusters,
-  their adjusted Rand index with the true populations where there are any, and how many communities
-  too many a population or a continuum is cut into.
+- Communities: how many are found on the significant components, coarse (`community`, shown first)
+  and `fine`, and by HDBSCAN on Fermat distances (α = 2; its noise is one group); their adjusted
+  Rand index with the true populations where there are any; and how many communities too many a
+  population or a continuum is cut into.
 
 --out FILE writes every number of every draw (TSV: scene, seed, score, way, value).
 """
@@ -30,11 +31,21 @@ import commandline
 import numpy as np
 from landscapes import SCENES, Scene, scene, scores
 from landscapes.blind import choose, held_out_scores
-from landscapes.methods import FEWER, NEAREST, NEIGHBORS, PEER, PLAIN, WAYS, People, Way
+from landscapes.methods import (
+    FEWER,
+    NEAREST,
+    PEER,
+    PLAIN,
+    WAYS,
+    People,
+    Way,
+    significant_scores,
+)
 from timing import print_table
 
-from popdesic.communities.partition import density_clusters, join_groups, number_by_size
-from popdesic.embedding.knn import nearest_neighbors
+from popdesic.communities.geodesics import density_clusters
+from popdesic.communities.partition import number_by_size
+from popdesic.communities.splits import COARSE_DEPTH, cut_tree, split_samples
 from popdesic.embedding.pcoa import principal_coordinates
 
 #: Smallest cluster of HDBSCAN, the workflow's default.
@@ -109,14 +120,15 @@ def measure_density(drawn: Scene, people: People) -> Values:
 
 def measure_communities(drawn: Scene, people: People) -> Values:
     """Number, adjusted Rand index and false splits of communities as the workflow finds them."""
+    root = split_samples(significant_scores(drawn))
     lengths = Way("Fermat", 2.0).lengths(people) ** 0.5
-    clusters = density_clusters(lengths, MIN_CLUSTER)
-    near, _ = nearest_neighbors(lengths.__getitem__, len(lengths), NEIGHBORS)
-    edges = np.stack([np.repeat(np.arange(len(near)), NEIGHBORS), near.ravel()], axis=1)
-    joined = join_groups(lengths, np.unique(clusters, return_inverse=True)[1], edges)
+    partitions = {
+        "community": cut_tree(root, COARSE_DEPTH * root.deepest),
+        "fine": cut_tree(root),
+        "HDBSCAN": number_by_size(density_clusters(lengths, MIN_CLUSTER)),
+    }
     discrete = drawn.structure == "discrete"
     truth = drawn.populations if discrete else np.zeros(len(lengths), int)
-    partitions = {"HDBSCAN": number_by_size(clusters), "coarse": joined.coarse, "fine": joined.fine}
     found: Values = {}
     for name, partition in partitions.items():
         found["communities", name] = len(np.unique(partition))

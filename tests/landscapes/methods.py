@@ -6,12 +6,20 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
+import pandas as pd
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
 
 import popdesic
+from popdesic.cohort.prune_options import parse_pruning
+from popdesic.embedding.axis_sites import choose_sites
+from popdesic.embedding.noise_null import measure_noise
+from popdesic.embedding.pca import axes_of
+from popdesic.embedding.relationship import relationship_among
+from popdesic.engine.select import cpu_backend
+from popdesic.study.configuration import load_config
+
+from .scenes import Scene
 
 #: Principal components of which distances are taken, what the workflow takes by default.
 COMPONENTS = 8
@@ -68,23 +76,41 @@ class Way:
                 found = Isomap(n_neighbors=self.neighbors).fit(people.scores[:, : self.components])
             return found.dist_matrix_
         plain = people.plain(self.components)
-        if self.kind == "Fermat":
-            return popdesic.shortest_paths(plain, self.alpha, device="cpu").lengths
-        return knn_lengths(plain, self.neighbors, self.alpha) if self.kind == "knn" else plain
+        if self.kind == "PCs":
+            return plain
+        graph = "knn" if self.kind == "knn" else "complete"
+        return popdesic.shortest_paths(
+            plain, self.alpha, graph=graph, neighbors=self.neighbors, device="cpu"
+        ).lengths
 
 
-def knn_lengths(distances: np.ndarray, k: int, alpha: float) -> np.ndarray:
-    """Shortest paths over edges d^alpha between nearest neighbours, by SciPy's Dijkstra.
+def significant_scores(drawn: Scene, threads: int = 2) -> np.ndarray:
+    """Scores on the significant components, as the workflow finds them by default, (n, k).
 
-    Two samples are joined if one is among the `k` nearest of the other, or if the minimum spanning
-    tree joins them, so that everybody is connected. No two samples may be at distance 0.
+    From sites that LD pruning keeps; k may be 0.
     """
-    n = len(distances)
-    near = np.argsort(distances, axis=1, kind="stable")[:, 1 : k + 1]
-    joined = minimum_spanning_tree(csr_array(distances)).toarray() > 0
-    joined[np.arange(n)[:, None], near] = True
-    weights = np.where(joined | joined.T, distances**alpha, 0.0)
-    return dijkstra(csr_array(weights), directed=False)
+    n = drawn.genotypes.shape[1]
+    sites = pd.DataFrame({"chrom": drawn.chrom, "pos": drawn.pos})
+    pruning = parse_pruning(load_config({})["embedding"]["ld_prune"], "embedding.ld_prune")
+    chosen = choose_sites(
+        lambda first, last: drawn.genotypes[first:last],
+        sites,
+        cpu_backend(threads),
+        pruning=pruning,
+        regions=[],
+    )
+    genotypes = drawn.genotypes[chosen.rows]
+
+    def read(first: int, last: int) -> np.ndarray:
+        return genotypes[first:last]
+
+    relationship = relationship_among(read, [n], chosen.af, threads)
+    used = sites.iloc[chosen.rows]
+    noise = measure_noise(relationship, read, [n], chosen.af, used, threads)
+    axes, tests = axes_of(relationship, "auto", noise=noise)
+    everyone = np.ones(n, bool)
+    nobody = np.empty((0, n)), np.empty(0)
+    return axes.place(everyone, *nobody)[:, : tests.count]
 
 
 #: What nothing should be worse than: what was plain until now, and the geodesics of others.

@@ -5,7 +5,7 @@ import pytest
 
 from landscapes import scene
 from landscapes.blind import choose, held_out_scores, unbiased_squares
-from landscapes.methods import NEAREST, PLAIN, People, Way, knn_lengths
+from landscapes.methods import NEAREST, PLAIN, People, Way, significant_scores
 
 
 def test_unbiased_squares_by_hand():
@@ -41,13 +41,6 @@ def test_fewer_components_have_to_lead_by_the_margin():
     assert choose(held_out, margin=0.001) == plain_two
 
 
-def test_routes_among_neighbours_by_hand():
-    # Points 0 1 2 10 on a line with one neighbour each: the tree joins them all.
-    place = np.array([0.0, 1.0, 2.5, 10.0])
-    lengths = knn_lengths(np.abs(place[:, None] - place), 1, 2.0)
-    assert lengths[0].tolist() == [0, 1, 1 + 2.25, 1 + 2.25 + 56.25]
-
-
 def test_ways_are_told_apart_by_name():
     names = [str(way) for way in (PLAIN, Way("knn", 1.5, 10), Way("Fermat", 2.0, components=4))]
     assert names == ["PCs", "knn 10 1.5", "Fermat 2 (4)"]
@@ -66,6 +59,13 @@ def test_components_are_what_distances_are_taken_of():
     order = np.sort(first)  # on a line every step is taken
     ends = first.argmin(), first.argmax()
     assert fermat[ends] == pytest.approx((np.diff(order) ** 2).sum(), rel=1e-3)
+
+
+def test_significant_scores_are_as_many_as_there_are_contrasts():
+    assert significant_scores(scene("panmixia", 1)).shape[1] == 0
+    islands = scene("islands", 1)
+    found = significant_scores(islands)
+    assert found.shape == (len(islands.samples), len(set(islands.populations)) - 1)
 
 
 @pytest.mark.parametrize(

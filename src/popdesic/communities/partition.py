@@ -66,7 +66,9 @@ def find_communities(
     Parameters
     ----------
     scores, axes : Path
-        `embedding/pca.npy`, and the JSON file that says how many components are `significant`.
+        `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
+        `significant`. The scores may have more components, or fewer if the study asks for few: the
+        significant ones among them define the communities.
     lengths : Path
         Geodesics, (n, n), of HDBSCAN and the tree.
     blocks : Path, optional
@@ -82,13 +84,19 @@ def find_communities(
     agreement_out : Path
         ARI and AMI of every partition with every label column.
     about_out : Path
-        JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, the gaps, and the
+        JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
+        components and how many of these were used (`components`), the gaps, and the
         sentence if graph-tool is missing.
     """
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
     significant = int(read_json(axes)["significant"])
-    about: dict[str, Any] = {"samples": len(samples), "significant": significant}
+    points = np.load(scores)[:, :significant]
+    about: dict[str, Any] = {
+        "samples": len(samples),
+        "significant": significant,
+        "components": points.shape[1],
+    }
     found: dict[str, np.ndarray] = {}
     if blocks is not None:
         with np.load(blocks) as arrays:
@@ -105,7 +113,6 @@ def find_communities(
         if clusters is not None:
             found["hdbscan"] = number_by_size(clusters)
             about["hdbscan"] = int(clusters.max()) + 1
-    points = np.load(scores)[:, :significant]
     root = split_samples(points)
     community = number_by_size(cut_tree(root, COARSE_DEPTH * root.deepest))
     fine = number_by_size(cut_tree(root))

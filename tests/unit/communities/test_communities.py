@@ -20,7 +20,7 @@ from popdesic.embedding.knn import nearest_neighbors
 from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_npy
 from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
-from popdesic.report.sections.communities import community_section
+from popdesic.report.sections.communities import community_section, describe
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -119,11 +119,11 @@ def test_newick_is_laid_out_with_its_branch_lengths(rng):
     assert len(children) == 2 * 9 - 2
 
 
-def make_study(folder, rng, sizes=(45, 40, 50), significant=2):
+def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
     points, group = clouds(rng, sizes)
     names = [f"s{i}" for i in range(len(points))]
     write_npy(folder / "l.npy", squareform(pdist(points)).astype(np.float32))
-    write_npy(folder / "pca.npy", points)
+    write_npy(folder / "pca.npy", points[:, :components])
     write_json(folder / "axes.json", {"significant": significant})
     cohort = "\n".join(f"{name}\tone" for name in names)
     (folder / "order.tsv").write_text(f"sample\tcohort\n{cohort}\n")
@@ -234,6 +234,30 @@ def test_without_significant_components_there_is_one_community(tmp_path, rng):
     table = load_partition(tmp_path / "partition")
     assert about["structure"] == "one"
     assert (table.community == 1).all() and (table.stability == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("significant", "components", "words"),
+    [(1, 30, "the 1 significant principal component."), (2, 1, "the first 1 of 2 significant")],
+)
+def test_the_significant_components_that_there_are_define_communities(
+    tmp_path, rng, significant, components, words
+):
+    """On the first axis two of the three groups lie together."""
+    group = make_study(tmp_path, rng, significant=significant, components=components)
+    about, _ = run_study(tmp_path, None)
+    assert (load_partition(tmp_path / "partition").fine == number_by_size(group == 1)).all()
+    assert (about["significant"], about["components"]) == (significant, 1)
+    assert words in describe(about)
+
+
+def test_a_continuum_is_called_one(tmp_path, rng):
+    make_study(tmp_path, rng, significant=2, components=1)
+    line = np.linspace(0, 1, 135)[:, None]
+    write_npy(tmp_path / "pca.npy", line)
+    about, _ = run_study(tmp_path, None)
+    assert about["structure"] == "continuous" and about["communities"] == 1
+    assert "no gap between groups on the first 1: the structure is continuous" in describe(about)
 
 
 def test_a_crash_of_graph_tool_is_not_reported_as_missing(tmp_path, graph_tool):

@@ -40,8 +40,8 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
 
 def describe(about: dict[str, Any]) -> str:
     """What kind of structure there is, and on what evidence."""
-    people, axes = number(about["samples"]), about["significant"]
-    components = "component is" if axes == 1 else "components are"
+    people, axes, used = number(about["samples"]), about["significant"], about["components"]
+    components = f"principal component{'s' if axes > 1 else ''}"
     if about["structure"] == "one":
         return (
             f"No principal component of these {people} samples is significant: they are shown as "
@@ -50,9 +50,10 @@ def describe(about: dict[str, Any]) -> str:
     gaps = about["splits"]
     if about["structure"] == "continuous":
         text = (
-            f"{axes} principal {components} significant, but the samples leave no gap between "
-            "groups: the structure is continuous, as along a cline or with isolation by distance, "
-            "and all samples are shown as one community."
+            f"{axes} {components} {'are' if axes > 1 else 'is'} significant, but the samples leave "
+            f"no gap between groups{f' on the first {used}' if used < axes else ''}: the structure "
+            "is continuous, as along a cline or with isolation by distance, and all samples are "
+            "shown as one community."
         )
         if gaps:
             text += (
@@ -63,7 +64,7 @@ def describe(about: dict[str, Any]) -> str:
     weakest = min(gaps, key=lambda gap: gap["dip"])
     text = (
         f"{about['communities']} communities are separated by gaps between samples on the "
-        f"{axes} significant principal components"
+        f"{f'first {used} of {axes}' if used < axes else axes} significant {components}"
     )
     if about["fine"] > about["communities"]:
         text += f"; {about['fine']} finer ones differ less than a fifth as much as the two most "
