@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from functools import cache, partial
 
 import numpy as np
@@ -18,6 +17,9 @@ from scipy.spatial.distance import pdist, squareform
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph
 from popdesic.communities.partition import find_communities
+from popdesic.embedding.define_axes import define_axes
+from popdesic.embedding.long_range_ld import regions_of
+from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.quality import measure_map
 from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
 from popdesic.engine.select import select_backend
@@ -38,40 +40,71 @@ LEAST = {"hapmap3_957": 0.9, "hapmap279": 0.99, "kg1_chr22_564": 0.85}
 
 
 @pytest.fixture(scope="module")
-def study(shared_data, tmp_path_factory):
+def folder(tmp_path_factory):
+    """Where the files of a data set on the panel of the default filters are."""
+    return cache(tmp_path_factory.mktemp)
+
+
+@pytest.fixture(scope="module")
+def study(shared_data, folder):
     """A data set on the panel of the default filters."""
-    return cache(lambda name: load_people(shared_data, name, tmp_path_factory.mktemp(name)))
+    return cache(lambda name: load_people(shared_data, name, folder(name)))
 
 
 @pytest.mark.parametrize("name", LEAST)
-def test_communities_are_the_continents(study, tmp_path, name):
-    python = load_config({})["communities"]["graph_tool_python"]
-    if subprocess.run([python, "-c", "import graph_tool"], capture_output=True).returncode:
-        pytest.skip("graph-tool is not installed; apt-get install python3-graph-tool to test it.")
-    people = study(name)
-    everyone = np.ones(len(people.names), bool)
-    scores, _ = principal_components(people.relationship, everyone, 8)
-    write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
-    build_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
-    fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
+def test_communities_are_the_continents(study, folder, tmp_path, name):
+    people, config = study(name), load_config({})
+    axes = define_axes(
+        [folder(name) / "genotypes"],
+        folder(name) / "panel.tsv",
+        unrelated=None,
+        components="auto",
+        pcs="auto",
+        ld_prune=config["embedding"]["ld_prune"],
+        regions=regions_of(config["qc"]["build"]),
+        axes_out=tmp_path / "axes.npz",
+        about_out=tmp_path / "axes.json",
+        loadings_out=tmp_path / "loadings.tsv",
+        threads=2,
+    )
     table = people.labels.reset_index(names="sample").assign(cohort="only")
     table[["sample", "cohort"]].to_csv(tmp_path / "order.tsv", sep="\t", index=False)
     table.to_csv(tmp_path / "sheet.tsv", sep="\t", index=False)
+    compute_pca(
+        [folder(name) / "genotypes"],
+        tmp_path / "axes.npz",
+        tmp_path / "axes.json",
+        tmp_path / "order.tsv",
+        tmp_path / "sheet.tsv",
+        table_out=tmp_path / "pca.tsv",
+        scores_out=tmp_path / "pca.npy",
+        statistics_out=tmp_path / "pca.json",
+        threads=2,
+    )
+    scores = np.load(tmp_path / "pca.npy")
+    write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
+    build_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
+    python = config["communities"]["graph_tool_python"]
+    fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
     about = find_communities(
+        tmp_path / "pca.npy",
+        tmp_path / "axes.json",
         tmp_path / "l.npy",
-        tmp_path / "g.npz",
         tmp_path / "b.npz",
         tmp_path / "order.tsv",
         tmp_path / "sheet.tsv",
         methods=["blockmodel", "hdbscan"],
         min_cluster_size=10,
+        draws=5,
+        seed=1,
         partition_out=tmp_path / "p.tsv",
         agreement_out=tmp_path / "a.tsv",
         about_out=tmp_path / "about.json",
     )
     scores = read_table(tmp_path / "a.tsv").set_index(["label", "partition"])
-    print(f"\n{name}, space pcs, alpha 2: blocks {about['block_model']['blocks']}")
+    print(f"\n{name}: {axes['significant']} significant components, {axes['sites']['used']} sites")
     print(scores[["labels", "groups", "noise", "ari", "ami"]].to_string())
+    assert about["structure"] == "discrete"
     shown = float(scores.ari["superpopulation", "community"])
     assert shown >= LEAST[name]
 
