@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,18 +15,22 @@ from components import principal_components
 from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
+import popdesic
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph
 from popdesic.communities.partition import find_communities
+from popdesic.compare.kinship import unrelated_set
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import regions_of
 from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.quality import measure_map
+from popdesic.embedding.relationship import read_cohorts
 from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
-from popdesic.io.tables import read_table, write_npy
+from popdesic.io.bed import read_fam
+from popdesic.io.tables import read_table, write_npy, write_table
 from popdesic.study.configuration import load_config
 
 pytestmark = pytest.mark.shared
@@ -51,13 +56,26 @@ def study(shared_data, folder):
     return cache(lambda name: load_people(shared_data, name, folder(name)))
 
 
+def write_unrelated(folder: Path, n_sites: int, out: Path) -> None:
+    """Write who is no close relative of anybody else that defines the axes."""
+    prefix = folder / "genotypes"
+    names = read_fam(prefix)["sample"]
+    genotypes = read_cohorts([prefix])[0](0, n_sites)
+    related = popdesic.kinship(genotypes.T, device="cpu", threads=2)
+    limit = load_config({})["embedding"]["max_kinship"]
+    edges = np.argwhere(np.triu(related >= limit, 1)).tolist()
+    kept = np.isin(np.arange(len(names)), unrelated_set(len(names), edges))
+    write_table(out, pd.DataFrame({"sample": names, "unrelated": np.where(kept, "yes", "no")}))
+
+
 @pytest.mark.parametrize("name", LEAST)
 def test_communities_are_the_continents(study, folder, tmp_path, name):
     people, config = study(name), load_config({})
+    write_unrelated(folder(name), people.n_sites, tmp_path / "unrelated.tsv")
     axes = define_axes(
         [folder(name) / "genotypes"],
         folder(name) / "panel.tsv",
-        unrelated=None,
+        unrelated=tmp_path / "unrelated.tsv",
         components="auto",
         pcs="auto",
         ld_prune=config["embedding"]["ld_prune"],
@@ -102,7 +120,7 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
         about_out=tmp_path / "about.json",
     )
     scores = read_table(tmp_path / "a.tsv").set_index(["label", "partition"])
-    print(f"\n{name}: {axes['significant']} significant components, {axes['sites']['used']} sites")
+    print(f"\n{name}: {axes['significant']} significant components of {axes['axis_samples']}")
     print(scores[["labels", "groups", "noise", "ari", "ami"]].to_string())
     assert about["structure"] == "discrete"
     shown = float(scores.ari["superpopulation", "community"])
