@@ -148,7 +148,7 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
                 "depth": round(node.depth / root.deepest, 4) if splits else None,
                 "dip": round(node.gap.dip, 5),
                 "p": round(node.gap.p, 6),
-                "distinct": round(node.gap.distinct, 4),
+                "width": round(node.gap.width, 4),
             }
             for node in shown
         ],

@@ -19,26 +19,28 @@ import diptest
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from .straighten import neighbor_graph, straight_coordinates
 
-#: Smallest dip of a gap, and largest probability of a dip so large without a gap. Demes of a chain
-#: or grid that samples fill unevenly have dips up to 0.048 in simulations, four islands at
-#: F_ST 0.01 at least 0.071 (tests/bench/bench_landscapes.py).
-MIN_DIP, MAX_P = 0.055, 1e-3
-#: Halves with a smaller share of the samples are judged by the samples next to the cut and must be
-#: at least DISTINCT times as far from the other half as either is wide: a dip cannot exceed half
-#: of the smaller share, and the tip of an even continuum is only 1.5 to 1.8 times as far.
-MINORITY, DISTINCT = 0.15, 2.2
+#: Smallest dip of a gap, largest probability of so large a dip without one, and smallest width of
+#: a gap as a share of the mean distance within the wider half. In simulations (stepping-stone
+#: chains and grids with demes sampled evenly or not, gradients) dips of cuts reach 0.066 and widths
+#: 0.42, never both; four islands at F_ST 0.01 have at least 0.083 and 0.66
+#: (tests/bench/bench_landscapes.py).
+MIN_DIP, MAX_P, MIN_WIDTH = 0.07, 1e-3, 0.45
+#: Share of the smaller half that may lie in a gap.
+IN_GAP = 0.05
 #: Fewest samples of a community.
 FEWEST = 10
-#: Longest edges of the spanning tree that are tried as the place of a cut.
-MAX_EDGES = 50
+#: Longest edges of the spanning tree that are tried as places of a cut, and most that are judged.
+MAX_EDGES, MAX_CUTS = 50, 8
 #: Most rounds in which samples move to their neighbours' half.
 MAX_ROUNDS = 10
-#: Samples per side from which mean distances are computed, evenly spaced.
+#: Samples from which mean distances are computed, evenly spaced.
 MAX_SAMPLED = 1_000
 #: Splits less deep than this share of the deepest one only separate fine communities.
 COARSE_DEPTH = 0.2
@@ -51,19 +53,23 @@ class Gap:
     Attributes
     ----------
     dip : float
-        Hartigan's dip: 0 for an even spread, at most 0.25.
+        Hartigan's dip of the samples next to the cut, as many on either side: 0 for an even spread,
+        at most 0.25.
     p : float
         Probability of a dip at least as large under an even spread.
-    distinct : float
-        Mean distance between the halves divided by the larger mean distance within one.
-    supported : bool
-        Whether the halves are communities of their own.
+    width : float
+        Distance to the larger half that all but IN_GAP of the smaller half exceed, as a share of
+        the mean distance within the wider half.
     """
 
     dip: float
     p: float
-    distinct: float
-    supported: bool
+    width: float
+
+    @property
+    def supported(self) -> bool:
+        """Whether the halves are communities of their own."""
+        return self.dip >= MIN_DIP and self.p < MAX_P and self.width >= MIN_WIDTH
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def _split(members: np.ndarray, scores: np.ndarray) -> Split:
     gaps = [judge_cut(coordinates, cut) for cut in cuts]
     if not gaps:
         return Split(members, 0.0, None)
-    best = next((i for i, gap in enumerate(gaps) if gap.supported), 0)
+    best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
     if not gaps[best].supported:
         return Split(members, 0.0, gaps[best])
     side = cuts[best]
@@ -135,22 +141,25 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     """Ways to split some samples, bool arrays (n,), both halves of at least FEWEST samples.
 
     The halves of 2-means, moved off groups that they cut through; and the parts that the longest
-    edge of the spanning tree joins, which finds small distant groups that 2-means would not.
+    edges of the spanning tree join, which separate distant groups that 2-means would cut or miss.
     """
     tree = minimum_spanning_tree(graph)
     halves = KMeans(2, n_init=8, random_state=0).fit_predict(points) == 1
     halves = _with_neighbors(halves, graph)
     if FEWEST <= halves.sum() <= len(points) - FEWEST:
         yield halves
+    found = 0
     for edge in np.argsort(-tree.data, kind="stable")[:MAX_EDGES]:
         without = tree.copy()
         without.data = np.where(np.arange(len(tree.data)) == edge, 0.0, tree.data)
         without.eliminate_zeros()
         _, part = connected_components(without, directed=False)
         end = int(np.searchsorted(tree.indptr, edge, side="right")) - 1
-        side = part == part[end]
+        side = _with_neighbors(part == part[end], graph)
         if FEWEST <= side.sum() <= len(points) - FEWEST:
             yield side
+            found += 1
+        if found == MAX_CUTS:
             return
 
 
@@ -176,34 +185,23 @@ def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
     points : float64 array, (n, k)
     side : bool array, (n,)
     """
-    line = points[side].mean(axis=0) - points[~side].mean(axis=0)
-    along = points @ line
-    few = min(side.sum(), (~side).sum())
-    distinct = _distinctness(points[side], points[~side])
-    if few < MINORITY * len(points):
-        near = np.concatenate([np.sort(along[side])[:few], np.sort(along[~side])[-few:]])
-        dip, p = diptest.diptest(near)
-        return Gap(dip, p, distinct, bool(p < MAX_P and distinct >= DISTINCT))
-    dip, p = diptest.diptest(along)
-    return Gap(dip, p, distinct, bool(p < MAX_P and dip >= MIN_DIP))
+    one, other = points[side], points[~side]
+    if len(one) > len(other):
+        one, other = other, one
+    line = one.mean(axis=0) - other.mean(axis=0)
+    near = np.concatenate([one @ line, np.sort(other @ line)[-len(one) :]])
+    dip, p = diptest.diptest(near)
+    across, _ = cKDTree(other).query(one)
+    widest = max(_mean_distance(one), _mean_distance(other))
+    width = float(np.quantile(across, IN_GAP)) / widest if widest else 0.0
+    return Gap(float(dip), float(p), width)
 
 
-def _distinctness(one: np.ndarray, other: np.ndarray) -> float:
-    a, b = _spaced(one), _spaced(other)
-    widest = max(_mean_distance(a, a), _mean_distance(b, b))
-    return _mean_distance(a, b) / widest if widest else np.inf
-
-
-def _spaced(points: np.ndarray) -> np.ndarray:
-    chosen = np.linspace(0, len(points) - 1, min(len(points), MAX_SAMPLED)).astype(np.int64)
-    return points[chosen]
-
-
-def _mean_distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean distance of pairs; among one set, of pairs of different samples."""
-    total = float(np.sqrt(((a[:, None] - b[None]) ** 2).sum(axis=2)).sum())
-    pairs = len(a) * len(b) if a is not b else len(a) * (len(a) - 1)
-    return total / max(1, pairs)
+def _mean_distance(points: np.ndarray) -> float:
+    """Mean distance of pairs of at most MAX_SAMPLED evenly spaced points."""
+    n = min(len(points), MAX_SAMPLED)
+    chosen = points[np.linspace(0, len(points) - 1, n).astype(np.int64)]
+    return float(pdist(chosen).mean()) if n > 1 else 0.0
 
 
 def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:

@@ -116,18 +116,22 @@ def test_equal_samples_are_no_gap():
     assert not root.halves
 
 
-def test_a_gap_is_judged_by_its_dip_and_its_size():
+def test_a_gap_is_judged_by_its_dip_and_its_width():
     rng = np.random.default_rng(13)
     even = rng.random((300, 1))
     gap = judge_cut(even, even[:, 0] > 0.5)
     assert not gap.supported and gap.p > 0.01
+    # a twentieth of half the line, as a share of a sixth of the line
+    assert gap.width == pytest.approx(0.15, abs=0.05)
     split = np.concatenate([even[:150], even[150:] + 2])
-    gap = judge_cut(split, np.arange(300) >= 150)
+    upper = np.arange(300) >= 150
+    gap = judge_cut(split, upper)
     assert gap.supported and gap.p < 1e-3
-    within = np.abs(np.subtract.outer(split[:150, 0], split[:150, 0])).sum() / (150 * 149)
-    other = np.abs(np.subtract.outer(split[150:, 0], split[150:, 0])).sum() / (150 * 149)
-    between = np.abs(np.subtract.outer(split[:150, 0], split[150:, 0])).mean()
-    assert gap.distinct == pytest.approx(between / max(within, other))
+    within = max(pdist(split[:150]).mean(), pdist(split[150:]).mean())
+    smaller = [abs(x - split[:150]).min() for x in split[150:]]
+    larger = [abs(x - split[150:]).min() for x in split[:150]]
+    expected = {np.quantile(smaller, 0.05) / within, np.quantile(larger, 0.05) / within}
+    assert any(gap.width == pytest.approx(value) for value in expected)
 
 
 # --- straight coordinates ------------------------------------------------------------------------

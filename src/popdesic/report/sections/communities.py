@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...communities.splits import MAX_P, MIN_DIP
+from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..inline import describe_drawn
@@ -57,8 +57,9 @@ def describe(about: dict[str, Any]) -> str:
         )
         if gaps:
             text += (
-                f" The clearest gap that was found has a dip of {gaps[0]['dip']:.3f} "
-                f"(p = {gaps[0]['p']:.2g}); a split needs {MIN_DIP:g} and p < {MAX_P:g}."
+                f" The widest gap that was found is {gaps[0]['width']:.2f} of the mean distance "
+                f"within a half, with a dip of {gaps[0]['dip']:.3f} (p = {gaps[0]['p']:.2g}); a "
+                f"split needs {MIN_WIDTH:g}, {MIN_DIP:g} and p < {MAX_P:g}."
             )
         return text + _hdbscan(about)
     weakest = min(gaps, key=lambda gap: gap["dip"])
