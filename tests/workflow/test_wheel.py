@@ -92,6 +92,19 @@ def popdesic(place: Path, command: str, *, status: int = 0, **variables: str) ->
     return done.stdout
 
 
+def python(place: Path, code: str) -> str:
+    """Run code with the wheel's Python in the empty folder; return its output."""
+    done = subprocess.run(
+        [str(place / "env/bin/python"), "-c", code],
+        cwd=place / "work",
+        env=stranger_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def study(place) -> Path:
     """A study made by `popdesic init`, with the configuration of a small run."""
@@ -158,15 +171,7 @@ def test_python_imports_the_wheel_s_package(place):
         "import popdesic, popdesic.io.places as places; print(popdesic.__file__, places.HOME, "
         "places.KERNEL_FOLDER.is_dir(), popdesic.kinship([[0, 1], [1, 1]], device='cpu')[0, 1])"
     )
-    done = subprocess.run(
-        [str(place / "env/bin/python"), "-c", code],
-        cwd=place / "work",
-        env=stranger_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    file, home, kernels, value = done.stdout.split()
+    file, home, kernels, value = python(place, code).split()
     assert Path(file).is_relative_to(place / "env") and Path(home).is_relative_to(place / "env")
     assert (kernels, float(value)) == ("True", 0.25)
 
@@ -236,14 +241,7 @@ def test_tune_without_a_gpu_gives_a_one_sentence_error(place):
 
 def test_the_environment_sees_nothing_of_this_repository(place):
     code = "import sys; print(*sys.path, sep='\\n')"
-    done = subprocess.run(
-        [str(place / "env/bin/python"), "-c", code],
-        cwd=place / "work",
-        env=stranger_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    paths = [Path(line) for line in done.stdout.split("\n") if line]
+    said = python(place, code)
+    paths = [Path(line) for line in said.split("\n") if line]
     assert not [path for path in paths if path.is_relative_to(ROOT / "src") or path == ROOT]
-    assert os.fspath(ROOT / "tests") not in done.stdout
+    assert os.fspath(ROOT / "tests") not in said

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from ..io.errors import UserError
-from .run import run_study
+from .run import option_of, run_study
 from .snakemake_internals import run_ids
 
 #: Seconds to wait for cancelled Slurm jobs to end; Slurm's KillWait is 30 s by default.
@@ -97,6 +97,6 @@ def resume(study: Path, arguments: list[str]) -> int:
     print(f"Slurm jobs of earlier runs that were cancelled: {cancel_jobs(study)}", flush=True)
     if status := run_study(study, (), ["--unlock"]):
         return status
-    if "--profile" not in {word.partition("=")[0] for word in arguments}:
+    if "--profile" not in map(option_of, arguments):
         arguments = ["--profile", "slurm", *arguments]
     return run_study(study, (), [*arguments, "--rerun-incomplete"])

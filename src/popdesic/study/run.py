@@ -64,7 +64,7 @@ def snakemake_command(
     require_study(study)
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--directory", str(study.resolve())]
-    if not (CORES | NO_CORES) & {_option(word) for word in arguments}:
+    if not (CORES | NO_CORES) & {option_of(word) for word in arguments}:
         words += ["--cores", "all"]
     # Targets come first: some of Snakemake's options take all words that follow.
     return [*words[:3], *targets, *words[3:], *_with_profiles(arguments)]
@@ -81,7 +81,7 @@ def require_study(study: Path) -> None:
         )
 
 
-def _option(word: str) -> str:
+def option_of(word: str) -> str:
     """The option in a word of a command line: `-c` for `-c4`, `--cores` for `--cores=4`."""
     if word[:1] == "-" and word[1:2] not in ("-", ""):
         return word[:2]
