@@ -11,9 +11,10 @@ over the sites that are called in both, and at which both frequencies lie within
 diagonal this is (1 + inbreeding) / 2.
 
 The regression itself biases kinship, which matters with few training samples: those who are fitted
-leave smaller residuals, and all others share the errors of the fit. For unrelated people both are
-known exactly, ``H_ij (1 - [i in training] - [j in training]) / 2`` with H the hat matrix of the
-regression, and are subtracted.
+leave smaller residuals, all others share the errors of the fit, and the fit follows their
+relatives in the training set. With the linear map R = I - H that turns genotypes into residuals,
+and the true kinships K, the expectation is R K R'. The difference R K R' - K is of low rank; it is
+subtracted for unrelated people first, then once more with the relatives that were found.
 
 Two alleles of a person whose parents differ in ancestry vary less than ``mu (1 - mu)`` says, so
 the formula gives the full siblings of two populations with an F_ST of 0.15 a kinship of 0.21, and
@@ -38,6 +39,7 @@ from threadpoolctl import threadpool_limits
 from ..engine.threads import run_tasks
 from ..io.genotypes import MISSING
 from ..io.sites import chunks
+from .resolution import THIRD
 
 #: Sites of one pass and samples per side of one block. Both decide the order of sums.
 CHUNK_SITES, BLOCK_SAMPLES = 1_024, 512
@@ -47,8 +49,11 @@ FREQUENCIES = (0.01, 0.99)
 #: A site whose missing genotypes leave less than this share of the information about any axis among
 #: the training samples is left out.
 LEAST_INFORMATION = 0.1
-#: Least share of the expected variance that a person's alleles have; contamination gives less.
-LEAST_OWN = 0.6
+#: A person's alleles vary less than expected if the kinship with itself is this many standard
+#: errors below 1/2; LEAST_OWN is the least share of the expected variance (contamination gives less).
+OWN_ERRORS, LEAST_OWN = 2, 0.6
+#: Kinship of relatives in the correction of the fit: third degree, or this many standard errors.
+CHANCE = 4
 #: Training samples per coefficient of the regression, at least.
 SAMPLES_PER_AXIS = 5
 
@@ -70,11 +75,33 @@ class Ancestry:
     basis: np.ndarray
     training: np.ndarray
 
-    def correction(self, rows: slice, columns: slice) -> np.ndarray:
-        """What the regression adds to the kinship of unrelated people: float64 (rows, columns)."""
-        hat = self.basis[rows] @ self.basis[columns].T
-        fitted = self.training.astype(np.float64)
-        return hat * (1 - fitted[rows, None] - fitted[None, columns]) / 2
+    def shares(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What the training samples among `rows` give to the fit of `columns`: (k + 1, n).
+
+        Sum over pairs of basis of the row times kinship.
+        """
+        fitted = self.training[rows]
+        total = np.zeros(self.basis.shape[::-1])
+        for axis, own in enumerate(self.basis.T):
+            weights = own[rows[fitted]] * values[fitted]
+            total[axis] = np.bincount(columns[fitted], weights, minlength=len(self.basis))
+        return total
+
+    def bias(self, shares: np.ndarray) -> Callable[[slice, slice], np.ndarray]:
+        """What the regression adds to kinship, for a block: R K R' - K, see above.
+
+        Parameters
+        ----------
+        shares : float64 array, (k + 1, n_samples)
+            Basis of the training samples times their kinship with all samples.
+        """
+        twice = shares[:, self.training] @ self.basis[self.training]
+
+        def of(rows: slice, columns: slice) -> np.ndarray:
+            a, b = self.basis[rows], self.basis[columns]
+            return a @ twice @ b.T - a @ shares[:, columns] - shares[:, rows].T @ b.T
+
+        return of
 
 
 def ancestry_of(scores: np.ndarray, training: np.ndarray, components: int) -> Ancestry:
@@ -183,12 +210,7 @@ class Kinships:
 
     def close(self, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, columns and kinship of the pairs of different samples with at least `least`."""
-        parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
-        for (a, b), block in self.blocks.items():
-            with np.errstate(invalid="ignore"):
-                rows, columns = np.nonzero(np.triu(block >= least, 1) if a == b else block >= least)
-            first, second = self.bounds[a][0], self.bounds[b][0]
-            parts.append((rows + first, columns + second, block[rows, columns]))
+        parts = list(_close(self.blocks, self.bounds, least))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
@@ -241,12 +263,53 @@ def pc_relate(
         for (a, b), total in shared.items():
             with np.errstate(divide="ignore", invalid="ignore"):
                 total /= 4 * scale.pop((a, b))
-            total -= ancestry.correction(slice(*bounds[a]), slice(*bounds[b]))
+        error = _remove_bias(shared, bounds, ancestry)
     own = np.concatenate([np.diag(shared[a, a]) for a in range(len(bounds))])
-    root = np.sqrt(np.clip(2 * own, LEAST_OWN, 1.0))
+    # Without the second condition, chance alone would raise the kinship of everyone.
+    beyond = own < 0.5 - OWN_ERRORS * error
+    root = np.sqrt(np.where(beyond, np.maximum(2 * own, LEAST_OWN), 1.0))
     for (a, b), block in shared.items():
         block /= root[slice(*bounds[a]), None] * root[None, slice(*bounds[b])]
     return Kinships(bounds, shared, own, coefficients)
+
+
+def _remove_bias(
+    blocks: dict[tuple[int, int], np.ndarray], bounds: list[tuple[int, int]], ancestry: Ancestry
+) -> float:
+    """Subtract the bias of the regression: for unrelated people, then for the relatives found.
+
+    Returns the standard error of kinship: root mean square over the training samples.
+    """
+    n = len(ancestry.training)
+    everyone = np.arange(n)
+    alone = ancestry.shares(everyone, everyone, np.full(n, 0.5))
+    of_strangers = ancestry.bias(alone)
+    squares, pairs = 0.0, 0
+    for (a, b), block in blocks.items():
+        rows, columns = slice(*bounds[a]), slice(*bounds[b])
+        block -= of_strangers(rows, columns)
+        fitted = np.outer(ancestry.training[rows], ancestry.training[columns])
+        fitted = np.triu(fitted, 1) if a == b else fitted
+        fitted &= np.isfinite(block)
+        squares, pairs = squares + float((block[fitted] ** 2).sum()), pairs + int(fitted.sum())
+    # The fitted are unrelated: their kinships show what is chance.
+    error = (squares / max(pairs, 1)) ** 0.5
+    least = max(THIRD, CHANCE * error)
+    parts = zip(*_close(blocks, bounds, least), strict=True)
+    rows, columns, values = (np.concatenate(part) for part in parts)
+    related = ancestry.shares(rows, columns, values) + ancestry.shares(columns, rows, values)
+    of_relatives = ancestry.bias(related)
+    for (a, b), block in blocks.items():
+        block -= of_relatives(slice(*bounds[a]), slice(*bounds[b]))
+    return error
+
+
+def _close(blocks, bounds, least: float):
+    """Rows, columns and values, block by block, of different samples with at least `least`."""
+    for (a, b), block in blocks.items():
+        with np.errstate(invalid="ignore"):
+            rows, columns = np.nonzero(np.triu(block >= least, 1) if a == b else block >= least)
+        yield rows + bounds[a][0], columns + bounds[b][0], block[rows, columns]
 
 
 @dataclass(frozen=True)
