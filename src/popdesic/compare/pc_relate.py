@@ -17,15 +17,16 @@ and the true kinships K, the expectation is R K R'. The difference R K R' - K is
 subtracted for unrelated people first, then once more with the relatives that were found.
 
 Two alleles of a person whose parents differ in ancestry vary less than ``mu (1 - mu)`` says, so
-the formula gives the full siblings of two populations with an F_ST of 0.15 a kinship of 0.21, and
+XX
 the same holds for axes that fit noise. Such people show as heterozygous beyond expectation: their
 kinship with themselves is below 1/2. All their kinships are therefore divided by the square root of
 twice it (at least LEAST_OWN). Inbreeding, above 1/2, changes nothing.
 
-Cost: ``2 n**2 m`` multiplications and additions for n samples and m sites (two products of a
-symmetric result), 8 bytes per ordered pair. At 50 000 sites, on two cores of an AMD EPYC:
-600 samples 2 s, 3 000 samples 20 s, 30 000 samples half an hour and 7 GB
-(tests/bench/bench_relatedness.py --cost).
+Cost: ``2 n**2 m`` multiplications and additions for n samples and m sites (two symmetric products)
+and 8 bytes per ordered pair. At 50 000 sites on two busy cores of an AMD EPYC 600 samples take 4 s
+and 3 000 samples 37 s (tests/bench/bench_relatedness.py --cost), so 30 000 take an hour and 7 GB.
+Candidates chosen by KING-robust would be cheaper, but would miss what PC-Relate is for; fewer sites
+cost less for all pairs, and 50 000 spread over the genome are nearly as good as all.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ FREQUENCIES = (0.01, 0.99)
 #: the training samples is left out.
 LEAST_INFORMATION = 0.1
 #: A person's alleles vary less than expected if the kinship with itself is this many standard
-#: errors below 1/2; LEAST_OWN is the least share of the expected variance (contamination gives less).
+#: errors below 1/2. LEAST_OWN: least share of the expected variance (contamination gives less).
 OWN_ERRORS, LEAST_OWN = 2, 0.6
 #: Kinship of relatives in the correction of the fit: third degree, or this many standard errors.
 CHANCE = 4
@@ -134,8 +135,9 @@ def ancestry_of(scores: np.ndarray, training: np.ndarray, components: int) -> An
         spread = np.sqrt((axes[training] ** 2).sum(axis=0))
         axes = axes[:, size > 1e-8 * np.maximum(spread, np.finfo(float).tiny)]
         _, triangle = np.linalg.qr(axes[training])
-        basis = np.linalg.solve(triangle.T, axes.T).T
-    return Ancestry(np.ascontiguousarray(basis), training)
+        inverse = np.linalg.inv(triangle)
+        # Row by row: bit-identical whichever other samples there are.
+        return Ancestry(np.stack([row @ inverse for row in axes]), training)
 
 
 def fit_frequencies(genotypes: np.ndarray, ancestry: Ancestry) -> np.ndarray:

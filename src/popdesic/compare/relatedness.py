@@ -112,7 +112,8 @@ def relate_samples(
     training = people.cohort.isin(founders).to_numpy()
     if unrelated is not None:
         table = read_table(unrelated)
-        training &= people["sample"].isin(table["sample"][table.unrelated == "yes"]).to_numpy()
+        kept = people["sample"].isin(table["sample"][table.unrelated == "yes"]).to_numpy()
+        training = training & kept
     axes = np.load(scores)
     try:
         ancestry = ancestry_of(axes, training, axes.shape[1] if components is None else components)
