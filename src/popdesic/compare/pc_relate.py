@@ -16,9 +16,9 @@ relatives in the training set. With the linear map R = I - H that turns genotype
 and the true kinships K, the expectation is R K R'. The difference R K R' - K is of low rank; it is
 subtracted for unrelated people first, then once more with the relatives that were found.
 
-Two alleles of a person whose parents differ in ancestry vary less than ``mu (1 - mu)`` says, so
-XX
-the same holds for axes that fit noise. Such people show as heterozygous beyond expectation: their
+Two alleles of a person whose parents differ in ancestry vary less than ``mu (1 - mu)`` says, so the
+formula gives full siblings with parents of two populations (F_ST 0.15) a kinship of 0.23; the same
+happens to relatives if axes fit noise. Such people are heterozygous beyond expectation: their
 kinship with themselves is below 1/2. All their kinships are therefore divided by the square root of
 twice it (at least LEAST_OWN). Inbreeding, above 1/2, changes nothing.
 
