@@ -133,21 +133,33 @@ def test_pc_relate_equals_the_slow_formula(missing):
 
 
 def test_bytes_do_not_depend_on_threads_or_on_later_cohorts():
-    scene = draw_scene(fst=0.1, families=2, singles=40, sites=2_500, seed=8)
-    n = len(scene.genotypes)
     rng = np.random.default_rng(1)
-    scores, training = rng.normal(size=(n, 3)), np.arange(n) < 60
+    genotypes = rng.integers(0, 3, (900, 1_500)).astype(np.int8)
+    scores, training = rng.normal(size=(900, 3)), np.arange(900) < 60
     ancestry = ancestry_of(scores, training, 3)
-    one, two, five = (
-        pc_relate(reader(scene.genotypes), 2_500, [70, n - 70], ancestry, threads).matrix()
-        for threads in (1, 2, 5)
+    one, five = (
+        pc_relate(reader(genotypes), 1_500, [333, 567], ancestry, threads).matrix()
+        for threads in (1, 5)
     )
-    assert one.tobytes() == two.tobytes() == five.tobytes()
-    old = slice(70)
+    assert one.tobytes() == five.tobytes()
+    old = slice(333)
     alone = pc_relate(
-        reader(scene.genotypes[old]), 2_500, [70], ancestry_of(scores[old], training[old], 3), 2
+        reader(genotypes[old]), 1_500, [333], ancestry_of(scores[old], training[old], 3), 2
     )
     assert alone.matrix().tobytes() == np.ascontiguousarray(one[old, old]).tobytes()
+
+
+def test_chance_is_a_third_of_the_variance_of_king_robust(related):
+    """The limit for PC-Relate follows from the resolution that is measured for KING-robust."""
+    i, j, _ = related.of("unrelated, one population", most=10_000)
+    about = {"panel": "x", "sites": 8_000, "founders": 200, "max_mismatch": 0.02}
+    found = resolve(float(np.var(related.king[i, j])), 0.5, 1e-4, **about)
+    errors = float(found.least_pc_relate(np.array(8_000))) / related.values[i, j].std()
+    assert errors == pytest.approx(np.sqrt(2 * np.log(1_000 * 999 / 2 / 0.05)), rel=0.1)
+    assert related.values[i, j].max() < found.least_pc_relate(np.array(8_000))
+    assert found.least_pc_relate(np.array(2_000)) == pytest.approx(
+        2 * found.least_pc_relate(np.array(8_000))
+    )
 
 
 def test_missing_genotypes_leave_the_regression_of_their_site():
