@@ -173,7 +173,8 @@ def _positions(listed: pd.DataFrame, people: pd.DataFrame) -> tuple[np.ndarray, 
 
 def _is_listed(rows, columns, listed: pd.DataFrame, people: pd.DataFrame) -> np.ndarray:
     known = set(zip(*(part.tolist() for part in _positions(listed, people)), strict=True))
-    return np.array([pair in known for pair in zip(rows.tolist(), columns.tolist(), strict=True)])
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return np.array([pair in known for pair in pairs], bool)
 
 
 def _with_listed(rows, columns, values, listed, people, found):

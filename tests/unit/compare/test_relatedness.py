@@ -19,7 +19,7 @@ from popdesic.compare.pc_relate import (
     fit_frequencies,
     pc_relate,
 )
-from popdesic.compare.relatedness import pair_labels, relate_samples
+from popdesic.compare.relatedness import PAIRS, pair_labels, relate_samples
 from popdesic.compare.resolution import SECOND, THIRD, resolve
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
@@ -355,6 +355,15 @@ def test_fewer_sites_are_spread_over_the_panel(study):
     twins = table[table.relation == kinship.SAME]
     assert (twins.kinship.astype(float) > 0.45).all()
     relate(folder)
+
+
+def test_without_close_pairs_the_table_is_empty(study, tmp_path):
+    folder = shutil.copytree(study[0], tmp_path / "study")
+    write_table(folder / "kinship.tsv", read_table(folder / "kinship.tsv")[:0])
+    assert relate(folder, min_kinship=0.9)["pairs"] == 0
+    table = read_table(folder / "pc_relate.tsv")
+    assert not len(table)
+    assert list(table) == PAIRS
 
 
 def test_no_unrelated_founders_is_one_sentence(study):
