@@ -206,8 +206,9 @@ class Kinships:
         found = np.empty((n, n))
         for (a, b), block in self.blocks.items():
             rows, columns = slice(*self.bounds[a]), slice(*self.bounds[b])
-            found[rows, columns] = block
-            found[columns, rows] = block.T
+            whole = np.triu(block) + np.triu(block, 1).T if a == b else block
+            found[rows, columns] = whole
+            found[columns, rows] = whole.T
         return found
 
     def close(self, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

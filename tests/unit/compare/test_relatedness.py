@@ -130,6 +130,7 @@ def test_pc_relate_equals_the_slow_formula(missing):
     raw, own = slow_pc_relate(genotypes, scores, training)
     np.testing.assert_allclose(found.own, own, atol=2e-6)
     np.testing.assert_allclose(found.matrix(), raw, atol=2e-6)
+    assert (found.matrix() == found.matrix().T).all()
 
 
 def test_bytes_do_not_depend_on_threads_or_on_later_cohorts():
