@@ -112,8 +112,7 @@ WAYS: dict[str, Way] = {
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
-            *("number_formats.py ../shared", "projection.py"),
-            "landscapes.py",
+            *("number_formats.py ../shared", "projection.py", "landscapes.py", "relatedness.py"),
         )
     },
     # a GPU

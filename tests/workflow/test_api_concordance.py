@@ -26,6 +26,7 @@ CONFIG = {
     "epistasis": {"order": [2], "permutations": 0, "top": 40, "max_r2": 0.5},
 }
 TARGETS = ("distance", "geodesic", "results/embedding/pca.tsv", "results/compare/kinship.tsv")
+TARGETS = (*TARGETS, "results/compare/pc_relate.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,21 @@ def test_kinship(results, samples, genotypes):
     assert len(table)
     for a, b, written in zip(table.sample_a, table.sample_b, table.kinship, strict=True):
         assert found[row[a], row[b]] == pytest.approx(float(written), rel=1e-5, abs=1e-9)
+
+
+def test_pc_relate(results, samples, genotypes):
+    found = popdesic.kinship(
+        genotypes,
+        method="pc-relate",
+        scores=np.load(results / "embedding/pca.npy"),
+        founders=samples.cohort.ne("west").to_numpy(),
+    )
+    row = {name: k for k, name in enumerate(samples["sample"])}
+    table = read_table(results / "compare/pc_relate.tsv")
+    assert len(table)
+    for a, b, written in zip(table.sample_a, table.sample_b, table.kinship, strict=True):
+        # the workflow sums in blocks of one cohort, in single precision
+        assert found[row[a], row[b]] == pytest.approx(float(written), rel=1e-5, abs=2e-6)
 
 
 def test_scan(results, samples, genotypes):

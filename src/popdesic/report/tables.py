@@ -237,6 +237,8 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("communities/tree.nwk", "Neighbour-joining tree"),
         ("compare/kinship.json", "Resolution of kinship and identity on this panel"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
+        ("compare/pc_relate.tsv", "Close pairs by PC-Relate, which allows for ancestry"),
+        ("compare/pc_relate.samples.tsv", "Inbreeding of every sample"),
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),

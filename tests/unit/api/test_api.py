@@ -114,6 +114,14 @@ BAD_CALLS = {
         popdesic.pairwise_distance(popdesic.pack(GENOTYPES), missing="imputed")
     ),
     "device is 'cuda'": lambda: popdesic.kinship(GENOTYPES, device="cuda"),
+    "method is 'plink'": lambda: popdesic.kinship(GENOTYPES, method="plink"),
+    "scores and founders are for PC-Relate": lambda: popdesic.kinship(GENOTYPES, scores=[[1]]),
+    "needs an array of genotypes and the scores": lambda: popdesic.kinship(
+        GENOTYPES, method="pc-relate"
+    ),
+    "scores have the shape (1, 1)": lambda: popdesic.kinship(
+        GENOTYPES, method="pc-relate", scores=[[1.0]]
+    ),
     "threads is 0": lambda: popdesic.ld_r2(GENOTYPES, threads=0),
     "fill is 'mean'": lambda: popdesic.pack(GENOTYPES, fill="mean"),
     "fill has the shape (3,)": lambda: popdesic.pack(GENOTYPES, fill=[0, 1, 2]),

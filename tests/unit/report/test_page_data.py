@@ -29,6 +29,7 @@ from popdesic.report.pagedata import (
     to_json,
 )
 from popdesic.report.sections.checks import check_section
+from popdesic.report.sections.comparisons import comparison_section
 from popdesic.report.sections.imputation import imputation_section
 from popdesic.report.sections.relatives import relatives_findings
 
@@ -250,6 +251,28 @@ def test_relatives_are_counted(outcome):
     write_table(outcome.folder / "compare/kinship.tsv", table)
     (finding,) = relatives_findings(outcome.folder)
     assert "3 close pairs by kinship: 2 full siblings and 1 cousins" in finding.text
+
+
+def test_pc_relate_is_told_beside_king_robust(outcome):
+    folder = outcome.folder / "compare"
+    relations = ["parent and child", "second degree", "distant", "distant", SAME]
+    pairs = pd.DataFrame({"sample_a": list("abcde"), "sample_b": list("vwxyz"), "kinship": 0.2})
+    write_table(folder / "pc_relate.tsv", pairs.assign(relation=relations))
+    write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree"))
+    about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
+    write_json(folder / "pc_relate.json", about)
+    _, finding, warning = relatives_findings(outcome.folder)
+    assert "PC-Relate, which allows for ancestry, finds 2 close pairs: " in finding.text
+    assert "By it, 2 pairs that KING-robust calls close are distant." in finding.text
+    assert "3 pairs of the founders that define the axes of the PCA are relatives" in finding.text
+    assert warning.level == "warning"
+    assert "Most people of two look related" in warning.text
+    rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
+    assert [row["pc_relate"] for row in rows["rows"]] == ["0.2", "0.2"]
+    (folder / "pc_relate.tsv").unlink()
+    rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
+    assert [row["pc_relate"] for row in rows["rows"]] == ["", ""]
+    assert len(relatives_findings(outcome.folder)) == 1
 
 
 def resolved(folder, variance: float, mismatch_variance: float, **further) -> None:
