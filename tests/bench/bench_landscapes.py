@@ -1,0 +1,228 @@
+"""How true distances, maps and communities are, on scenes of people whose landscape is known.
+
+    python tests/bench/bench_landscapes.py [--seeds 20] [--scenes grid wall] [--quick]
+
+The scenes are those of tests/landscapes. Every figure is a mean over --seeds draws of a scene. The
+peers are plain distances of 8 principal components and Isomap (scikit-learn, 15 neighbours).
+
+- Rank correlation of distances with the true ones, over all pairs. The order of distances is all
+  that counts, so Σd^α and its root are one column. Then what is gained over the two peers, and the
+  least gain of any draw; the same with other numbers of components; and what is gained by the way
+  that is chosen without the truth, by sites that were held out (tests/landscapes/blind.py).
+- Share of the 15 nearest that are among the true 15 nearest.
+- Share of the variance of true coordinates that principal coordinates explain (Procrustes), from
+  lengths Σd^α and from sample Fermat distances (Σd^α)^(1/α).
+- How much longer equal true distances are in the half of a chain where fewer were sampled.
+- Communities: how many HDBSCAN finds (Fermat 2), and the two cuts of the tree of its clusters,
+  their adjusted Rand index with the true populations where there are any, and how many communities
+  too many a population or a continuum is cut into.
+
+--out FILE writes every number of every draw (TSV: scene, seed, score, way, value).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import commandline
+import numpy as np
+from landscapes import SCENES, Scene, scene, scores
+from landscapes.blind import choose, held_out_scores
+from landscapes.methods import FEWER, NEAREST, NEIGHBORS, PEER, PLAIN, WAYS, People, Way
+from timing import print_table
+
+from popdesic.communities.partition import density_clusters, join_groups, number_by_size
+from popdesic.embedding.knn import nearest_neighbors
+from popdesic.embedding.pcoa import principal_coordinates
+
+#: Smallest cluster of HDBSCAN, the workflow's default.
+MIN_CLUSTER = 10
+#: What --quick draws.
+QUICK = ("chain", "wall", "islands", "panmixia")
+#: The chosen way, among the others.
+CHOSEN = "chosen"
+
+#: Values by score and way.
+Values = dict[tuple[str, str], float]
+
+
+def measure_distances(drawn: Scene, people: People, chosen: Way) -> Values:
+    """Rank correlation and neighbour recall of every way to measure distances."""
+    found: Values = {}
+    for way in dict.fromkeys([*WAYS, *FEWER, chosen]):
+        lengths = way.lengths(people)
+        rank = scores.rank_correlation(lengths, drawn.true_distance)
+        if way == chosen:
+            found["rank", CHOSEN] = rank
+        if way in FEWER:
+            found["components", str(way)] = rank
+        if way in WAYS:
+            found["rank", str(way)] = rank
+            found["recall", str(way)] = scores.neighbour_recall(lengths, drawn.true_distance)
+    return found
+
+
+def measure_coordinates(drawn: Scene, people: People) -> Values:
+    """How much of the true coordinates is in principal coordinates."""
+    truth = drawn.coordinates[:, np.ptp(drawn.coordinates, axis=0) > 0]
+
+    def explained(distances: np.ndarray) -> float:
+        return scores.procrustes_r2(principal_coordinates(distances, truth.shape[1])[0], truth)
+
+    found = {("map", str(way)): explained(way.lengths(people)) for way in (PLAIN, PEER, NEAREST)}
+    for way in WAYS:
+        if way.kind == "Fermat":
+            lengths = way.lengths(people)
+            found["map", f"{way.alpha:g} sum"] = explained(lengths)
+            found["map", f"{way.alpha:g} root"] = explained(lengths ** (1 / way.alpha))
+    return found
+
+
+def measure_density(drawn: Scene, people: People) -> Values:
+    """How much longer equal true distances are where fewer people were sampled.
+
+    Ratio of mean lengths in the sparse half of a chain to those in its dense half.
+    """
+    x, truth = drawn.coordinates[:, 0], drawn.true_distance
+    dense = x < drawn.parameters["demes"] // 2
+    between = np.unique(truth[np.ix_(~dense, ~dense)])[1:]
+
+    def ratio(lengths: np.ndarray) -> float:
+        means = []
+        for half in (~dense, dense):
+            own, true = lengths[np.ix_(half, half)], truth[np.ix_(half, half)]
+            means.append([own[true == steps].mean() for steps in between])
+        return float(np.mean(np.divide(*means)))
+
+    found: Values = {}
+    for way in WAYS:
+        lengths = way.lengths(people)
+        if way.alpha == 1:
+            found["density", str(way)] = ratio(lengths)
+        elif way.kind == "Fermat":
+            found["density", f"{way.alpha:g} sum"] = ratio(lengths)
+            found["density", f"{way.alpha:g} root"] = ratio(lengths ** (1 / way.alpha))
+    return found
+
+
+def measure_communities(drawn: Scene, people: People) -> Values:
+    """Number, adjusted Rand index and false splits of communities as the workflow finds them."""
+    lengths = Way("Fermat", 2.0).lengths(people) ** 0.5
+    clusters = density_clusters(lengths, MIN_CLUSTER)
+    near, _ = nearest_neighbors(lengths.__getitem__, len(lengths), NEIGHBORS)
+    edges = np.stack([np.repeat(np.arange(len(near)), NEIGHBORS), near.ravel()], axis=1)
+    joined = join_groups(lengths, np.unique(clusters, return_inverse=True)[1], edges)
+    discrete = drawn.structure == "discrete"
+    truth = drawn.populations if discrete else np.zeros(len(lengths), int)
+    partitions = {"HDBSCAN": number_by_size(clusters), "coarse": joined.coarse, "fine": joined.fine}
+    found: Values = {}
+    for name, partition in partitions.items():
+        found["communities", name] = len(np.unique(partition))
+        found["false splits", name] = scores.false_splits(partition, truth)
+        if discrete:
+            found["ARI", name] = scores.community_ari(partition, truth)
+    return found
+
+
+def measure(drawn: Scene) -> tuple[Values, str]:
+    """All scores of a scene, and the way that is chosen without the truth."""
+    people = People(drawn.genotypes)
+    held_out = held_out_scores(drawn)
+    chosen = choose(held_out)
+    found: Values = {("held out", str(way)): value for way, value in held_out.items()}
+    if drawn.structure != "one":
+        found |= measure_distances(drawn, people, chosen)
+    if "denser" in drawn.parameters:
+        found |= measure_density(drawn, people)
+    if drawn.coordinates is not None:
+        found |= measure_coordinates(drawn, people)
+    return found | measure_communities(drawn, people), str(chosen)
+
+
+def show(title: str, score: str, draws: dict[str, list[Values]], digits: int = 3) -> None:
+    """One table: a row a scene, a column a way."""
+    rows, head = [], None
+    for name, values in draws.items():
+        names = [way for kind, way in values[0] if kind == score and way != CHOSEN]
+        if names:
+            head = head or names
+            means = [np.mean([one[score, way] for one in values]) for way in names]
+            rows.append((name, *(f"{value:.{digits}f}" for value in means)))
+    if head:
+        print_table(title, ("scene", *head), rows)
+
+
+def gain(values: list[Values], way: str, peer: Way) -> str:
+    """Mean gain of rank correlation, and the least of any draw."""
+    gains = [one["rank", way] - one["rank", str(peer)] for one in values]
+    return f"{np.mean(gains):+.3f} ({min(gains):+.3f})"
+
+
+def show_gains(draws: dict[str, list[Values]], chosen: dict[str, list[str]]) -> None:
+    with_truth = {
+        name: values for name, values in draws.items() if ("rank", str(PLAIN)) in values[0]
+    }
+    ours = [str(way) for way in WAYS if way.kind in ("Fermat", "knn")]
+    for peer in (PLAIN, PEER):
+        rows = [(name, *(gain(v, way, peer) for way in ours)) for name, v in with_truth.items()]
+        title = f"gain of rank correlation over {peer}, mean and (least of any draw)"
+        print_table(title, ("scene", *ours), rows)
+    rows = []
+    for name, values in with_truth.items():
+        picks = ", ".join(f"{way}: {k}" for way, k in Counter(chosen[name]).most_common())
+        mean = np.mean([one["rank", CHOSEN] for one in values])
+        cells = (f"{mean:.3f}", gain(values, CHOSEN, PLAIN), gain(values, CHOSEN, PEER))
+        rows.append((name, *cells, picks))
+    head = ("scene", "rank correlation", f"over {PLAIN}", f"over {PEER}", "chosen")
+    print_table("chosen without the truth, by held-out sites", head, rows)
+
+
+def write_draws(path: Path, draws: dict[str, list[Values]]) -> None:
+    lines = ["scene\tseed\tscore\tway\tvalue"]
+    for name, values in draws.items():
+        for seed, one in enumerate(values, 1):
+            lines += [f"{name}\t{seed}\t{kind}\t{way}\t{v:.6f}" for (kind, way), v in one.items()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="draws of every scene")
+    parser.add_argument("--size", choices=("small", "large"), default="large")
+    parser.add_argument("--scenes", nargs="*", default=[*SCENES], help="names, default all")
+    parser.add_argument("--sites", type=int, help="sites of each scene, instead of its own number")
+    parser.add_argument("--out", type=Path, help="file for the numbers of every draw")
+    options = commandline.parse(parser, seeds=1, size="small", sites=200, scenes=QUICK)
+    unknown = [name for name in options.scenes if name not in SCENES]
+    if unknown:
+        raise SystemExit(f"Error: no scene {unknown[0]!r}; there are {', '.join(SCENES)}.")
+    changes = {"sites": options.sites} if options.sites else {}
+    draws: dict[str, list[Values]] = defaultdict(list)
+    chosen: dict[str, list[str]] = defaultdict(list)
+    for name in options.scenes:
+        start = time.perf_counter()
+        for seed in range(1, options.seeds + 1):
+            values, way = measure(scene(name, seed, options.size, **changes))
+            draws[name].append(values)
+            chosen[name].append(way)
+        seconds = (time.perf_counter() - start) / options.seeds
+        print(f"{name}: {seconds:.1f} s a draw", flush=True)
+    of = f"{options.size} scenes, {options.seeds} draws"
+    show(f"rank correlation with the true distance, {of}", "rank", draws)
+    show_gains(draws, chosen)
+    show("rank correlation by number of components", "components", draws)
+    show("rank correlation with genetic distances at held-out sites", "held out", draws)
+    show("share of the 15 nearest that are the true ones", "recall", draws)
+    show("R² of true coordinates, principal coordinates of", "map", draws)
+    show("length of equal true distances, sparse half over dense half", "density", draws, 2)
+    show("communities found", "communities", draws, 1)
+    show("adjusted Rand index with the true populations", "ARI", draws)
+    show("communities too many", "false splits", draws, 1)
+    if options.out:
+        write_draws(options.out, draws)
+
+
+if __name__ == "__main__":
+    main()
