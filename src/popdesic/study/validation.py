@@ -13,6 +13,7 @@ from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import source_files
 from ..epistasis.options import check_epistasis
+from ..geography.coordinates import remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
@@ -54,7 +55,10 @@ def validate_study(
     if files:
         check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
         check_side_files(config, folder)
-    return config, study, unrecognised_columns(list(study.samples.columns), config["samples"])
+    remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
+    if files:
+        remarks += remark_on_origin(study.samples, config["samples"])
+    return config, study, remarks
 
 
 def uses_beagle(impute: dict) -> bool:
