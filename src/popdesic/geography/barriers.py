@@ -65,7 +65,7 @@ def find_barriers(
     Parameters
     ----------
     genetic : float64 array, (n_places, n_places)
-        F_ST / (1 - F_ST), finite.
+        `GeneticDistances.differences`, finite.
     ground : float64 array, (n_places, n_places)
     sizes : int array, (n_places,)
         People of each place.
@@ -80,6 +80,10 @@ def find_barriers(
     Deviations or None
         None with fewer than LEAST_EDGES edges, or where they do not vary.
     """
+    # As many landscapes may reach the threshold as leave p at most at half the error rate.
+    allowed = int((draws + 1) * error_rate / 2 + 1e-9)
+    if not allowed:
+        raise ValueError(f"{draws} landscapes cannot show a chance of {error_rate / 2}")
     if len(edges) < LEAST_EDGES:
         return None
     curve = _Curve(ground)
@@ -98,12 +102,11 @@ def find_barriers(
     above = 1 + (most[:, None] >= scores).sum(axis=0)
     below = 1 + (least[:, None] <= scores).sum(axis=0)
     high, low = above / (draws + 1), below / (draws + 1)
-    limit = error_rate / 2
+    threshold = (float(np.sort(least)[allowed - 1]), float(np.sort(most)[-allowed]))
     kinds = [
-        "barrier" if above <= limit else "corridor" if below <= limit else ""
-        for above, below in zip(high, low, strict=True)
+        "barrier" if score > threshold[1] else "corridor" if score < threshold[0] else ""
+        for score in scores
     ]
-    threshold = (float(np.quantile(least, limit)), float(np.quantile(most, 1 - limit)))
     return Deviations(expected, scores, np.minimum(high, low), kinds, threshold)
 
 

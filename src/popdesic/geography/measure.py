@@ -93,7 +93,9 @@ def measure_geography(
         "missing": "",
     }
     measured = np.flatnonzero(table.used.to_numpy() > 0)
-    values, ground = genetic.values[np.ix_(measured, measured)], ground[np.ix_(measured, measured)]
+    chosen = np.ix_(measured, measured)
+    values, differences = genetic.values[chosen], genetic.differences[chosen]
+    ground = ground[chosen]
     communities = table.community.to_numpy()[measured] if "community" in table else None
     edges = np.empty((0, 2), np.int64)
     deviations = None
@@ -115,7 +117,7 @@ def measure_geography(
             )
         else:
             deviations = find_barriers(
-                values,
+                differences,
                 ground,
                 sizes,
                 edges,
@@ -131,7 +133,7 @@ def measure_geography(
     about |= _barrier_counts(deviations, len(edges))
     numbers = table.place.to_numpy()[measured]
     write_table(places_out, table)
-    write_table(edges_out, _edges_table(edges, numbers, values, ground, deviations))
+    write_table(edges_out, _edges_table(edges, numbers, differences, ground, deviations))
     write_table(pairs_out, _pairs_table(numbers, values, ground, communities))
     write_json(summary_out, about)
     return about

@@ -31,7 +31,7 @@ def write_matrices(folder, genotypes: np.ndarray) -> None:
 
 
 def hudson(a: np.ndarray, b: np.ndarray) -> float:
-    """F_ST of two samples of complete genotypes, unbiased ratio of averages (Bhatia 2013, eq. 10)."""
+    """F_ST of complete genotypes, unbiased, ratio of averages (Bhatia et al. 2013, eq. 10)."""
     p, q = a.mean(axis=0) / 2, b.mean(axis=0) / 2
     m, n = 2 * len(a), 2 * len(b)
     above = (p - q) ** 2 - p * (1 - p) / (m - 1) - q * (1 - q) / (n - 1)
