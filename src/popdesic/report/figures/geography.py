@@ -12,6 +12,7 @@ from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Wedge
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from ...cohort.samples import UNKNOWN, describe_samples
 from ...geography.coordinates import PLANE, SPHERE
@@ -60,6 +61,7 @@ class Chart:
         size = np.maximum(high - low, 0.35 * self.width) + 0.16 * self.width
         middle = (low + high) / 2
         self.low, self.high = middle - size / 2, middle + size / 2
+        self.low[1] -= 0.08 * size[1]  # room for the scale bar
 
     def frame(self, axes: mpl.axes.Axes) -> None:
         """Draw graticule and scale bar."""
@@ -99,7 +101,7 @@ class Chart:
     def _scale_bar(self, axes: mpl.axes.Axes) -> None:
         length = _round_below(0.25 * (self.high[0] - self.low[0]))
         size = self.high - self.low
-        left, bottom = self.low + np.array([0.04, 0.05]) * size
+        left, bottom = self.low + np.array([0.04, 0.03]) * size
         axes.plot(
             [left, left + length], [bottom, bottom], color=INK, linewidth=1.6, solid_capstyle="butt"
         )
@@ -228,6 +230,9 @@ def draw_isolation(pairs: pd.DataFrame, about: dict[str, Any]) -> Figure:
                 rasterized=len(pairs) > RASTER_POINTS,
             )
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     found = about.get("all")
     if found and found["slope_log"]:
         x = np.geomspace(distance.min(), distance.max(), 100)
