@@ -51,7 +51,7 @@ if PLACED:
         resources:
             # Matrices of at most 1 000 places, and blocks of the memory-mapped ones of people.
             mem_mb=memory(900, samples=0.02),
-            runtime=minutes(1 + 0.005 * GEOGRAPHY["permutations"], pairs=2e-9),
+            runtime=minutes(1 + 0.012 * GEOGRAPHY["permutations"], pairs=2e-9),
         params:
             founders=STUDY.founders,
             min_called=CONFIG["distance"]["min_called"],

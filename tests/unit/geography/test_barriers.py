@@ -83,6 +83,19 @@ def test_a_corridor_is_found():
     assert found.kinds[20] == "corridor" and found.kinds.count("corridor") == 1
 
 
+def test_long_edges_are_expected_to_differ_more():
+    rng = np.random.default_rng(27)
+    points = rng.normal(size=(40, 2))
+    ground = np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
+    noise = np.triu(rng.normal(1, 0.1, ground.shape), 1)
+    values = 0.2 * ground * (noise + noise.T)
+    edges = gabriel_edges(points)
+    sizes = np.full(40, PEOPLE)
+    found = find_barriers(values, ground, sizes, edges, draws=99, error_rate=0.05, rng=rng)
+    np.testing.assert_allclose(found.expected, 0.2 * ground[tuple(edges.T)], atol=0.03)
+    assert not any(found.kinds)
+
+
 def test_too_few_edges_are_not_tested():
     rng = np.random.default_rng(24)
     points = rng.normal(size=(4, 2))

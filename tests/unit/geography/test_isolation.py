@@ -50,6 +50,10 @@ def test_genetic_distance_is_hudsons_f_st(tmp_path):
         expected = hudson(genotypes[home == a], genotypes[home == b])
         # Hudson's estimate takes gene copies of a person as independent, ours need not.
         assert found.values[a, b] == pytest.approx(expected / (1 - expected), rel=0.02)
+        # Barriers divide by the mean diversity of all places instead.
+        own = (found.within[a] + found.within[b]) / 2
+        ratio = found.values[a, b] / found.differences[a, b]
+        assert ratio == pytest.approx((found.within @ [110, 870, 72] / 1052) / own)
     # Few people bias neither: the truth is that of the frequencies.
     p, q = frequencies[:2]
     between = (p * (1 - q) + q * (1 - p)).sum()

@@ -112,7 +112,9 @@ def test_neighbours_of_degenerate_places():
     line = np.column_stack([[3.0, 0, 1, 2], np.zeros(4)])
     assert gabriel_edges(line).tolist() == [[0, 3], [1, 2], [2, 3]]
     grid = np.array([(x, y) for y in range(4) for x in range(5)], float) / 3
-    assert len(gabriel_edges(grid)) == 4 * 4 + 5 * 3  # no diagonals
+    turn = np.array([[np.cos(1), np.sin(1)], [-np.sin(1), np.cos(1)]])
+    for points in (grid, grid @ turn, grid @ turn @ turn):
+        assert len(gabriel_edges(points)) == 4 * 4 + 5 * 3  # no diagonals
     assert gabriel_edges(np.zeros((1, 2))).shape == (0, 2)
     assert gabriel_edges(np.zeros((0, 2))).shape == (0, 2)
 

@@ -64,6 +64,7 @@ def test_page_has_the_section(study, tmp_path):
     assert 'id="geography"' in text and "There is no evidence of isolation by distance" in text
     for figure in geography_figures(True):
         assert f'id="fig-{figure.name}"' in text
+    assert "none is a barrier or a corridor (chance of any false one: 5 %)" in text
     assert "27 samples of 9 places." in text and "36 pairs of places." in text
     assert "geography/edges.tsv" in text
 

@@ -10,7 +10,7 @@ from ...io.files import read_json
 from ..inline import describe_drawn
 from ..outcome import Outcome
 from ..registry import geography_figures
-from ..words import number, percent, plural
+from ..words import join, number, percent, plural
 
 #: Largest p that the page calls isolation by distance.
 LIMIT = 0.05
@@ -77,11 +77,18 @@ def _isolation_words(about: dict[str, Any]) -> str:
 def _barrier_words(about: dict[str, Any]) -> list[str]:
     if about["barriers"] is None:
         return []
+    found = [
+        plural(about[kind], *words)
+        for kind, words in (
+            ("barriers", ("is a barrier", "are barriers")),
+            ("corridors", ("is a corridor", "are corridors")),
+        )
+        if about[kind]
+    ]
     return [
         f"Of {plural(about['edges'], 'pair')} of neighbouring places, "
-        f"{plural(about['barriers'], 'is a barrier', 'are barriers')} "
-        f"and {plural(about['corridors'], 'is a corridor', 'are corridors')} (chance of any "
-        f"false one: {percent(about['error_rate'], 0)})."
+        f"{join(found) or 'none is a barrier or a corridor'} (chance of any false one: "
+        f"{percent(about['error_rate'], 0)})."
     ]
 
 
