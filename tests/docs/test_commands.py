@@ -114,6 +114,7 @@ WAYS: dict[str, Way] = {
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "number_formats.py ../shared",
             "landscapes.py",
+            "barriers.py",
         )
     },
     # a GPU
