@@ -72,6 +72,7 @@ include: "workflow/rules/compare.smk"
 include: "workflow/rules/relatedness.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/ld.smk"
+include: "workflow/rules/geography.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/epistasis.smk"
@@ -103,6 +104,7 @@ rule all:
         rules.embedding.input,
         rules.communities.input,
         rules.compare.input,
+        rules.geography.input,
         rules.export.input,
         rules.epistasis.input,
         rules.report.input,

@@ -13,6 +13,7 @@ from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import source_files
 from ..epistasis.options import check_epistasis
+from ..geography.coordinates import remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
@@ -58,6 +59,7 @@ def validate_study(
     remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
     if files:
         remarks += check_builds(study, config["qc"]["build"], folder)
+        remarks += remark_on_origin(study.samples, config["samples"])
     return config, study, remarks
 
 

@@ -74,7 +74,7 @@ def draw_communities(
     samples = describe_samples(order, sheet)
     table = load_partition(partition)
     cohorts = list(dict.fromkeys(samples.cohort))
-    colouring = _labels(samples, cohorts, color_by)
+    colouring = label_colouring(samples, cohorts, color_by)
     values = samples[colouring.title]
     numbers = table.community.astype(str)
     figures = {}
@@ -92,7 +92,8 @@ def draw_communities(
     return list(figures)
 
 
-def _labels(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouring:
+def label_colouring(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouring:
+    """Colours of a column of labels; `population` or `cohort` replaces a numeric or missing one."""
     for column in (color_by, "population"):
         if column in samples:
             found = Colouring(samples[column], cohorts, cohorts, column)
