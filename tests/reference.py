@@ -304,7 +304,8 @@ def augmented_scores(
 ) -> np.ndarray:
     """Scores of those who are no founders: PCA of the founders and one of them, one by one.
 
-    The founders of that PCA are turned onto their own PCA (Procrustes without scaling).
+    Of its axes, those along which the founders' scores lie most are kept; its founders are turned
+    onto their own PCA (Procrustes without scaling).
     """
     z = standardized(genotypes, af)
     own, _ = pca_scores(genotypes, af, founders, n_components)
@@ -312,7 +313,9 @@ def augmented_scores(
     for one in z[~founders]:
         together = np.vstack([z[founders], one]) / np.sqrt(z.shape[1])
         u, singular, _ = np.linalg.svd(together, full_matrices=False)
-        scores = (u * singular)[:, :n_components]
+        share = ((own[founders] / np.linalg.norm(own[founders], axis=0)).T @ u[:-1]) ** 2
+        kept = np.sort(np.argsort(-share.sum(axis=0), kind="stable")[:n_components])
+        scores = (u * singular)[:, kept]
         a, _, b = np.linalg.svd(scores[:-1].T @ own[founders])
         found.append(scores[-1] @ a @ b)
     return np.array(found)

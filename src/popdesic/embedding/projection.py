@@ -30,9 +30,9 @@ def project(
 
     In the basis of the founders' axes the founders' data are diag(sqrt(values)) and the new sample
     is l, the coordinates of its row, and a remainder of its own, h. The eigenvectors of the small
-    matrix of both are the axes with the sample added. All components of the founders beyond
-    `values` are taken as one of their mean size: left out, they would count as part of h, which
-    shrinks weak axes.
+    matrix of both that lie most along the founders' axes are these with the sample added. All
+    components of the founders beyond `values` are taken as one of their mean size: left out, they
+    would count as part of h, which shrinks weak axes.
 
     Parameters
     ----------
@@ -76,7 +76,11 @@ def _augmented(sizes: np.ndarray, place: np.ndarray, alone: float, k: int) -> np
     product[q, :q] = product[:q, q] = sizes * place
     product[q, q] = place @ place + alone
     values, vectors = np.linalg.eigh(product)
-    scores = vectors[:, ::-1][:, :k] * np.sqrt(np.maximum(values[::-1][:k], 0.0))
+    # Not the k largest: with a relative of a founder, the two of them are an axis of their own,
+    # larger than that of a weak component, which it would replace.
+    share = (vectors[:k] ** 2).sum(axis=0)
+    kept = np.sort(np.argsort(-share, kind="stable")[:k])[::-1]
+    scores = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
     # Procrustes without scaling: the founders' scores were diag(sizes) and are now scores[:q].
     u, _, v = np.linalg.svd(scores[:k].T * sizes[:k])
     return scores[q] @ (u @ v)

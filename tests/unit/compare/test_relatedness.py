@@ -35,14 +35,14 @@ def reader(genotypes: np.ndarray):
 class Related:
     """A scene, KING-robust kinship and PC-Relate in the published order."""
 
-    def __init__(self, scene: Scene, components: int = 1) -> None:
+    def __init__(self, scene: Scene, components: int | str = 1) -> None:
         self.scene = scene
         self.king = popdesic.kinship(scene.genotypes, device="cpu")
         edges = [tuple(edge) for edge in np.argwhere(np.triu(self.king >= SECOND, 1)).tolist()]
         self.training = np.zeros(len(self.king), bool)
         self.training[kinship.unrelated_set(len(self.king), edges)] = True
         found = popdesic.pca(scene.genotypes, n_components=components, founders=self.training)
-        self.ancestry = ancestry_of(found.scores, self.training, components)
+        self.ancestry = ancestry_of(found.scores, self.training, found.scores.shape[1])
         self.read = reader(scene.genotypes)
         sizes = [100, len(self.king) - 100]
         self.found = pc_relate(self.read, scene.genotypes.shape[1], sizes, self.ancestry, 2)
@@ -110,12 +110,17 @@ def test_king_robust_takes_ancestry_for_relatedness():
     assert both.right(half, king=False) > 0.9
 
 
-def test_axes_that_fit_noise_bias_little():
-    """Eight components where one is real: relatives of fitted people are not lost."""
-    both = Related(draw_scene(fst=0.15, families=16, seed=5), components=8)
+@pytest.mark.parametrize("components", [2, 8])
+def test_axes_that_fit_noise_bias_little(components):
+    """More components than the one that is real: relatives of fitted people are not lost.
+
+    Fails where a person and a relative among the fitted become an axis of their own, in place of
+    one of noise: scores on it are thirteen times too large (`projection.project`).
+    """
+    both = Related(draw_scene(fst=0.15, families=16, seed=5), components=components)
     for name in TRUTH:
         i, j, truth = both.of(name)
-        assert abs(np.mean(both.values[i, j] - truth)) < max(0.006, 0.03 * TRUTH[name]), name
+        assert abs(np.mean(both.values[i, j] - truth)) < max(0.008, 0.03 * TRUTH[name]), name
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
