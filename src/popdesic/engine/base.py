@@ -60,6 +60,10 @@ class ScanData:
         stored states, fewest first, so the smallest index of a triple has the least to compact.
     allowed : uint64 array, (n_sites, ceil(n_sites / 64)), or None
         Bit j of row i: sites i and j may be partners (symmetric); None permits all.
+    lr_bits : int or None
+        If given, the cost is that of the interaction instead, -LR / 2 in nats with so many bits
+        after the point (`engine.host.interaction`), and `total` and `part` are those of the mutual
+        information, which bounds it.
     """
 
     classes: tuple[OneHot, OneHot]
@@ -67,6 +71,7 @@ class ScanData:
     part: np.ndarray
     rank: np.ndarray
     allowed: np.ndarray | None = None
+    lr_bits: int | None = None
 
     @property
     def n_sites(self) -> int:

@@ -3,7 +3,8 @@
 Loops: chunks of x (their compacted planes are made once), tiles of y (their pair tables with all z
 are counted once a chunk) shared among threads, blocks of z that stay in the first-level cache.
 A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that the
-hits do not depend on threads, tiles or the bound. All counts and costs are exact.
+hits do not depend on threads, tiles or the bound. All counts and costs are exact; those of
+interactions are exact up to a fit whose result is rounded (`engine.host.interaction`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ class _Scan:
         allowed = np.zeros((0, 0), np.uint64) if data.allowed is None else data.allowed
         rank = np.ascontiguousarray(data.rank, np.int32)
         bound = np.array(cost_bound(total, part, 3**order), np.float64)
-        self.shared = (total, part, shift, bound, rank, np.ascontiguousarray(allowed))
+        bits = -1 if data.lr_bits is None else data.lr_bits
+        self.shift = shift
+        self.shared = (total, part, shift, bound, rank, np.ascontiguousarray(allowed), bits)
+        #: Whether what parts of a combination say about the class is looked up.
+        self.known = bits >= 0 and self.n_states == 2
         self.heaps = []
         self.free: SimpleQueue = SimpleQueue()
         limit = np.iinfo(np.int64).max if cutoff is None else cutoff
@@ -58,6 +63,28 @@ class _Scan:
         out = np.zeros((n_states, _whole_groups(n_words), self.width), np.uint64)
         out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
         return out.reshape(-1, self.width)
+
+    def of_sites(self) -> np.ndarray:
+        """I(site; class) as an integer, int64 (width,); empty if it is not looked up."""
+        if not self.known:
+            return np.zeros(0, np.int64)
+        third = self.sizes[:, None] - self.margins.sum(axis=1)
+        controls, cases = np.stack([*np.moveaxis(self.margins, 1, 0), third], axis=1)
+        total, part = self.shared[:2]
+        return self.shift - (total[controls + cases] - part[controls] - part[cases]).sum(axis=0)
+
+    def of_pairs(self, n: int) -> np.ndarray:
+        """Room for I(pair; class) of n sites with all others, int64 (n, width), or empty."""
+        return np.zeros((n, self.width) if self.known else (0, 0), np.int64)
+
+    def fill_of_pairs(self, out: np.ndarray, i: int, tables: np.ndarray, site: int) -> None:
+        """Row i of `of_pairs`: `site` with all later sites, from its row of tables."""
+        if self.known:
+            total, part = self.shared[:2]
+            kernels()[4](
+                tables, self.sizes, self.margins, self.n_states, site, site, total, part,
+                self.shift, out[i],
+            )  # fmt: skip
 
     def tables(self, n: int) -> np.ndarray:
         return np.zeros((n, 2, self.n_states, self.n_states, self.width), np.int32)
@@ -73,7 +100,8 @@ def scan_pairs(
 ) -> Hits:
     """See `engine.base.Backend.scan_pairs`."""
     scan = _Scan(data, 2, top, cutoff, threads)
-    _, count_row, pairs, _ = kernels()
+    _, count_row, pairs, _, _ = kernels()
+    of_sites = scan.of_sites()
 
     def work(start: int, stop: int) -> None:
         heap, state = scan.free.get()
@@ -81,7 +109,8 @@ def scan_pairs(
         for x in range(start, stop):
             count_row(*scan.planes, scan.n_states, scan.states_of, x, x, tables)
             pairs(
-                tables, scan.sizes, scan.margins, scan.n_states, x, *scan.shared, heap, state,
+                tables, scan.sizes, scan.margins, scan.n_states, x, of_sites, *scan.shared, heap,
+                state,
             )  # fmt: skip
         scan.free.put((heap, state))
 
@@ -118,16 +147,17 @@ def _whole_groups(n_words):
 
 
 def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
-    compact, count_row, _, triples = kernels()
+    compact, count_row, _, triples, _ = kernels()
     n, n_sites = len(depths), scan.data.n_sites
     depths = np.ascontiguousarray(depths)
     rows = depths.ravel() * scan.n_states
     offsets = (np.cumsum(rows) - rows).reshape(depths.shape)
     compacted = np.zeros((max(1, int(rows.sum())), scan.width), np.uint64)
-    tables_x = scan.tables(n)
+    tables_x, of_x = scan.tables(n), scan.of_pairs(n)
 
     def prepare(i: int) -> None:
         count_row(*scan.planes, scan.n_states, scan.states_of, start + i, start, tables_x[i])
+        scan.fill_of_pairs(of_x, i, tables_x[i], start + i)
         for c in range(2):
             for g in range(scan.n_states):
                 compact(
@@ -137,12 +167,13 @@ def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
 
     def work(y0: int, y1: int) -> None:
         heap, state = scan.free.get()
-        tables_y = scan.tables(y1 - y0)
+        tables_y, of_y = scan.tables(y1 - y0), scan.of_pairs(y1 - y0)
         for y in range(y0, y1):
             count_row(*scan.planes, scan.n_states, scan.states_of, y, y0, tables_y[y - y0])
+            scan.fill_of_pairs(of_y, y - y0, tables_y[y - y0], y)
         triples(
             tables_y, tables_x, compacted, offsets, depths, scan.sizes, scan.margins,
-            scan.states_of, scan.n_states, start, y0, y1, *scan.shared, heap, state,
+            scan.states_of, scan.n_states, start, y0, y1, of_x, of_y, *scan.shared, heap, state,
         )  # fmt: skip
         scan.free.put((heap, state))
 

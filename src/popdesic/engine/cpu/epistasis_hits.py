@@ -1,4 +1,4 @@
-"""The best hits of a scan on a CPU: one heap per worker, and the total order of hits."""
+"""The best hits of a scan on a CPU: exact costs, one heap per worker, the total order of hits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ def permitted(allowed, i, j):
     if allowed.shape[0] == 0:
         return True
     return (allowed[i, j >> 6] >> np.uint64(j & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@numba.njit(nogil=True)
+def exact_cost(cells, n_cells, z, total, part):
+    """Sum of the entries of all cells of lane z; cells: int32 (2, at least n_cells, lanes)."""
+    cost = np.int64(0)
+    for k in range(n_cells):
+        n0, n1 = cells[0, k, z], cells[1, k, z]
+        cost += total[n0 + n1] - part[n0] - part[n1]
+    return cost
 
 
 @numba.njit(nogil=True)

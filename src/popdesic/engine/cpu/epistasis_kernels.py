@@ -21,10 +21,12 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from ..host import interaction
 from . import bitgemm as bitgemm_cpu
-from . import epistasis_cells, epistasis_hits
+from . import epistasis_cells, epistasis_hits, epistasis_interaction
 from .epistasis_cells import count_states, fill_cells, sum_logs
-from .epistasis_hits import offer, permitted, rank_key
+from .epistasis_hits import exact_cost, offer, permitted, rank_key
+from .epistasis_interaction import collect_interactions
 
 #: Sites z of one block, y of one tile.
 BLOCK = 64
@@ -145,16 +147,6 @@ def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
 
 
 @numba.njit(nogil=True)
-def _cost(cells, n_cells, z, total, part):
-    """Exact sum of the entries of all cells."""
-    cost = np.int64(0)
-    for k in range(n_cells):
-        n0, n1 = cells[0, k, z], cells[1, k, z]
-        cost += total[n0 + n1] - part[n0] - part[n1]
-    return cost
-
-
-@numba.njit(nogil=True)
 def _collect(
     cells, n_cells, n_states, x, y, z0, low, high,
     total, part, shift, bound, rank, allowed, work, sums, heap, state,
@@ -182,7 +174,7 @@ def _collect(
             threshold = limit + np.float64(shift) * scale
         if work[i] > threshold:
             continue
-        cost = _cost(cells, n_cells, i, total, part) - shift
+        cost = exact_cost(cells, n_cells, i, total, part) - shift
         if cost <= state[1] and permitted(allowed, y, z):
             if x < 0:
                 offer(heap, state, cost, rank_key(rank, y, z, -1), y, z, -1)
@@ -192,32 +184,62 @@ def _collect(
 
 @numba.njit(nogil=True)
 def _pair_task(
-    tables, sizes, margins, n_states, x, total, part, shift, bound, rank, allowed, heap, state
-):
-    """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`."""
+    tables, sizes, margins, n_states, x, known, total, part, shift, bound, rank, allowed, bits,
+    heap, state,
+):  # fmt: skip
+    """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`.
+
+    bits: `ScanData.lr_bits`, -1 if the cost is the sum of the entries; known: int64 (width,), then
+    what each site says about the class, if nothing is missing.
+    """
     n_sites = rank.shape[0]
+    best = np.zeros(BLOCK, np.int64)
     cells = np.empty((2, 27, BLOCK), np.int32)
     work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
     for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
         _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
         low, high = max(z0, x + 1), min(z0 + BLOCK, n_sites)
-        _collect(
+        if bits < 0:
+            _collect(
+                cells, 9, n_states, -1, x, z0, low, high,
+                total, part, shift, bound, rank, allowed, work, sums, heap, state,
+            )  # fmt: skip
+            continue
+        if n_states == 2:
+            for i in range(BLOCK):
+                best[i] = max(known[x], known[z0 + i])
+        collect_interactions(
             cells, 9, n_states, -1, x, z0, low, high,
-            total, part, shift, bound, rank, allowed, work, sums, heap, state,
+            total, part, shift, bound, rank, allowed, work, sums, heap, state, bits, best,
         )  # fmt: skip
+
+
+@numba.njit(nogil=True)
+def _row_information(tables, sizes, margins, n_states, x, first, total, part, shift, out):
+    """out[z] = I(xz; class) of site x and every site of the block of `first` or later.
+
+    For sites without missing genotypes; tables: those of x's `_row_tables`.
+    """
+    cells = np.empty((2, 27, BLOCK), np.int32)
+    for z0 in range(first // BLOCK * BLOCK, out.shape[0] - BLOCK + 1, BLOCK):
+        _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
+        for i in range(BLOCK):
+            out[z0 + i] = shift - exact_cost(cells, 9, i, total, part)
 
 
 @numba.njit(nogil=True)
 def _triple_task(
     tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
-    y0, y1, total, part, shift, bound, rank, allowed, heap, state,
+    y0, y1, known_x, known_y, total, part, shift, bound, rank, allowed, bits, heap, state,
 ):  # fmt: skip
     """All triples (x, y, z) of the chunk of x that starts at `first` and y in [y0, y1).
 
     tables_y, tables_x: (sites, 2, n_states, n_states, width) pair tables of these y and x.
     compacted: uint64 (rows, width); offsets, depths: (x, 2, n_states), where each state's planes
-    start and how many words deep they are.
+    start and how many words deep they are. known_x, known_y: int64 (sites, width), see
+    `_row_information`; bits: as in `_pair_task`.
     """
+    best = np.zeros(BLOCK, np.int64)
     n_sites, last = rank.shape[0], n_states - 1
     counts = np.empty((n_states, n_states, BLOCK), np.int32)
     # Rows 0 to 26: the table, x's third state last; then the part with x missing.
@@ -247,9 +269,19 @@ def _triple_task(
                             counts, n_states, of_x[0, y], of_x[1, y], of_x[last, y], of_x, z0,
                             margins[c, g, x], rest, r, q, cells, c, 9 * g if g < 2 else 27, BLOCK,
                         )  # fmt: skip
-                _collect(
+                if bits < 0:
+                    _collect(
+                        cells, 27, n_states, x, y, z0, low, high,
+                        total, part, shift, bound, rank, allowed, work, sums, heap, state,
+                    )  # fmt: skip
+                    continue
+                if n_states == 2:
+                    of_xy = known_x[i, y]
+                    for k in range(BLOCK):
+                        best[k] = max(of_xy, known_x[i, z0 + k], known_y[y - y0, z0 + k])
+                collect_interactions(
                     cells, 27, n_states, x, y, z0, low, high,
-                    total, part, shift, bound, rank, allowed, work, sums, heap, state,
+                    total, part, shift, bound, rank, allowed, work, sums, heap, state, bits, best,
                 )  # fmt: skip
 
 
@@ -260,11 +292,12 @@ _T3, _T4, _T5 = (types.Array(types.int32, n, "C") for n in (3, 4, 5))
 _N = types.int64
 _SHARED = (_R1, _R1, _N, types.Array(types.float64, 1, "C"))
 _SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
-_SHARED += (types.Array(types.uint64, 2, "C", readonly=True), _I2, _I1)
+_SHARED += (types.Array(types.uint64, 2, "C", readonly=True), _N)
+_HITS = (_I2, _I1)
 
 
 def _stamped(stamp: str):
-    """The kernels as functions of one tuple that hold `stamp`: compact, row tables, pairs, triples.
+    """The kernels as functions of one tuple that hold `stamp`, in the order of `kernels`.
 
     numba keeps compiled code as long as the function's own file is the same; what is held by a
     function is part of the key as well, so that a change of the modules below is noticed.
@@ -286,19 +319,24 @@ def _stamped(stamp: str):
         if stamp:
             _triple_task(*arguments)
 
-    return compact, row_tables, pairs, triples
+    def row_information(arguments):
+        if stamp:
+            _row_information(*arguments)
+
+    return compact, row_tables, pairs, triples, row_information
 
 
 @functools.cache
 def kernels():
-    """The compiled kernels: compact, row tables, pairs, triples."""
-    sources = (bitgemm_cpu, epistasis_cells, epistasis_hits)
+    """The compiled kernels: compact, row tables, pairs, triples, row information."""
+    sources = (bitgemm_cpu, epistasis_cells, epistasis_hits, epistasis_interaction, interaction)
     text = b"".join(Path(module.__file__).read_bytes() for module in sources)
     signatures = (
         (_U3, _N, _N, _N, _U2, _N, _N),
         (_U2, _U2, _N, _I1, _N, _N, _T4),
-        (_T4, _I1, _T3, _N, _N, *_SHARED),
-        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, *_SHARED),
+        (_T4, _I1, _T3, _N, _N, _I1, *_SHARED, *_HITS),
+        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, _I2, _I2, *_SHARED, *_HITS),
+        (_T4, _I1, _T3, _N, _N, _N, _R1, _R1, _N, _I1),
     )
     functions = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
 
