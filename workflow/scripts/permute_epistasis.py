@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from popdesic.engine.select import select_backend
+from popdesic.epistasis.scan import scan_backend
 from popdesic.epistasis.significance import permute_scan
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = scan_backend(
+        snakemake.params.device, snakemake.threads, snakemake.params.scan["score"]
+    )
     log.info("device: %s", backend.describe())
     for warning in permute_scan(
         Path(snakemake.input.planes[0]).parent,

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from popdesic.engine.select import select_backend
-from popdesic.epistasis.scan import plan_scan
+from popdesic.epistasis.scan import plan_scan, scan_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = scan_backend(snakemake.params.device, snakemake.threads, snakemake.params.score)
     log.info("device: %s", backend.describe())
     forecast = plan_scan(
         Path(snakemake.input[0]).parent,

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from popdesic.engine.select import select_backend
-from popdesic.epistasis.scan import scan_unit
+from popdesic.epistasis.scan import scan_backend, scan_unit
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = scan_backend(
+        snakemake.params.device, snakemake.threads, snakemake.params.scan["score"]
+    )
     log.info("device: %s", backend.describe())
     counts = scan_unit(
         Path(snakemake.input.planes[0]).parent,

@@ -8,8 +8,10 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
+from ..epistasis.options import ON_CPU
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
+from ..epistasis.scores import SCORES
 from ..epistasis.significance import describe_hits
 from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
 
@@ -61,7 +63,7 @@ def scan(
     phenotype: ArrayLike,
     *,
     order: int = 2,
-    score: str = "k2",
+    score: str = "interaction",
     top: int = 100,
     max_r2: float = 1.0,
     device: str = "auto",
@@ -70,8 +72,9 @@ def scan(
     """Search all pairs or triples of sites for interactions in a case-control sample.
 
     Every combination of polymorphic sites is scored by its contingency table, and the best are
-    returned. A low score alone proves nothing: permute the phenotype and scan again to see which
-    scores arise by chance, as the workflow does (`epistasis.permutations`).
+    returned. A low score alone proves nothing: multiply ``lr_p`` by the number of combinations, or
+    permute the phenotype and scan again to see which scores arise by chance, as the workflow does
+    (`epistasis.permutations`).
 
     Parameters
     ----------
@@ -82,15 +85,19 @@ def scan(
         1 case, 0 control. Samples with -1, NaN or a masked entry (unknown) are left out.
     order : {2, 3}
         Pairs or triples.
-    score : {'k2', 'mutual_information'}
-        K2 in the form of Schaffer et al., or the negative mutual information of genotypes and
-        phenotype in nats, times the number of samples. Lower is better.
+    score : {'interaction', 'k2', 'mutual_information'}
+        Lower is better. ``interaction`` is minus half of ``lr_chi2``: what the sites say together
+        beyond their own effects (of triples: beyond those of their pairs). The others score
+        association, which main effects alone can fill the list with: K2 in the form of Schaffer et
+        al., or the negative mutual information of genotypes and phenotype in nats, times the number
+        of samples.
     top : int
         Largest number of combinations to return.
     max_r2 : float
         Sites with an r² above this are not combined: pairs in strong LD look like interactions.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` uses a GPU if there is a usable one. Hits do not depend on the device.
+        ``auto`` uses a GPU if there is a usable one and it has a kernel for this score: for
+        ``interaction`` there is none yet. Hits do not depend on the device.
     threads : int, optional
         Number of CPU threads; all CPUs by default.
 
@@ -101,12 +108,12 @@ def scan(
 
         - ``rank``, ``score``;
         - ``site1``, ``site2`` (and ``site3``): columns of `genotypes`;
-        - ``main1``, …: scores of the single sites; for triples also ``best_pair`` and
-          ``best_pair_score``;
-        - ``interaction_gain``: improvement over the best of these scores;
+        - ``main1``, …: scores of the single sites (for ``interaction``, their mutual information);
+          for triples also ``best_pair`` and ``best_pair_score``;
+        - ``interaction_gain``: improvement of the association over the best of these scores;
         - ``alpha``, ``beta``: those of BitEpi (Bayat et al. 2021);
-        - ``lr_chi2``, ``lr_df``, ``lr_p``, for pairs: likelihood-ratio test of the interaction
-          (BOOST, Wan et al. 2010);
+        - ``lr_chi2``, ``lr_df``, ``lr_p``: likelihood-ratio test of the interaction of all sites
+          (for pairs that of BOOST, Wan et al. 2010), for one test;
         - ``controls``, ``cases``: counts of genotype combinations as text, with the last site
           varying fastest.
 
@@ -129,9 +136,15 @@ def scan(
     [1, 4, 17]
     """
     require_choice(order, (2, 3), "order")
-    require_choice(score, ("k2", "mutual_information"), "score")
+    require_choice(score, SCORES, "score")
     if top < 1:
         raise ValueError(f"top is {top}; give at least 1.")
+    on_cpu = score in ON_CPU and device == "auto"
+    if score in ON_CPU and device == "gpu":
+        raise ValueError(
+            f"device is 'gpu', but no GPU kernel ranks by {score!r} yet; give 'auto' or 'cpu', or "
+            "score='k2' or 'mutual_information'."
+        )
     if not max_r2 >= 0:
         raise ValueError(f"max_r2 is {max_r2}; give a number from 0 to 1.")
     array = genotype_array(genotypes)
@@ -153,7 +166,7 @@ def scan(
             f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
             f"phenotype; a scan of order {order} needs at least {order}."
         )
-    backend = backend_for(device, threads)
+    backend = backend_for("cpu" if on_cpu else device, threads)
     data = make_scan_data(words, sites, n_controls, n_cases, score, 0, max_r2, backend)
     hits = scanner(backend, order)(data, range(data.n_sites), top)
     table = describe_hits(

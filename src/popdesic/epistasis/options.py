@@ -14,6 +14,8 @@ NAMES = {2: "pairs", 3: "triples"}
 #: A categorical covariate becomes one column per level; with more levels it is an identifier.
 MAX_LEVELS = 30
 _WHERE = "config/config.yaml: epistasis"
+#: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
+ON_CPU = ("interaction",)
 #: Tests x samples per second that time limits assume: a slow core, and a small GPU.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
@@ -30,7 +32,24 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
-def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
+def refuse_device(score: str, device: str) -> None:
+    """Refuse ``device: gpu`` for a score that only a CPU ranks by.
+
+    Raises
+    ------
+    UserError
+        It was asked for.
+    """
+    if score in ON_CPU and device == "gpu":
+        raise UserError(
+            f"{_WHERE}.score is '{score}', which no GPU kernel ranks by yet, but device is 'gpu'; "
+            "set device to 'auto' or 'cpu', or epistasis.score to 'k2' or 'mutual_information'."
+        )
+
+
+def check_epistasis(
+    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, device: str = "auto"
+) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
@@ -42,6 +61,8 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
         The sample sheet; `sheet` is its name.
     folder : Path
         The study's folder.
+    device : str
+        `device` of the configuration.
 
     Raises
     ------
@@ -50,6 +71,7 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
     """
     if not block["order"]:
         return
+    refuse_device(block["score"], device)
     from .reorder import MAX_SAMPLES, phenotype_classes  # studies without scans do not need them
 
     known = int((phenotype_classes(samples, block["binarize"], sheet) >= 0).sum())

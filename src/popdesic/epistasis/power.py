@@ -11,7 +11,7 @@ from scipy import stats
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
 from .options import NAMES
-from .scores import score_tables, table_cost
+from .scores import lr_bits, score_tables, table_cost
 from .significance import permutation_p
 
 #: Family-wise error rate of a scan.
@@ -61,7 +61,8 @@ def score_power(
             for n, part in zip((n_controls, n_cases), cells, strict=True)
         ]
     )
-    cost = table_cost(tables, *score_tables(score, n_controls + n_cases))
+    n = n_controls + n_cases
+    cost = table_cost(tables, *score_tables(score, n), lr_bits(score, n))
     return float((permutation_p(cost, null) <= ALPHA).mean())
 
 

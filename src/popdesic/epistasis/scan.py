@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +15,17 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..engine.base import Backend, Hits, OneHot, ScanData
 from ..engine.comparisons import BLOCK_SITES, r2_block
+from ..engine.select import cpu_backend, select_backend
 from ..engine.terms import Planes
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.sites import chunks
 from ..io.tables import write_npz
-from .options import NAMES
+from .options import NAMES, ON_CPU, refuse_device
 from .reorder import pack_states, read_reordered, unpack_states
-from .scores import score_tables
+from .scores import lr_bits, score_tables
 
+log = logging.getLogger(__name__)
 #: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
 PROBE_SITES, MOST_PROBE_SITES = {2: 1024, 3: 128}, {2: 16_384, 3: 4096}
@@ -29,6 +33,21 @@ PROBE_SECONDS = 0.3
 #: Sites, controls, cases and genotype frequencies of a study like that of the Wellcome Trust Case
 #: Control Consortium (2007), whose forecast makes machines comparable.
 WTCCC = (500_568, 3004, 2000, (0.067, 0.237, 0.696))
+
+
+def scan_backend(device: str, threads: int, score: str) -> Backend:
+    """The backend that scans by `score`: as `select_backend`, or a CPU if no GPU can.
+
+    Raises
+    ------
+    UserError
+        `device` is ``gpu`` and no GPU can be used, or none ranks by this score.
+    """
+    refuse_device(score, device)
+    if score in ON_CPU and device == "auto":
+        log.info("No GPU kernel ranks by %s yet, so the CPU computes.", score)
+        return cpu_backend(threads)
+    return select_backend(device, threads)
 
 
 def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:
@@ -64,12 +83,14 @@ def make_scan_data(
     backend: Backend,
 ) -> ScanData:
     """Scan data from the planes and sites of `reorder.reorder_sites`."""
-    total, part = score_tables(score, n_controls + n_cases)
+    n_samples = n_controls + n_cases
+    total, part = score_tables(score, n_samples)
     allowed = permitted_partners(
         words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
     )
     classes = split_classes(words, n_controls, n_cases)
-    return ScanData(classes, total, part, sites["rank"].to_numpy(np.int32), allowed)
+    rank = sites["rank"].to_numpy(np.int32)
+    return ScanData(classes, total, part, rank, allowed, lr_bits(score, n_samples))
 
 
 def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
@@ -172,7 +193,7 @@ def thinned(data: ScanData, n: int) -> ScanData:
     """Scan data of `n` evenly spaced sites."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
     classes = tuple(OneHot(one.words[rows], one.n_samples) for one in data.classes)
-    return ScanData(classes, data.total, data.part, data.rank[rows])
+    return replace(data, classes=classes, rank=data.rank[rows], allowed=None)
 
 
 def wtccc_shaped(n_sites: int, score: str) -> ScanData:
@@ -184,7 +205,8 @@ def wtccc_shaped(n_sites: int, score: str) -> ScanData:
     states[drawn < shares[0] + shares[1]] = 1
     states[drawn < shares[0]] = 0
     classes = split_classes(pack_states(states, n_controls), n_controls, n_cases)
-    return ScanData(classes, *score_tables(score, n), np.arange(n_sites, dtype=np.int32))
+    rank = np.arange(n_sites, dtype=np.int32)
+    return ScanData(classes, *score_tables(score, n), rank, lr_bits=lr_bits(score, n))
 
 
 def describe_scans(tests: int, scans: int, rate: float) -> str:
@@ -288,6 +310,4 @@ def permuted(words, samples: pd.DataFrame, data: ScanData, seed: int, index: int
     states = unpack_states(words, n_controls, n_cases)
     order = np.argsort(drawn, kind="stable")
     words = pack_states(states[:, order], n_controls)
-    return ScanData(
-        split_classes(words, n_controls, n_cases), data.total, data.part, data.rank, data.allowed
-    )
+    return replace(data, classes=split_classes(words, n_controls, n_cases))

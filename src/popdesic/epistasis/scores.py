@@ -1,4 +1,9 @@
-"""Scores of contingency tables as sums of entries of integer lookup tables."""
+"""Scores of contingency tables: sums of entries of integer lookup tables, or the interaction.
+
+``k2`` and ``mutual_information`` score association: what the genotypes say about the class, by
+main effects as well as by interaction. ``interaction`` scores what the sites say together beyond
+all fewer sites (`engine.host.interaction`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+#: The scores; the first is the default.
+SCORES = ("interaction", "k2", "mutual_information")
 #: Fractional bits of a cost; fewer if costs of many samples would not fit int64.
 SCALE_BITS = 40
 
@@ -17,16 +24,22 @@ def scale_bits(n_samples: int) -> int:
     return min(SCALE_BITS, math.floor(63 - math.log2(largest)))
 
 
+def lr_bits(score: str, n_samples: int) -> int | None:
+    """`engine.base.ScanData.lr_bits`: `scale_bits` for ``interaction``, else None."""
+    return scale_bits(n_samples) if score == "interaction" else None
+
+
 def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_samples + 1,).
 
-    ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n for both. Every entry
-    is rounded once, so sums are exact in any order and equal on every device.
+    ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n for both, as for
+    ``interaction``, which it bounds. Every entry is rounded once, so sums are exact in any order
+    and equal on every device.
     """
     n = np.arange(n_samples + 1, dtype=np.float64)
     if score == "k2":
         tables = gammaln(n + 2), gammaln(n + 1)
-    elif score == "mutual_information":
+    elif score in SCORES:
         tables = xlogy(n, n), xlogy(n, n)
     else:
         raise ValueError(f"unknown score {score!r}")
@@ -34,8 +47,20 @@ def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.rint(table * scale).astype(np.int64) for table in tables)
 
 
-def table_cost(table: np.ndarray, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Cost of contingency tables, int64 (...); `table`: (2, ..., n_cells), controls and cases."""
+def table_cost(
+    table: np.ndarray, total: np.ndarray, part: np.ndarray, bits: int | None = None
+) -> np.ndarray:
+    """Cost of contingency tables, int64 (...); `table`: (2, ..., n_cells), controls and cases.
+
+    bits: of the interaction (`lr_bits`); its tables have 9 or 27 cells, the first site's state
+    varying slowest. None: the sum of the entries.
+    """
+    if bits is not None:
+        from ..engine.host.interaction import interaction_costs  # numba starts slowly
+
+        table = np.asarray(table)
+        tables = np.moveaxis(table, 0, -2).reshape(-1, 2, table.shape[-1])
+        return interaction_costs(tables, bits).reshape(table.shape[1:-1])
     controls, cases = np.asarray(table)
     cells = total[controls + cases] - part[controls] - part[cases]
     n0, n1 = controls.sum(axis=-1), cases.sum(axis=-1)

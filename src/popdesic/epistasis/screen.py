@@ -77,7 +77,7 @@ def screen_pairs(
                     for part, planes in zip(limits, columns, strict=True)
                 ]
             )
-            cost = table_cost(tables, data.total, data.part)
+            cost = table_cost(tables, data.total, data.part, data.lr_bits)
             rows, where = np.nonzero(_permitted(chosen, first, last, data.allowed))
             members = np.column_stack([chosen[rows], first + where]).astype(np.int32)
             kept = _best_of(kept, cost[rows, where], np.sort(members, axis=1), data.rank, top)

@@ -16,6 +16,7 @@ from scipy import stats
 
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
+from .interaction import interaction_test
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
@@ -112,29 +113,6 @@ def bitepi_alpha(table: np.ndarray) -> float:
     return bitepi_beta(table) - max(bitepi_beta(table.sum(axis=site)) for site in sites)
 
 
-def interaction_test(table: np.ndarray, steps: int = 200) -> tuple[float, int, float]:
-    """Likelihood-ratio test of a pair's interaction: G2, degrees of freedom, p.
-
-    Saturated log-linear model against the model with all two-way terms (BOOST, Wan et al. 2010),
-    fitted by iterative proportional fitting; df = (rows - 1)(columns - 1) of observed genotypes.
-    """
-    expected = np.ones(table.shape)
-    for _ in range(steps):
-        before = expected.copy()
-        for axis in range(3):
-            margin, fitted = table.sum(axis=axis), expected.sum(axis=axis)
-            ratio = np.divide(margin, fitted, out=np.zeros_like(fitted), where=fitted > 0)
-            expected = expected * np.expand_dims(ratio, axis)
-        if np.abs(expected - before).max() < 1e-9:
-            break
-    ratio = np.divide(table, expected, out=np.ones_like(expected), where=(table > 0))
-    statistic = float(2 * (table * np.log(ratio)).sum())
-    occur = [int((table.sum(axis=(0, other)) > 0).sum()) for other in (2, 1)]
-    freedom = (occur[0] - 1) * (occur[1] - 1)
-    p = float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0
-    return max(statistic, 0.0), freedom, p
-
-
 def rank_hits(
     folder: Path,
     units: list[Path],
@@ -228,10 +206,9 @@ def describe_hits(
             best = min(pairs, key=pairs.get)
             row |= {"best_pair": best, "best_pair_score": pairs[best]}
             parts_of |= pairs
-        row["interaction_gain"] = min(parts_of.values()) - hits.cost[k] / unit
+        row["interaction_gain"] = min(parts_of.values()) - cost(table)
         row |= {"alpha": bitepi_alpha(table), "beta": bitepi_beta(table)}
-        if order == 2:
-            row |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction_test(table), strict=True))
+        row |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction_test(table), strict=True))
         for name, counts in zip(("controls", "cases"), table, strict=True):
             row[name] = ",".join(map(str, counts.ravel()))
         rows.append(row)

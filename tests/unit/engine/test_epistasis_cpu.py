@@ -1,5 +1,7 @@
 """Pair and triple scans on the CPU against the brute-force oracle."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import reference_epistasis as oracle
@@ -9,7 +11,8 @@ from popdesic.engine.base import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.cpu.epistasis_cells import WIDE, cost_bound, sum_logs
 from popdesic.engine.cpu.epistasis_kernels import _pext_loop
-from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
+from popdesic.engine.host.interaction import interaction_costs
+from popdesic.epistasis.scores import lr_bits, scale_bits, score_tables, table_cost
 
 
 def scan(backend, order):
@@ -18,15 +21,18 @@ def scan(backend, order):
 
 @pytest.mark.parametrize("missing", [0.0, 0.02, 0.4])
 @pytest.mark.parametrize("n_samples", [(1, 1), (1, 64), (40, 33), (65, 127), (500, 600)])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_scans_equal_the_oracle(missing, n_samples, threads):
+@pytest.mark.parametrize(
+    ("threads", "score"),
+    [(1, "k2"), (2, "mutual_information"), (1, "interaction"), (2, "interaction")],
+)
+def test_scans_equal_the_oracle(missing, n_samples, threads, score):
     rng = np.random.default_rng([*n_samples, int(100 * missing)])
-    score = "k2" if threads == 1 else "mutual_information"
     tables = score_tables(score, sum(n_samples))
     n_sites = 9 if sum(n_samples) < 500 else 6
     data, states, cases = oracle.random_scan(
         rng, n_sites, n_samples, missing=missing, tables=tables
     )
+    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
     for order in (2, 3):
         for first, top in ((range(n_sites), 10), (range(1, 4), 1000)):
             want = oracle.scan(data, states, cases, order, first, top)
@@ -35,24 +41,28 @@ def test_scans_equal_the_oracle(missing, n_samples, threads):
             assert np.array_equal(got.sites, want.sites)
 
 
-def test_sites_with_and_without_missing_beside_each_other():
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_sites_with_and_without_missing_beside_each_other(score):
     rng = np.random.default_rng(3)
-    tables = score_tables("k2", 150)
+    tables = score_tables(score, 150)
     data, states, cases = oracle.random_scan(rng, 8, (70, 80), missing=0.2, tables=tables)
     states[::2][states[::2] == 2] = 3
     data = oracle.make_scan(states, cases, data.rank, *tables)
+    data = replace(data, lr_bits=lr_bits(score, 150))
     want = oracle.scan(data, states, cases, 3, range(8), 60)
     got = CpuBackend(1).scan_triples(data, range(8), 60)
     assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
 
 
-def test_only_permitted_partners():
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_only_permitted_partners(score):
     rng = np.random.default_rng(4)
-    tables = score_tables("k2", 90)
+    tables = score_tables(score, 90)
     data, states, cases = oracle.random_scan(rng, 10, (40, 50), tables=tables)
     permitted = rng.random((10, 10)) < 0.6
     permitted |= permitted.T
-    data = ScanData(data.classes, *tables, data.rank, oracle.pack_allowed(permitted))
+    allowed = oracle.pack_allowed(permitted)
+    data = ScanData(data.classes, *tables, data.rank, allowed, lr_bits(score, 90))
     for order in (2, 3):
         want = oracle.scan(data, states, cases, order, range(10), 500, permitted)
         got = scan(CpuBackend(2), order)(data, range(10), 500)
@@ -61,13 +71,16 @@ def test_only_permitted_partners():
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_units_blocks_and_ties(order):
+@pytest.mark.parametrize("missing", [0.0, 0.01])
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_units_blocks_and_ties(order, missing, score):
     """More sites than a block, copies of sites (exact ties), scans in parts and as a whole."""
     rng = np.random.default_rng(6)
-    tables = score_tables("k2", 130)
-    data, states, cases = oracle.random_scan(rng, 150, (60, 70), missing=0.01, tables=tables)
+    tables = score_tables(score, 130)
+    data, states, cases = oracle.random_scan(rng, 150, (60, 70), missing=missing, tables=tables)
     states[70:] = states[:80]
     data = oracle.make_scan(states, cases, rng.permutation(150).astype(np.int32), *tables)
+    data = replace(data, lr_bits=lr_bits(score, 130))
     whole = scan(CpuBackend(2), order)(data, range(150), 40)
     parts = [scan(CpuBackend(1), order)(data, range(a, a + 30), 40) for a in range(0, 150, 30)]
     cost = np.concatenate([p.cost for p in parts])
@@ -77,7 +90,10 @@ def test_units_blocks_and_ties(order):
     assert np.array_equal(whole.cost, cost[best]) and np.array_equal(whole.sites, sites[best])
     for value, members in zip(whole.cost, whole.sites, strict=True):
         counts = oracle.table(states, cases, tuple(members))
-        assert value == oracle.cost(counts, *tables)
+        if score == "k2":
+            assert value == oracle.cost(counts, *tables)
+        else:
+            assert value == interaction_costs(counts[None], data.lr_bits)[0]
     cut = scan(CpuBackend(1), order)(data, range(150), 40, cutoff=int(whole.cost[4]))
     n = int((whole.cost <= whole.cost[4]).sum())
     assert np.array_equal(cut.sites[:n], whole.sites[:n])
@@ -171,3 +187,30 @@ def test_scan_with_tables_that_the_bound_does_not_know():
         want = oracle.scan(data, states, cases, order, range(8), 5)
         got = scan(CpuBackend(1), order)(data, range(8), 5)
         assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_an_interaction_is_found_beside_a_strong_main_effect(missing):
+    """K2 fills its list with pairs of the strong site; the interaction leads its own list."""
+    rng = np.random.default_rng(12)
+    genotypes = rng.binomial(2, 0.4, (90, 1200))
+    xor = (genotypes[20] > 0) ^ (genotypes[60] > 0)
+    risk = 1 / (1 + np.exp(2.5 - 2.5 * genotypes[5] - 0.9 * xor))
+    cases = rng.random(1200) < risk
+    order = np.argsort(cases, kind="stable")
+    states = np.where(genotypes[:, order] == 2, 3, genotypes[:, order]).astype(np.int8)
+    states[rng.random(states.shape) < missing] = 2
+    rank, leading = np.arange(90, dtype=np.int32), {}
+    for score in ("k2", "interaction"):
+        data = oracle.make_scan(states, cases[order], rank, *score_tables(score, 1200))
+        data = replace(data, lr_bits=lr_bits(score, 1200))
+        leading[score] = CpuBackend(1).scan_pairs(data, range(90), 50).sites
+    assert leading["interaction"][0].tolist() == [20, 60]
+    assert (leading["k2"] == 5).any(axis=1).all()
+
+
+def test_costs_of_interactions_leave_room_for_the_largest_studies():
+    table = np.random.default_rng(1).integers(1_000_000, 20_000_000, (2, 3, 3))
+    bits = lr_bits("interaction", int(table.sum()))
+    cost = int(table_cost(table.reshape(2, 9), *score_tables("k2", 9), bits))
+    assert -cost / 2**bits == pytest.approx(oracle.interaction(table), rel=1e-11)

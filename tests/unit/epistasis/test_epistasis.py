@@ -15,6 +15,7 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
+from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
 from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
 from popdesic.epistasis.refit import refit, refit_hits
@@ -35,7 +36,6 @@ from popdesic.epistasis.scores import score_tables, table_cost
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import (
     hit_tables,
-    interaction_test,
     permutation_p,
     permute_scan,
     rank_hits,
@@ -331,17 +331,19 @@ def test_refit_is_a_logistic_regression(order):
     assert rows[0]["shape_df"] == str(ranks[0] - ranks[1])
 
 
-def test_shape_test_equals_the_test_of_the_table():
+@pytest.mark.parametrize("order", [2, 3])
+def test_shape_test_equals_the_test_of_the_table(order):
     """Without covariates the test equals the likelihood-ratio test in the scan's table."""
     rng = np.random.default_rng(8)
-    genotypes = random_genotypes(rng, 2, 600).astype(np.int8)
-    case = np.sort(rng.random(600) < np.array(CROSSING)[3 * genotypes[0] + genotypes[1]])
-    order = np.argsort(case, kind="stable")
-    row = refit(genotypes[:, order], case, np.zeros((600, 0)), [])[0]
-    chi2, freedom, p = interaction_test(hit_tables(genotypes[:, order], int((~case).sum())), 3000)
-    assert row["shape_df"] == str(freedom)
-    assert row["shape_chi2"] == pytest.approx(chi2, rel=1e-3)
-    assert row["shape_p"] == pytest.approx(p, rel=2e-2)
+    genotypes = rng.binomial(2, 0.45, (order, 2000)).astype(np.int8)
+    case = rng.random(2000) < np.array(CROSSING)[3 * genotypes[0] + genotypes[1]]
+    by_class = np.argsort(case, kind="stable")
+    genotypes, case = genotypes[:, by_class], case[by_class]
+    row = refit(genotypes, case, np.zeros((2000, 0)), [])[0]
+    chi2, freedom, p = interaction_test(hit_tables(genotypes, int((~case).sum())))
+    assert row["shape_df"] == str(freedom) == str(2**order)
+    assert row["shape_chi2"] == pytest.approx(chi2, rel=1e-5, abs=1e-5)
+    assert row["shape_p"] == pytest.approx(p, rel=1e-4)
 
 
 def test_an_interaction_explained_by_a_covariate_disappears():
