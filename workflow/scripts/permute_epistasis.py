@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.scan import scan_backend
+from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.significance import permute_scan
 from popdesic.io.log import logged
 

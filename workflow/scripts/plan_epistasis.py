@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.scan import plan_scan, scan_backend
+from popdesic.epistasis.device import scan_backend
+from popdesic.epistasis.scan import plan_scan
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.scan import scan_backend, scan_unit
+from popdesic.epistasis.device import scan_backend
+from popdesic.epistasis.scan import scan_unit
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:

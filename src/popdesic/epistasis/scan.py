@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable
@@ -15,17 +14,15 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..engine.base import Backend, Hits, OneHot, ScanData
 from ..engine.comparisons import BLOCK_SITES, r2_block
-from ..engine.select import cpu_backend, select_backend
 from ..engine.terms import Planes
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.sites import chunks
 from ..io.tables import write_npz
-from .options import NAMES, ON_CPU, refuse_device
+from .options import NAMES
 from .reorder import pack_states, read_reordered, unpack_states
 from .scores import lr_bits, score_tables
 
-log = logging.getLogger(__name__)
 #: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
 PROBE_SITES, MOST_PROBE_SITES = {2: 1024, 3: 128}, {2: 16_384, 3: 4096}
@@ -33,21 +30,6 @@ PROBE_SECONDS = 0.3
 #: Sites, controls, cases and genotype frequencies of a study like that of the Wellcome Trust Case
 #: Control Consortium (2007), whose forecast makes machines comparable.
 WTCCC = (500_568, 3004, 2000, (0.067, 0.237, 0.696))
-
-
-def scan_backend(device: str, threads: int, score: str) -> Backend:
-    """The backend that scans by `score`: as `select_backend`, or a CPU if no GPU can.
-
-    Raises
-    ------
-    UserError
-        `device` is ``gpu`` and no GPU can be used, or none ranks by this score.
-    """
-    refuse_device(score, device)
-    if score in ON_CPU and device == "auto":
-        log.info("No GPU kernel ranks by %s yet, so the CPU computes.", score)
-        return cpu_backend(threads)
-    return select_backend(device, threads)
 
 
 def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:

@@ -160,14 +160,14 @@ def further_sections(
     under that name. Sections without content are omitted.
     """
     analyses = configuration.get("compare", {}).get("analyses", [])
-    orders = sorted(configuration["epistasis"]["order"])
+    orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
     methods = configuration["communities"]["methods"]
     sections = [
         ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("geography", "Geography", geography_section(outcome, figures)),
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
-        ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),
+        ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders, score)),
         ("work", "Work", work_section(outcome.folder)),
     ]
     return [section for section in sections if section[2]]

@@ -13,6 +13,7 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import pytest
+import reference_epistasis as oracle
 from reference import (
     augmented_scores,
     draw_genotypes,
@@ -345,7 +346,7 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
         for sites in itertools.combinations(range(n_sites), order)
         if 2 not in sites
     )[:12]
-    found = popdesic.scan(genotypes, phenotype, order=order, top=12, device="cpu")
+    found = popdesic.scan(genotypes, phenotype, order=order, score="k2", top=12, device="cpu")
     names = [f"site{k}" for k in range(1, order + 1)]
     assert found[names].to_numpy().tolist() == [list(sites) for _, sites in ranked]
     assert found["rank"].tolist() == list(range(1, 13))
@@ -359,6 +360,27 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
         k2(genotypes[known][u], case[u], (s[1],)) for u, (_, s) in zip(used, ranked, strict=True)
     ]
     np.testing.assert_allclose(found["main2"], main, atol=1e-9)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_scan_ranks_by_interaction_unless_told_otherwise(order):
+    rng = np.random.default_rng(order)
+    genotypes = rng.binomial(2, 0.45, (700, 12))
+    odds = 2 * genotypes[:, 1] + 2 * ((genotypes[:, -order:] > 0).sum(axis=1) % 2) - 3
+    case = rng.random(700) < 1 / (1 + np.exp(-odds))
+    found = popdesic.scan(genotypes, case, order=order, top=10**4)
+    names = [f"site{k}" for k in range(1, order + 1)]
+    assert found[names].iloc[0].tolist() == list(range(12 - order, 12))
+    assert len(found) == math.comb(12, order)
+    np.testing.assert_allclose(found["score"], -found["lr_chi2"] / 2, atol=1e-5)
+    assert found["lr_chi2"].is_monotonic_decreasing
+    first = found[found[names].eq(list(range(order))).all(axis=1)].iloc[0]
+    table = np.array([first.controls.split(","), first.cases.split(",")], int)
+    assert first.lr_chi2 == pytest.approx(
+        2 * oracle.interaction(table.reshape(2, *(3,) * order)), abs=1e-4
+    )
+    with pytest.raises(ValueError, match="no GPU kernel ranks by 'interaction' yet; give 'auto'"):
+        popdesic.scan(genotypes, case, device="gpu")
 
 
 def test_scan_leaves_out_partners_in_ld():

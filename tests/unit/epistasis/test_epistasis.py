@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
+from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
 from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
@@ -138,14 +140,18 @@ def test_permitted_partners_are_those_of_the_definition(
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("max_r2", [1.0, 0.02])
-def test_a_screen_of_all_pairs_is_the_exhaustive_scan(tmp_path, missing, max_r2, monkeypatch):
+@pytest.mark.parametrize(
+    ("max_r2", "score"), [(1.0, "k2"), (0.02, "k2"), (1.0, "interaction"), (0.02, "interaction")]
+)
+def test_a_screen_of_all_pairs_is_the_exhaustive_scan(
+    tmp_path, missing, max_r2, score, monkeypatch
+):
     """Cost, sites and order of the triples, through several blocks of pairs and sites."""
     monkeypatch.setattr("popdesic.epistasis.screen.SITES", 5)
     monkeypatch.setattr("popdesic.epistasis.screen.PAIRS", 7)
     rng = np.random.default_rng(3)
     folder, _ = build(tmp_path, random_genotypes(rng, 13, 90, missing), np.arange(90) % 2)
-    options = SCAN | {"max_r2": max_r2, "top": 40}
+    options = SCAN | {"score": score, "max_r2": max_r2, "top": 40}
     scan_unit(
         folder, BACKEND, tmp_path / "2.npz", order=2, unit=0, n_units=1, **options | {"top": 999}
     )
@@ -228,6 +234,45 @@ def test_association_of_strata_and_phenotype_is_reported():
     assert said[0].startswith("all of stratum a are of one class")
     assert "associated (chi-square p" in said[1]
     assert strata_warnings(samples.assign(stratum="a")) == []
+
+
+def interaction_studies(tmp_path, order, n_units):
+    """Table of the hits by interaction of a study with one strong site and an exclusive or."""
+    rng = np.random.default_rng([order, 7])
+    genotypes = random_genotypes(rng, 12, 900, 0.01)
+    called = np.maximum(genotypes, 0)
+    odds = 2.5 * called[4] + 1.6 * ((called[:order] > 0).sum(axis=0) % 2) - 3
+    case = rng.random(900) < 1 / (1 + np.exp(-odds))
+    folder, _ = build(tmp_path, genotypes, case.astype(int))
+    options, units = SCAN | {"score": "interaction"}, []
+    for unit in range(n_units):
+        units.append(tmp_path / f"{unit}.npz")
+        scan_unit(
+            folder, BACKEND, units[-1], order=order, unit=unit, n_units=n_units, top=25, **options
+        )
+    null, out = tmp_path / "null.tsv", tmp_path / f"{n_units}.tsv"
+    permute_scan(folder, BACKEND, null, order=order, permutations=19, seed=1, **options)
+    tests = count_tests(12, order)
+    rank_hits(folder, units, null, out, order=order, score="interaction", top=25, tests=tests)
+    return out
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_list_by_interaction(tmp_path, order):
+    """The score is that of the listed test, the main effect of another site leads no hit."""
+    whole = interaction_studies(tmp_path / "whole", order, 1)
+    assert whole.read_bytes() == interaction_studies(tmp_path / "parts", order, 3).read_bytes()
+    hits = read_table(whole)
+    assert len(hits) == 25
+    assert set(hits[[f"id{k + 1}" for k in range(order)]].iloc[0]) == {
+        f"rs{k}" for k in range(order)
+    }
+    score, lr, p = (hits[c].astype(float).to_numpy() for c in ("score", "lr_chi2", "lr_p"))
+    assert (np.diff(score) >= 0).all()
+    np.testing.assert_allclose(-2 * score, lr, atol=1e-4)
+    assert p[0] < 1e-4 and float(hits.p_permutation[0]) == 1 / 20
+    freedom = hits.lr_df.astype(int)
+    assert freedom.max() <= 2**order and np.allclose(stats.chi2.sf(lr, freedom), p, rtol=1e-3)
 
 
 # --- power --------------------------------------------------------------------------------------
@@ -532,6 +577,23 @@ def test_refused_before_any_job(tmp_path, case):
     assert sentence.endswith(".") and "\n" not in sentence
 
 
+def test_no_gpu_ranks_by_interaction_yet(tmp_path, caplog):
+    """`gpu` is refused before any job, `auto` takes the CPU and says so."""
+    words = "score is 'interaction', which no GPU kernel ranks by yet, but device is 'gpu'; set"
+    block = load_config({"epistasis": {"order": [2]}})["epistasis"]
+    for refused in (
+        lambda: check_epistasis(block, SHEET, "samples.tsv", tmp_path, "gpu"),
+        lambda: scan_backend("gpu", 1, "interaction"),
+    ):
+        with pytest.raises(UserError, match=re.escape(words)):
+            refused()
+    check_epistasis(block | {"order": []}, SHEET, "samples.tsv", tmp_path, "gpu")
+    check_epistasis(block | {"score": "k2"}, SHEET, "samples.tsv", tmp_path, "gpu")
+    with caplog.at_level("INFO"):
+        assert scan_backend("auto", 1, "interaction").name == "cpu"
+    assert "No GPU kernel ranks by interaction yet, so the CPU computes." in caplog.text
+
+
 def test_valid_settings_are_accepted(tmp_path):
     numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
     for block, sheet in (
@@ -710,5 +772,10 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert "All 45 pairs were tested" in " ".join(page.split())
     write_report(outcome, distances, figures, load_config({}), out)
     without = out.read_text("utf-8")
+    assert "minus half the likelihood-ratio statistic" in page
+    given = {"epistasis": {"order": [2, 3], "score": "k2"}}
+    write_report(outcome, distances, figures, load_config(given), out)
+    other = out.read_text("utf-8")
+    assert "The score measures association" in other and "likelihood-ratio statistic" not in other
     assert 'id="epistasis"' not in without and "fig-hits.pairs" not in without
     assert "#epistasis" not in without and "Epistasis:" not in without

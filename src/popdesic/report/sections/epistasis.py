@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ...epistasis.options import NAMES
+from ...epistasis.scores import SCORES
 from ...epistasis.significance import strata_warnings
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -21,15 +22,18 @@ from ..words import number
 MOST_ROWS = 15
 
 
-def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
-    """Tables and figures of the scans; None if there was none.
+def epistasis_section(
+    results: Path, figures: Path, orders: list[int], score: str = SCORES[0]
+) -> dict[str, Any] | None:
+    """Tables and figures of the scans by `score`; None if there was none.
 
     Returns
     -------
     dict
-        ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences; ``scans``: for each
-        order its ``name``, ``tests``, ``permutations``, ``significant`` hits (None without
-        permutations), ``rows`` (at most MOST_ROWS, formatted) and ``figures`` (FigureText);
+        ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences;
+        ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits
+        (None without permutations), ``rows`` (at most MOST_ROWS, formatted) and ``figures``
+        (FigureText);
         ``power`` and ``refit``: rows, empty if not requested; ``screen``: as a scan, or None.
     """
     folder = results / "epistasis"
@@ -39,6 +43,7 @@ def epistasis_section(results: Path, figures: Path, orders: list[int]) -> dict[s
     samples = read_table(results / "reorder" / "samples.tsv")
     cases = int((samples["class"] == "case").sum())
     section: dict[str, Any] = {
+        "score": score,
         "controls": len(samples) - cases,
         "cases": cases,
         "sites": plan["sites"],
@@ -114,5 +119,6 @@ def _row(row: pd.Series, order: int) -> dict[str, Any]:
         "score": f"{row['score']:.2f}",
         "main": ", ".join(f"{float(row[f'main{k}']):.1f}" for k in range(1, order + 1)),
         "gain": f"{float(row['interaction_gain']):.2f}",
+        "lr_p": f"{float(row['lr_p']):.2g}",
         "p": "NA" if pd.isna(row["p_permutation"]) else f"{row['p_permutation']:.3g}",
     }
