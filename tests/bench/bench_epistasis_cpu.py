@@ -2,14 +2,17 @@
 
     python tests/bench/bench_epistasis_cpu.py [THREADS] [MISSING_RATE ...] [--quick]
 
-Best of several scans. Shares of the CPU time by phase: bit extraction of the carriers, pair tables,
-triples (counts, cells, bound and exact scores). 'processor' is triples per second of CPU time, the
-rate of one thread on an idle machine. BitEpi's 0.81 M triples/s were measured on two cores of an
-EPYC (Zen 4), not in this run.
+Rates are those of scans by K2. 'interaction / K2' compares scans by interaction with them, in tests
+per second of CPU time, for pairs (of ten times the sites) and for triples. Best of several scans.
+Shares of the CPU time by phase: bit extraction of the carriers, pair tables, triples (counts,
+cells, bound and exact scores). 'processor' is triples per second of CPU time, the rate of one
+thread on an idle machine. BitEpi's 0.81 M triples/s were measured on two cores of an EPYC (Zen 4),
+not in this run.
 """
 
 import math
 import time
+from dataclasses import replace
 
 import commandline
 import numpy as np
@@ -17,7 +20,7 @@ from reference_epistasis import random_scan
 
 from popdesic.engine.cpu import epistasis as epistasis_cpu
 from popdesic.engine.select import select_backend
-from popdesic.epistasis.scores import score_tables
+from popdesic.epistasis.scores import lr_bits, score_tables
 
 BITEPI, TOP = 0.81e6, 1000
 FREQUENCIES = {
@@ -25,7 +28,7 @@ FREQUENCIES = {
     "10/30/60": (0.1, 0.3, 0.6),
     "thirds": (1 / 3, 1 / 3, 1 / 3),
 }
-PHASES = ("extract", "pair tables", "pairs", "triples")
+PHASES = ("extract", "pair tables", "pairs", "triples", "pair information")
 
 
 def timed_kernels(spent: dict[str, float]):
@@ -43,14 +46,29 @@ def timed_kernels(spent: dict[str, float]):
     return lambda: kernels
 
 
-def best_time(scan, data, repeats: int) -> float:
+def best_time(scan, data, repeats: int, clock=time.perf_counter) -> float:
     scan(data, range(1), TOP)  # compiles
     times = []
     for _ in range(repeats):
-        started = time.perf_counter()
+        started = clock()
         scan(data, range(data.n_sites), TOP)
-        times.append(time.perf_counter() - started)
+        times.append(clock() - started)
     return min(times)
+
+
+def by_interaction(data):
+    """The same scan by interaction."""
+    n = data.n_samples
+    total, part = score_tables("interaction", n)
+    return replace(data, total=total, part=part, lr_bits=lr_bits("interaction", n))
+
+
+def slowdown(scan, data, repeats: int) -> float:
+    """CPU time of a scan by K2 over that by interaction."""
+    times = [
+        best_time(scan, one, repeats, time.process_time) for one in (data, by_interaction(data))
+    ]
+    return times[0] / times[1]
 
 
 def main() -> None:
@@ -67,7 +85,7 @@ def main() -> None:
     wide = f"{threads} threads"
     print(
         f"{'genotypes':>14} {'missing':>8} {'pairs/s':>9} {'triples/s':>10} {wide:>10} "
-        f"{'processor':>10} {'of BitEpi':>10}  shares"
+        f"{'processor':>10} {'of BitEpi':>10} {'interaction / K2':>18}  shares"
     )
     for name, frequencies in FREQUENCIES.items():
         for missing in options.missing:
@@ -86,11 +104,19 @@ def main() -> None:
             one.scan_triples(data, range(n_sites), TOP)
             processor = time.process_time() - started
             epistasis_cpu.kernels = kept
+            many_pairs, _, _ = random_scan(
+                np.random.default_rng(2), 10 * n_sites, classes, missing=missing,
+                frequencies=frequencies, tables=score_tables("k2", sum(classes)),
+            )  # fmt: skip
+            ratios = [
+                slowdown(scan, given, options.repeats)
+                for scan, given in ((one.scan_pairs, many_pairs), (one.scan_triples, data))
+            ]
             shares = ", ".join(f"{key} {value / processor:.0%}" for key, value in spent.items())
             print(
                 f"{name:>14} {missing:>8.0%} {pairs / 1e6:>8.1f}M {rates[0] / 1e6:>9.2f}M "
                 f"{rates[1] / 1e6:>9.2f}M {tests[3] / processor / 1e6:>9.2f}M "
-                f"{rates[1] / BITEPI:>9.1f}x  {shares}",
+                f"{rates[1] / BITEPI:>9.1f}x {ratios[0]:>9.2f} {ratios[1]:>8.2f}  {shares}",
                 flush=True,
             )
 
