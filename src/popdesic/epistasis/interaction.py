@@ -43,36 +43,26 @@ def independence_bounds(tables: np.ndarray) -> np.ndarray:
 
 
 def degrees_of_freedom(table: np.ndarray) -> int:
-    """Of the chi-square distribution of LR: combinations that can differ, less fitted parameters.
+    """Of the chi-square distribution of LR: combinations that occur, less fitted parameters.
 
-    Combinations that nobody carries do not count, nor do those in a cell of a margin (of one site
-    fewer) that holds one class alone: the model fits them exactly, as the whole table does. What is
-    left may leave further such cells. (rows - 1)(columns - 1) if everything occurs.
+    Genotypes, and combinations of them, that nobody carries do not count; 4 and 8 if all occur, the
+    number that `refit` counts without covariates. Combinations in a margin of one class alone do
+    count, although the model fits them exactly: they hold few people, and without them p is too
+    small more often (tests/bench/bench_interactions.py).
 
     Parameters
     ----------
     table : int array, (2, 3, 3[, 3])
     """
     order = table.ndim - 1
-    margins = list(combinations(range(order), order - 1))
-    used = table.sum(axis=0) > 0
-    while True:
-        kept = used.copy()
-        for margin in margins:
-            (left_out,) = set(range(order)) - set(margin)
-            both = ((table * used).sum(axis=1 + left_out) > 0).all(axis=0)
-            kept &= np.expand_dims(both, left_out)
-        if (kept == used).all():
-            break
-        used = kept
-    cells = np.argwhere(used)
-    if not len(cells):
-        return 0
+    cells = np.argwhere(table.sum(axis=0) > 0)
     columns = [
         (cells[:, list(margin)] == states).all(axis=1)
-        for margin in margins
+        for margin in combinations(range(order), order - 1)
         for states in np.ndindex(*(3,) * (order - 1))
     ]
+    if not len(cells):
+        return 0
     return len(cells) - int(np.linalg.matrix_rank(np.stack(columns, axis=1).astype(float)))
 
 

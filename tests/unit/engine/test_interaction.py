@@ -134,11 +134,10 @@ def test_degrees_of_freedom():
     empty_cell[:, 2, 2] = 0
     assert degrees_of_freedom(empty_cell) == 3
     pure[0, 1] = 0
-    assert degrees_of_freedom(pure) == 2, "a genotype of cases alone is fitted exactly"
-    pure[0, 0, :2] = 0
-    pure[0, 2, :2] = 0
-    assert degrees_of_freedom(pure) == 0
-    assert interaction_test(pure)[1:] == (0, 1.0)
+    assert degrees_of_freedom(pure) == 4, "people of one class count as others do"
+    diagonal = full * np.eye(3, dtype=int)
+    assert interaction_test(diagonal) == (0.0, 0, 1.0), "no combination is left to differ"
+    assert degrees_of_freedom(0 * full) == 0
     whole = np.zeros((2, 3, 3, 3), np.int64)
     whole[:, :2, :2, :2] = 5
     assert degrees_of_freedom(whole) == 1
