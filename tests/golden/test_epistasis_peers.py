@@ -8,6 +8,7 @@ compare the top loci. Sites identical in every sample give exact ties, so loci c
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 from cyvcf2 import VCF
 
+import popdesic
 from popdesic.engine.base import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis.reorder import _rank_genotypes, pack_states
@@ -169,3 +171,36 @@ def test_planted_models_are_found(simulated):
         assert simulated.names(best) == model
     planted = {"M1P2", "M1P3", "M0P1"}  # the planted pair and the planted single site
     assert simulated.names(simulated.hits(3, 1)[0]) == planted
+
+
+def test_interactions_of_pairs_equal_those_of_boost_in_plink(tmp_path, require_command):
+    """All pairs of `plink1.9 --fast-epistasis boost`, to the digits that it prints.
+
+    PLINK counts four degrees of freedom also where a combination of genotypes does not occur.
+    """
+    require_command("plink1.9")
+    rng = np.random.default_rng(1)
+    n, n_sites = 1500, 14
+    genotypes = rng.binomial(2, rng.uniform(0.1, 0.5, n_sites), (n, n_sites))
+    odds = 0.6 * genotypes[:, 0] + 0.8 * (genotypes[:, 2] > 0) * (genotypes[:, 3] > 0) - 1
+    case = rng.random(n) < 1 / (1 + np.exp(-odds))
+    genotypes[rng.random(genotypes.shape) < 0.02] = -1
+    letters = np.array(["A A", "A C", "C C", "0 0"])[genotypes]
+    with open(tmp_path / "a.ped", "w") as file:
+        for k, row in enumerate(letters):
+            file.write(f"f{k} i{k} 0 0 1 {1 + int(case[k])} {' '.join(row)}\n")
+    (tmp_path / "a.map").write_text("".join(f"{k + 1} {k} 0 1000\n" for k in range(n_sites)))
+    command = "plink1.9 --file a --fast-epistasis boost --epi1 1 --allow-no-sex --out a"
+    subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
+    theirs = pd.read_csv(tmp_path / "a.epi.cc", sep=r"\s+").set_index(["SNP1", "SNP2"])
+    ours = popdesic.scan(genotypes, case, top=1000, device="cpu").set_index(["site1", "site2"])
+    assert len(theirs) == len(ours) == n_sites * (n_sites - 1) // 2
+    joined = ours.join(theirs.rename_axis(["site1", "site2"]))
+    assert (joined.lr_chi2 - joined.STAT).abs().max() < 5.1e-5
+    tables = [
+        joined[name].str.split(",", expand=True).astype(int) for name in ("controls", "cases")
+    ]
+    absent = (tables[0] + tables[1] == 0).sum(axis=1)
+    assert (joined.lr_df == joined.DF - absent).all() and 0 < (absent > 0).sum() < 20
+    same = joined[absent == 0]
+    assert (same.lr_p - same.P).abs().max() < 5.1e-5
