@@ -51,6 +51,7 @@ class _Scan:
         self.shared = (total, part, shift, bound, rank, np.ascontiguousarray(allowed), bits)
         #: Whether what parts of a combination say about the class is looked up.
         self.known = bits >= 0 and self.n_states == 2
+        self.known_sites = self.of_sites()
         self.heaps = []
         self.free: SimpleQueue = SimpleQueue()
         limit = np.iinfo(np.int64).max if cutoff is None else cutoff
@@ -101,7 +102,6 @@ def scan_pairs(
     """See `engine.base.Backend.scan_pairs`."""
     scan = _Scan(data, 2, top, cutoff, threads)
     _, count_row, pairs, _, _ = kernels()
-    of_sites = scan.of_sites()
 
     def work(start: int, stop: int) -> None:
         heap, state = scan.free.get()
@@ -109,8 +109,8 @@ def scan_pairs(
         for x in range(start, stop):
             count_row(*scan.planes, scan.n_states, scan.states_of, x, x, tables)
             pairs(
-                tables, scan.sizes, scan.margins, scan.n_states, x, of_sites, *scan.shared, heap,
-                state,
+                tables, scan.sizes, scan.margins, scan.n_states, x, scan.known_sites,
+                *scan.shared, heap, state,
             )  # fmt: skip
         scan.free.put((heap, state))
 
@@ -173,7 +173,8 @@ def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
             scan.fill_of_pairs(of_y, y - y0, tables_y[y - y0], y)
         triples(
             tables_y, tables_x, compacted, offsets, depths, scan.sizes, scan.margins,
-            scan.states_of, scan.n_states, start, y0, y1, of_x, of_y, *scan.shared, heap, state,
+            scan.states_of, scan.n_states, start, y0, y1, scan.known_sites, of_x, of_y,
+            *scan.shared, heap, state,
         )  # fmt: skip
         scan.free.put((heap, state))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from ..host.interaction import UNIT_BITS, fixed_cost, half_statistic, least_of
+from ..host.interaction import UNIT_BITS, fixed_cost, half_statistic, least_of, margins_of
 from .epistasis_cells import sum_logs
 from .epistasis_hits import exact_cost, offer, permitted, rank_key
 
@@ -31,32 +31,92 @@ def _of_margin(cells, z, far, near, step, part, whole):
 
 
 @numba.njit(nogil=True)
-def best_margin(cells, order, z, part, whole, enough):
-    """The largest I of a margin of one site fewer, or the first that is at least `enough`.
+def _of_sites(cells, order, z, part, whole):
+    """The sum of I(site; c) over the sites of the table in lane z."""
+    cost, n_cells = np.int64(0), 9 if order == 2 else 27
+    step = n_cells // 3
+    for _ in range(order):
+        for state in range(3):
+            n0, n1 = np.int64(0), np.int64(0)
+            for k in range(n_cells // 3):
+                at = (k // step * 3 + state) * step + k % step
+                n0 += cells[0, at, z]
+                n1 += cells[1, at, z]
+            cost += part[n0 + n1] - part[n0] - part[n1]
+        step //= 3
+    return order * whole - cost
 
-    cells: int32 (2, at least 3**order, lanes), of lane z; `whole`: as `shift` below.
+
+@numba.njit(nogil=True)
+def of_margins(cells, order, z, part, whole, enough):
+    """I of the margins of one site fewer: the largest, and the sum over them.
+
+    The sum less that over margins of two sites fewer, if there are any (see `product_excess`). It
+    is not finished once the largest is at least `enough`. cells: int32 (2, at least 3**order,
+    lanes), of lane z; `whole`: as `shift` below.
     """
-    best = np.int64(0)
     if order == 2:
-        best = max(best, _of_margin(cells, z, 0, 3, 1, part, whole))
-        return max(best, _of_margin(cells, z, 0, 1, 3, part, whole))
-    best = max(best, _of_margin(cells, z, 9, 3, 1, part, whole))
-    if best < enough:
-        best = max(best, _of_margin(cells, z, 9, 1, 3, part, whole))
-    if best < enough:
-        best = max(best, _of_margin(cells, z, 3, 1, 9, part, whole))
-    return best
+        first = _of_margin(cells, z, 0, 3, 1, part, whole)
+        second = _of_margin(cells, z, 0, 1, 3, part, whole)
+        return max(first, second), first + second
+    best = total = _of_margin(cells, z, 9, 3, 1, part, whole)
+    for far, near, step in ((9, 1, 3), (3, 1, 9)):
+        if best >= enough:
+            return best, total
+        one = _of_margin(cells, z, far, near, step, part, whole)
+        best, total = max(best, one), total + one
+    return best, total - _of_sites(cells, 3, z, part, whole)
+
+
+@numba.njit(nogil=True)
+def product_excess(counts, order):
+    """N ln(sum q / N), q Kirkwood's product of the margins, n in all: in nats.
+
+    BOOST's form of bound 2, with one normaliser for all cells, is this and the alternating sum
+    I(g; c) - sum I(pairs; c) + sum I(sites; c), of pairs I(g; c) - sum I(sites; c): sums of n ln n
+    that are known. It costs a sixth of `half_statistic`'s first bound, without logarithms.
+    counts: float64 (2, at least 3**order), both classes present. Error below N 2**-46 nats.
+    """
+    n_cells = 9 if order == 2 else 27
+    margin = margins_of(counts, order)
+    whole0, whole1 = counts[0, :n_cells].sum(), counts[1, :n_cells].sum()
+    n = whole0 + whole1
+    for i in range(2 if order == 2 else 6):
+        # shares of the classes in a cell: of the largest margins factors, of the next ones divisors
+        for cell in range(3 if i < 3 else 9):
+            size = margin[i, cell, 0] + margin[i, cell, 1]
+            for c in range(2):
+                if margin[i, cell, c] > 0.0:
+                    share = margin[i, cell, c] / size
+                    margin[i, cell, c] = share if i >= 3 or order == 2 else 1.0 / share
+    total = 0.0
+    for k in range(n_cells):
+        size = counts[0, k] + counts[1, k]
+        if order == 2:
+            a, b = k // 3, k % 3
+            q0 = margin[0, a, 0] * margin[1, b, 0] * n / whole0
+            q1 = margin[0, a, 1] * margin[1, b, 1] * n / whole1
+        else:
+            a, b, c = k // 9, k // 3 % 3, k % 3
+            ab, ac, bc = 3 * a + b, 3 * a + c, 3 * b + c
+            q0 = margin[3, ab, 0] * margin[4, ac, 0] * margin[5, bc, 0] * whole0 / n
+            q0 *= margin[0, a, 0] * margin[1, b, 0] * margin[2, c, 0]
+            q1 = margin[3, ab, 1] * margin[4, ac, 1] * margin[5, bc, 1] * whole1 / n
+            q1 *= margin[0, a, 1] * margin[1, b, 1] * margin[2, c, 1]
+        total += size * (q0 + q1)
+    return n * np.log(total / n)
 
 
 @numba.njit(nogil=True)
 def collect_interactions(
     cells, n_cells, n_states, x, y, z0, low, high, total, part, shift, bound, rank, allowed,
-    work, sums, heap, state, bits, known,
+    work, sums, heap, state, bits, known, alternating,
 ):  # fmt: skip
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
     As `epistasis_kernels._collect`. known: int64 (lanes,), the best I(S; c) of each table without
-    missing genotypes; not read with three stored states.
+    missing genotypes, and alternating: the second result of `of_margins`; not read with three
+    stored states.
     """
     order = 2 if n_cells == 9 else 3
     beta_total, beta_part, scale, slack = bound[0], bound[1], bound[2], bound[3]
@@ -88,14 +148,22 @@ def collect_interactions(
         least = exact_cost(cells, n_cells, i, total, part) - shift - rounding
         if least + information > worst:
             continue
-        if n_states == 3:
+        if n_states == 2:
+            others = alternating[i]
+        else:
             enough = worst - least + 1
-            if best_margin(cells, order, i, part, shift, enough) >= enough:
+            best, others = of_margins(cells, order, i, part, shift, enough)
+            if best >= enough:
                 continue
         for c in range(2):
             for k in range(n_cells):
                 counts[c, k] = cells[c, k, i]
         needed = least_of(worst, bits)
+        n0, n1 = counts[0].sum(), counts[1].sum()
+        if n0 > 0.0 and n1 > 0.0:
+            bound_2 = np.float64(-least - others) * 2.0**-bits + product_excess(counts, order)
+            if bound_2 < needed - (n0 + n1) * 2.0**-46:
+                continue
         value = half_statistic(counts, order, needed)
         if value < needed:
             continue

@@ -193,7 +193,7 @@ def _pair_task(
     what each site says about the class, if nothing is missing.
     """
     n_sites = rank.shape[0]
-    best = np.zeros(BLOCK, np.int64)
+    best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
     cells = np.empty((2, 27, BLOCK), np.int32)
     work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
     for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
@@ -208,9 +208,11 @@ def _pair_task(
         if n_states == 2:
             for i in range(BLOCK):
                 best[i] = max(known[x], known[z0 + i])
+                alternating[i] = known[x] + known[z0 + i]
         collect_interactions(
             cells, 9, n_states, -1, x, z0, low, high,
             total, part, shift, bound, rank, allowed, work, sums, heap, state, bits, best,
+            alternating,
         )  # fmt: skip
 
 
@@ -230,16 +232,16 @@ def _row_information(tables, sizes, margins, n_states, x, first, total, part, sh
 @numba.njit(nogil=True)
 def _triple_task(
     tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
-    y0, y1, known_x, known_y, total, part, shift, bound, rank, allowed, bits, heap, state,
+    y0, y1, known, known_x, known_y, total, part, shift, bound, rank, allowed, bits, heap, state,
 ):  # fmt: skip
     """All triples (x, y, z) of the chunk of x that starts at `first` and y in [y0, y1).
 
     tables_y, tables_x: (sites, 2, n_states, n_states, width) pair tables of these y and x.
     compacted: uint64 (rows, width); offsets, depths: (x, 2, n_states), where each state's planes
     start and how many words deep they are. known_x, known_y: int64 (sites, width), see
-    `_row_information`; bits: as in `_pair_task`.
+    `_row_information`; known, bits: as in `_pair_task`.
     """
-    best = np.zeros(BLOCK, np.int64)
+    best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
     n_sites, last = rank.shape[0], n_states - 1
     counts = np.empty((n_states, n_states, BLOCK), np.int32)
     # Rows 0 to 26: the table, x's third state last; then the part with x missing.
@@ -276,12 +278,15 @@ def _triple_task(
                     )  # fmt: skip
                     continue
                 if n_states == 2:
-                    of_xy = known_x[i, y]
+                    of_xy, of_x_and_y = known_x[i, y], known[x] + known[y]
                     for k in range(BLOCK):
-                        best[k] = max(of_xy, known_x[i, z0 + k], known_y[y - y0, z0 + k])
+                        of_xz, of_yz = known_x[i, z0 + k], known_y[y - y0, z0 + k]
+                        best[k] = max(of_xy, of_xz, of_yz)
+                        alternating[k] = of_xy + of_xz + of_yz - of_x_and_y - known[z0 + k]
                 collect_interactions(
                     cells, 27, n_states, x, y, z0, low, high,
                     total, part, shift, bound, rank, allowed, work, sums, heap, state, bits, best,
+                    alternating,
                 )  # fmt: skip
 
 
@@ -335,7 +340,7 @@ def kernels():
         (_U3, _N, _N, _N, _U2, _N, _N),
         (_U2, _U2, _N, _I1, _N, _N, _T4),
         (_T4, _I1, _T3, _N, _N, _I1, *_SHARED, *_HITS),
-        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, _I2, _I2, *_SHARED, *_HITS),
+        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, _I1, _I2, _I2, *_SHARED, *_HITS),
         (_T4, _I1, _T3, _N, _N, _N, _R1, _R1, _N, _I1),
     )
     functions = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())

@@ -101,23 +101,44 @@ def _times_log(n):
 
 
 @numba.njit(nogil=True)
+def margins_of(counts, order):
+    """Cells of the margins, float64 (6, 9, 2): sites 0, 1, 2 (3 cells), pairs 01, 02, 12."""
+    margin = np.zeros((6, 9, 2))
+    for class_ in range(2):
+        for a in range(3):
+            for b in range(3):
+                if order == 2:
+                    n = counts[class_, 3 * a + b]
+                    margin[0, a, class_] += n
+                    margin[1, b, class_] += n
+                    continue
+                whole = 0.0
+                for c in range(3):
+                    n = counts[class_, 9 * a + 3 * b + c]
+                    whole += n
+                    margin[4, 3 * a + c, class_] += n
+                    margin[5, 3 * b + c, class_] += n
+                    margin[2, c, class_] += n
+                margin[3, 3 * a + b, class_] = whole
+                margin[0, a, class_] += whole
+                margin[1, b, class_] += whole
+    return margin
+
+
+@numba.njit(nogil=True)
 def _start(counts, order, eta):
     """eta[k] = Kirkwood's log-odds of combination k (bound 2); returns the sum of a saturated fit.
 
     counts: float64 (2, at least 3**order), both classes present.
     """
     n_cells = 9 if order == 2 else 27
-    margin = np.zeros((6, 9, 2))  # sites 0, 1, 2 (rows of 3), then pairs 01, 02, 12
+    margin = margins_of(counts, order)
     saturated, whole0, whole1 = 0.0, 0.0, 0.0
     for k in range(n_cells):
         n0, n1 = counts[0, k], counts[1, k]
         whole0 += n0
         whole1 += n1
         saturated += _times_log(n0) + _times_log(n1) - _times_log(n0 + n1)
-        a, b, c = (k // 3, k % 3, 0) if order == 2 else (k // 9, k // 3 % 3, k % 3)
-        for i, cell in ((0, a), (1, b), (2, c), (3, 3 * a + b), (4, 3 * a + c), (5, 3 * b + c)):
-            margin[i, cell, 0] += n0
-            margin[i, cell, 1] += n1
     share = whole1 / (whole0 + whole1)
     odds = np.zeros((6, 9))
     for i in range(2 if order == 2 else 6):
