@@ -7,12 +7,14 @@
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, scan_hours
+from popdesic.epistasis.options import NAMES, ON_CPU, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
 RANKING = {name: EPISTASIS[name] for name in ("score", "top")}
 RANKING["code"] = code_of("rank_epistasis")
+# No GPU is reserved for a score that none ranks by.
+SCAN_GPUS = 0 if EPISTASIS["score"] in ON_CPU else GPUS
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
@@ -59,7 +61,7 @@ rule plan_epistasis:
         # The planes, and random genotypes on which the forecast of a large study is measured.
         mem_mb=memory(1500, mb=2),
         runtime=minutes(2),
-        gpu=GPUS,
+        gpu=SCAN_GPUS,
     params:
         orders=ORDERS,
         score=EPISTASIS["score"],
@@ -93,7 +95,7 @@ rule scan_epistasis:
         # The planes twice, compacted planes of a chunk of sites, and the bit matrix of partners.
         mem_mb=memory(1000, mb=4),
         runtime=scan_minutes,
-        gpu=GPUS,
+        gpu=SCAN_GPUS,
     params:
         scan=SCAN,
         top=EPISTASIS["top"],
@@ -122,7 +124,7 @@ rule permute_epistasis:
     resources:
         mem_mb=memory(1000, mb=20),
         runtime=permutation_minutes,
-        gpu=GPUS,
+        gpu=SCAN_GPUS,
     params:
         scan=SCAN,
         permutations=permutations_of,

@@ -34,7 +34,7 @@ from popdesic.epistasis.scan import (
     sites_of_hits,
     wtccc_shaped,
 )
-from popdesic.epistasis.scores import score_tables, table_cost
+from popdesic.epistasis.scores import lr_bits, score_tables, table_cost
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import (
     hit_tables,
@@ -311,13 +311,14 @@ def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-def test_power_of_the_permutation_test():
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_power_of_the_permutation_test(score):
     """Without an effect it equals the level; a strong effect is found; few permutations: NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
     tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
-    null = table_cost(tables, *score_tables("k2", 400))
-    drawn = {"n_controls": 220, "n_cases": 180, "score": "k2", "seed": [1, 0]}
+    null = table_cost(tables, *score_tables(score, 400), lr_bits(score, 400))
+    drawn = {"n_controls": 220, "n_cases": 180, "score": score, "seed": [1, 0]}
     assert score_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
     crossing = cell_probabilities([0.3, 0.3], CROSSING)
     assert score_power(crossing, null=null, **drawn) > 0.99
