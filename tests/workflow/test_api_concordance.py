@@ -67,7 +67,7 @@ def test_distances_and_closure(results, samples, genotypes, distances):
     assert closure.continued
     written = np.load(results / "geodesic/genotypes/alpha2.npy")
     assert written.dtype == np.float32
-    assert (closure.lengths.astype(np.float32) == written).all()
+    assert (closure.distances.astype(np.float32) == written).all()
     about = json.loads((results / "geodesic/genotypes/alpha2.json").read_text())
     assert closure.number == about["number"]["dtype"]
     assert closure.indirect_share == about["indirect_share"]
