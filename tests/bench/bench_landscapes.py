@@ -1,9 +1,11 @@
 """How true distances, maps and communities are, on scenes of people whose landscape is known.
 
-    python tests/bench/bench_landscapes.py [--seeds 20] [--scenes grid wall] [--quick]
+    python tests/bench/bench_landscapes.py [--seeds 20] [--first-seed 1] [--scenes grid wall]
+                                           [--jobs 16] [--quick]
 
-The scenes are those of tests/landscapes. Every figure is a mean over --seeds draws of a scene. The
-peers are plain distances of 8 principal components and Isomap (scikit-learn, 15 neighbours).
+The scenes are those of tests/landscapes. Every figure is a mean over --seeds draws of a scene,
+--jobs of them at a time on one CPU each, which changes no figure. The peers are plain distances of
+8 principal components and Isomap (scikit-learn, 15 neighbours).
 
 - Rank correlation of distances with the true ones, over all pairs. The order of distances is all
   that counts, so Σd^α and its root are one column. Then what is gained over the two peers, and the
@@ -23,8 +25,12 @@ peers are plain distances of 8 principal components and Isomap (scikit-learn, 15
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
 
 import commandline
@@ -41,6 +47,7 @@ from landscapes.methods import (
     Way,
     significant_scores,
 )
+from threadpoolctl import threadpool_limits
 from timing import print_table
 
 from popdesic.communities.geodesics import density_clusters
@@ -193,10 +200,38 @@ def show_gains(draws: dict[str, list[Values]], chosen: dict[str, list[str]]) -> 
     print_table("chosen without the truth, by held-out sites", head, rows)
 
 
-def write_draws(path: Path, draws: dict[str, list[Values]]) -> None:
+#: Scene, seed, size, and parameters that differ from those of the size.
+Task = tuple[str, int, str, dict]
+
+
+def measure_task(task: Task) -> tuple[Values, str]:
+    name, seed, size, changes = task
+    with threadpool_limits(1):  # sums of floats depend on the number of threads
+        return measure(scene(name, seed, size, **changes))
+
+
+def measure_all(tasks: list[Task], jobs: int) -> Iterator[tuple[Values, str]]:
+    """Results of `measure_task` in the order of the tasks, `jobs` processes at a time."""
+    if jobs == 1:
+        yield from map(measure_task, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    cpus = context.SimpleQueue()
+    for cpu in islice(cycle(sorted(os.sched_getaffinity(0))), jobs):
+        cpus.put(cpu)
+    with context.Pool(jobs, take_cpu, (cpus,)) as pool:
+        yield from pool.imap(measure_task, tasks)
+
+
+def take_cpu(cpus: multiprocessing.SimpleQueue) -> None:
+    """Stay on one CPU, so that processes do not start a thread on every other one."""
+    os.sched_setaffinity(0, {cpus.get()})
+
+
+def write_draws(path: Path, draws: dict[str, list[Values]], first: int) -> None:
     lines = ["scene\tseed\tscore\tway\tvalue"]
     for name, values in draws.items():
-        for seed, one in enumerate(values, 1):
+        for seed, one in enumerate(values, first):
             lines += [f"{name}\t{seed}\t{kind}\t{way}\t{v:.6f}" for (kind, way), v in one.items()]
     path.write_text("\n".join(lines) + "\n")
 
@@ -204,6 +239,8 @@ def write_draws(path: Path, draws: dict[str, list[Values]]) -> None:
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="draws of every scene")
+    parser.add_argument("--first-seed", type=int, default=1, help="seed of the first draw")
+    parser.add_argument("--jobs", type=int, default=1, help="draws at a time")
     parser.add_argument("--size", choices=("small", "large"), default="large")
     parser.add_argument("--scenes", nargs="*", default=[*SCENES], help="names, default all")
     parser.add_argument("--sites", type=int, help="sites of each scene, instead of its own number")
@@ -215,16 +252,18 @@ def main() -> None:
     changes = {"sites": options.sites} if options.sites else {}
     draws: dict[str, list[Values]] = defaultdict(list)
     chosen: dict[str, list[str]] = defaultdict(list)
-    for name in options.scenes:
-        start = time.perf_counter()
-        for seed in range(1, options.seeds + 1):
-            values, way = measure(scene(name, seed, options.size, **changes))
-            draws[name].append(values)
-            chosen[name].append(way)
-        seconds = (time.perf_counter() - start) / options.seeds
-        print(f"{name}: {seconds:.1f} s a draw", flush=True)
-        if options.out:
-            write_draws(options.out, draws)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    tasks = [(name, seed, options.size, changes) for name in options.scenes for seed in seeds]
+    start = time.perf_counter()
+    for (name, seed, *_), (values, way) in zip(
+        tasks, measure_all(tasks, options.jobs), strict=True
+    ):
+        draws[name].append(values)
+        chosen[name].append(way)
+        if seed == seeds[-1]:
+            print(f"{name}: after {time.perf_counter() - start:.0f} s", flush=True)
+            if options.out:
+                write_draws(options.out, draws, options.first_seed)
     of = f"{options.size} scenes, {options.seeds} draws"
     show(f"rank correlation with the true distance, {of}", "rank", draws)
     show_gains(draws, chosen)
