@@ -10,7 +10,9 @@ The scenes are those of tests/landscapes. Every figure is a mean over --seeds dr
 - Rank correlation of distances with the true ones, over all pairs. The order of distances is all
   that counts, so Σd^α and its root are one column. Then what is gained over the two peers, and the
   least gain of any draw; the same with other numbers of components; and what is gained by the way
-  that is chosen without the truth, by sites that were held out (tests/landscapes/blind.py).
+  that is chosen without the truth, by sites that were held out (`popdesic.embedding.ways`), also
+  over the best geodesics of the same number of components: what is lost where plain distances are
+  taken instead. Agreement is the rank correlation of these geodesics with plain distances.
 - Share of the 15 nearest that are among the true 15 nearest.
 - Share of the variance of true coordinates that principal coordinates explain (Procrustes), from
   lengths Σd^α and from sample Fermat distances (Σd^α)^(1/α).
@@ -36,7 +38,7 @@ from pathlib import Path
 import commandline
 import numpy as np
 from landscapes import SCENES, Scene, scene, scores
-from landscapes.blind import choose, held_out_scores
+from landscapes.blind import evidence_of, named
 from landscapes.methods import (
     FEWER,
     NEAREST,
@@ -54,26 +56,27 @@ from popdesic.communities.geodesics import density_clusters
 from popdesic.communities.partition import number_by_size
 from popdesic.communities.splits import COARSE_DEPTH, cut_tree, split_samples
 from popdesic.embedding.pcoa import principal_coordinates
+from popdesic.embedding.ways import Choice, choose
 
 #: Smallest cluster of HDBSCAN, the workflow's default.
 MIN_CLUSTER = 10
 #: What --quick draws.
 QUICK = ("chain", "wall", "islands", "panmixia")
-#: The chosen way, among the others.
-CHOSEN = "chosen"
+#: The chosen way, among the others, and the geodesics that it was compared with.
+CHOSEN, BENT = "chosen", "best geodesics"
 
 #: Values by score and way.
 Values = dict[tuple[str, str], float]
 
 
-def measure_distances(drawn: Scene, people: People, chosen: Way) -> Values:
+def measure_distances(drawn: Scene, people: People, choice: Choice) -> Values:
     """Rank correlation and neighbour recall of every way to measure distances."""
     found: Values = {}
-    for way in dict.fromkeys([*WAYS, *FEWER, chosen]):
+    picked = {CHOSEN: named(choice.way), BENT: named(choice.best)}
+    for way in dict.fromkeys([*WAYS, *FEWER, *picked.values()]):
         lengths = way.lengths(people)
         rank = scores.rank_correlation(lengths, drawn.true_distance)
-        if way == chosen:
-            found["rank", CHOSEN] = rank
+        found |= {("rank", name): rank for name, one in picked.items() if way == one}
         if way in FEWER:
             found["components", str(way)] = rank
         if way in WAYS:
@@ -146,27 +149,30 @@ def measure_communities(drawn: Scene, people: People) -> Values:
 
 
 def measure(drawn: Scene) -> tuple[Values, str]:
-    """All scores of a scene, and the way that is chosen without the truth, if there is any."""
+    """All scores of a scene, and the way that is chosen without the truth, with the reason."""
     people = People(drawn.genotypes)
+    evidence = evidence_of(drawn)
+    choice = choose(evidence)
+    words = f"{named(choice.way)}" + (f", {choice.reason}" if choice.way.is_plain else "")
+    held_out = {str(named(way)): value for way, value in evidence.held_out.items()}
     if drawn.structure == "one":
-        null = held_out_scores(drawn, [PLAIN])[PLAIN]
-        return {("null", str(PLAIN)): null} | measure_communities(drawn, people), ""
-    held_out = held_out_scores(drawn)
-    chosen = choose(held_out)
-    found: Values = {("held out", str(way)): value for way, value in held_out.items()}
-    found |= measure_distances(drawn, people, chosen)
+        null = {("null", str(PLAIN)): held_out[str(PLAIN)]}
+        return null | measure_communities(drawn, people), words
+    found: Values = {("held out", name): value for name, value in held_out.items()}
+    found["agreement", BENT] = evidence.agreement[choice.best]
+    found |= measure_distances(drawn, people, choice)
     if "denser" in drawn.parameters:
         found |= measure_density(drawn, people)
     if drawn.coordinates is not None:
         found |= measure_coordinates(drawn, people)
-    return found | measure_communities(drawn, people), str(chosen)
+    return found | measure_communities(drawn, people), words
 
 
 def show(title: str, score: str, draws: dict[str, list[Values]], digits: int = 3) -> None:
     """One table: a row a scene, a column a way."""
     rows, head = [], None
     for name, values in draws.items():
-        names = [way for kind, way in values[0] if kind == score and way != CHOSEN]
+        names = [w for kind, w in values[0] if kind == score and w not in (CHOSEN, BENT)]
         if names:
             head = head or names
             means = [np.mean([one[score, way] for one in values]) for way in names]
@@ -175,7 +181,7 @@ def show(title: str, score: str, draws: dict[str, list[Values]], digits: int = 3
         print_table(title, ("scene", *head), rows)
 
 
-def gain(values: list[Values], way: str, peer: Way) -> str:
+def gain(values: list[Values], way: str, peer: Way | str) -> str:
     """Mean gain of rank correlation, and the least of any draw."""
     gains = [one["rank", way] - one["rank", str(peer)] for one in values]
     return f"{np.mean(gains):+.3f} ({min(gains):+.3f})"
@@ -191,12 +197,17 @@ def show_gains(draws: dict[str, list[Values]], chosen: dict[str, list[str]]) -> 
         title = f"gain of rank correlation over {peer}, mean and (least of any draw)"
         print_table(title, ("scene", *ours), rows)
     rows = []
-    for name, values in with_truth.items():
-        picks = ", ".join(f"{way}: {k}" for way, k in Counter(chosen[name]).most_common())
-        mean = np.mean([one["rank", CHOSEN] for one in values])
-        cells = (f"{mean:.3f}", gain(values, CHOSEN, PLAIN), gain(values, CHOSEN, PEER))
+    for name, values in draws.items():
+        picks = "; ".join(f"{way}: {k}" for way, k in Counter(chosen[name]).most_common())
+        cells = 5 * ("",)
+        if name in with_truth:
+            same = np.mean([one["agreement", BENT] for one in values])
+            mean = np.mean([one["rank", CHOSEN] for one in values])
+            gains = [gain(values, CHOSEN, peer) for peer in (PLAIN, PEER, BENT)]
+            cells = (f"{same:.3f}", f"{mean:.3f}", *gains)
         rows.append((name, *cells, picks))
-    head = ("scene", "rank correlation", f"over {PLAIN}", f"over {PEER}", "chosen")
+    peers = (f"over {PLAIN}", f"over {PEER}", f"over {BENT}")
+    head = ("scene", "agreement", "rank correlation", *peers, "chosen")
     print_table("chosen without the truth, by held-out sites", head, rows)
 
 
