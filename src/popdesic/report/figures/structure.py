@@ -146,7 +146,7 @@ def mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
 
 def draw_alpha(outcome: Outcome) -> Figure:
     """What held-out sites say of each way, and the share of pairs that geodesics make indirect."""
-    figure, (evidence, share, gain) = new_figure(3, width=9.6)
+    figure, (evidence, share) = new_figure(2, width=7.6)
     draw_evidence(evidence, outcome.choice)
     for index, space in enumerate(outcome.spaces):
         colour, marker = PALETTE[index], MARKERS[index]
@@ -162,15 +162,8 @@ def draw_alpha(outcome: Outcome) -> Figure:
             }
             name = f"{space}: auto, {describe_way(about)}" if auto else f"{space}: α = a number"
             share.plot(about["value"], 100 * about["indirect_share"], **style, label=name)
-            if about["indirect_pairs"]:
-                gain.plot(about["value"], about["median_stretch_of_indirect"], **style)
     share.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
-    gain.set(xlabel="α", ylabel="direct / geodesic length, median", yscale="log")
-    # the style switches off mathtext, which the default formatter needs for powers of ten
-    gain.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    gain.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
-    for panel in (share, gain):
-        panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    share.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     named = {}
     for panel in (evidence, share):
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
