@@ -64,9 +64,9 @@ def explain_geodesics(
     if "population" not in samples:  # then no path connects two populations
         samples = samples.assign(population="NA")
     labels = pd.factorize(samples.population)[0].astype(np.int64)
-    parents, hops, between = shortest_trees(
-        np.ascontiguousarray(direct), labels, threads, samples["sample"].isin(ends).to_numpy()
-    )
+    # Of plain distances every path is direct: rounding alone would make others shorter.
+    is_end = samples["sample"].isin(ends).to_numpy() | statistics["plain"]
+    parents, hops, between = shortest_trees(np.ascontiguousarray(direct), labels, threads, is_end)
     n_between = (len(labels) ** 2 - (np.bincount(labels) ** 2).sum()) // 2
     write_npy(parents_out, parents)
     by_hops = {str(k): int(count // 2) for k, count in enumerate(hops) if k and count}

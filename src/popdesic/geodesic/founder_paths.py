@@ -24,6 +24,7 @@ def founder_lengths(
     ends: np.ndarray,
     graph: Graph,
     dense_limit: int,
+    of_points: bool = False,
     out: Path,
 ) -> np.ndarray:
     """Write geodesics from everyone to the founders through founders only.
@@ -34,7 +35,7 @@ def founder_lengths(
     founders, ends : bool arrays, (n,)
         Samples of the frame, and samples that no path may run through.
     alpha : float
-    number, graph, dense_limit
+    number, graph, dense_limit, of_points
         See `measure.close_weights`.
     out : Path
         float32 (n, n_founders). Rows of founders are
@@ -52,6 +53,7 @@ def founder_lengths(
         ends=ends[founders],
         graph=graph,
         dense_limit=dense_limit,
+        of_points=of_points,
     )
     closure = np.ascontiguousarray(found.number.value(found.lengths))
     lengths = np.empty((len(distances), len(inner)))

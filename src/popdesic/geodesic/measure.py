@@ -29,15 +29,16 @@ from .weights import Number, choose_number, fermat_distances, fermat_weights, fi
 
 log = logging.getLogger(__name__)
 
-#: Exponents that `auto` tries, and the share of indirect founder pairs that it requires.
-AUTO_ALPHAS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
-AUTO_SHARE = 0.2
 #: Largest share of pairs with an edge at which Dijkstra's algorithm is faster than the dense
 #: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
 SPARSE_SHARE = {"int32": 0.0025, "int64": 0.006}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
+
+
+#: Number type of distances that are kept as they are.
+EXACT = Number("float64", 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Closure:
     record: dict
     #: Measured error of approximate geodesics; None if they are exact.
     approximate: dict | None = None
+    #: Whether these are the distances that were given, see `of_points`.
+    plain: bool = False
 
 
 def close_weights(
@@ -78,6 +81,7 @@ def close_weights(
     graph: Graph = COMPLETE,
     ends: np.ndarray | None = None,
     dense_limit: int | None = None,
+    of_points: bool = False,
     store: Path | None = None,
     code: str = "",
     known: Closure | None = None,
@@ -96,6 +100,9 @@ def close_weights(
         Samples that no path may run through.
     dense_limit : int
         With more samples than this, geodesics of the complete graph are approximate.
+    of_points : bool
+        Whether these are Euclidean distances of points. Nothing shortens them in the complete graph
+        at alpha = 1, so that nothing is closed.
     store : Path, optional
         Where the closure will be written; its folder is searched for earlier closures.
     code : str
@@ -108,6 +115,9 @@ def close_weights(
     UserError
         A sample has no finite geodesic to any other, or a weight exceeds the range of its type.
     """
+    if of_points and graph == COMPLETE and alpha == 1:
+        statistics = _statistics(distances, distances, founders, EXACT, distances, alpha)
+        return Closure(distances, distances, EXACT, statistics, {"continued": None}, plain=True)
     weights = graph.keep_edges(fermat_weights(distances, alpha), distances, founders)
     approximate = graph == COMPLETE and dense_limit is not None and len(names) > dense_limit
     chosen = choose_number(
@@ -215,32 +225,6 @@ def _share(part: np.ndarray, whole: np.ndarray) -> float:
     return float(part.sum() / max(1, whole.sum()))
 
 
-def find_alpha(distances: np.ndarray, founders: np.ndarray, names, backend, *, number: str):
-    """The smallest of AUTO_ALPHAS at which AUTO_SHARE of the founder pairs are indirect.
-
-    Only distances between founders are used, so a new cohort never changes the choice.
-
-    Returns
-    -------
-    alpha : float
-        The largest exponent if none reaches the share.
-    tried : dict
-        Share of indirect founder pairs by alpha.
-    """
-    among = distances[np.ix_(founders, founders)]
-    named = [name for name, founder in zip(names, founders, strict=True) if founder]
-    tried = {}
-    for alpha in AUTO_ALPHAS:
-        found = close_weights(
-            among, np.ones(len(among), bool), named, backend, alpha=alpha, number=number
-        ).statistics
-        tried[f"{alpha:g}"] = found.indirect_share
-        log.info("alpha %g: %.2f %% of founder pairs indirect", alpha, 100 * found.indirect_share)
-        if found.indirect_share >= AUTO_SHARE:
-            break
-    return alpha, tried
-
-
 def measure_geodesics(
     distances: np.ndarray,
     samples: pd.DataFrame,
@@ -248,10 +232,12 @@ def measure_geodesics(
     backend: Backend,
     *,
     alpha: str,
+    value: float,
     number: str,
     ends: set[str],
     graph: Graph,
     dense_limit: int,
+    of_points: bool = False,
     audit: bool,
     code: str,
     lengths_out: Path,
@@ -270,10 +256,12 @@ def measure_geodesics(
     founders : set of str
         Names of the founder cohorts.
     alpha : str
-        A number, or ``auto``.
+        A number, or ``auto`` where `value` and `graph` are those of `geodesic/choice.json`.
+    value : float
+        The number.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
-    graph, dense_limit
+    graph, dense_limit, of_points
         See `close_weights`.
     audit : bool
         Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written.
@@ -297,10 +285,6 @@ def measure_geodesics(
     names = samples["sample"].tolist()
     is_end = samples["sample"].isin(ends).to_numpy()
     about: dict = {"alpha": alpha, "ends": int(is_end.sum())}
-    if alpha == "auto":
-        value, about["tried"] = find_alpha(distances, among, names, backend, number=number)
-    else:
-        value = float(alpha)
     found = close_weights(
         distances,
         among,
@@ -311,18 +295,20 @@ def measure_geodesics(
         ends=is_end,
         graph=graph,
         dense_limit=dense_limit,
+        of_points=of_points,
         store=closure_out,
         code=code,
     )
     about |= {
         "value": value,
         "graph": asdict(graph),
+        "plain": found.plain,
         "number": asdict(found.number),
         **asdict(found.statistics),
         "approximate": found.approximate,
     }
     record = found.record | {"backend": backend.name}
-    if audit and not found.approximate and not is_end.any():
+    if audit and not found.approximate and not found.plain and not is_end.any():
         record["audit"] = _audit(found, names)
     lengths = fermat_distances(found.number.value(found.lengths), value)
     write_npy(lengths_out, lengths.astype(np.float32))

@@ -22,6 +22,7 @@ from .words import (
     STAGES,
     describe_count,
     describe_filter,
+    describe_way,
     number,
     plural,
 )
@@ -159,7 +160,7 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
             {
                 "space": space,
                 "alpha": alpha,
-                "value": f"{about['value']:g}",
+                "value": describe_way(about),
                 "indirect_pairs": about["indirect_pairs"],
                 "indirect_share": about["indirect_share"],
                 "founder_share": about["founder_indirect_share"],
