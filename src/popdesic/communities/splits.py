@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import diptest
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
@@ -24,6 +23,7 @@ from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
+from .dip import dip, dip_probability
 from .straighten import neighbor_graph, straight_coordinates
 
 #: Smallest dip of a gap, largest probability of so large a dip without one, and smallest width of
@@ -190,11 +190,11 @@ def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
         one, other = other, one
     line = one.mean(axis=0) - other.mean(axis=0)
     near = np.concatenate([one @ line, np.sort(other @ line)[-len(one) :]])
-    dip, p = diptest.diptest(near)
+    found = dip(near)
     across, _ = cKDTree(other).query(one)
     widest = max(_mean_distance(one), _mean_distance(other))
     width = float(np.quantile(across, IN_GAP)) / widest if widest else 0.0
-    return Gap(float(dip), float(p), width)
+    return Gap(found, dip_probability(found, len(near)), width)
 
 
 def _mean_distance(points: np.ndarray) -> float:
