@@ -10,7 +10,7 @@ from ..cohort.samples import UNKNOWN
 #: Columns of the sheet with more labels than this are not compared.
 MOST_LABELS = 100
 #: Columns of `communities/partition.tsv` that are no partition.
-NO_PARTITION = ["sample", "stability"]
+NO_PARTITION = ["sample", "stability", "f_st"]
 
 
 def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:

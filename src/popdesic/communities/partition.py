@@ -22,9 +22,10 @@ from ..cohort.samples import describe_samples
 from ..io.files import read_json, write_json
 from ..io.tables import read_table, write_table
 from .agreement import agreement
+from .depth import open_genotypes, split_trees
 from .geodesics import density_clusters, write_tree
-from .splits import COARSE_DEPTH, Split, cut_tree, split_samples
-from .stability import measure_stability
+from .splits import Split, cut_coarse, cut_tree, join_depths
+from .stability import draw_subsamples, measure_stability
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,9 @@ def find_communities(
     order: Path,
     sheet: Path,
     *,
+    genotypes: list[Path],
+    definition: Path,
+    unrelated: Path | None,
     methods: list[str],
     min_cluster_size: int,
     draws: int,
@@ -73,14 +77,17 @@ def find_communities(
         Geodesics, (n, n), of HDBSCAN and the tree.
     blocks : Path, optional
         Written by `block_model.fit_blocks`; may state that graph-tool is missing.
+    genotypes, definition, unrelated
+        As in `depth.open_genotypes`: F_ST tells which splits are deep.
     methods : list of str
         This function handles ``hdbscan`` and ``tree``.
     draws, seed : int
         Subsamples from which the stability is measured.
     partition_out : Path
         `sample`, `community` (shown first), `stability` (share of subsamples in which the sample
-        falls into its community), `fine`, `level0` … (the block model's levels, finest first),
-        `hdbscan` (0: noise).
+        falls into its community), `f_st` (between the halves of the last split that parts its
+        community from others; NA if there is none), `fine`, `level0` … (the block
+        model's levels, finest first), `hdbscan` (0: noise).
     agreement_out : Path
         ARI and AMI of every partition with every label column.
     about_out : Path
@@ -113,25 +120,24 @@ def find_communities(
         if clusters is not None:
             found["hdbscan"] = number_by_size(clusters)
             about["hdbscan"] = int(clusters.max()) + 1
-    root = split_samples(points)
-    community = number_by_size(cut_tree(root, COARSE_DEPTH * root.deepest))
-    fine = number_by_size(cut_tree(root))
+    n = len(samples)
+    opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
+    drawn = draw_subsamples(n, draws, seed)
+    root, *others = split_trees(points, opened, [np.arange(n), *drawn])
+    community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
-    stability = measure_stability(points, community, find_coarse, draws, seed)
-    table = samples[["sample"]].assign(community=community, stability=stability, fine=fine, **found)
+    stability = measure_stability(points, community, drawn, [cut_coarse(tree) for tree in others])
+    table = samples[["sample"]].assign(
+        community=community, stability=stability, f_st=join_depths(root).round(5), fine=fine
+    )
+    table = table.assign(**found)
     write_table(partition_out, table)
     write_table(agreement_out, agreement(table, samples))
     if "tree" in methods and tree_out:
         write_tree(matrix, samples["sample"], tree_out)
     write_json(about_out, about)
     return about
-
-
-def find_coarse(points: np.ndarray) -> np.ndarray:
-    """Communities of some samples, as they are shown first: int64 (n,)."""
-    root = split_samples(points)
-    return cut_tree(root, COARSE_DEPTH * root.deepest)
 
 
 def describe_splits(root: Split, significant: int) -> dict[str, Any]:
@@ -145,7 +151,7 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
             {
                 "samples": len(node.members),
                 "halves": [len(half.members) for half in node.halves],
-                "depth": round(node.depth / root.deepest, 4) if splits else None,
+                "f_st": round(node.depth, 5) if splits else None,
                 "dip": round(node.gap.dip, 5),
                 "p": round(node.gap.p, 6),
                 "width": round(node.gap.width, 4),
@@ -175,9 +181,10 @@ def describe_model(model: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def load_partition(path: Path) -> pd.DataFrame:
-    """`communities/partition.tsv`: integers except `sample` (text) and `stability` (float64)."""
+    """`communities/partition.tsv`: `sample` text, `stability` and `f_st` float64, others int64."""
     table = read_table(path)
-    table["stability"] = pd.to_numeric(table.stability, errors="coerce")
-    whole = table.columns.drop(["sample", "stability"])
+    numbers = ["stability", "f_st"]
+    table[numbers] = table[numbers].apply(pd.to_numeric, errors="coerce")
+    whole = table.columns.drop(["sample", *numbers])
     table[whole] = table[whole].astype(np.int64)
     return table

@@ -80,19 +80,18 @@ class Split:
     ----------
     members : int64 array
         Sample numbers, ascending.
-    depth : float
-        Squared distance between the halves' centres among the principal components, so that depths
-        compare as F_ST does; 0 for a leaf.
     gap : Gap or None
         The clearest gap that was found; None if there are too few samples.
     halves : tuple
         Two further nodes, or none.
+    depth : float
+        Hudson's F_ST between the halves, from `depth.with_depths`; 0 for a leaf, and before.
     """
 
     members: np.ndarray
-    depth: float
     gap: Gap | None
     halves: tuple[Split, ...] = ()
+    depth: float = 0.0
 
     def walk(self) -> Iterator[Split]:
         """This node and all below it."""
@@ -121,20 +120,19 @@ def split_samples(scores: np.ndarray) -> Split:
 def _split(members: np.ndarray, scores: np.ndarray) -> Split:
     points = scores[members]
     if not points.shape[1] or len(points) < max(2 * FEWEST, points.shape[1] + 2):
-        return Split(members, 0.0, None)
+        return Split(members, None)
     graph = neighbor_graph(points)
     coordinates = straight_coordinates(points, graph)
     cuts = list(_cuts(points, graph))
     gaps = [judge_cut(coordinates, cut) for cut in cuts]
     if not gaps:
-        return Split(members, 0.0, None)
+        return Split(members, None)
     best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
     if not gaps[best].supported:
-        return Split(members, 0.0, gaps[best])
+        return Split(members, gaps[best])
     side = cuts[best]
-    apart = points[side].mean(axis=0) - points[~side].mean(axis=0)
     halves = _split(members[side], scores), _split(members[~side], scores)
-    return Split(members, float((apart**2).sum()), gaps[best], halves)
+    return Split(members, gaps[best], halves)
 
 
 def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
@@ -210,13 +208,30 @@ def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:
     `least`: nodes below which no split is at least so deep are not split.
     """
     groups = np.zeros(len(root.members), np.int64)
-    count = 0
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node.halves and node.deepest >= least:
-            waiting.extend(reversed(node.halves))
-        else:
-            groups[node.members] = count
-            count += 1
+    for number, (node, _) in enumerate(_leaves(root, least)):
+        groups[node.members] = number
     return groups
+
+
+def cut_coarse(root: Split) -> np.ndarray:
+    """Groups that deep splits part, int64 (n,): the communities that are shown first."""
+    return cut_tree(root, COARSE_DEPTH * root.deepest)
+
+
+def join_depths(root: Split) -> np.ndarray:
+    """Depth of the split just above each sample's coarse group, float64 (n,); NaN without one."""
+    depths = np.full(len(root.members), np.nan)
+    for node, above in _leaves(root, COARSE_DEPTH * root.deepest):
+        depths[node.members] = above
+    return depths
+
+
+def _leaves(root: Split, least: float) -> Iterator[tuple[Split, float]]:
+    """The nodes at which a tree is cut, and the depth of the split above each."""
+    waiting = [(root, np.nan)]
+    while waiting:
+        node, above = waiting.pop()
+        if node.halves and node.deepest >= least:
+            waiting += [(half, node.depth) for half in reversed(node.halves)]
+        else:
+            yield node, above

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
+from ...communities.splits import COARSE_DEPTH, MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..inline import describe_drawn
@@ -19,8 +19,8 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     Returns
     -------
     dict
-        ``words``, ``missing`` (a sentence, or empty), ``rows`` of the table of agreement,
-        ``figures``: list of FigureText.
+        ``words``, ``missing`` (a sentence, or empty), ``splits`` and ``rows``: those of
+        the tables of splits and of agreement, ``figures``: list of FigureText.
     """
     about_path = results / "communities" / "communities.json"
     if not methods or not about_path.exists():
@@ -33,9 +33,26 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     return {
         "words": describe(about),
         "missing": about.get("missing", ""),
+        "splits": split_rows(about),
         "rows": rows,
         "figures": describe_drawn(community_figures(methods), figures, sizes),
     }
+
+
+def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
+    """Rows of the table of splits, deepest first; none where nothing is split."""
+    if about["structure"] != "discrete":
+        return []
+    return [
+        {
+            "samples": number(split["samples"]),
+            "halves": " + ".join(map(number, split["halves"])),
+            "f_st": f"{split['f_st']:.4f}",
+            "dip": f"{split['dip']:.3f}",
+            "width": f"{split['width']:.2f}",
+        }
+        for split in sorted(about["splits"], key=lambda split: -split["f_st"])
+    ]
 
 
 def describe(about: dict[str, Any]) -> str:
@@ -63,13 +80,17 @@ def describe(about: dict[str, Any]) -> str:
             )
         return text + _hdbscan(about)
     weakest = min(gaps, key=lambda gap: gap["dip"])
+    depths = [gap["f_st"] for gap in gaps]
     text = (
         f"{about['communities']} communities are separated by gaps between samples on the "
-        f"{f'first {used} of {axes}' if used < axes else axes} significant {components}"
+        f"{f'first {used} of {axes}' if used < axes else axes} significant {components}. "
+        f"F_ST between the two halves of the deepest split is {max(depths):.3f}"
     )
     if about["fine"] > about["communities"]:
-        text += f"; {about['fine']} finer ones differ less than a fifth as much as the two most "
-        text += "different"
+        text += (
+            f"; {about['fine']} finer communities include those that splits with an F_ST below "
+            f"{COARSE_DEPTH * max(depths):.3f} separate (less than {COARSE_DEPTH:g} of it)"
+        )
     text += (
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
         "Hartigan's test). Communities are numbered by size; labels were not used."
