@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from ..cohort.samples import describe_samples
 from ..io.files import read_json, write_json
-from ..io.tables import read_table, write_table
+from ..io.tables import write_table
 from .agreement import agreement
 from .depth import open_genotypes, split_trees
 from .geodesics import density_clusters, write_tree
 from .splits import Split, cut_coarse, cut_tree, join_depths
 from .stability import draw_subsamples, measure_stability
+from .within import structure_within
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +92,9 @@ def find_communities(
         ARI and AMI of every partition with every label column.
     about_out : Path
         JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
-        components and how many of these were used (`components`), the gaps, and the
-        sentence if graph-tool is missing.
+        components and how many of these were used (`components`), the `splits` with F_ST and
+        gap, the structure `within` each of several communities (`within.structure_within`), the
+        clusters of `hdbscan` (None if left out) and the sentence if graph-tool is missing.
     """
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
@@ -117,9 +118,9 @@ def find_communities(
                 found[f"level{level}"] = number_by_size(partition)
     if "hdbscan" in methods:
         clusters = density_clusters(matrix, min_cluster_size)
+        about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
         if clusters is not None:
             found["hdbscan"] = number_by_size(clusters)
-            about["hdbscan"] = int(clusters.max()) + 1
     n = len(samples)
     opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
     drawn = draw_subsamples(n, draws, seed)
@@ -127,6 +128,8 @@ def find_communities(
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
+    # The whole says it already where there is one community.
+    about["within"] = structure_within(opened, community, fine) if community.max() > 1 else []
     stability = measure_stability(points, community, drawn, [cut_coarse(tree) for tree in others])
     table = samples[["sample"]].assign(
         community=community, stability=stability, f_st=join_depths(root).round(5), fine=fine
@@ -178,13 +181,3 @@ def describe_model(model: dict[str, np.ndarray]) -> dict[str, Any]:
         ),
         "ari_with_draws": round(float(np.mean(same)), 4) if draws else None,
     }
-
-
-def load_partition(path: Path) -> pd.DataFrame:
-    """`communities/partition.tsv`: `sample` text, `stability` and `f_st` float64, others int64."""
-    table = read_table(path)
-    numbers = ["stability", "f_st"]
-    table[numbers] = table[numbers].apply(pd.to_numeric, errors="coerce")
-    whole = table.columns.drop(["sample", *numbers])
-    table[whole] = table[whole].astype(np.int64)
-    return table

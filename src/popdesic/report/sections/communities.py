@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...communities.geodesics import HDBSCAN_SAMPLES
 from ...communities.splits import COARSE_DEPTH, MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -62,7 +63,7 @@ def describe(about: dict[str, Any]) -> str:
     if about["structure"] == "one":
         return (
             f"No principal component of these {people} samples is significant: they are shown as "
-            "one community. Nothing here distinguishes groups."
+            "one community. Nothing here distinguishes groups." + _hdbscan(about)
         )
     gaps = about["splits"]
     if about["structure"] == "continuous":
@@ -95,12 +96,34 @@ def describe(about: dict[str, Any]) -> str:
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
         "Hartigan's test). Communities are numbered by size; labels were not used."
     )
-    return text + _hdbscan(about)
+    return text + _within(about) + _hdbscan(about)
+
+
+def _within(about: dict[str, Any]) -> str:
+    """Which communities are continua, which hold finer groups, and in which nothing was found."""
+    words = {
+        "continuous": "structure is continuous: components of their own samples are significant, "
+        "but leave no gap",
+        "discrete": "there are finer groups",
+        "one": "no component of their own samples is significant",
+        "unknown": "there are too few unrelated samples to look for structure",
+    }
+    text = ""
+    for kind, what in words.items():
+        own = [str(one["community"]) for one in about["within"] if one["structure"] == kind]
+        if own:
+            listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
+            text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed} {what}."
+    return text
 
 
 def _hdbscan(about: dict[str, Any]) -> str:
+    """What density clustering says of the same samples; empty if it was not asked for."""
     if "hdbscan" not in about:
         return ""
+    if about["hdbscan"] is None:
+        return f" HDBSCAN is left out: there are more than {number(HDBSCAN_SAMPLES)} samples."
     if not about["hdbscan"]:
-        return " HDBSCAN, another method, finds no groups."
-    return f" HDBSCAN, another method, finds {about['hdbscan']}."
+        return " HDBSCAN, a clustering by density, was run too and finds no cluster."
+    found = about["hdbscan"]
+    return f" HDBSCAN, a clustering by density, finds {found} cluster{'s' if found > 1 else ''}."
