@@ -159,6 +159,39 @@ def test_parts_are_joined_by_their_shortest_edges():
     assert crossing.max() == pytest.approx(distances.min())
 
 
+def joins(points, group):
+    """Pairs of groups with an edge between them, and how many edges each has."""
+    rows, columns = neighbor_graph(points).nonzero()
+    pairs = np.sort(np.stack([group[rows], group[columns]]), axis=0)[:, rows < columns]
+    return {(a, b): int(n) for (a, b), n in zip(*_counted(pairs.T), strict=True) if a != b}
+
+
+def _counted(pairs):
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    return found.tolist(), counts
+
+
+def test_equally_distant_parts_are_all_joined():
+    points, group = groups(np.random.default_rng(20), [30] * 5, 30)
+    assert joins(points, group) == {(a, b): 1 for a in range(5) for b in range(a + 1, 5)}
+
+
+def test_parts_in_a_row_stay_a_row():
+    """Also where distances grow only with the square root of steps, as along components."""
+    rng = np.random.default_rng(21)
+    group = np.repeat(np.arange(6), 30)
+    steps = np.tril(np.ones((6, 5)), -1)  # part i is at 1 on the first i of five axes
+    points = 10 * steps[group] + rng.normal(0, 0.3, (180, 5))
+    assert joins(points, group) == {(i, i + 1): 1 for i in range(5)}
+
+
+def test_many_equally_distant_groups_are_found(monkeypatch):
+    points, group = groups(np.random.default_rng(22), [30] * 16, 12)
+    assert adjusted_rand_score(group, cut_tree(split_samples(points))) == 1
+    monkeypatch.setattr(straighten, "SLACK", 1.0)  # a tree of parts
+    assert adjusted_rand_score(group, cut_tree(split_samples(points))) < 0.9
+
+
 def test_equal_points_keep_their_edges():
     graph = neighbor_graph(np.zeros((20, 3)))
     assert (graph.toarray() > 0).sum() >= 20 * 15
