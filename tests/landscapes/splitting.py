@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from popdesic.communities.depth import Genotypes, split_trees
-from popdesic.communities.splits import Split
+from popdesic.communities.splits import MOST_COMPONENTS, Split
 
 
 def genotypes_of(
@@ -21,6 +21,8 @@ def genotypes_of(
     )
 
 
-def community_tree(scores: np.ndarray, genotypes: Genotypes) -> Split:
-    """Supported splits of people on components (n, k), with their depths."""
-    return split_trees(scores, genotypes, [np.arange(len(scores))])[0]
+def community_tree(
+    scores: np.ndarray, genotypes: Genotypes, components: int = MOST_COMPONENTS
+) -> Split:
+    """Supported splits of people on the first of their components (n, k), with their depths."""
+    return split_trees(scores[:, :components], genotypes, [np.arange(len(scores))])[0]

@@ -3,8 +3,8 @@
 The rule that decides which splits are continents (`communities.splits.COARSE_DEPTH`) and how many
 components it sees were chosen on these worlds, never on real people. `bench_communities.py
 --worlds` measures the choice again. Frequencies drift from an ancestor to its descendants as in
-Balding and Nichols (1995), by amounts that give F_ST as published for human continents (0.05 to
-0.25) and for populations within one (0.002 to 0.01).
+Balding and Nichols (1995), by amounts that give F_ST as published for human continents and for
+populations within one (0.002 to 0.01).
 """
 
 from __future__ import annotations
@@ -12,25 +12,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+
+from popdesic.embedding.axis_sites import alt_frequency
+from popdesic.embedding.noise_null import measure_noise
+from popdesic.embedding.pca import axes_of
+from popdesic.embedding.relationship import relationship_among, relationship_to
 
 from . import populations
 
-#: Drift from parent to child: (child, parent, F). The first descends from all humans' ancestor.
+#: Drift from parent to child: (child, parent, F). Hudson's F_ST of two populations is about half
+#: the sum of F on the way from one to the other. It is as in 1000 Genomes (Bhatia et al. 2013: CEU
+#: and YRI 0.14, CHB and YRI 0.16, CEU and CHB 0.11), and 0.035 for Europe and South Asia.
 LINEAGES = (
-    ("AFR", "root", 0.03),
-    ("OUT", "root", 0.08),
-    ("WEST", "OUT", 0.012),
-    ("EUR", "WEST", 0.018),
-    ("SAS", "WEST", 0.018),
-    ("EAS", "OUT", 0.06),
-    ("NAT", "EAS", 0.06),
-    ("OCE", "OUT", 0.12),
+    ("AFR", "root", 0.05),
+    ("OUT", "root", 0.145),
+    ("WEST", "OUT", 0.045),
+    ("EUR", "WEST", 0.035),
+    ("SAS", "WEST", 0.035),
+    ("EAS", "OUT", 0.135),
+    ("NAT", "EAS", 0.15),
+    ("OCE", "OUT", 0.25),
 )
 #: Continents that not every world has, with the chance that it is there. AMR is admixed.
 SOMETIMES = {"SAS": 0.65, "AMR": 0.65, "OCE": 0.2}
 #: Sites drawn, fewest and most populations of a continent, and people of a population.
 SITES, POPULATIONS, PEOPLE = 6_000, (1, 5), (30, 110)
-#: Commonest allele frequency that is left out.
+#: Rarer sites are left out.
 MIN_MAF = 0.05
 #: Chance that people of Africa have ancestors from Europe (the admixed of two continents).
 ADMIXED_AFRICA = 0.3
@@ -114,3 +122,36 @@ def _frequencies(rng, af: dict[str, np.ndarray], continent: str, n: int) -> np.n
 
 def _children(rng, mothers: np.ndarray, fathers: np.ndarray) -> np.ndarray:
     return (rng.binomial(1, mothers / 2) + rng.binomial(1, fathers / 2)).astype(np.int8)
+
+
+def component_scores(drawn: World, unrelated: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Scores on the significant components whose axes some people define, as in the workflow.
+
+    Parameters
+    ----------
+    unrelated : bool array, (n,)
+        Who defines the axes; the others are projected.
+
+    Returns
+    -------
+    float64 array, (n, k)
+    """
+    n = int(unrelated.sum())
+    genotypes = drawn.genotypes[:, unrelated]
+    af = alt_frequency(genotypes)
+
+    def read(first: int, last: int) -> np.ndarray:
+        return genotypes[first:last]
+
+    relationship = relationship_among(read, [n], af, threads)
+    sites = pd.DataFrame({"chrom": drawn.chrom, "pos": drawn.pos})
+    noise = measure_noise(relationship, read, [n], af, sites, threads)
+    axes, tests = axes_of(relationship, "auto", noise=noise)
+    rows = np.empty((0, n)), np.empty(0)
+    if not unrelated.all():
+
+        def read_all(first: int, last: int) -> np.ndarray:
+            return drawn.genotypes[first:last]
+
+        rows = relationship_to(read_all, [len(unrelated)], unrelated, af, threads)
+    return axes.place(unrelated, *rows)[:, : tests.count]

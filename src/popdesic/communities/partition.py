@@ -23,7 +23,7 @@ from ..io.tables import write_table
 from .agreement import agreement
 from .depth import open_genotypes, split_trees
 from .geodesics import density_clusters, write_tree
-from .splits import Split, cut_coarse, cut_tree, join_depths
+from .splits import MOST_COMPONENTS, Split, cut_coarse, cut_tree, join_depths
 from .stability import draw_subsamples, measure_stability
 from .within import structure_within
 
@@ -72,7 +72,7 @@ def find_communities(
     scores, axes : Path
         `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
         `significant`. The scores may have more components, or fewer if the study asks for few: the
-        significant ones among them define the communities.
+        first MOST_COMPONENTS of the significant ones among them define the communities.
     lengths : Path
         Geodesics, (n, n), of HDBSCAN and the tree.
     blocks : Path, optional
@@ -99,7 +99,7 @@ def find_communities(
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
     significant = int(read_json(axes)["significant"])
-    points = np.load(scores)[:, :significant]
+    points = np.load(scores)[:, : min(significant, MOST_COMPONENTS)]
     about: dict[str, Any] = {
         "samples": len(samples),
         "significant": significant,

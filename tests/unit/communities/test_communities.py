@@ -282,6 +282,17 @@ def test_the_significant_components_that_there_are_define_communities(
     assert words in describe(about)
 
 
+def test_at_most_twenty_components_define_communities(tmp_path, rng):
+    group = make_study(tmp_path, rng, significant=25)
+    scores = np.load(tmp_path / "pca.npy")
+    scores[:, 22] += 100 * (group == 0)  # what families do to late components
+    write_npy(tmp_path / "pca.npy", scores[:, [*range(2, 30), 0, 1]])
+    about, _ = run_study(tmp_path, None)
+    assert about["communities"] == 1  # the groups differ on components 21, 29 and 30
+    assert (about["significant"], about["components"]) == (25, 20)
+    assert "no gap between groups on the first 20" in describe(about)
+
+
 def test_a_continuum_is_called_one(tmp_path, rng):
     make_study(tmp_path, rng, significant=2, components=1)
     line = np.linspace(0, 1, 135)[:, None]
