@@ -49,12 +49,13 @@ from landscapes.methods import (
     Way,
     significant_scores,
 )
+from landscapes.splitting import community_tree, genotypes_of
 from threadpoolctl import threadpool_limits
 from timing import print_table
 
 from popdesic.communities.geodesics import density_clusters
 from popdesic.communities.partition import number_by_size
-from popdesic.communities.splits import COARSE_DEPTH, cut_tree, split_samples
+from popdesic.communities.splits import cut_coarse, cut_tree
 from popdesic.embedding.pcoa import principal_coordinates
 from popdesic.embedding.ways import Choice, choose
 
@@ -130,10 +131,11 @@ def measure_density(drawn: Scene, people: People) -> Values:
 
 def measure_communities(drawn: Scene, people: People) -> Values:
     """Number, adjusted Rand index and false splits of communities as the workflow finds them."""
-    root = split_samples(significant_scores(drawn))
+    genotypes = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos)
+    root = community_tree(significant_scores(drawn), genotypes)
     lengths = Way("Fermat", 2.0).lengths(people) ** 0.5
     partitions = {
-        "community": cut_tree(root, COARSE_DEPTH * root.deepest),
+        "community": cut_coarse(root),
         "fine": cut_tree(root),
         "HDBSCAN": number_by_size(density_clusters(lengths, MIN_CLUSTER)),
     }
