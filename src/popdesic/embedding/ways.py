@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..engine.base import Backend
-from ..geodesic.graph import Graph
-from ..geodesic.measure import close_weights
+from ..geodesic.graph import COMPLETE, Graph, longest_paths
+from ..geodesic.measure import close_all
+from ..geodesic.weights import choose_number, fermat_weights
 from .pca import STORED
 
 #: Numbers of components that are compared, and nearest neighbours.
@@ -57,17 +58,11 @@ class Way:
         """Lengths of the shortest paths between points with these distances, float64 (n, n)."""
         if self.is_plain:
             return distances
-        everyone = np.ones(len(distances), bool)
-        found = close_weights(
-            distances,
-            everyone,
-            [str(k) for k in range(len(distances))],
-            backend,
-            alpha=self.alpha,
-            number="auto",
-            graph=Graph(self.graph, self.neighbors),
-        )
-        return found.number.value(found.lengths)
+        everyone, graph = np.ones(len(distances), bool), Graph(self.graph, self.neighbors)
+        weights = graph.keep_edges(fermat_weights(distances, self.alpha), distances, everyone)
+        longest = None if graph == COMPLETE else longest_paths(weights, everyone)
+        number = choose_number(weights, everyone, "auto", longest)
+        return number.value(close_all(number.store(weights), backend)[0])
 
 
 PLAIN = Way()
