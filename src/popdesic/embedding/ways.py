@@ -117,7 +117,8 @@ class Choice:
         ``nearest`` or ``lead``: geodesics order pairs best; ``plain``: plain distances do;
         ``same order``: geodesics hardly change it; ``no evidence``: nothing could be told.
     best : Way
-        The best geodesics at held-out sites, of the chosen number of components.
+        The best geodesics at held-out sites, of the chosen number of components; where plain
+        distances are better, the best of those that order pairs differently.
     """
 
     way: Way
@@ -147,7 +148,10 @@ def choose(evidence: Evidence) -> Choice:
         if held_out[other] > held_out[best] + MARGIN:
             best = other
     nearest, plain = replace(NEAREST, pcs=best.pcs), replace(PLAIN, pcs=best.pcs)
-    bent = max((w for w in groups[best.pcs] if not w.is_plain), key=held_out.__getitem__)
+    bent = max(
+        (w for w in groups[best.pcs] if not w.is_plain),
+        key=lambda way: (evidence.agreement[way] < SAME_ORDER, held_out[way]),
+    )
     # The best of many ways may be so by chance: compared with the best by chance.
     if held_out[best] < max(LEAST_EVIDENCE, *evidence.chance.values()):
         return Choice(plain, "no evidence", bent)
