@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..engine.base import Backend
-from ..geodesic.graph import Graph
-from ..geodesic.measure import close_weights
+from ..geodesic.graph import COMPLETE, Graph, longest_paths
+from ..geodesic.measure import close_all
+from ..geodesic.weights import choose_number, fermat_weights
 from .pca import STORED
 
 #: Numbers of components that are compared, and nearest neighbours.
@@ -57,17 +58,11 @@ class Way:
         """Lengths of the shortest paths between points with these distances, float64 (n, n)."""
         if self.is_plain:
             return distances
-        everyone = np.ones(len(distances), bool)
-        found = close_weights(
-            distances,
-            everyone,
-            [str(k) for k in range(len(distances))],
-            backend,
-            alpha=self.alpha,
-            number="auto",
-            graph=Graph(self.graph, self.neighbors),
-        )
-        return found.number.value(found.lengths)
+        everyone, graph = np.ones(len(distances), bool), Graph(self.graph, self.neighbors)
+        weights = graph.keep_edges(fermat_weights(distances, self.alpha), distances, everyone)
+        longest = None if graph == COMPLETE else longest_paths(weights, everyone)
+        number = choose_number(weights, everyone, "auto", longest)
+        return number.value(close_all(number.store(weights), backend)[0])
 
 
 PLAIN = Way()
@@ -122,7 +117,8 @@ class Choice:
         ``nearest`` or ``lead``: geodesics order pairs best; ``plain``: plain distances do;
         ``same order``: geodesics hardly change it; ``no evidence``: nothing could be told.
     best : Way
-        The best geodesics at held-out sites, of the chosen number of components.
+        The best geodesics at held-out sites, of the chosen number of components; where plain
+        distances are better, the best of those that order pairs differently.
     """
 
     way: Way
@@ -152,7 +148,10 @@ def choose(evidence: Evidence) -> Choice:
         if held_out[other] > held_out[best] + MARGIN:
             best = other
     nearest, plain = replace(NEAREST, pcs=best.pcs), replace(PLAIN, pcs=best.pcs)
-    bent = max((w for w in groups[best.pcs] if not w.is_plain), key=held_out.__getitem__)
+    bent = max(
+        (w for w in groups[best.pcs] if not w.is_plain),
+        key=lambda way: (evidence.agreement[way] < SAME_ORDER, held_out[way]),
+    )
     # The best of many ways may be so by chance: compared with the best by chance.
     if held_out[best] < max(LEAST_EVIDENCE, *evidence.chance.values()):
         return Choice(plain, "no evidence", bent)

@@ -133,7 +133,7 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
         others = [stem for stem in known if stem != "pca"]
         text = (
             "No other map preserves the neighbours of the plain distances better than the PCA "
-            f"({scores['pca']:.3f})"
+            f"({scores['pca']:.3f}) by more than {TIE:g}"
         )
         if others:
             second = max(others, key=lambda stem: scores[stem])

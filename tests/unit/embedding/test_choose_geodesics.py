@@ -96,6 +96,14 @@ def test_geodesics_that_change_no_order_are_plain_distances(agreement):
     assert choice.best == Way("knn", 1.0, 15, 8)
 
 
+def test_plain_distances_are_compared_with_geodesics_that_differ():
+    found = with_components(None, nearest=0.4, plain=0.6, fermat15=0.6, fermat2=0.5)
+    judged = evidence(found)
+    judged.agreement[WAYS[2]] = 1.0
+    choice = choose(judged)
+    assert choice.reason == "plain" and choice.way == PLAIN and choice.best == WAYS[3]
+
+
 @pytest.mark.parametrize("chance", [0.29, 0.31])
 def test_what_chance_reaches_is_no_evidence(chance):
     choice = choose(evidence(with_components(8, nearest=0.3, plain=0.2), chance=chance))

@@ -160,7 +160,7 @@ def draw_alpha(outcome: Outcome) -> Figure:
                 "markerfacecolor": colour if auto else "none",
                 "linestyle": "none",
             }
-            name = f"{space}: auto, {describe_way(about)}" if auto else f"{space}: α = a number"
+            name = f"{space}: auto, {describe_way(about)}" if auto else f"{space}: listed α"
             share.plot(about["value"], 100 * about["indirect_share"], **style, label=name)
     share.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
     share.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
