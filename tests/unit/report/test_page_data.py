@@ -260,6 +260,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     write_table(folder / "pc_relate.tsv", pairs.assign(relation=relations))
     write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree"))
     about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
+    about |= {"components": 2, "significant": 2}
     write_json(folder / "pc_relate.json", about)
     _, finding, warning = relatives_findings(outcome.folder)
     assert "PC-Relate, which allows for ancestry, finds 2 close pairs: " in finding.text
@@ -267,6 +268,10 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     assert "3 pairs of the founders that define the axes of the PCA are relatives" in finding.text
     assert warning.level == "warning"
     assert "Most people of two look related" in warning.text
+    write_json(folder / "pc_relate.json", about | {"components": 3})
+    _, _, too_many, _ = relatives_findings(outcome.folder)
+    assert too_many.level == "warning"
+    assert "used 3 principal components, as configured, but 2 are significant" in too_many.text
     rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
     assert [row["pc_relate"] for row in rows["rows"]] == ["0.2", "0.2"]
     (folder / "pc_relate.tsv").unlink()

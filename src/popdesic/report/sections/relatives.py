@@ -69,6 +69,16 @@ def _ancestry_findings(results: Path) -> list[Finding]:
                 "of the PCA are relatives"
             )
         found.append(Finding("note", "Relatives", text + "."))
+    if facts["components"] > facts["significant"]:
+        found.append(
+            Finding(
+                "warning",
+                "Relatives",
+                f"PC-Relate used {facts['components']} principal components, as configured, but "
+                f"{facts['significant']} are significant. The others are noise, by which relatives "
+                "look closer than they are: set compare.pc_relate.components to auto.",
+            )
+        )
     missed = [c for c, median in facts["median_kinship"].items() if median > STRANGERS]
     if missed:
         found.append(
