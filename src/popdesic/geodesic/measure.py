@@ -35,7 +35,7 @@ AUTO_ALPHAS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 AUTO_SHARE = 0.2
 #: Largest share of pairs with an edge at which Dijkstra's algorithm is faster than the dense
 #: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
-SPARSE_SHARE = {"int32": 0.0025, "int64": 0.006}
+SPARSE_SHARE = {"int32": 0.001, "int64": 0.0025}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
