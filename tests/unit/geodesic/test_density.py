@@ -203,6 +203,7 @@ def test_founders_that_are_all_the_same_person(rng, backend, n_founders):
     distances = squareform(pdist(points))
     founders = np.arange(12) < n_founders
     weights = corrected().edge_weights(distances, founders, 4.0)
+    assert (weights[:n_founders, :n_founders] == 0).all()
     newcomers = distances[n_founders:, 0]  # their radius is the distance to the founders
     np.testing.assert_allclose(weights[n_founders:, 0], newcomers, rtol=1e-14)
     found = close(distances, corrected(), backend, 4.0, founders=founders)
