@@ -201,7 +201,7 @@ def make_results(
             about = {
                 "alpha": alpha,
                 "value": 2.0 if alpha == "2" else 4.0,
-                "graph": {"kind": "complete", "neighbors": 0},
+                "graph": {"kind": "complete", "neighbors": 0, "density": "keep"},
                 "plain": False,
                 "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
                 "pairs": n * (n - 1) // 2,

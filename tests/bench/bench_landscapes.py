@@ -16,7 +16,8 @@ The scenes are those of tests/landscapes. Every figure is a mean over --seeds dr
 - Share of the 15 nearest that are among the true 15 nearest.
 - Share of the variance of true coordinates that principal coordinates explain (Procrustes), from
   lengths Σd^α and from sample Fermat distances (Σd^α)^(1/α).
-- How much longer equal true distances are in the half of a chain where fewer were sampled.
+- How much longer equal true distances are in the half of a chain where fewer were sampled; and
+  what weights corrected for density change there, and in the rank correlation of any scene.
 - Communities: how many are found on the significant components, coarse (`community`, shown first)
   and `fine`, and by HDBSCAN on Fermat distances (α = 2; its noise is one group); their adjusted
   Rand index with the true populations where there are any; and how many communities too many a
@@ -39,6 +40,12 @@ import commandline
 import numpy as np
 from landscapes import SCENES, Scene, scene, scores
 from landscapes.blind import evidence_of, named
+from landscapes.density import (
+    CORRECTION_HEAD,
+    correction_rows,
+    measure_correction,
+    ratio_of_halves,
+)
 from landscapes.methods import (
     FEWER,
     NEAREST,
@@ -103,29 +110,16 @@ def measure_coordinates(drawn: Scene, people: People) -> Values:
 
 
 def measure_density(drawn: Scene, people: People) -> Values:
-    """How much longer equal true distances are where fewer people were sampled.
-
-    Ratio of mean lengths in the sparse half of a chain to those in its dense half.
-    """
-    x, truth = drawn.coordinates[:, 0], drawn.true_distance
-    dense = x < drawn.parameters["demes"] // 2
-    between = np.unique(truth[np.ix_(~dense, ~dense)])[1:]
-
-    def ratio(lengths: np.ndarray) -> float:
-        means = []
-        for half in (~dense, dense):
-            own, true = lengths[np.ix_(half, half)], truth[np.ix_(half, half)]
-            means.append([own[true == steps].mean() for steps in between])
-        return float(np.mean(np.divide(*means)))
-
+    """How much longer equal true distances are where fewer people were sampled."""
     found: Values = {}
     for way in WAYS:
         lengths = way.lengths(people)
         if way.alpha == 1:
-            found["density", str(way)] = ratio(lengths)
+            found["density", str(way)] = ratio_of_halves(drawn, lengths)
         elif way.kind == "Fermat":
-            found["density", f"{way.alpha:g} sum"] = ratio(lengths)
-            found["density", f"{way.alpha:g} root"] = ratio(lengths ** (1 / way.alpha))
+            found["density", f"{way.alpha:g} sum"] = ratio_of_halves(drawn, lengths)
+            root = lengths ** (1 / way.alpha)
+            found["density", f"{way.alpha:g} root"] = ratio_of_halves(drawn, root)
     return found
 
 
@@ -163,6 +157,7 @@ def measure(drawn: Scene) -> tuple[Values, str]:
     found: Values = {("held out", name): value for name, value in held_out.items()}
     found["agreement", BENT] = evidence.agreement[choice.best]
     found |= measure_distances(drawn, people, choice)
+    found |= measure_correction(drawn, people)
     if "denser" in drawn.parameters:
         found |= measure_density(drawn, people)
     if drawn.coordinates is not None:
@@ -286,6 +281,10 @@ def main() -> None:
     show("share of the 15 nearest that are the true ones", "recall", draws)
     show("R² of true coordinates, principal coordinates of", "map", draws)
     show("length of equal true distances, sparse half over dense half", "density", draws, 2)
+    rows = [row for name, values in draws.items() for row in correction_rows(name, values)]
+    if rows:
+        title = "weights corrected for density: sparse half over dense half, rank correlation"
+        print_table(title, CORRECTION_HEAD, rows)
     show("communities found", "communities", draws, 1)
     show("adjusted Rand index with the true populations", "ARI", draws)
     show("communities too many", "false splits", draws, 1)

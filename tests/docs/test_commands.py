@@ -113,7 +113,7 @@ WAYS: dict[str, Way] = {
             *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             *("number_formats.py ../shared", "projection.py", "landscapes.py", "relatedness.py"),
-            *("barriers.py", "communities.py"),
+            *("barriers.py", "communities.py", "sparse_paths.py"),
         )
     },
     # a GPU

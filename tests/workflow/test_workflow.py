@@ -391,6 +391,11 @@ CHANGES = {
         GEODESIC | MAPS,
         PCA | TILES | PANEL,
     ),
+    "geodesic.density": (
+        {"geodesic": FAST["geodesic"] | {"density": "correct"}},
+        GEODESIC | MAPS,
+        PCA | TILES | PANEL,
+    ),
     "distance.metric": (
         {"distance": {"metric": "ibs"}},
         TILES | GEODESIC | PCA | MAPS,

@@ -14,11 +14,14 @@
 #         results/geodesic/{space}/parents.alpha{alpha}.npy hops.alpha{alpha}.json
 #         results/geodesic/bridges.tsv                                 with geodesic.explain
 
-#: The edges that paths may use, see `popdesic.geodesic.graph.Graph`.
+#: The edges that paths may use and their weights, see `popdesic.geodesic.graph.Graph`.
 GEODESIC_GRAPH = dict(
     kind=CONFIG["geodesic"]["graph"],
-    neighbors=CONFIG["geodesic"]["neighbors"] if CONFIG["geodesic"]["graph"] == "knn" else 0,
+    neighbors=CONFIG["geodesic"]["neighbors"],
+    density=CONFIG["geodesic"]["density"],
 )
+if (GEODESIC_GRAPH["kind"], GEODESIC_GRAPH["density"]) == ("complete", "keep"):
+    GEODESIC_GRAPH["neighbors"] = 0  # plays no role, and reruns nothing
 #: What `auto` stands for in each space.
 GEODESIC_CHOICE = "results/geodesic/choice.json"
 #: Whether anything in the study is `auto`.

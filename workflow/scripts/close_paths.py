@@ -27,7 +27,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if alpha == "auto":
         choice = read_json(snakemake.input.choice[0])[space]
         value = choice["alpha"]
-        graph = dict(kind=choice["graph"], neighbors=choice["neighbors"])
+        wanted = graph["neighbors"] if graph["density"] == "correct" else 0
+        graph |= {"kind": choice["graph"], "neighbors": choice["neighbors"] or wanted}
     statistics = measure_geodesics(
         distances,
         read_table(snakemake.input.samples),

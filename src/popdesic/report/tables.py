@@ -166,6 +166,8 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
                 "founder_share": about["founder_indirect_share"],
                 "stretch": f"{about['median_stretch_of_indirect']:.4g}",
                 "unreachable": about["unreachable_pairs"],
+                # At alpha = 1 sampling plays no role: nothing is said of it.
+                "density": about["graph"]["density"] if about["value"] > 1 else "",
                 "computed": _computed(about["record"]),
                 "dtype": about["number"]["dtype"],
                 "bound": f"{about['number']['error_bound']:.1e}"

@@ -363,7 +363,7 @@ def test_files(tmp_path, backend, alpha, value):
     assert about["value"] == value and about["plain"] is False
     assert lengths.dtype == np.float32
     assert closure.dtype == about["number"]["dtype"]
-    assert about["graph"] == {"kind": "complete", "neighbors": 0}
+    assert about["graph"] == {"kind": "complete", "neighbors": 0, "density": "keep"}
     exact = shortest(distances ** about["value"])
     # float32 keeps 24 bits; below a thousandth of the median only the absolute error counts
     found = lengths.astype(np.float64) ** about["value"]

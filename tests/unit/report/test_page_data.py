@@ -324,6 +324,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     write_table(folder / "pc_relate.tsv", pairs.assign(relation=relations))
     write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree"))
     about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
+    about |= {"components": 2, "significant": 2}
     write_json(folder / "pc_relate.json", about)
     _, finding, warning = relatives_findings(outcome.folder)
     assert "PC-Relate, which allows for ancestry, finds 2 close pairs: " in finding.text

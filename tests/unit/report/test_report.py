@@ -254,6 +254,19 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
     assert len(found.pictures) == 12
 
 
+@pytest.mark.parametrize(
+    ("value", "density", "kept", "corrected"),
+    [(2.0, "keep", 1, 0), (2.0, "correct", 0, 1), (1.0, "keep", 0, 0), (1.0, "correct", 0, 0)],
+)
+def test_what_uneven_sampling_does_to_lengths_is_said(tmp_path, value, density, kept, corrected):
+    graph = {"kind": "complete", "neighbors": 15, "density": density}
+    geodesic = {"value": value, "graph": graph}
+    _, _, out = build(tmp_path, {"only": list("abcdef")}, ["only"], geodesic=geodesic)
+    text = Page(out.read_text("utf-8")).text
+    assert text.count("in simulations, equal true distances were 1.5 times as long") == kept
+    assert text.count("lengths depend less on how many people were sampled where") == corrected
+
+
 def test_findings_of_all_parts_are_on_the_page(tmp_path):
     cohorts = {"one": [f"a{i}" for i in range(6)]}
     _, _, out = build(
