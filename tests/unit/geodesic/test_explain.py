@@ -200,7 +200,7 @@ def test_without_populations_there_are_no_bridges_between_two(tmp_path):
 
 def test_plain_distances_have_direct_paths(tmp_path):
     """Rounded sums of distances on a line are at times smaller than the distance of the ends."""
-    x = np.sort(np.random.default_rng(5).uniform(0, 1, 40))
+    x = np.sort(np.exp(np.random.default_rng(5).uniform(-8, 8, 40)))
     about = explain_geodesics(
         np.abs(x[:, None] - x),
         pd.DataFrame({"sample": [str(k) for k in range(40)], "cohort": "x", "population": "P"}),
