@@ -87,7 +87,8 @@ def define_axes(
     read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
     relationship = relationship_among(read, sizes, chosen_sites.af, threads)
     used = sites.iloc[chosen_sites.rows]
-    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads)
+    defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
+    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads, names=defining)
     axes, tests = axes_of(relationship, components, pcs, noise=noise)
     stored = axes.k
     if pcs == "auto":
@@ -101,7 +102,7 @@ def define_axes(
         vectors=axes.vectors,
         trace=np.array(axes.trace),
         k=np.array(stored),
-        samples=np.array([s for own, who in zip(names, keep, strict=True) for s in own[who]], str),
+        samples=np.array(defining, str),
         sites=chosen_sites.rows,
         af=chosen_sites.af,
     )
