@@ -44,7 +44,7 @@ MAX_ROUNDS = 10
 MAX_SAMPLED = 1_000
 #: Splits less deep than this share of the deepest one only separate fine communities. Chosen on 16
 #: simulated worlds with continents (tests/bench/bench_communities.py --worlds 16).
-COARSE_DEPTH = 0.25
+COARSE_DEPTH = 0.2
 #: Most significant components that communities are found on. Chosen on the same worlds: unrelated
 #: people had at most 11, and all of them did no harm; families that define axes add dozens.
 MOST_COMPONENTS = 20
