@@ -9,10 +9,12 @@ also with four labels that mean nothing), "continuous" (chain, grid, gradient an
 islands themselves, with an adjusted Rand index of at least 0.95. The intervals are those of Clopper
 and Pearson at 95 %. The same seeds give the same numbers with any --jobs.
 
---worlds N: how well the communities shown first agree with the continents of N simulated worlds, by
-the share of the deepest F_ST below which splits count as fine, and by the number of components
-used. Families are in the second and third table; in the second, as by default, they do not define
-the axes.
+--worlds N: how well the communities shown first agree with the continents of N simulated worlds,
+with the rule in use (coarse splits end at the widest gap between depths) and with fixed shares of
+the deepest F_ST below which splits count as fine, by the number of components used. In the second
+table the sites were filtered by Hardy-Weinberg proportions over everyone, which takes away those at
+which continents differ most. There are families in the third and fourth table; in the third, as by
+default, they do not define the axes.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from threadpoolctl import threadpool_limits
 from timing import print_table
 
 from popdesic.communities.partition import describe_splits
-from popdesic.communities.splits import COARSE_DEPTH, cut_coarse, cut_tree
+from popdesic.communities.splits import COARSE_BETWEEN, MOST_COMPONENTS, cut_coarse, cut_tree
 
 MANY = {"islands": 16, "per_island": 30, "f_st": 0.02}
 #: Scenes and their changes: (title, name, changes, goal).
@@ -63,6 +65,8 @@ LEAST_ARI, GOAL = 0.95, 0.95
 #: Shares of the deepest F_ST, and numbers of components, that are compared on worlds.
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 COMPONENTS = (5, 10, 20, 50)
+#: Default of panel.min_hwe_p; without populations in the sheet it is that over everyone.
+MIN_HWE_P = 1e-6
 #: Couples with three children in one population of each continent.
 FAMILIES = 15
 
@@ -127,42 +131,43 @@ def row_of(title: str, goal: str, found: list[Found]) -> tuple:
     )
 
 
-def agree(seed: int, families: int, axes: str) -> np.ndarray:
-    """ARI with the continents of one world, (len(COMPONENTS), len(SHARES))."""
-    drawn = world(seed, families)
+def agree(seed: int, families: int, axes: str, min_hwe_p: float) -> np.ndarray:
+    """ARI with the continents of one world, (len(COMPONENTS), 1 + len(SHARES)): as in the
+    workflow, and with every split coarse that has such a share of the deepest F_ST."""
+    drawn = world(seed, families, min_hwe_p=min_hwe_p)
     everyone = np.ones(len(drawn.related), bool)
     unrelated = everyone if axes == "everyone" else ~drawn.related
     points = component_scores(drawn, unrelated)
     genotypes = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos, unrelated)
-    found, used = np.empty((len(COMPONENTS), len(SHARES))), 0
+    found, used = np.empty((len(COMPONENTS), 1 + len(SHARES))), 0
     for row, k in zip(found, COMPONENTS, strict=True):
         if k > used:  # else there are no more than in the row before
             root = community_tree(points, genotypes, k)
-        row[:] = [
-            scores.community_ari(cut_tree(root, share * root.deepest), drawn.continents)
-            for share in SHARES
-        ]
+        ways = [cut_coarse(root), *(cut_tree(root, share * root.deepest) for share in SHARES)]
+        row[:] = [scores.community_ari(way, drawn.continents) for way in ways]
         used = k if k < points.shape[1] else COMPONENTS[-1]
     return found
 
 
 def show_worlds(worlds: int, first: int, run: Callable) -> None:
-    for title, families, axes in (
-        ("unrelated people", 0, "unrelated"),
-        ("families, axes from the unrelated", FAMILIES, "unrelated"),
-        ("families, axes from everyone", FAMILIES, "everyone"),
+    for title, *options in (
+        ("unrelated people", 0, "unrelated", 0.0),
+        ("unrelated people, sites filtered by HWE over everyone", 0, "unrelated", MIN_HWE_P),
+        ("families, axes from the unrelated", FAMILIES, "unrelated", 0.0),
+        ("families, axes from everyone", FAMILIES, "everyone", 0.0),
     ):
-        found = np.array(run(agree, [(first + i, families, axes) for i in range(worlds)]))
+        found = np.array(run(agree, [(first + i, *options) for i in range(worlds)]))
         rows = [
             (f"at most {k}", *(f"{m:.3f} ({least:.2f})" for m, least in zip(*two, strict=True)))
             for k, *two in zip(COMPONENTS, found.mean(axis=0), found.min(axis=0), strict=True)
         ]
         print_table(
             f"ARI with the continents of {worlds} worlds, mean (least), {title}",
-            ("components", *(f"{share:g}" for share in SHARES)),
+            ("components", "as in use", *(f"{share:g}" for share in SHARES)),
             rows,
         )
-    print(f"In use: splits of at least {COARSE_DEPTH:g} of the deepest F_ST.")
+    print("In use: at the widest gap between {:g} and {:g}".format(*COARSE_BETWEEN), end=" ")
+    print(f"of the deepest F_ST, and at most {MOST_COMPONENTS} components.")
 
 
 def start() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from popdesic.cohort.qc import hwe_exact
 from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.noise_null import measure_noise
 from popdesic.embedding.pca import axes_of
@@ -72,11 +73,14 @@ def drift(rng: np.random.Generator, af: np.ndarray, f_st: float) -> np.ndarray:
     return np.clip(rng.beta(np.maximum(af * scale, 1e-3), np.maximum((1 - af) * scale, 1e-3)), 0, 1)
 
 
-def world(seed: int, families: int = 0, sites: int = SITES) -> World:
+def world(seed: int, families: int = 0, sites: int = SITES, min_hwe_p: float = 0.0) -> World:
     """Draw a world; the same arguments give the same people.
 
     `families`: in the first population of each continent so many couples have three children each,
-    who are there as well.
+    who are there as well. `min_hwe_p`: sites whose Hardy-Weinberg p over everyone is less are left
+    out, as by the default filter where no populations are known. That takes away most sites at
+    which continents differ, so that their F_ST falls by up to a half, while that of populations
+    within one hardly changes.
     """
     rng = np.random.default_rng([seed, *b"world"])
     af = {"root": rng.beta(0.8, 0.8, sites)}
@@ -104,6 +108,9 @@ def world(seed: int, families: int = 0, sites: int = SITES) -> World:
     found = np.concatenate(genotypes).T
     maf = found.mean(axis=1) / 2
     found = found[np.minimum(maf, 1 - maf) >= MIN_MAF]
+    if min_hwe_p:
+        p = hwe_exact(*((found == count).sum(axis=1) for count in range(3)))
+        found = found[p >= min_hwe_p]
     places = populations.spread_out(len(found))
     return World(found, *places, np.array(continents), np.array(names), np.array(related))
 

@@ -23,7 +23,14 @@ from ..io.tables import write_table
 from .agreement import agreement
 from .depth import open_genotypes, split_trees
 from .geodesics import density_clusters, write_tree
-from .splits import MOST_COMPONENTS, Split, cut_coarse, cut_tree, join_depths
+from .splits import (
+    MOST_COMPONENTS,
+    Split,
+    cut_coarse,
+    cut_tree,
+    join_depths,
+    least_coarse_depth,
+)
 from .stability import draw_subsamples, measure_stability
 from .within import structure_within
 
@@ -92,9 +99,10 @@ def find_communities(
         ARI and AMI of every partition with every label column.
     about_out : Path
         JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
-        components and how many of these were used (`components`), the `splits` with F_ST and
-        gap, the structure `within` each of several communities (`within.structure_within`), the
-        clusters of `hdbscan` (None if left out) and the sentence if graph-tool is missing.
+        components and how many of these were used (`components`), the `splits` with F_ST and gap,
+        the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each of
+        several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
+        out) and the sentence if graph-tool is missing.
     """
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
@@ -150,6 +158,7 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
     shown = splits or ([root] if root.gap else [])
     return {
         "structure": kind,
+        "coarse_f_st": round(least_coarse_depth(root), 5) if splits else None,
         "splits": [
             {
                 "samples": len(node.members),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -42,9 +43,12 @@ MAX_EDGES, MAX_CUTS = 50, 8
 MAX_ROUNDS = 10
 #: Samples from which mean distances are computed, evenly spaced.
 MAX_SAMPLED = 1_000
-#: Splits less deep than this share of the deepest one only separate fine communities. Chosen on 16
-#: simulated worlds with continents (tests/bench/bench_communities.py --worlds 16).
-COARSE_DEPTH = 0.25
+#: Where the widest gap between depths is looked for, as shares of the deepest: splits deeper than
+#: the second are always coarse, those less deep than the first never. Chosen on simulated worlds
+#: with continents (tests/bench/bench_communities.py --worlds 16).
+COARSE_BETWEEN = (0.1, 0.4)
+#: Keeps a ratio finite where no split has any depth.
+TINY = 1e-12
 #: Most significant components that communities are found on. Chosen on the same worlds: unrelated
 #: people had at most 11, and all of them did no harm; families that define axes add dozens.
 MOST_COMPONENTS = 20
@@ -217,15 +221,31 @@ def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:
     return groups
 
 
+def least_coarse_depth(root: Split) -> float:
+    """Depth from which on splits are coarse: the first above the widest gap between depths.
+
+    Depths compare as ratios, because filters of sites and who was sampled change all F_ST. Only the
+    part of a gap within COARSE_BETWEEN counts. 0 for a tree without splits.
+    """
+    low, high = (share * root.deepest for share in COARSE_BETWEEN)
+    depths = sorted({node.depth for node in root.walk() if node.halves}, reverse=True)
+    widest, least = 0.0, root.deepest
+    for depth, following in pairwise([*depths, 0.0]):
+        ratio = min(depth, high) / max(following, low, TINY)
+        if ratio > widest:
+            widest, least = ratio, depth
+    return least
+
+
 def cut_coarse(root: Split) -> np.ndarray:
-    """Groups that deep splits part, int64 (n,): the communities that are shown first."""
-    return cut_tree(root, COARSE_DEPTH * root.deepest)
+    """Groups that coarse splits part, int64 (n,): the communities that are shown first."""
+    return cut_tree(root, least_coarse_depth(root))
 
 
 def join_depths(root: Split) -> np.ndarray:
     """Depth of the split just above each sample's coarse group, float64 (n,); NaN without one."""
     depths = np.full(len(root.members), np.nan)
-    for node, above in _leaves(root, COARSE_DEPTH * root.deepest):
+    for node, above in _leaves(root, least_coarse_depth(root)):
         depths[node.members] = above
     return depths
 

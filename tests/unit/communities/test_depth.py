@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from landscapes.scores import hudson_f_st as slow_f_st
 from plink_files import write_plink
+from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities import depth
 from popdesic.communities.depth import (
@@ -13,17 +14,16 @@ from popdesic.communities.depth import (
     count_groups,
     evenly,
     hudson_f_st,
-    leaves_to_count,
     open_genotypes,
     split_trees,
     with_depths,
 )
 from popdesic.communities.splits import (
-    COARSE_DEPTH,
     Split,
     cut_coarse,
     cut_tree,
     join_depths,
+    least_coarse_depth,
     split_samples,
 )
 from popdesic.io.tables import write_npz
@@ -125,14 +125,47 @@ def test_depths_are_f_st_between_halves_and_only_deep_splits_are_coarse():
     assert (join_depths(root) == root.depth).all()
 
 
+def tree_of(*depths):
+    """A tree of splits of these depths, each below the last, that parts one sample at a time."""
+    node = Split(np.array([len(depths)]), None)
+    for i, f_st in reversed(list(enumerate(depths))):
+        node = Split(np.arange(i, len(depths) + 1), None, (Split(np.array([i]), None), node), f_st)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("depths", "least"),
+    [
+        ((1.0,), 1.0),
+        ((1.0, 0.9, 0.3, 0.21), 0.21),  # 0.21 / 0.1 is wider than 0.3 / 0.21 and 0.4 / 0.3
+        ((1.0, 0.9, 0.3, 0.14, 0.12), 0.3),
+        ((1.0, 0.25, 0.2, 0.15, 0.13), 1.0),  # 0.4 / 0.25
+        ((1.0, 0.19), 1.0),  # alone, 0.2 decides: as far from 0.1 as from 0.4
+        ((1.0, 0.21), 0.21),
+        ((1.0, 0.05), 1.0),
+        ((1.0, 0.6, 0.5), 0.5),  # above both bounds: a gap from 0.4 down
+        ((0.0, 0.0), 0.0),
+    ],
+)
+def test_splits_are_coarse_above_the_widest_gap_between_depths(depths, least):
+    root = tree_of(*(0.1 * f_st for f_st in depths))
+    assert least_coarse_depth(root) == pytest.approx(0.1 * least)
+    assert cut_coarse(root).max() == sum(f_st >= least for f_st in depths)
+
+
 def test_a_node_with_a_deep_split_below_it_is_split():
     """A shallow split above deep ones cannot be left out."""
     leaves = [Split(np.arange(i, i + 1), None) for i in range(4)]
     deep = [Split(np.arange(0, 2), None, tuple(leaves[:2]), 0.2)]
-    deep.append(Split(np.arange(2, 4), None, tuple(leaves[2:]), 0.9 * COARSE_DEPTH * 0.2))
+    deep.append(Split(np.arange(2, 4), None, tuple(leaves[2:]), 0.01))
     root = Split(np.arange(4), None, tuple(deep), 0.001)
     assert cut_coarse(root).tolist() == [0, 1, 2, 2]
     assert join_depths(root).tolist() == [0.2, 0.2, 0.001, 0.001]
+
+
+def test_without_splits_there_is_one_group():
+    root = Split(np.arange(5), None)
+    assert least_coarse_depth(root) == 0 and not cut_coarse(root).any()
 
 
 def test_relatives_do_not_count():
@@ -151,14 +184,25 @@ def test_relatives_do_not_count():
     assert whole.depth != pytest.approx(expected, rel=1e-3)
 
 
-def test_a_leaf_of_relatives_alone_counts_whole():
-    points, group, _ = four_groups(np.random.default_rng(4))
-    root = split_samples(points)
-    counted = leaves_to_count(root, group != 1)
-    assert (counted == cut_tree(root)).all()
-    some = np.arange(len(group)) % 3 > 0
-    assert (counted[some] == leaves_to_count(root, some)[some]).all()
-    assert (leaves_to_count(root, some)[~some] == -1).all()
+def test_relatives_make_no_community_of_their_own():
+    """They are with their nearest unrelated samples, however far away they are projected."""
+    points, group, genotypes = four_groups(np.random.default_rng(4))
+    family = np.arange(0, len(group), 12)  # of all groups
+    points[family, 2] += 60
+    unrelated = ~np.isin(np.arange(len(group)), family)
+    everyone = [np.arange(len(group))]
+    (apart,) = split_trees(points, genotypes_of(genotypes), everyone)
+    assert len(np.unique(cut_tree(apart))) > 4
+    (root,) = split_trees(points, genotypes_of(genotypes, unrelated), everyone)
+    assert adjusted_rand_score(group, cut_tree(root)) == 1
+    assert all((np.diff(node.members) > 0).all() for node in root.walk())
+
+
+def test_where_all_are_related_all_are_split():
+    points, group, genotypes = four_groups(np.random.default_rng(8))
+    nobody = np.zeros(len(group), bool)
+    (root,) = split_trees(points, genotypes_of(genotypes, nobody), [np.arange(len(group))])
+    assert adjusted_rand_score(group, cut_tree(root)) == 1 and root.depth > 0.1
 
 
 def test_trees_of_subsamples_are_those_of_each_alone(monkeypatch):

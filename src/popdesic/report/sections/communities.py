@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...communities.geodesics import HDBSCAN_SAMPLES
-from ...communities.splits import COARSE_DEPTH, MAX_P, MIN_DIP, MIN_WIDTH
+from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..inline import describe_drawn
@@ -90,7 +90,7 @@ def describe(about: dict[str, Any]) -> str:
     if about["fine"] > about["communities"]:
         text += (
             f"; {about['fine']} finer communities include those that splits with an F_ST below "
-            f"{COARSE_DEPTH * max(depths):.3f} separate (less than {COARSE_DEPTH:g} of it)"
+            f"{about['coarse_f_st']:.3f} separate, where the depths of splits leave the widest gap"
         )
     text += (
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
