@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
 from ..embedding.relationship import CHUNK_SITES, Reader, read_cohorts
@@ -144,33 +143,19 @@ def hudson_f_st(counts: Counts, one: Sequence[int], other: Sequence[int]) -> flo
     return max(0.0, float(((p - q) ** 2 - within).sum()) / between) if between else 0.0
 
 
-def counted(unrelated: np.ndarray) -> np.ndarray:
-    """Who counts for F_ST, bool (n,): the unrelated, or everyone if there are none."""
-    return unrelated if unrelated.any() else np.ones_like(unrelated)
+def leaves_to_count(root: Split, unrelated: np.ndarray) -> np.ndarray:
+    """Leaf of each sample that is counted, int64 (n,), -1 for others; as `cut_tree` numbers them.
 
-
-def split_unrelated(points: np.ndarray, unrelated: np.ndarray) -> Split:
-    """Supported splits of the unrelated; relatives are with the unrelated sample nearest to them.
-
-    A family leaves a gap as a population does, and relatives of those who define the axes may be
-    projected away from them.
+    Close relatives would count the same gene copies twice, so only the unrelated count; a leaf
+    without any counts whole.
 
     Parameters
     ----------
-    points : float64 array, (n, k)
     unrelated : bool array, (n,)
     """
-    own, others = np.flatnonzero(unrelated), np.flatnonzero(~unrelated)
-    if not len(own) or not len(others) or not points.shape[1]:
-        return split_samples(points)
-    _, nearest = cKDTree(points[own]).query(points[others])
-
-    def widen(node: Split) -> Split:
-        followers = others[np.isin(nearest, node.members)]
-        members = np.sort(np.concatenate([own[node.members], followers]))
-        return replace(node, members=members, halves=tuple(map(widen, node.halves)))
-
-    return widen(split_samples(points[own]))
+    leaf = cut_tree(root)
+    has_any = np.bincount(leaf[unrelated], minlength=leaf.max() + 1) > 0
+    return np.where(unrelated | ~has_any[leaf], leaf, -1)
 
 
 def split_trees(points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray]) -> list[Split]:
@@ -185,13 +170,10 @@ def split_trees(points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray
     """
     trees = []
     for first, last in chunks(len(drawn), TREES):
-        found = [
-            split_unrelated(points[own], genotypes.unrelated[own]) for own in drawn[first:last]
-        ]
+        found = [split_samples(points[own]) for own in drawn[first:last]]
         partitions = np.full((len(found), len(points)), -1)
         for row, root, own in zip(partitions, found, drawn[first:last], strict=True):
-            # Relatives would count the same gene copies twice.
-            row[own] = np.where(counted(genotypes.unrelated[own]), cut_tree(root), -1)
+            row[own] = leaves_to_count(root, genotypes.unrelated[own])
         counts = count_groups(genotypes.read, len(genotypes.sites), partitions)
         trees += [with_depths(root, own) for root, own in zip(found, counts, strict=True)]
     return trees

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from landscapes.scores import hudson_f_st as slow_f_st
 from plink_files import write_plink
-from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities import depth
 from popdesic.communities.depth import (
@@ -14,6 +13,7 @@ from popdesic.communities.depth import (
     count_groups,
     evenly,
     hudson_f_st,
+    leaves_to_count,
     open_genotypes,
     split_trees,
     with_depths,
@@ -184,25 +184,14 @@ def test_relatives_do_not_count():
     assert whole.depth != pytest.approx(expected, rel=1e-3)
 
 
-def test_relatives_make_no_community_of_their_own():
-    """They are with their nearest unrelated samples, however far away they are projected."""
-    points, group, genotypes = four_groups(np.random.default_rng(4))
-    family = np.arange(0, len(group), 12)  # of all groups
-    points[family, 2] += 60
-    unrelated = ~np.isin(np.arange(len(group)), family)
-    everyone = [np.arange(len(group))]
-    (apart,) = split_trees(points, genotypes_of(genotypes), everyone)
-    assert len(np.unique(cut_tree(apart))) > 4
-    (root,) = split_trees(points, genotypes_of(genotypes, unrelated), everyone)
-    assert adjusted_rand_score(group, cut_tree(root)) == 1
-    assert all((np.diff(node.members) > 0).all() for node in root.walk())
-
-
-def test_where_all_are_related_all_are_split():
-    points, group, genotypes = four_groups(np.random.default_rng(8))
-    nobody = np.zeros(len(group), bool)
-    (root,) = split_trees(points, genotypes_of(genotypes, nobody), [np.arange(len(group))])
-    assert adjusted_rand_score(group, cut_tree(root)) == 1 and root.depth > 0.1
+def test_a_leaf_of_relatives_alone_counts_whole():
+    points, group, _ = four_groups(np.random.default_rng(4))
+    root = split_samples(points)
+    counted = leaves_to_count(root, group != 1)
+    assert (counted == cut_tree(root)).all()
+    some = np.arange(len(group)) % 3 > 0
+    assert (counted[some] == leaves_to_count(root, some)[some]).all()
+    assert (leaves_to_count(root, some)[~some] == -1).all()
 
 
 def test_trees_of_subsamples_are_those_of_each_alone(monkeypatch):
