@@ -69,8 +69,10 @@ include: "workflow/rules/maps.smk"
 include: "workflow/rules/geodesic.smk"
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/relatedness.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/ld.smk"
+include: "workflow/rules/geography.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/epistasis.smk"
@@ -102,6 +104,7 @@ rule all:
         rules.embedding.input,
         rules.communities.input,
         rules.compare.input,
+        rules.geography.input,
         rules.export.input,
         rules.epistasis.input,
         rules.report.input,

@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PARTS = (
     *("Snakefile", "workflow", "kernels", "envs", "slurm"),
-    *("config/README.md", "resources/par.tsv"),
+    *("config/README.md", "resources/par.tsv", "resources/long_range_ld.tsv"),
 )
 
 

@@ -17,6 +17,38 @@ from popdesic.study.configuration import load_config
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]
 N_SITES = 40
+#: What `embedding/pca.json` says of axes with nothing to warn about.
+AXES_OF_PCA = {
+    "axis_samples": 20,
+    "sites": {"panel": 40, "monomorphic": 0, "long_range_ld": 2, "ld_pruned": 4, "used": 34},
+    "ld_r2": 0.2,
+    "significant": 3,
+    "level": 0.01,
+    "components": 4,
+    "scree": [0.4, 0.2, 0.1, 0.02, 0.0001],
+    "threshold": [0.2, 0.15, 0.09, 0.08, None],
+    "p": [0.0, 0.0, 0.0, 0.9, 1.0],
+    "regions": [],
+    "shifts": [],
+}
+
+
+def chosen_way(space: str) -> dict:
+    """What `geodesic/choice.json` says of a space where geodesics change the picture."""
+    numbers = (1, 2, 4, 8) if space == "pcs" else (None,)
+    rows = [
+        {"graph": graph, "neighbors": k, "alpha": alpha, "pcs": pcs}
+        | {"rank_correlation": 0.5 - 0.01 * k / alpha + 0.01 * (pcs or 0), "agreement": 0.9}
+        for pcs in numbers
+        for graph, k, alpha in (("knn", 15, 1.0), ("complete", 0, 1.0), ("complete", 0, 4.0))
+    ]
+    return {
+        **{"graph": "complete", "neighbors": 0, "alpha": 4.0, "pcs": numbers[-1]},
+        **{"rank_correlation": rows[-1]["rank_correlation"], "plain": 0.45, "best": 0.5},
+        **{"agreement": 0.9, "chance": 0.03, "held_out": rows, "reason": "lead"},
+        "why": "Geodesics with α = 4 order pairs best (0.500, plain 0.450).",
+        **{"people": 20, "sites": 34, "seed": 1},
+    }
 
 
 def make_results(
@@ -32,6 +64,9 @@ def make_results(
     matrices: bool = True,
     further: tuple[str, ...] = (),
     instability: float | None = None,
+    axes: dict | None = None,
+    choice: dict | None = None,
+    listed: dict | None = None,
 ) -> tuple[Outcome, Distances]:
     """Write a run's results below `folder` and read them.
 
@@ -54,6 +89,12 @@ def make_results(
     instability : float, optional
         Instability of three quarters of the samples on each UMAP (the others have none); by
         default it is not measured.
+    axes : dict
+        What differs from AXES_OF_PCA.
+    choice : dict
+        What differs from `chosen_way` in both spaces.
+    listed : dict
+        Changes to the record of the listed alpha, after those of `geodesic`.
     """
     rng = np.random.default_rng(7)
     rows = [(sample, cohort) for cohort, samples in cohorts.items() for sample in samples]
@@ -138,6 +179,10 @@ def make_results(
     write_table(results / "distance/samples.tsv", kept[["sample", "cohort"]])
 
     scores = pd.DataFrame(rng.normal(size=(n, 4)), columns=[f"PC{i}" for i in range(1, 5)])
+    loadings = panel[["chrom", "pos", "id", "ref", "alt"]].assign(
+        **{name: rng.normal(size=N_SITES) for name in scores}
+    )
+    write_table(results / "embedding/loadings.tsv", loadings)
     maps = {"pca": scores}
     for space in SPACES:
         maps[f"umap.distance.{space}"] = scores[["PC1", "PC2"]].set_axis(["UMAP1", "UMAP2"], axis=1)
@@ -149,13 +194,15 @@ def make_results(
                 ["UMAP1", "UMAP2"], axis=1
             )
             for method in further:
-                axes = [f"{AXES[method]}{axis}" for axis in (1, 2)]
+                names = [f"{AXES[method]}{axis}" for axis in (1, 2)]
                 maps[f"{method}.{space}.alpha{alpha}"] = scores[["PC1", "PC2"]].set_axis(
-                    axes, axis=1
+                    names, axis=1
                 )
             about = {
                 "alpha": alpha,
                 "value": 2.0 if alpha == "2" else 4.0,
+                "graph": {"kind": "complete", "neighbors": 0, "density": "keep"},
+                "plain": False,
                 "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
                 "pairs": n * (n - 1) // 2,
                 "indirect_pairs": n * (n - 1) // 10,
@@ -165,19 +212,21 @@ def make_results(
                 "unreachable_pairs": 0,
                 "approximate": None,
             }
-            if alpha == "auto":
-                about["tried"] = {"1": 0.0, "2": 0.1, "4": 0.25}
             about |= geodesic or {}
+            about |= (listed or {}) if alpha != "auto" else {}
             record = about.pop("record", {"continued": None, "work_skipped": 0.0})
             write_json(results / f"geodesic/{space}/alpha{alpha}.json", about)
             write_json(results / f"geodesic/{space}/alpha{alpha}.run.json", record)
+    ways = {space: chosen_way(space) | (choice or {}) for space in SPACES}
+    write_json(results / "geodesic/choice.json", ways)
     for name, table in maps.items():
         written = pd.concat([kept[["sample"]], table, kept.drop(columns="sample")], axis=1)
         write_table(results / f"embedding/{name}.tsv", written)
         if name.startswith("pc"):
             write_json(
                 results / f"embedding/{name}.json",
-                {"samples": n, "variance_explained": [0.4, 0.2, 0.1, 0.0001]},
+                {"samples": n, "variance_explained": [0.4, 0.2, 0.1, 0.0001]}
+                | (AXES_OF_PCA | (axes or {}) if name == "pca" else {}),
             )
     if instability is not None:
         table = kept[["sample"]].copy()
@@ -195,6 +244,7 @@ def make_results(
         alphas=ALPHAS,
         further=list(further),
         ensemble=instability is not None,
+        chosen=True,
     )
     return outcome, Distances(results / "distance", "euclidean", N_SITES, 1)
 

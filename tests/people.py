@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from components import cohort_relationship
 
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
@@ -14,7 +15,6 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.tiles import measure_tile
-from popdesic.embedding.pca import standardized_products
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
 from popdesic.io.bed import read_fam
@@ -23,19 +23,17 @@ from popdesic.study.configuration import load_config
 
 @dataclass(frozen=True)
 class People:
-    """One data set: names, labels (`population`, `superpopulation`), standardized products."""
+    """One data set: names, labels (`population`, `superpopulation`), relationship."""
 
     names: list[str]
     labels: pd.DataFrame
-    products: np.ndarray
-    called: np.ndarray
+    relationship: np.ndarray
     n_sites: int
 
     def distances(self) -> np.ndarray:
         """Distances of standardised genotypes, float64 (n, n)."""
-        relation = self.products / self.called
-        own = np.diag(relation)
-        return np.sqrt(np.maximum(own[:, None] + own - 2 * relation, 0))
+        own = np.diag(self.relationship)
+        return np.sqrt(np.maximum(own[:, None] + own - 2 * self.relationship, 0))
 
     def geodesics(self, distances: np.ndarray, alpha: float = 2.0) -> np.ndarray:
         """Fermat distances of everyone, float64 (n, n)."""
@@ -72,8 +70,8 @@ def load_people(data: Path, name: str, folder: Path) -> People:
     filters.pop("ld_prune", None)
     encode_alone(folder / "raw", folder, filters)
     sites, _ = load_panel(folder / "panel.tsv")
-    products, called = standardized_products([folder / "genotypes"], sites.af.to_numpy(), 2)
+    related = cohort_relationship([folder / "genotypes"], sites.af.to_numpy(), 2)
     names = list(read_fam(folder / "genotypes")["sample"])
     sheet = pd.read_csv(data / name / "samples.tsv", sep="\t", dtype=str)
     labels = sheet.set_index("sample_id").loc[names, ["population", "superpopulation"]]
-    return People(names, labels, products, called, len(sites))
+    return People(names, labels, related, len(sites))

@@ -299,6 +299,28 @@ def pca_scores(
     return scores, (singular**2 / (singular**2).sum())[:n_components]
 
 
+def augmented_scores(
+    genotypes: np.ndarray, af: np.ndarray, founders: np.ndarray, n_components: int
+) -> np.ndarray:
+    """Scores of those who are no founders: PCA of the founders and one of them, one by one.
+
+    Of its axes, those along which the founders' scores lie most are kept; its founders are turned
+    onto their own PCA (Procrustes without scaling).
+    """
+    z = standardized(genotypes, af)
+    own, _ = pca_scores(genotypes, af, founders, n_components)
+    found = []
+    for one in z[~founders]:
+        together = np.vstack([z[founders], one]) / np.sqrt(z.shape[1])
+        u, singular, _ = np.linalg.svd(together, full_matrices=False)
+        share = ((own[founders] / np.linalg.norm(own[founders], axis=0)).T @ u[:-1]) ** 2
+        kept = np.sort(np.argsort(-share.sum(axis=0), kind="stable")[:n_components])
+        scores = (u * singular)[:, kept]
+        a, _, b = np.linalg.svd(scores[:-1].T @ own[founders])
+        found.append(scores[-1] @ a @ b)
+    return np.array(found)
+
+
 def relationship(genotypes: np.ndarray, af: np.ndarray) -> np.ndarray:
     """Mean product of standardised genotypes over jointly called sites, pair by pair."""
     use = (af > 0) & (af < 1)

@@ -112,3 +112,42 @@ def meiosis(parent: np.ndarray, breaks: np.ndarray, rng: np.random.Generator) ->
 def child(mother: np.ndarray, father: np.ndarray, breaks: np.ndarray, rng) -> np.ndarray:
     """A child of two parents, (2, n_sites): one gamete of each."""
     return np.stack([meiosis(mother, breaks, rng), meiosis(father, breaks, rng)])
+
+
+def pc_relate(
+    genotypes: np.ndarray, scores: np.ndarray, training: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """PC-Relate kinship (n, n) and that with oneself (n,), pair by pair, correction included."""
+    n, n_sites = genotypes.shape
+    axes = np.column_stack([np.ones(n), scores])
+    frequency = np.full((n, n_sites), np.nan)
+    for site in range(n_sites):
+        use = training & (genotypes[:, site] >= 0)
+        fit = np.linalg.lstsq(axes[use], genotypes[use, site] / 2, rcond=None)[0]
+        frequency[:, site] = axes @ fit
+    good = (frequency >= 0.01) & (frequency <= 0.99) & (genotypes >= 0)
+    found = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            sites = good[i] & good[j]
+            p, q = frequency[i, sites], frequency[j, sites]
+            shared = (genotypes[i, sites] - 2 * p) * (genotypes[j, sites] - 2 * q)
+            found[i, j] = shared.sum() / (4 * np.sqrt(p * (1 - p) * q * (1 - q)).sum())
+    # expectation of residuals R K R', with R = 1 - H and H the fit on the training samples
+    hat = np.zeros((n, n))
+    hat[:, training] = axes @ np.linalg.pinv(axes[training])
+    residual = np.eye(n) - hat
+
+    def bias(related: np.ndarray) -> np.ndarray:
+        return residual @ related @ residual.T - related
+
+    # the fit sees training samples' kinships alone
+    found -= bias(np.diag(np.full(n, 0.5)))
+    among = found[np.ix_(training, training)]
+    error = np.sqrt(np.mean(among[np.triu_indices(len(among), 1)] ** 2))
+    relatives = np.where(found >= max(2**-4.5, 4 * error), found, 0.0)
+    np.fill_diagonal(relatives, 0.0)
+    found -= bias(relatives)
+    own = np.diag(found).copy()
+    root = np.sqrt(np.where(own < 0.5 - 2 * error, np.maximum(2 * own, 0.6), 1.0))
+    return found / np.outer(root, root), own

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import commandline
 import numpy as np
+from components import principal_components
 from people import load_people
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
@@ -26,7 +27,6 @@ from timing import best_of, print_table
 from popdesic.embedding import eigen
 from popdesic.embedding.further_maps import PERPLEXITY, tsne_layout
 from popdesic.embedding.knn import nearest_neighbors
-from popdesic.embedding.pca import principal_components
 from popdesic.embedding.pcoa import principal_coordinates
 from popdesic.embedding.quality import choose_anchors, measure_map, measure_silhouette
 from popdesic.embedding.umap_maps import (
@@ -115,7 +115,7 @@ def measure_people(data: Path, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         people = load_people(data, name, Path(folder))
     n = len(people.names)
-    scores, _ = principal_components(people.products, people.called, np.ones(n, bool), 8)
+    scores, _ = principal_components(people.relationship, np.ones(n, bool), 8)
     anchors, labels = np.arange(n), people.labels.superpopulation.reset_index(drop=True)
     rows = []
 

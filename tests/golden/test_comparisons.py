@@ -12,16 +12,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import popdesic
 from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.prune_options import parse_pruning
 from popdesic.cohort.site_planes import site_planes
 from popdesic.compare import independence, kinship, ld, mixture
+from popdesic.compare.pc_relate import ancestry_of, count_pairs, pc_relate
+from popdesic.compare.relatedness import pair_labels
 from popdesic.compare.resolution import resolve
 from popdesic.engine.comparisons import r2_block
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.bed import open_bed, read_bim
+from popdesic.io.genotypes import unpack_bed
 
 pytestmark = pytest.mark.shared
 BACKEND = select_backend("cpu", 2)
@@ -158,13 +162,20 @@ def test_effective_sites_of_real_panels(resolution, chr22):
     assert (phi >= found.smallest_kinship).sum() < 50
 
 
-def test_trios_and_duplicates_are_found(counts, families, resolution):
+def frequencies(prefix: Path) -> np.ndarray:
+    """ALT frequencies of PLINK files of 279 samples."""
+    genotypes = unpack_bed(np.ascontiguousarray(open_bed(prefix)), 279)
+    return np.ma.masked_less(genotypes, 0).mean(axis=1).filled(0) / 2
+
+
+def test_trios_and_duplicates_are_found(hapmap, counts, families, resolution):
     phi = kinship.king_robust(counts)
     wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
     same = resolution.same(wrong, counts["called"])
     assert (phi[same & ~np.eye(279, dtype=bool)] > kinship.DUPLICATE).all()
     assert resolution.least_kinship(counts["called"])[phi > kinship.FIRST].max() < kinship.FIRST
     rows, columns = np.nonzero(np.triu(phi > kinship.FIRST, 1))
+    parents = kinship.panel_parent_limit(frequencies(hapmap), 0.005)
     found = {
         "duplicate or identical twin": set(),
         "parent and child": set(),
@@ -172,7 +183,9 @@ def test_trios_and_duplicates_are_found(counts, families, resolution):
     }
     for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
         share = counts["ibs0"][i, j] / counts["called"][i, j]
-        found[kinship.relation(phi[i, j], share, same=same[i, j])].add(frozenset((i, j)))
+        found[kinship.relation(phi[i, j], share, same=same[i, j], parents=parents)].add(
+            frozenset((i, j))
+        )
     assert families["trios"] == 59
     assert len(families["duplicates"]) == 10
     assert found["duplicate or identical twin"] == families["duplicates"]
@@ -186,6 +199,50 @@ def test_trios_and_duplicates_are_found(counts, families, resolution):
     print(f"\nparent and child: {len(found['parent and child'])} of {len(expected)} known")
     assert found["parent and child"] == expected
     assert not found["full siblings"]
+
+
+@pytest.mark.parametrize("components", [2, 4, 10])
+def test_pc_relate_finds_every_trio_and_nobody_else(
+    hapmap, counts, families, resolution, components
+):
+    """Three populations: parents and children, all found, at first degree; nobody else is."""
+    genotypes = unpack_bed(np.ascontiguousarray(open_bed(hapmap)), 279).T
+    phi = kinship.king_robust(counts)
+    wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+    same = resolution.same(wrong, counts["called"])
+    near = np.triu((phi >= kinship.SECOND) | same, 1)
+    training = np.zeros(279, bool)
+    training[kinship.unrelated_set(279, [tuple(x) for x in np.argwhere(near).tolist()])] = True
+    scores = popdesic.pca(genotypes, n_components=components, founders=training).scores
+    ancestry = ancestry_of(scores, training, components)
+
+    def read(first: int, last: int) -> np.ndarray:
+        return genotypes[:, first:last].T
+
+    found = pc_relate(read, genotypes.shape[1], [279], ancestry, 2)
+    limit = float(resolution.least_pc_relate(np.array(genotypes.shape[1])))
+    rows, columns, values = found.close(max(limit, kinship.FIRST))
+    pairs = count_pairs(read, ancestry, found.coefficients, rows, columns)
+    least = resolution.least_pc_relate(pairs.sites)
+    labels = pair_labels(values, pairs, same[rows, columns], least, 0.005)
+    expected = set()
+    twin = {min(d): max(d) for d in families["duplicates"]}
+    twin |= {b: a for a, b in twin.items()}
+    for pair in families["parents"]:
+        a, b = tuple(pair)
+        expected |= {frozenset((x, y)) for x in {a, twin.get(a, a)} for y in {b, twin.get(b, b)}}
+    by_label: dict[str, set] = {}
+    for i, j, label in zip(rows.tolist(), columns.tolist(), labels, strict=True):
+        by_label.setdefault(label, set()).add(frozenset((i, j)))
+    parents = by_label.pop("parent and child")
+    a, b = np.array([sorted(pair) for pair in expected]).T
+    values = found.matrix()[a, b]
+    print(f"\n{components} components, {len(parents & expected)} of {len(expected)} parents and "
+          f"children, kinship {values.mean():.4f} +- {values.std():.4f}")  # fmt: skip
+    assert parents == expected
+    assert by_label.pop(kinship.SAME) == families["duplicates"]
+    assert not by_label
+    assert abs(values.mean() - 0.25) < 0.0075
 
 
 def test_no_two_mice_are_called_the_same(shared_data, tmp_path, require_command):

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from components import cohort_relationship, principal_components
 from people import encode_alone, measure_alone
 from reference import hwe_exact as exact_fraction
 from sklearn.decomposition import PCA
@@ -24,7 +25,6 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import hwe_exact
 from popdesic.distance.matrix import metric_distances
-from popdesic.embedding.pca import principal_components, standardized_products
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.tables import read_table
@@ -241,9 +241,9 @@ def test_distances(data):
 def test_principal_components(data):
     name, folder = data
     af = load_panel(folder / "panel.tsv")[0].af.to_numpy()
-    products, called = standardized_products([folder / "genotypes"], af)
-    n = len(called)
-    scores = principal_components(products, called, np.ones(n, bool), 4)[0]
+    related = cohort_relationship([folder / "genotypes"], af)
+    n = len(related)
+    scores = principal_components(related, np.ones(n, bool), 4)[0]
     genotypes = unpack_bed(open_bed(folder / "genotypes"), n).astype(np.float64).T
     varies = (af > 0) & (af < 1)
     missing = genotypes == MISSING

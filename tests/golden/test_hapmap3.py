@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from components import cohort_relationship, principal_components
+from newcomers import newcomer_neighbors, plain_scores, population_slopes
 from people import encode_alone, measure_alone
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
@@ -20,9 +22,12 @@ from popdesic.cohort.encode import load_planes
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.distance.matrix import metric_distances
-from popdesic.embedding.pca import principal_components, standardized_products
+from popdesic.embedding.axis_sites import alt_frequency
+from popdesic.embedding.pca import axes_of
+from popdesic.embedding.relationship import relationship_among, relationship_to
 from popdesic.engine.select import select_backend
-from popdesic.geodesic.measure import close_weights, fermat_weights
+from popdesic.geodesic.measure import close_weights
+from popdesic.geodesic.weights import fermat_weights
 from popdesic.io.bed import read_bim, read_fam, write_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed
 
@@ -89,8 +94,8 @@ def distances(hapmap3) -> np.ndarray:
 def scores(hapmap3) -> np.ndarray:
     """Scores on the first ten principal components."""
     af = load_panel(hapmap3 / "panel.tsv")[0].af.to_numpy()
-    products, called = standardized_products([hapmap3 / "genotypes"], af)
-    return principal_components(products, called, np.ones(len(called), bool), 10)[0]
+    related = cohort_relationship([hapmap3 / "genotypes"], af)
+    return principal_components(related, np.ones(len(related), bool), 10)[0]
 
 
 def test_squared_and_called_equal_float64_products(hapmap3):
@@ -155,6 +160,31 @@ def test_pca_equals_plink2(hapmap3, scores, tmp_path, require_command):
     r = [abs(np.corrcoef(scores[:, i], theirs[:, i])[0, 1]) for i in range(6)]
     print(f"\n|r| with plink2 --pca, components 1 to 6: {np.round(r, 6)}")
     assert min(r) >= 0.9999
+
+
+@pytest.mark.parametrize("share", [2 / 3, 1 / 2, 1 / 5])
+def test_newcomers_lie_among_founders_of_their_populations(hapmap3, labels, share):
+    """Means of five random splits: axes of populations (PC1 to PC3), neighbours over eight axes."""
+    genotypes, label = genotypes_of(hapmap3 / "genotypes"), labels.population.to_numpy()
+    n = len(label)
+    slopes, shrunk, near, crowded = [], [], [], []
+    for split in range(5):
+        founders = np.random.default_rng(split).permutation(n) < round(share * n)
+        af = alt_frequency(genotypes[:, founders])
+        among = genotypes[:, founders]
+        relationship = relationship_among(lambda a, b, g=among: g[a:b], [founders.sum()], af)
+        axes, _ = axes_of(relationship, 8)
+        rows, own = relationship_to(lambda a, b: genotypes[a:b], [n], founders, af)
+        scores, plain = axes.place(founders, rows, own), plain_scores(axes, founders, rows)
+        slopes.append(population_slopes(scores, founders, label))
+        shrunk.append(population_slopes(plain, founders, label))
+        near.append(newcomer_neighbors(scores, founders))
+        crowded.append(newcomer_neighbors(plain, founders))
+    slopes, shrunk = np.mean(slopes, axis=0), np.mean(shrunk, axis=0)
+    print(f"\n{share:.2f} founders: slopes {slopes.round(2)}, plain projection {shrunk.round(2)}")
+    print(f"newcomers among 15 nearest {np.mean(near):.3f}, plain {np.mean(crowded):.3f}")
+    assert (np.abs(slopes[:3] - 1) <= 0.05).all() and (shrunk[2:] < 0.85).all()
+    assert abs(np.mean(near) - (1 - share)) <= 0.02 < np.mean(crowded) - (1 - share)
 
 
 @pytest.mark.parametrize("space", ["genotypes", "pcs"])

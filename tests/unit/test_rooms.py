@@ -14,7 +14,16 @@ PACKAGE = ROOT / "src" / "popdesic"
 #: In order: a room imports itself and the rooms before it.
 ROOMS = (
     *("io", "engine", "cohort"),
-    *("distance", "geodesic", "embedding", "communities", "compare", "epistasis", "export"),
+    *(
+        "distance",
+        "geodesic",
+        "embedding",
+        "communities",
+        "compare",
+        "geography",
+        "epistasis",
+        "export",
+    ),
     *("api", "study", "report", "__init__", "__main__"),
 )
 #: Longest chain of files that import each other.

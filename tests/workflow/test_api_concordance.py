@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from running import snakemake
 from study import make_cohorts, write_study
 
@@ -21,11 +22,12 @@ CONFIG = {
     "device": "cpu",
     "distance": {"metric": "normalized", "export": False},
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
-    "embedding": {"components": 5, "max_kinship": 0},
+    "embedding": {"components": 5, "max_kinship": 0, "ld_prune": []},
     "compare": {"kinship": {"min_kinship": 0}},
     "epistasis": {"order": [2], "permutations": 0, "top": 40, "max_r2": 0.5},
 }
 TARGETS = ("distance", "geodesic", "results/embedding/pca.tsv", "results/compare/kinship.tsv")
+TARGETS = (*TARGETS, "results/compare/pc_relate.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +68,37 @@ def test_distances_and_closure(results, samples, genotypes, distances):
     assert closure.continued
     written = np.load(results / "geodesic/genotypes/alpha2.npy")
     assert written.dtype == np.float32
-    assert (closure.lengths.astype(np.float32) == written).all()
+    assert (closure.distances.astype(np.float32) == written).all()
     about = json.loads((results / "geodesic/genotypes/alpha2.json").read_text())
     assert closure.number == about["number"]["dtype"]
     assert closure.indirect_share == about["indirect_share"]
 
 
+@pytest.mark.parametrize("graph", ["complete", "knn"])
+def test_closure_corrected_for_density(results, samples, distances, graph):
+    path = results.parent / "config/config.yaml"
+    before = path.read_text()
+    options = {"graph": graph, "neighbors": 6, "density": "correct"}
+    block = CONFIG["geodesic"] | options | {"explain": True, "alpha": [3]}
+    try:
+        path.write_text(yaml.safe_dump(yaml.safe_load(before) | {"geodesic": block}))
+        snakemake(results.parent, "geodesic")
+    finally:
+        path.write_text(before)
+    founders = len(samples) - 12
+    first = popdesic.shortest_paths(distances[:founders, :founders], 3, device="cpu", **options)
+    closure = popdesic.insert(first, distances[founders:], device="cpu")
+    written = np.load(results / "geodesic/genotypes/alpha3.npy")
+    assert (closure.lengths.astype(np.float32) == written).all()
+    about = json.loads((results / "geodesic/genotypes/alpha3.json").read_text())
+    assert about["graph"] == {"kind": graph, "neighbors": 6, "density": "correct"}
+    parents = np.load(results / "geodesic/genotypes/parents.alpha3.npy")
+    direct = parents == np.arange(len(samples))[:, None]
+    assert (~direct).sum() == 2 * about["indirect_pairs"]
+
+
 def test_components(results, samples, genotypes):
-    af = load_panel(results / "panel/sites.tsv")[0].af.to_numpy()
-    found = popdesic.pca(
-        genotypes, n_components=8, founders=samples.cohort.ne("west").to_numpy(), af=af
-    )
+    found = popdesic.pca(genotypes, n_components=5, founders=samples.cohort.ne("west").to_numpy())
     written = np.load(results / "embedding/pca.npy")
     # the workflow sums cohort by cohort, so in another order
     np.testing.assert_allclose(found.scores, written, atol=1e-12)
@@ -89,6 +111,21 @@ def test_kinship(results, samples, genotypes):
     assert len(table)
     for a, b, written in zip(table.sample_a, table.sample_b, table.kinship, strict=True):
         assert found[row[a], row[b]] == pytest.approx(float(written), rel=1e-5, abs=1e-9)
+
+
+def test_pc_relate(results, samples, genotypes):
+    found = popdesic.kinship(
+        genotypes,
+        method="pc-relate",
+        scores=np.load(results / "embedding/pca.npy"),
+        founders=samples.cohort.ne("west").to_numpy(),
+    )
+    row = {name: k for k, name in enumerate(samples["sample"])}
+    table = read_table(results / "compare/pc_relate.tsv")
+    assert len(table)
+    for a, b, written in zip(table.sample_a, table.sample_b, table.kinship, strict=True):
+        # the workflow sums in blocks of one cohort, in single precision
+        assert found[row[a], row[b]] == pytest.approx(float(written), rel=1e-5, abs=2e-6)
 
 
 def test_scan(results, samples, genotypes):

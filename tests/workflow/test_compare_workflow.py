@@ -90,3 +90,16 @@ def test_bad_options_stop_before_any_job(tmp_path, config, words):
     write_study(tmp_path, make_cohorts((6, 6)), FAST | config)
     output = snakemake(tmp_path, "-n", fails=True)
     assert words in " ".join(output.split())
+
+
+def test_pc_relate_is_left_out_of_too_large_studies(tmp_path):
+    """Its cost grows with the square of the samples; the plan says that it is left out."""
+    limit = {"compare": {"pc_relate": {"max_samples": 29}}}
+    write_study(tmp_path, make_cohorts((16, 14)), FAST | limit)
+    output = snakemake(tmp_path, "-n", "compare")
+    assert "PC-Relate is left out: 30 samples are more than" in output
+    assert "relate_samples" not in planned(output)
+    write_study(tmp_path, make_cohorts((16, 13)), FAST | limit)
+    output = snakemake(tmp_path, "-n", "compare")
+    assert "PC-Relate is left out" not in output
+    assert planned(output)["relate_samples"] == 1

@@ -25,7 +25,7 @@ HOSTILE = "</script><script>window.hacked = 1</script>\"'&é"
 READY = "document.documentElement?.dataset.ready === 'yes'"
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 FIGURES = [
-    *("filters", "samples", "sites", "distances", "alpha", "scree"),
+    *("filters", "samples", "sites", "distances", "alpha", "scree", "loadings"),
     *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
 ]
 POPULATIONS = ["P", "Q", HOSTILE, "NA"]

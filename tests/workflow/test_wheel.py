@@ -24,8 +24,8 @@ from running import path_without
 from study import FAST, make_cohorts, write_study
 
 #: Folders and files of the repository that the wheel contains as popdesic/share.
-SHARED = ("Snakefile", "workflow", "kernels", "envs", "slurm", "resources/par.tsv")
-SHARED += ("config/README.md",)
+SHARED = ("Snakefile", "workflow", "kernels", "envs", "slurm", "config/README.md")
+SHARED += ("resources/par.tsv", "resources/long_range_ld.tsv")
 #: The smallest study with every kind of result that the commands need.
 CONFIG = FAST | {
     "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},

@@ -1,7 +1,7 @@
 # Shared by all rules: the validated study, wildcard patterns, code digests, sizes for resources.
 #
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
-# gives   CONFIG, STUDY, wildcard constraints, code_of(), n_samples(), memory(), minutes()
+# gives   CONFIG, STUDY, PLACED, wildcard constraints, code_of(), n_samples(), memory(), minutes()
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
+from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
@@ -76,7 +77,9 @@ def input_mb(input):
     return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
 
 
-FIGURES = study_figures(CONFIG, ALPHAS)
+#: Whether samples come from several places; without coordinates geography has no job.
+PLACED = has_places(STUDY.samples)
+FIGURES = study_figures(CONFIG, ALPHAS, PLACED)
 
 
 def figures_by(rule):

@@ -1,4 +1,5 @@
-# Comparisons of samples: kinship, identity, contamination. LD: ld.smk; queries: profiles.smk.
+# Comparisons of samples: kinship, identity, contamination. LD: ld.smk; queries: profiles.smk;
+# PC-Relate: relatedness.smk.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv
 # gives   results/compare/kinship.json           resolution of kinship and identity on the panel
@@ -14,6 +15,13 @@ from popdesic.compare.kinship import FIRST
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
 COMPARISONS = [name for name in COMPARE["analyses"] if name != "ld"]
+if "pc_relate" in COMPARISONS and n_samples(*COHORTS) > COMPARE["pc_relate"]["max_samples"]:
+    COMPARISONS.remove("pc_relate")
+    if workflow.is_main_process:
+        logger.warning(
+            f"PC-Relate is left out: {n_samples(*COHORTS)} samples are more than "
+            "compare.pc_relate.max_samples."
+        )
 TILES = {
     kind: [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in STUDY.pairs()]
     for kind in ["kinship", "identity", "mixture"]

@@ -2,9 +2,13 @@
 #
 # needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/*,
 #         results/geodesic/{space}/alpha{alpha}.npy; the maps of maps.smk
-# gives   results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
+# gives   results/embedding/axes.npz, axes.json   axes of the PCA, from the unrelated founders alone
+#         results/embedding/loadings.tsv     of the sites that define the axes
+#         results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
+
+from popdesic.embedding.long_range_ld import regions_of
 
 STABLE = CONFIG["embedding"]["stable"]
 #: Maps refitted to all samples, in addition to the frame of the founders.
@@ -31,13 +35,51 @@ rule embedding:
         ),
 
 
+rule define_axes:
+    input:
+        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        panel="results/panel/sites.tsv",
+        # Relatives are projected but do not define the axes.
+        unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
+    output:
+        axes="results/embedding/axes.npz",
+        about="results/embedding/axes.json",
+        loadings="results/embedding/loadings.tsv",
+    log:
+        "logs/define_axes.log",
+    benchmark:
+        "benchmarks/define_axes.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # LD pruning reads the founders' genotypes contig by contig.
+        mem_mb=memory(400, mb=2, samples=0.05, pairs=48e-6),
+        runtime=minutes(mb_samples=4e-6, mb=1 / 200, pairs=4e-8),
+    params:
+        axes=dict(
+            components=CONFIG["embedding"]["components"],
+            pcs=CONFIG["geodesic"]["pcs"],
+            ld_prune=CONFIG["embedding"]["ld_prune"],
+            regions=(
+                regions_of(CONFIG["qc"]["build"])
+                if CONFIG["embedding"]["long_range_ld"] == "exclude"
+                else []
+            ),
+        ),
+        code=code_of("define_axes"),
+    message:
+        "Axes of the PCA from the founders"
+    script:
+        "../scripts/define_axes.py"
+
+
 rule compute_pca:
     input:
         genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
-        panel="results/panel/sites.tsv",
+        axes="results/embedding/axes.npz",
+        about="results/embedding/axes.json",
         samples="results/distance/samples.tsv",
-        # Relatives are projected but do not define the axes.
-        unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
     output:
         table="results/embedding/pca.tsv",
         scores="results/embedding/pca.npy",
@@ -50,11 +92,9 @@ rule compute_pca:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=memory(300, samples=0.05, pairs=48e-6),
-        runtime=minutes(mb_samples=4e-6),
+        mem_mb=memory(300, samples=0.05, pairs=32e-6),
+        runtime=minutes(mb_samples=4e-6, samples=5e-5),
     params:
-        founders=STUDY.founders,
-        components=max(CONFIG["embedding"]["components"], CONFIG["geodesic"]["pcs"]),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("compute_pca"),

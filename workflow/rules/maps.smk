@@ -13,6 +13,8 @@
 FRAME = (
     expand("results/geodesic/{{space}}/founders.alpha{alpha}.npy", alpha=ALPHAS) if STABLE else []
 )
+COMPONENTS = CONFIG["embedding"]["components"]
+PCOA_COMPONENTS = 10 if COMPONENTS == "auto" else COMPONENTS
 #: UMAPs of one space: of plain distances, and of geodesics for each alpha.
 N_UMAPS = 1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE)
 
@@ -43,7 +45,6 @@ rule close_founders:
         number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
         dense_limit=CONFIG["geodesic"]["dense_limit"],
-        neighbors=CONFIG["geodesic"]["neighbors"],
         device=CONFIG["device"],
         code=code_of("close_founders"),
     message:
@@ -74,7 +75,7 @@ rule compute_pcoa:
         runtime=pcoa_minutes,
     params:
         founders=STUDY.founders,
-        components=CONFIG["embedding"]["components"],
+        components=PCOA_COMPONENTS,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("compute_pcoa"),

@@ -25,10 +25,12 @@ OUTCOME = [
     "results/embedding/quality.tsv",
     "results/embedding/pca.tsv",
     "results/embedding/pca.json",
+    "results/embedding/loadings.tsv",
     *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
     *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=FURTHER_MAPS, s=SPACES, a=ALPHAS),
     *INSTABILITY,
+    *([GEODESIC_CHOICE] if GEODESICS_CHOSEN else []),
 ]
 #: Coordinates of the interactive maps: tables with `sample` and axes X1, X2, …
 INTERACTIVE_MAPS = [
@@ -56,6 +58,7 @@ OUTCOME_OF = dict(
     alphas=ALPHAS,
     further=FURTHER_MAPS,
     ensemble=ENSEMBLE,
+    chosen=GEODESICS_CHOSEN,
 )
 #: The page reads captions and templates at run time, so they count as its code.
 PAGE = digest(
@@ -112,6 +115,7 @@ rule write_report:
         figures=rules.draw_figures.output,
         comparisons=rules.compare.input,
         communities=rules.communities.input,
+        geography=rules.geography.input,
         epistasis=rules.epistasis.input,
         imputation=EVALUATION,
         maps=INTERACTIVE_MAPS,
@@ -149,6 +153,7 @@ rule count_work:
         OUTCOME,
         rules.draw_figures.output,
         rules.compare.input,
+        rules.geography.input,
         rules.export.input,
         rules.epistasis.input,
         EVALUATION,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.communities.partition import build_graph
+from popdesic.communities.geodesics import build_graph
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:

@@ -6,6 +6,7 @@ from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
+from popdesic.geodesic.graph import Graph
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 from popdesic.io.tables import read_table
@@ -22,19 +23,21 @@ with logged(snakemake.log[0], snakemake.input) as log:
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=params.min_called,
     )
+    statistics = read_json(snakemake.input.statistics)
     samples = read_table(snakemake.input.samples)
     lengths = founder_lengths(
         distances,
         samples.cohort.isin(params.founders).to_numpy(),
         list(samples["sample"]),
         backend,
-        alpha=read_json(snakemake.input.statistics)["value"],
+        alpha=statistics["value"],
         number=params.number,
         ends=samples["sample"]
         .isin(relatives_but_one(list(map(Path, snakemake.input.kinship))))
         .to_numpy(),
+        graph=Graph(**statistics["graph"]),
         dense_limit=params.dense_limit,
-        neighbors=params.neighbors,
+        of_points=snakemake.wildcards.space == "pcs",
         out=Path(snakemake.output[0]),
     )
     log.info("%d samples, %d founders", *lengths.shape)

@@ -5,6 +5,7 @@ from pathlib import Path
 from popdesic.compare.kinship import relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
+from popdesic.geodesic.graph import Graph
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
@@ -13,24 +14,33 @@ from popdesic.io.tables import read_table
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
+    space, alpha = snakemake.wildcards.space, snakemake.wildcards.alpha
     distances = study_distances(
         Path(snakemake.input.source[0]),
-        snakemake.wildcards.space,
+        space,
         pcs=snakemake.params.pcs,
         metric=snakemake.params.metric,
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
     )
+    value, graph = alpha, snakemake.params.graph
+    if alpha == "auto":
+        choice = read_json(snakemake.input.choice[0])[space]
+        value = choice["alpha"]
+        wanted = graph["neighbors"] if graph["density"] == "correct" else 0
+        graph |= {"kind": choice["graph"], "neighbors": choice["neighbors"] or wanted}
     statistics = measure_geodesics(
         distances,
         read_table(snakemake.input.samples),
         set(snakemake.params.founders),
         backend,
-        alpha=snakemake.wildcards.alpha,
+        alpha=alpha,
+        value=float(value),
         number=snakemake.params.number,
         ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
+        graph=Graph(**graph),
+        of_points=space == "pcs",
         dense_limit=snakemake.params.dense_limit,
-        neighbors=snakemake.params.neighbors,
         audit=snakemake.params.audit,
         code=snakemake.params.closure_code,
         lengths_out=Path(snakemake.output.lengths),

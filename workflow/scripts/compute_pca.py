@@ -8,12 +8,10 @@ from popdesic.io.log import log_counts, logged
 with logged(snakemake.log[0], snakemake.input) as log:
     statistics = compute_pca(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
-        Path(snakemake.input.panel),
+        Path(snakemake.input.axes),
+        Path(snakemake.input.about),
         Path(snakemake.input.samples),
         Path(snakemake.params.sheet),
-        founders=set(snakemake.params.founders),
-        unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
-        components=snakemake.params.components,
         table_out=Path(snakemake.output.table),
         scores_out=Path(snakemake.output.scores),
         statistics_out=Path(snakemake.output.statistics),

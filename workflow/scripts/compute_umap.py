@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from popdesic.distance.matrix import Distances
+from popdesic.distance.matrix import Distances, leading_scores
 from popdesic.embedding.umap_maps import compute_umap
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
@@ -12,7 +10,7 @@ from popdesic.io.log import logged
 with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params
     if snakemake.wildcards.space == "pcs":
-        plain = np.load(files.scores)[:, : params.pcs]
+        plain = leading_scores(Path(files.scores), params.pcs)
     else:
         plain = Distances(
             Path(files.source[0]).parent,

@@ -10,6 +10,7 @@ from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    samples = describe_samples(Path(snakemake.input.samples), Path(snakemake.params.sheet))
     counts = explain_geodesics(
         study_distances(
             Path(snakemake.input.source[0]),
@@ -19,7 +20,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
             n_sites=read_json(snakemake.input.panel)["n_sites"],
             min_called=snakemake.params.min_called,
         ),
-        describe_samples(Path(snakemake.input.samples), Path(snakemake.params.sheet)),
+        samples,
+        founders=samples.cohort.isin(snakemake.params.founders).to_numpy(),
         statistics=read_json(snakemake.input.statistics),
         ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
         threads=snakemake.threads,

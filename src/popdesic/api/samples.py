@@ -7,9 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compare.kinship import king_robust, kinship_counts
+from ..compare.pc_relate import ancestry_of, pc_relate
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
-from ..embedding.pca import principal_components, products_of
+from ..embedding.axis_sites import alt_frequency
+from ..embedding.pca import axes_of
+from ..embedding.relationship import relationship_among, relationship_to
 from ..engine.select import backend_for
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError
@@ -100,33 +103,50 @@ def pairwise_distance(
     return to_device_of(genotypes, distances, backend)
 
 
+KINSHIPS = ("king", "pc-relate")
+
+
 def kinship(
     genotypes: ArrayLike | PackedGenotypes,
     *,
+    method: str = "king",
+    scores: ArrayLike | None = None,
+    founders: ArrayLike | None = None,
     min_called: int = 1,
     device: str = "auto",
     threads: int | None = None,
 ) -> ArrayLike:
-    """KING-robust kinship of all pairs of samples (Manichaikul et al. 2010, equation 11).
+    """Kinship of all pairs of samples: KING-robust, or PC-Relate for people of any ancestry.
 
     About 0.5 for the same person or identical twins, 0.25 for first-degree and 0.125 for
-    second-degree relatives, 0 for unrelated people of one population, negative between populations.
+    second-degree relatives, 0 for unrelated people. KING-robust (Manichaikul et al. 2010, equation
+    11) is for people of one population: it is negative between populations, and people whose
+    parents are of two populations look related. PC-Relate (Conomos et al. 2016) compares each
+    person with the genotypes expected for its principal components.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`). A
         site counts for two samples if both are called there; genotypes filled in are not called.
+        PC-Relate takes an array only.
+    method : {'king', 'pc-relate'}
+    scores : array-like, (n_samples, k)
+        For PC-Relate: the principal components that describe ancestry (see `pca`), and no more.
+    founders : bool array-like (n_samples,), optional
+        For PC-Relate: unrelated people, whose genotypes give the expected ones; all by default.
     min_called : int
         Pairs of samples with fewer sites that count get NaN.
     device, threads
-        As in `pairwise_distance`.
+        As in `pairwise_distance`. PC-Relate is computed on the CPU.
 
     Returns
     -------
     float64 array, (n_samples, n_samples)
-        Symmetric; NaN if one of the two samples has no heterozygous site among those that count.
-        A CuPy array as in `pairwise_distance`.
+        Symmetric. KING-robust is NaN if one of the two samples has no heterozygous site among those
+        that count, and a CuPy array as in `pairwise_distance`. PC-Relate is NaN if no site counts,
+        and on its diagonal are (1 + inbreeding) / 2, and 1/2 for people who are heterozygous beyond
+        expectation, whose kinships are scaled (see `popdesic.compare.pc_relate`).
 
     Raises
     ------
@@ -141,12 +161,55 @@ def kinship(
            [ 0.375,  0.5  , -1.   ],
            [-1.75 , -1.   ,  0.5  ]])
     """
+    require_choice(method, KINSHIPS, "method")
+    if method == "pc-relate":
+        return _pc_relate(genotypes, scores, founders, min_called, threads)
+    if scores is not None or founders is not None:
+        raise ValueError("scores and founders are for PC-Relate; give method='pc-relate'.")
     planes = packed(genotypes)
     backend = backend_for(device, threads)
     counts = kinship_counts(planes, None, backend)
     found = king_robust(counts)
     found[counts["called"] < min_called] = np.nan
     return to_device_of(genotypes, found, backend)
+
+
+def _pc_relate(genotypes, scores, founders, min_called: int, threads: int | None) -> np.ndarray:
+    if isinstance(genotypes, PackedGenotypes) or scores is None:
+        raise ValueError(
+            "PC-Relate needs an array of genotypes and the scores of its samples; give "
+            "scores=popdesic.pca(genotypes).scores."
+        )
+    array = genotype_array(genotypes)
+    axes = host_array(scores)
+    if axes.ndim != 2 or len(axes) != len(array) or not np.isfinite(axes).all():
+        raise ValueError(
+            f"scores have the shape {axes.shape}; give finite components, (n_samples, k), of the "
+            f"{len(array)} samples."
+        )
+    fitted = _mask_of(founders, len(array))
+    ancestry = ancestry_of(axes.astype(np.float64), fitted, axes.shape[1])
+
+    def read(first: int, last: int) -> np.ndarray:
+        return array[:, first:last].T
+
+    found = pc_relate(read, array.shape[1], [len(array)], ancestry, threads or usable_cpus())
+    result = found.matrix()
+    if min_called > 1:
+        called = (array >= 0).astype(np.float32)
+        result[called @ called.T < min_called] = np.nan
+    return result
+
+
+def _mask_of(founders: ArrayLike | None, n_samples: int) -> np.ndarray:
+    """Founders as a bool array; all samples if none are given."""
+    found = np.ones(n_samples, bool) if founders is None else host_array(founders)
+    if found.shape != (n_samples,) or found.dtype != bool:
+        raise ValueError(
+            f"founders are {found.dtype} of the shape {found.shape}; give one True or False for "
+            f"each of the {n_samples} samples."
+        )
+    return found
 
 
 class Components(NamedTuple):
@@ -166,7 +229,7 @@ class Components(NamedTuple):
 def pca(
     genotypes: ArrayLike,
     *,
-    n_components: int = 10,
+    n_components: int | str = 10,
     founders: ArrayLike | None = None,
     af: ArrayLike | None = None,
     threads: int | None = None,
@@ -175,16 +238,19 @@ def pca(
 
     A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
     (Patterson, Price and Reich 2006). The axes are the eigenvectors of the founders' relationship
-    matrix. All other samples are projected onto them and change neither the axes nor the scores of
-    other samples.
+    matrix. All other samples are projected onto them by OADP (Zhang, Dey and Lee 2020), which does
+    not shrink, and change neither the axes nor the scores of other samples. All sites count: leave
+    out those in LD first.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. The relationship of
         two samples is the mean product over sites at which both are called.
-    n_components : int
-        Largest number of components; fewer are returned if the founders have fewer.
+    n_components : int or 'auto'
+        Largest number of components; fewer are returned if the founders have fewer. ``auto`` gives
+        as many as are significant by the test of Tracy and Widom at 1 % (Patterson, Price and Reich
+        2006; the founders must be unrelated), and at least two.
     founders : bool array-like (n_samples,), optional
         Samples that define the axes; all by default.
     af : array-like (n_sites,), optional
@@ -217,37 +283,30 @@ def pca(
     """
     array = genotype_array(genotypes)
     n_samples, n_sites = array.shape
-    if n_components < 1:
-        raise ValueError(f"n_components is {n_components}; give at least 1.")
-    axes = np.ones(n_samples, bool) if founders is None else host_array(founders)
-    if axes.shape != (n_samples,) or axes.dtype != bool:
-        raise ValueError(
-            f"founders are {axes.dtype} of the shape {axes.shape}; give one True or False for each "
-            f"of the {n_samples} samples."
-        )
+    if n_components != "auto" and (isinstance(n_components, str) or n_components < 1):
+        raise ValueError(f"n_components is {n_components}; give at least 1, or 'auto'.")
+    axes = _mask_of(founders, n_samples)
     if axes.sum() < 2:
         raise ValueError(f"{int(axes.sum())} founders cannot define axes; give at least two.")
-    frequency = _alt_frequency(array[axes]) if af is None else _given_frequency(af, n_sites)
+    frequency = alt_frequency(array[axes].T) if af is None else _given_frequency(af, n_sites)
+    threads = threads or usable_cpus()
+
+    def read_axes(first: int, last: int) -> np.ndarray:
+        return array[axes, first:last].T
 
     def read(first: int, last: int) -> np.ndarray:
         return array[:, first:last].T
 
-    products, called = products_of(read, [n_samples], frequency, threads or usable_cpus())
+    among = relationship_among(read_axes, [int(axes.sum())], frequency, threads)
     try:
-        return Components(*principal_components(products, called, axes, n_components))
+        found, _ = axes_of(among, n_components)
     except UserError:  # its only cause: there is no variance
         raise ValueError(
             f"genotypes of the {int(axes.sum())} founders do not differ, so there are no "
             "components; give samples or sites that vary."
         ) from None
-
-
-def _alt_frequency(genotypes: np.ndarray) -> np.ndarray:
-    """ALT frequency among called genotypes, float64 (n_sites,); NaN if none is called."""
-    het, alt = (genotypes == 1).sum(axis=0), (genotypes == 2).sum(axis=0)
-    called = (genotypes >= 0).sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        return (het + 2 * alt) / (2 * called)
+    rows, own = relationship_to(read, [n_samples], axes, frequency, threads)
+    return Components(found.place(axes, rows, own), found.explained[: found.k])
 
 
 def _given_frequency(af: ArrayLike, n_sites: int) -> np.ndarray:

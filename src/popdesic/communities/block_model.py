@@ -28,10 +28,10 @@ def fit_blocks(
     Parameters
     ----------
     graph : Path
-        npz of `partition.build_graph`: `edges` int64 (n_edges, 2), `n`.
+        npz of `geodesics.build_graph`: `edges` int64 (n_edges, 2), `n`.
     out : Path
         npz as described in `block_model_fit.py`. Without graph-tool it holds only `missing`, the
-        sentence: no optional part stops a run, and HDBSCAN's clusters then replace the blocks.
+        sentence: no optional part stops a run, and the block model's levels are then left out.
     python : str
         Interpreter that has graph-tool. The workflow's own interpreter is tried next: in a conda
         environment it has graph-tool too.

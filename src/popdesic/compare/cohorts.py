@@ -192,6 +192,7 @@ def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
 
 def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
     rows = []
+    parents = kinship.panel_parent_limit(compared.af, compared.limits.error_rate)
     for i, j, found, phi in pairs:
         called, ibs0, het_a, het_b, both = (int(x) for x in found)
         verdict = compared.limits.resolution.verdict(het_a + het_b - 2 * both + ibs0, called)
@@ -203,7 +204,7 @@ def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
                 compared.about_b["cohort"],
                 *(called, ibs0, het_a, het_b, both),
                 phi,
-                kinship.relation(phi, ibs0 / called, same=verdict == "same"),
+                kinship.relation(phi, ibs0 / called, same=verdict == "same", parents=parents),
             )
         )
     return pd.DataFrame(rows, columns=kinship.COLUMNS)

@@ -13,9 +13,11 @@ from ..io.errors import UserError
 from ..io.tables import read_table, write_table
 from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
 
-#: First-degree pairs with a smaller share of opposite homozygotes are parent and child, who have
-#: none apart from genotyping errors; full siblings share no haplotype at a quarter of the genome.
-PARENT_IBS0 = 0.005
+#: Where the limit between parent and child and full siblings lies, as a share of the way from the
+#: opposite homozygotes of parents (genotyping errors) to those of siblings (`parent_limit`). Nearer
+#: to parents, because siblings scatter: 0.25 +- 0.04 of the genome without a shared allele over 22
+#: chromosomes, and less than expected where the panel's frequencies mix several populations.
+PARENT_SHARE = 1 / 3
 #: Label of two profiles of the same person. Genotype mismatches alone decide this
 #: (`Resolution.verdict`), as in `identity.tsv`, never kinship.
 SAME = "duplicate or identical twin"
@@ -57,9 +59,36 @@ def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
         return np.where(least > 0, 0.5 - squared / (4.0 * least), np.nan)
 
 
-def relation(kinship: float, ibs0_share: float, *, same: bool) -> str:
+def parent_limit(opposite: float, het: float, error_rate: float) -> float:
+    """Share of opposite homozygotes below which first-degree relatives are parent and child.
+
+    Full siblings share no allele by descent at a quarter of the genome and have opposite
+    homozygotes at ``opposite / 4`` of the sites. A parent and a child have them where one is
+    heterozygous, the other homozygous, and an allele is misread: at ``error_rate * het / 2``. Both
+    scale with the frequencies of the panel, and so does the limit (PARENT_SHARE).
+
+    Parameters
+    ----------
+    opposite, het : float
+        Expected shares of opposite homozygotes between unrelated people and of heterozygotes: means
+        over sites of 2p²q² and 2pq.
+    error_rate : float
+        Share of genotypes with one allele misread.
+    """
+    parents, siblings = error_rate * het / 2, opposite / 4
+    return parents + PARENT_SHARE * max(siblings - parents, 0.0)
+
+
+def panel_parent_limit(af: np.ndarray, error_rate: float) -> float:
+    """`parent_limit` of a panel: float64 (n_sites,) ALT frequencies."""
+    het = 2 * af * (1 - af)
+    return parent_limit(float(np.mean(het**2)) / 2, float(np.mean(het)), error_rate)
+
+
+def relation(kinship: float, ibs0_share: float, *, same: bool, parents: float) -> str:
     """Label of a kinship; for first-degree pairs also by their share of opposite homozygotes.
 
+    `parents`: limit of that share for parent and child (`parent_limit`).
     `same`: the two are one person by their genotypes. Otherwise, a kinship above first degree
     may be a duplicate of poor quality or inbreeding, and the label leaves this open.
     """
@@ -68,7 +97,7 @@ def relation(kinship: float, ibs0_share: float, *, same: bool) -> str:
     if kinship > DUPLICATE:
         return "first degree or closer"
     if kinship > FIRST:
-        return "parent and child" if ibs0_share < PARENT_IBS0 else "full siblings"
+        return "parent and child" if ibs0_share < parents else "full siblings"
     if kinship > SECOND:
         return "second degree"
     return "third degree" if kinship > THIRD else "distant"

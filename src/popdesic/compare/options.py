@@ -32,5 +32,6 @@ def check_options(config: dict) -> None:
         )
     parse_pruning(ld["prune"], "compare.ld.prune")
     parse_region(ld["region"])
-    if config["panel"]["ld_prune"]:
-        parse_pruning(config["panel"]["ld_prune"], "panel.ld_prune")
+    for stage in ("panel", "embedding"):
+        if config[stage]["ld_prune"]:
+            parse_pruning(config[stage]["ld_prune"], f"{stage}.ld_prune")

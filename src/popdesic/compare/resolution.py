@@ -88,6 +88,20 @@ class Resolution:
         limit = self.smallest_kinship * np.sqrt(self.sites / np.maximum(called, 1))
         return np.where(limit <= 0.5, limit, np.inf)
 
+    def least_pc_relate(self, sites: np.ndarray) -> np.ndarray:
+        """Smallest PC-Relate kinship of relatives among pairs with this many sites that count.
+
+        float64, infinite where it is above 1/2. For n independent sites the variance is 1 / (4 n),
+        a third of KING-robust's, because frequencies are known and a genotype's heterozygosity does
+        not count; LD raises both alike (`independence.py`).
+        """
+        if self.standard_error is None:
+            return np.full(np.shape(sites), np.inf)
+        pairs = self.people * (self.people - 1) / 2
+        limit = self.standard_error * math.sqrt(2 * math.log(pairs / self.error_rate) / 3)
+        limit = limit * np.sqrt(self.sites / np.maximum(sites, 1))
+        return np.where(limit <= 0.5, limit, np.inf)
+
     def verdict(self, mismatches: int, called: int) -> str:
         """Whether two profiles are of one person: ``same``, ``different`` or ``too few sites``."""
         if mismatches / called > self.max_mismatch:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from ..io.files import atomic_path
+from ..io.files import atomic_path, read_json
 from ..io.sites import chunks
 from ..io.tables import open_text, read_table
 from .tiles import study_matrices
@@ -205,18 +205,23 @@ def export_distances(folder: Path, *, metric: str, n_sites: int, min_called: int
             )
 
 
-def point_distances(scores: Path, n_components: int) -> np.ndarray:
-    """Euclidean distances between the rows of a saved array, over its first components.
+def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:
+    """Scores of all samples on the components that `geodesic.pcs` asks for, float64 (n, k).
 
-    Returns
-    -------
-    float64 array, (n, n)
+    `scores` is `embedding/pca.npy`; for ``auto`` it is `geodesic/choice.json` that says how many.
     """
-    return squareform(pdist(np.load(scores)[:, :n_components]))
+    if pcs == "auto":
+        pcs = read_json(scores.parents[1] / "geodesic/choice.json")["pcs"]["pcs"]
+    return np.load(scores)[:, :pcs]
+
+
+def point_distances(scores: Path, pcs: int | str) -> np.ndarray:
+    """Euclidean distances between all samples over their leading components, float64 (n, n)."""
+    return squareform(pdist(leading_scores(scores, pcs)))
 
 
 def study_distances(
-    source: Path, space: str, *, pcs: int, metric: str, n_sites: int, min_called: int
+    source: Path, space: str, *, pcs: int | str, metric: str, n_sites: int, min_called: int
 ) -> np.ndarray:
     """float64 (n, n) distances of a study in one space: ``genotypes`` or ``pcs``.
 

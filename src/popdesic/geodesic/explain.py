@@ -17,7 +17,8 @@ from ..engine.host.trees import shortest_trees
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import read_table, write_npy, write_table
-from .weights import Number, fermat_weights
+from .graph import Graph
+from .weights import Number
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ def explain_geodesics(
     distances: np.ndarray,
     samples: pd.DataFrame,
     *,
+    founders: np.ndarray,
     statistics: dict,
     ends: set[str],
     threads: int,
@@ -41,8 +43,9 @@ def explain_geodesics(
         The distances that the geodesics were computed from.
     samples : DataFrame
         `sample`, `cohort`, `population` of the rows.
+    founders : bool array, (n,)
     statistics : dict
-        Content of the alpha's JSON file: exponent and number type.
+        Content of the alpha's JSON file: exponent, graph and number type.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
     parents_out : Path
@@ -55,13 +58,14 @@ def explain_geodesics(
         first, then the path through the closer individual, then the earlier in sample order.
     """
     number = Number(**statistics["number"])
-    direct = number.store(fermat_weights(distances, statistics["value"]))
+    graph = Graph(**statistics["graph"])
+    direct = number.store(graph.edge_weights(distances, founders, statistics["value"]))
     if "population" not in samples:  # then no path connects two populations
         samples = samples.assign(population="NA")
     labels = pd.factorize(samples.population)[0].astype(np.int64)
-    parents, hops, between = shortest_trees(
-        np.ascontiguousarray(direct), labels, threads, samples["sample"].isin(ends).to_numpy()
-    )
+    # Of plain distances every path is direct: rounding alone would make others shorter.
+    is_end = samples["sample"].isin(ends).to_numpy() | statistics["plain"]
+    parents, hops, between = shortest_trees(np.ascontiguousarray(direct), labels, threads, is_end)
     n_between = (len(labels) ** 2 - (np.bincount(labels) ** 2).sum()) // 2
     write_npy(parents_out, parents)
     by_hops = {str(k): int(count // 2) for k, count in enumerate(hops) if k and count}

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..engine.base import Backend, infinity
 from ..io.tables import write_npy
+from .graph import Graph
 from .measure import close_weights
-from .weights import fermat_weights, fits_float32
 
 
 def founder_lengths(
@@ -21,8 +21,9 @@ def founder_lengths(
     alpha: float,
     number: str,
     ends: np.ndarray,
+    graph: Graph,
     dense_limit: int,
-    neighbors: int,
+    of_points: bool = False,
     out: Path,
 ) -> np.ndarray:
     """Write geodesics from everyone to the founders through founders only.
@@ -33,12 +34,12 @@ def founder_lengths(
     founders, ends : bool arrays, (n,)
         Samples of the frame, and samples that no path may run through.
     alpha : float
-    number, dense_limit, neighbors
+    number, graph, dense_limit, of_points
         See `measure.close_weights`.
     out : Path
-        float32 (n, n_founders), or float64 if the founders' closure needs it. Rows of founders are
-        their closure; rows of other samples are the minimum, over founders, of the direct weight
-        to that founder plus the founder's closure.
+        float32 (n, n_founders), in the unit of the distances (`Graph.distances`). Rows of founders
+        are their geodesics; for other samples, path lengths are the minimum, over
+        founders, of the direct weight to that founder plus the founder's closure.
     """
     inner = distances[np.ix_(founders, founders)]
     found = close_weights(
@@ -49,21 +50,22 @@ def founder_lengths(
         alpha=alpha,
         number=number,
         ends=ends[founders],
+        graph=graph,
         dense_limit=dense_limit,
-        neighbors=neighbors,
+        of_points=of_points,
     )
     closure = np.ascontiguousarray(found.number.value(found.lengths))
     lengths = np.empty((len(distances), len(inner)))
     lengths[founders] = closure
     if not founders.all():
         top = infinity(np.dtype(np.float64))
-        direct = fermat_weights(distances[np.ix_(~founders, founders)], alpha)
+        weights = graph.edge_weights(distances, founders, alpha)
+        direct = weights[np.ix_(~founders, founders)]
         first = direct.copy()
         first[:, ends[founders]] = top  # an end-only sample cannot be the first step of a path
         # one addition and a minimum are exact in any order, so each row depends only on itself
         backend.minplus(direct, first, closure)
         lengths[~founders] = direct
-    if fits_float32(closure):  # as geodesics are written: with founders only, both maps are equal
-        lengths = lengths.astype(np.float32)
-    write_npy(out, lengths)
-    return lengths
+    found_distances = graph.distances(lengths, alpha).astype(np.float32)
+    write_npy(out, found_distances)
+    return found_distances

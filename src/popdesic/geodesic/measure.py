@@ -1,8 +1,11 @@
 """Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 
-The sample Fermat distance of two individuals is the length of the shortest path between them in
-the complete graph with edge weights d**alpha. A large alpha makes paths through many close
-individuals shorter than one long step.
+The sample Fermat distance of two individuals is ``L ** (1 / alpha)``, with L the length of the
+shortest path between them under edge weights d**alpha (Little, McKenzie and Murphy 2022). A large
+alpha makes paths through many close individuals shorter than one long step. The root brings the
+lengths back to the unit of the distances; without it a few distant pairs would dominate every map.
+The closure keeps L, in fixed point where possible. Weights corrected for density need no root
+(`weights.corrected_weights`).
 """
 
 from __future__ import annotations
@@ -15,22 +18,28 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import BASE, Backend, infinity
+from ..engine.host.sparse_paths import sparse_paths
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_paths, similar_order
+from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
-from .neighbors import neighbor_paths
-from .weights import Number, choose_number, fermat_weights, fits_float32
+from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
+from .weights import Number, choose_number, fits_float32
 
 log = logging.getLogger(__name__)
 
-#: Exponents that `auto` tries, and the share of indirect founder pairs that it requires.
-AUTO_ALPHAS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
-AUTO_SHARE = 0.2
+#: Largest share of pairs with an edge at which Dijkstra's algorithm is faster than the dense
+#: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
+SPARSE_SHARE = {"int32": 0.001, "int64": 0.0025}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
+
+
+#: Number type of distances that are kept as they are.
+EXACT = Number("float64", 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class Statistics:
     indirect_pairs: int
     indirect_share: float
     founder_indirect_share: float
+    #: Distance divided by the sample Fermat distance; corrected for density, weight by length.
     median_stretch_of_indirect: float
     unreachable_pairs: int
 
@@ -57,6 +67,8 @@ class Closure:
     record: dict
     #: Measured error of approximate geodesics; None if they are exact.
     approximate: dict | None = None
+    #: Whether these are the distances that were given, see `of_points`.
+    plain: bool = False
 
 
 def close_weights(
@@ -67,9 +79,10 @@ def close_weights(
     *,
     alpha: float,
     number: str,
+    graph: Graph = COMPLETE,
     ends: np.ndarray | None = None,
     dense_limit: int | None = None,
-    neighbors: int = 0,
+    of_points: bool = False,
     store: Path | None = None,
     code: str = "",
     known: Closure | None = None,
@@ -82,10 +95,15 @@ def close_weights(
         Zero diagonal; infinite for pairs that cannot be compared.
     founders : bool array, (n,)
     names : list of str
+    graph : Graph
+        The edges that paths may use, and their weights.
     ends : bool array, (n,), optional
         Samples that no path may run through.
-    dense_limit, neighbors : int
-        With more than `dense_limit` samples, paths run only among `neighbors` nearest neighbours.
+    dense_limit : int
+        With more samples than this, geodesics of the complete graph are approximate.
+    of_points : bool
+        Whether these are Euclidean distances of points. Nothing shortens them in the complete graph
+        at alpha = 1, so that nothing is closed.
     store : Path, optional
         Where the closure will be written; its folder is searched for earlier closures.
     code : str
@@ -98,9 +116,17 @@ def close_weights(
     UserError
         A sample has no finite geodesic to any other, or a weight exceeds the range of its type.
     """
-    weights = fermat_weights(distances, alpha)
-    approximate = dense_limit is not None and len(names) > dense_limit
-    chosen = choose_number(weights, founders, "float64" if approximate else number)
+    if of_points and graph.kind == "complete" and alpha == 1:
+        statistics = _statistics(distances, distances, founders, EXACT, distances, alpha, graph)
+        return Closure(distances, distances, EXACT, statistics, {"continued": None}, plain=True)
+    weights = graph.edge_weights(distances, founders, alpha)
+    approximate = graph.kind == "complete" and dense_limit is not None and len(names) > dense_limit
+    chosen = choose_number(
+        weights,
+        founders,
+        "float64" if approximate else number,
+        None if graph.kind == "complete" else longest_paths(weights, founders),
+    )
     direct = chosen.store(weights)
     if chosen.dtype == "float32" and not fits_float32(weights):
         raise UserError(
@@ -109,12 +135,12 @@ def close_weights(
         )
     del weights
     with_ends = ends is not None and ends.any()
-    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code)
+    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code, graph)
     if known is not None and not with_ends:
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
     if approximate:
-        closure, error = neighbor_paths(direct, neighbors)
+        closure, error = neighbor_paths(direct, APPROXIMATE_NEIGHBORS)
         record = {"continued": None}
         log.warning("%d samples: geodesics are approximate (%s)", len(names), error)
     elif earlier:
@@ -122,9 +148,7 @@ def close_weights(
         closure, record = continue_closure(earlier, direct, backend)
     else:
         closure, work = (
-            _close_with_ends(direct, ends, backend)
-            if with_ends
-            else _close_from_scratch(direct, backend)
+            _close_with_ends(direct, ends, backend) if with_ends else close_all(direct, backend)
         )
         record = {"continued": None, "work_skipped": round(work.skipped_share, 6)}
         log.info("pruning skipped %.1f %% of the operations", 100 * work.skipped_share)
@@ -135,7 +159,7 @@ def close_weights(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
         )
-    statistics = _statistics(closure, direct, founders, chosen)
+    statistics = _statistics(closure, direct, founders, chosen, distances, alpha, graph)
     return Closure(closure, direct, chosen, statistics, record, error)
 
 
@@ -144,7 +168,7 @@ def _close_with_ends(
 ) -> tuple[np.ndarray, Work]:
     """Closure in which no path runs through the individuals of `ends`, bool (n,)."""
     inner, outer = np.flatnonzero(~ends), np.flatnonzero(ends)
-    closed, work = _close_from_scratch(direct[np.ix_(inner, inner)], backend)
+    closed, work = close_all(direct[np.ix_(inner, inner)], backend)
     gap = -len(inner) % BASE
     order = np.concatenate([inner, outer])
     place = np.concatenate([np.arange(len(inner)), len(inner) + gap + np.arange(len(outer))])
@@ -160,7 +184,17 @@ def _close_with_ends(
     return closure, work
 
 
-def _close_from_scratch(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+    """Closure of stored direct weights from scratch, by whichever exact algorithm is faster.
+
+    On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
+    in fixed point both give the same bytes.
+    """
+    if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
+        share = float((direct < infinity(direct.dtype)).mean())
+        if share <= SPARSE_SHARE[direct.dtype.name]:
+            log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
+            return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct)
     held = backend.hold(direct[np.ix_(order, order)])
     work = close_paths(held, backend)
@@ -171,13 +205,16 @@ def _close_from_scratch(direct: np.ndarray, backend: Backend) -> tuple[np.ndarra
     return closure, work
 
 
-def _statistics(closure, direct, founders, number: Number) -> Statistics:
+def _statistics(
+    closure, direct, founders, number: Number, distances, alpha, graph: Graph
+) -> Statistics:
     upper = np.triu(np.ones(closure.shape, bool), 1)
     reachable = upper & (closure < infinity(closure.dtype))
     indirect = reachable & (closure < direct)
     among_founders = reachable & founders[:, None] & founders[None, :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        stretch = number.value(direct[indirect]) / number.value(closure[indirect])
+    straight = distances if graph.density == "keep" else number.value(direct)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        stretch = straight[indirect] / graph.distances(number.value(closure[indirect]), alpha)
     return Statistics(
         pairs=int(upper.sum()),
         indirect_pairs=int(indirect.sum()),
@@ -192,32 +229,6 @@ def _share(part: np.ndarray, whole: np.ndarray) -> float:
     return float(part.sum() / max(1, whole.sum()))
 
 
-def find_alpha(distances: np.ndarray, founders: np.ndarray, names, backend, *, number: str):
-    """The smallest of AUTO_ALPHAS at which AUTO_SHARE of the founder pairs are indirect.
-
-    Only distances between founders are used, so a new cohort never changes the choice.
-
-    Returns
-    -------
-    alpha : float
-        The largest exponent if none reaches the share.
-    tried : dict
-        Share of indirect founder pairs by alpha.
-    """
-    among = distances[np.ix_(founders, founders)]
-    named = [name for name, founder in zip(names, founders, strict=True) if founder]
-    tried = {}
-    for alpha in AUTO_ALPHAS:
-        found = close_weights(
-            among, np.ones(len(among), bool), named, backend, alpha=alpha, number=number
-        ).statistics
-        tried[f"{alpha:g}"] = found.indirect_share
-        log.info("alpha %g: %.2f %% of founder pairs indirect", alpha, 100 * found.indirect_share)
-        if found.indirect_share >= AUTO_SHARE:
-            break
-    return alpha, tried
-
-
 def measure_geodesics(
     distances: np.ndarray,
     samples: pd.DataFrame,
@@ -225,10 +236,12 @@ def measure_geodesics(
     backend: Backend,
     *,
     alpha: str,
+    value: float,
     number: str,
     ends: set[str],
+    graph: Graph,
     dense_limit: int,
-    neighbors: int,
+    of_points: bool = False,
     audit: bool,
     code: str,
     lengths_out: Path,
@@ -247,19 +260,20 @@ def measure_geodesics(
     founders : set of str
         Names of the founder cohorts.
     alpha : str
-        A number, or ``auto``.
+        A number, or ``auto`` where `value` and `graph` are those of `geodesic/choice.json`.
+    value : float
+        The number.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
-    dense_limit, neighbors : int
+    graph, dense_limit, of_points
         See `close_weights`.
     audit : bool
         Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written.
     code : str
         Digest of the code, see `close_weights`.
     lengths_out, closure_out : Path
-        Fermat distances (n, n), float32, or float64 if they exceed its range (at large alpha);
-        and the closure in its native type, with a description for later insertions in
-        `closure_about_out`.
+        Sample Fermat distances, float32 (n, n); and the closure (lengths before the root) in its
+        native type, with a description for later insertions in `closure_about_out`.
     statistics_out : Path
         JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
         how the closure was computed.
@@ -275,10 +289,6 @@ def measure_geodesics(
     names = samples["sample"].tolist()
     is_end = samples["sample"].isin(ends).to_numpy()
     about: dict = {"alpha": alpha, "ends": int(is_end.sum())}
-    if alpha == "auto":
-        value, about["tried"] = find_alpha(distances, among, names, backend, number=number)
-    else:
-        value = float(alpha)
     found = close_weights(
         distances,
         among,
@@ -287,29 +297,28 @@ def measure_geodesics(
         alpha=value,
         number=number,
         ends=is_end,
+        graph=graph,
         dense_limit=dense_limit,
-        neighbors=neighbors,
+        of_points=of_points,
         store=closure_out,
         code=code,
     )
     about |= {
         "value": value,
+        "graph": asdict(graph),
+        "plain": found.plain,
         "number": asdict(found.number),
         **asdict(found.statistics),
         "approximate": found.approximate,
     }
     record = found.record | {"backend": backend.name}
-    if audit and not found.approximate and not is_end.any():
+    if audit and not found.approximate and not found.plain and not is_end.any():
         record["audit"] = _audit(found, names)
-    lengths = found.number.value(found.lengths)
-    if fits_float32(lengths):
-        lengths = lengths.astype(np.float32)
-    else:
-        log.warning("lengths at alpha %g exceed the range of float32: written as float64", value)
-    write_npy(lengths_out, lengths)
+    lengths = graph.distances(found.number.value(found.lengths), value)
+    write_npy(lengths_out, lengths.astype(np.float32))
     write_npy(closure_out, found.lengths)
     # a closure in which some samples can only be ends must not be continued
-    about_closure = describe_closure(found.direct, names, found.number, code)
+    about_closure = describe_closure(found.direct, names, found.number, code, graph)
     write_json(closure_about_out, about_closure | ({"samples": []} if is_end.any() else {}))
     write_json(record_out, record)
     write_json(statistics_out, about)

@@ -1,4 +1,4 @@
-"""Approximate geodesics of very many individuals: paths among nearest neighbours only.
+"""Approximate geodesics of very many individuals in the complete graph.
 
 Above `geodesic.dense_limit` the exact closure's n**3 is replaced by Dijkstra's algorithm (SciPy)
 on the k-nearest-neighbour graph; a pair keeps its direct weight if that is shorter. Lengths are
@@ -13,6 +13,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from .insertion import shortest_rows
 
+#: Neighbours of every individual, see `neighbor_paths`.
+APPROXIMATE_NEIGHBORS = 50
 #: Rows computed at a time, and rows compared with exact ones.
 BLOCK_ROWS = 1024
 CHECKED_ROWS = 16

@@ -31,7 +31,7 @@ class VcfHeader:
     """Content of a VCF or BCF header.
 
     `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header with LF
-    line ends, for BCF only.
+    line ends, for BCF only. `lengths` are those of the contigs whose lines give one.
     """
 
     path: Path
@@ -41,6 +41,7 @@ class VcfHeader:
     compression: str
     n_lines: int
     text: str = field(default="", repr=False)
+    lengths: dict[str, int] = field(default_factory=dict, repr=False)
 
 
 def read_header(path: Path | str) -> VcfHeader:
@@ -175,5 +176,11 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
             "duplicates, for example with bcftools reheader."
         )
     contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
+    lengths = {
+        name[1]: int(length[1])
+        for line in re.findall(r"^##contig=<(.*)>", text, re.MULTILINE)
+        if (name := re.search(r"(?:^|,)ID=([^,>]+)", line))
+        and (length := re.search(r"(?:^|,)length=([0-9]{1,12})(?:,|$)", line))
+    }
     kept = text if kind == "bcf" else ""
-    return VcfHeader(path, samples, contigs, kind, compression, len(lines), kept)
+    return VcfHeader(path, samples, contigs, kind, compression, len(lines), kept, lengths)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..cohort.samples import UNKNOWN
+from .axis_warnings import axis_warnings
 from .outcome import Outcome
 from .words import join, number, percent, plural
 
@@ -79,6 +80,7 @@ def find_problems(
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
         *_swaps(outcome),
+        *(Finding("warning", *words) for words in axis_warnings(outcome.axes)),
     ]
     return sorted(found, key=lambda finding: finding.level != "warning")
 

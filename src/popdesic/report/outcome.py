@@ -16,6 +16,14 @@ from ..io.files import read_json
 from ..io.tables import read_table
 from .registry import Figure, main_figures
 
+#: A sample is unstable if other seeds and parameters replace more than this share of its nearest
+#: neighbours on a UMAP; a map is reported, and not shown first, if more than UNSTABLE_SHARE of its
+#: samples are unstable.
+#: In the space of PCs, 12 % of the samples are unstable on 957 people of HapMap3 and 7 % on 564 of
+#: the 1000 Genomes; in the space of genotypes, 90 % and 86 % (tests/bench/bench_maps.py). The
+#: limits separate these two cases.
+UNSTABLE, UNSTABLE_SHARE = 0.5, 0.5
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -46,10 +54,14 @@ class Outcome:
         Statistics by (space, alpha), each with `record`: how it was computed in this run.
     variance : dict
         Shares of the variance explained, by map: ``pca``, ``pcoa.{space}.alpha{alpha}``.
+    axes : dict
+        `embedding/pca.json`: how the axes of the PCA were defined, and their tests.
     further : list of str
         Optional kinds of map: ``densmap``, ``tsne``.
     instability : DataFrame or None
         One row per sample, with numeric columns `umap.{space}.alpha{alpha}`.
+    choice : dict
+        `geodesic/choice.json`: what `auto` stands for in each space; empty if nothing is `auto`.
     """
 
     folder: Path
@@ -64,8 +76,10 @@ class Outcome:
     panel: dict
     geodesics: dict[tuple[str, str], dict]
     variance: dict[str, list[float]]
+    axes: dict
     further: list[str] = field(default_factory=list)
     instability: pd.DataFrame | None = None
+    choice: dict[str, dict] = field(default_factory=dict)
 
     @property
     def newcomers(self) -> list[str]:
@@ -86,9 +100,27 @@ class Outcome:
         return main_figures(self.spaces, self.alphas, self.further, has_instability)
 
     def is_repeated(self, space: str, alpha: str) -> bool:
-        """Whether `auto` chose an alpha that the study also lists by its number."""
-        about = self.geodesics.get((space, alpha))
-        return alpha == "auto" and about is not None and f"{about['value']:g}" in self.alphas
+        """Whether `auto` chose an alpha and graph that the study also has for a listed number."""
+        return self.twin(space, alpha) is not None
+
+    def twin(self, space: str, alpha: str) -> str | None:
+        """The listed alpha with the same geodesics as `auto`."""
+        own = self.geodesics.get((space, alpha))
+        if alpha != "auto" or own is None:
+            return None
+        for listed in self.alphas:
+            about = self.geodesics.get((space, listed))
+            same = about and all(about[key] == own[key] for key in ("value", "graph"))
+            if listed != "auto" and same:
+                return listed
+        return None
+
+    def unstable_share(self, space: str, alpha: str) -> float:
+        """Share of the samples that are unstable on the UMAP of these geodesics; 0 if unknown."""
+        name = f"umap.{space}.alpha{alpha}"
+        if self.instability is None or name not in self.instability:
+            return 0.0
+        return float((self.instability[name] > UNSTABLE).mean())
 
     def embedding(self, name: str) -> pd.DataFrame:
         """`embedding/{name}.tsv` with coordinates as numbers and all other columns as strings."""
@@ -110,6 +142,7 @@ def load_outcome(
     alphas: list[str],
     further: list[str] | None = None,
     ensemble: int = 0,
+    chosen: bool = False,
 ) -> Outcome:
     """Read the tables of a run below `folder`; matrices and maps stay on disk.
 
@@ -117,9 +150,12 @@ def load_outcome(
     ----------
     ensemble : int
         `embedding.ensemble`; if it is not 0, instability was measured.
+    chosen : bool
+        Whether `geodesic.alpha` or `geodesic.pcs` is `auto`, so that there is a choice to read.
     """
     keys = [(space, alpha) for space in spaces for alpha in alphas]
-    variance = {"pca": read_json(folder / "embedding/pca.json")["variance_explained"]}
+    axes = read_json(folder / "embedding/pca.json")
+    variance = {"pca": axes["variance_explained"]}
     for space, alpha in keys:
         name = f"pcoa.{space}.alpha{alpha}"
         about = read_json(folder / "embedding" / f"{name}.json")
@@ -141,8 +177,10 @@ def load_outcome(
         panel=read_json(folder / "panel/counts.json"),
         geodesics={(s, a): _geodesic(folder / "geodesic" / s, a) for s, a in keys},
         variance=variance,
+        axes=axes,
         further=further or [],
         instability=_instability(folder / "embedding/instability.tsv") if ensemble else None,
+        choice=read_json(folder / "geodesic/choice.json") if chosen else {},
     )
 
 

@@ -24,6 +24,7 @@ from .sections.communities import community_section
 from .sections.comparisons import comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings
+from .sections.geography import geography_section
 from .sections.imputation import beagle_findings, imputation_section
 from .sections.relatives import amount_of_sites, relatives_findings
 from .tables import (
@@ -163,6 +164,7 @@ def further_sections(
     methods = configuration["communities"]["methods"]
     sections = [
         ("communities", "Communities", community_section(outcome.folder, figures, methods)),
+        ("geography", "Geography", geography_section(outcome, figures)),
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders)),

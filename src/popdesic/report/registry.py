@@ -58,7 +58,7 @@ class Figure:
 
 
 _PAIRS = "{n} samples, {n_pairs} pairs."
-_MAPS = "{n} samples; PCA axes from {n_founders} founder samples and {n_sites} sites."
+_MAPS = "{n} samples; PCA axes from {n_on_axes} unrelated founders and {n_axis_sites} sites."
 
 
 def main_figures(
@@ -83,6 +83,7 @@ def main_figures(
     maps = [
         ("pca", "PCA of the genotypes", _MAPS),
         ("scree", "Variance explained", _MAPS),
+        ("loadings", "Loadings along the genome", _MAPS),
         *([("instability", "Instability of the UMAPs", _MAPS)] if ensemble else []),
     ]
     rule = "draw_figures"
@@ -92,7 +93,7 @@ def main_figures(
             *("distances", rule, "Distances", "Distances", "distances"),
             "{n} samples, {n_pairs} pairs, {n_sites} sites.",
         ),
-        Figure("alpha", rule, "Geodesics", "Choice of alpha", "alpha", _PAIRS),
+        Figure("alpha", rule, "Geodesics", "Choice of geodesics", "alpha", _PAIRS),
         *[Figure(name, rule, "Maps", title, name, sizes) for name, title, sizes in maps],
         *[
             Figure(
@@ -164,8 +165,28 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
     ]
 
 
-def study_figures(config: dict, alphas: Sequence[str]) -> list[Figure]:
-    """All figures of a study with this configuration; `alphas` as in file names."""
+def geography_figures(placed: bool) -> list[Figure]:
+    """Figures of a study whose samples come from several places."""
+    places = "{n_placed} samples of {n_places} places."
+    figures = [
+        ("geography_map", "Map of the places", places),
+        ("isolation", "Isolation by distance", "{n_place_pairs} pairs of places."),
+        ("barriers", "Barriers and corridors", "{n_edges} pairs of neighbouring places."),
+    ]
+    return [
+        Figure(name, "draw_geography", "Geography", title, name, sizes)
+        for name, title, sizes in (figures if placed else [])
+    ]
+
+
+def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Figure]:
+    """All figures of a study with this configuration; `alphas` as in file names.
+
+    Parameters
+    ----------
+    placed : bool
+        Whether its samples come from several places (`geography.coordinates.has_places`).
+    """
     embedding = config["embedding"]
     return [
         *main_figures(
@@ -177,5 +198,6 @@ def study_figures(config: dict, alphas: Sequence[str]) -> list[Figure]:
         *imputation_figures(),
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
+        *geography_figures(placed),
         *epistasis_figures(config["epistasis"]["order"]),
     ]

@@ -22,6 +22,7 @@ from .words import (
     STAGES,
     describe_count,
     describe_filter,
+    describe_way,
     number,
     plural,
 )
@@ -159,12 +160,14 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
             {
                 "space": space,
                 "alpha": alpha,
-                "value": f"{about['value']:g}",
+                "value": describe_way(about),
                 "indirect_pairs": about["indirect_pairs"],
                 "indirect_share": about["indirect_share"],
                 "founder_share": about["founder_indirect_share"],
                 "stretch": f"{about['median_stretch_of_indirect']:.4g}",
                 "unreachable": about["unreachable_pairs"],
+                # At alpha = 1 sampling plays no role: nothing is said of it.
+                "density": about["graph"]["density"] if about["value"] > 1 else "",
                 "computed": _computed(about["record"]),
                 "dtype": about["number"]["dtype"],
                 "bound": f"{about['number']['error_bound']:.1e}"
@@ -235,8 +238,14 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("communities/partition.tsv", "Community of every sample"),
         ("communities/agreement.tsv", "Agreement of communities and labels"),
         ("communities/tree.nwk", "Neighbour-joining tree"),
+        ("geography/places.tsv", "Places with their numbers of samples"),
+        ("geography/edges.tsv", "Neighbouring places, barriers and corridors"),
+        ("geography/pairs.tsv", "Genetic and geographic distance of every two places"),
+        ("geography/isolation.json", "Isolation by distance"),
         ("compare/kinship.json", "Resolution of kinship and identity on this panel"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
+        ("compare/pc_relate.tsv", "Close pairs by PC-Relate, which allows for ancestry"),
+        ("compare/pc_relate.samples.tsv", "Inbreeding of every sample"),
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),

@@ -19,6 +19,7 @@ from ..cohort.phenotype import known_numbers, recode_phenotype
 from ..cohort.samples import SEX_CODES
 from ..cohort.sheet_text import read_sheet
 from ..cohort.sources import expand_sources, read_names, source_files
+from ..geography.coordinates import check_coordinates
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
 from ..io.schemas import load_schema
@@ -106,6 +107,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
     if check_files:  # jobs read the sheets again, but need no second check
         check_parents(samples, config["samples"])
+        check_coordinates(samples, config["samples"])
     # Within a cohort, the genotype file sets the order; the order in the sheet means nothing.
     study = Study(cohorts, samples.drop(columns="row"))
     color_by = config["report"]["color_by"]

@@ -13,10 +13,12 @@ from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import source_files
 from ..epistasis.options import check_epistasis
+from ..geography.coordinates import remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.text import FIRST_BYTES, opened, read_text
+from .builds import check_builds
 from .configuration import CONFIG_PATH, load_config
 from .sheets import Study, load_study
 
@@ -54,7 +56,11 @@ def validate_study(
     if files:
         check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
         check_side_files(config, folder)
-    return config, study, unrecognised_columns(list(study.samples.columns), config["samples"])
+    remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
+    if files:
+        remarks += check_builds(study, config["qc"]["build"], folder)
+        remarks += remark_on_origin(study.samples, config["samples"])
+    return config, study, remarks
 
 
 def uses_beagle(impute: dict) -> bool:

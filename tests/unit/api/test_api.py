@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from reference import (
+    augmented_scores,
     draw_genotypes,
     fermat_geodesics,
     make_planes,
@@ -22,6 +23,8 @@ from reference import (
     relationship,
 )
 from reference_compare import king_robust, r2
+from scipy.spatial.distance import pdist, squareform
+from sklearn.manifold import Isomap
 
 import popdesic
 
@@ -111,6 +114,14 @@ BAD_CALLS = {
         popdesic.pairwise_distance(popdesic.pack(GENOTYPES), missing="imputed")
     ),
     "device is 'cuda'": lambda: popdesic.kinship(GENOTYPES, device="cuda"),
+    "method is 'plink'": lambda: popdesic.kinship(GENOTYPES, method="plink"),
+    "scores and founders are for PC-Relate": lambda: popdesic.kinship(GENOTYPES, scores=[[1]]),
+    "needs an array of genotypes and the scores": lambda: popdesic.kinship(
+        GENOTYPES, method="pc-relate"
+    ),
+    "scores have the shape (1, 1)": lambda: popdesic.kinship(
+        GENOTYPES, method="pc-relate", scores=[[1.0]]
+    ),
     "threads is 0": lambda: popdesic.ld_r2(GENOTYPES, threads=0),
     "fill is 'mean'": lambda: popdesic.pack(GENOTYPES, fill="mean"),
     "fill has the shape (3,)": lambda: popdesic.pack(GENOTYPES, fill=[0, 1, 2]),
@@ -281,6 +292,7 @@ def test_pca_equals_the_oracle():
     genotypes = rng.binomial(2, af, (20, 300)).astype(np.int8)
     founders = np.arange(20) < 14
     scores, explained = pca_scores(genotypes, af, founders, 4)
+    scores[~founders] = augmented_scores(genotypes, af, founders, 4)
     found = popdesic.pca(genotypes, n_components=4, founders=founders, af=af, threads=2)
     signs = np.sign((found.scores * scores).sum(axis=0))
     np.testing.assert_allclose(found.scores, scores * signs, atol=1e-9)
@@ -480,3 +492,31 @@ def test_names_are_public_and_imported_when_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [popdesic.__version__, "[]", "False True"]
+
+
+def test_nearest_neighbour_geodesics():
+    rng = np.random.default_rng(41)
+    points = rng.uniform(size=(80, 2))
+    distances = squareform(pdist(points))
+    closure = popdesic.shortest_paths(distances, graph="knn", neighbors=12, device="cpu")
+    peer = Isomap(n_neighbors=12, n_components=2).fit(points).dist_matrix_
+    np.testing.assert_allclose(closure.lengths, peer, rtol=1e-6)
+    assert closure.graph.neighbors == 12
+    later = popdesic.insert(
+        popdesic.shortest_paths(distances[:60, :60], graph="knn", neighbors=12, device="cpu"),
+        distances[60:],
+        device="cpu",
+    )
+    assert later.continued
+    with pytest.raises(ValueError, match="neighbors is 0"):
+        popdesic.shortest_paths(distances, graph="knn", neighbors=0)
+    with pytest.raises(ValueError, match="graph"):
+        popdesic.shortest_paths(distances, graph="ring")
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0, 3.0])
+def test_fermat_distances_are_in_the_unit_of_the_distances(alpha):
+    rng = np.random.default_rng(42)
+    distances = squareform(pdist(rng.normal(size=(30, 4000))))  # no path is shorter at alpha <= 3
+    closure = popdesic.shortest_paths(distances, alpha, device="cpu")
+    np.testing.assert_allclose(closure.distances, distances, rtol=1e-5)

@@ -9,29 +9,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from plink_files import write_plink
 from scipy.spatial.distance import pdist, squareform
-from sklearn.metrics import silhouette_score
 
+from popdesic.communities.agreement import agreement, load_partition
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.partition import (
-    agreement,
-    build_graph,
-    density_clusters,
-    energy_tree,
-    find_communities,
-    join_groups,
-    load_partition,
-    mean_silhouette,
-    membership,
-    modularity,
-    number_by_size,
-    sum_to_groups,
-)
+from popdesic.communities.geodesics import build_graph, density_clusters
+from popdesic.communities.partition import find_communities, number_by_size
 from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.embedding.knn import nearest_neighbors
-from popdesic.io.tables import read_table, write_npy
+from popdesic.io.files import write_json
+from popdesic.io.tables import read_table, write_npy, write_npz
 from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
-from popdesic.report.sections.communities import community_section
+from popdesic.report.sections.communities import community_section, describe
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -43,12 +33,12 @@ def rng():
 
 
 def clouds(rng, sizes, spread=0.05):
-    """Geodesics (n, n) of groups in 30 dimensions, and which group each sample is in."""
+    """Points of groups in 30 dimensions, and which group each sample is in."""
     group = np.repeat(np.arange(len(sizes)), sizes)
     centres = np.array([[0, 0], [2, 0], [0, 60], [90, 90]], float)[: len(sizes)]
     points = rng.normal(0, spread, (len(group), 30))
     points[:, :2] += centres[group]
-    return squareform(pdist(points)), group
+    return points, group
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +72,7 @@ def test_undefined_distances_are_infinite():
 
 
 def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
-    far, _ = clouds(rng, [6, 5])
+    far = squareform(pdist(clouds(rng, [6, 5])[0]))
     far[:6, 6:] = far[6:, :6] = np.inf
     write_npy(tmp_path / "l.npy", far)
     build_graph(tmp_path / "l.npy", 8, tmp_path / "g.npz")
@@ -97,68 +87,6 @@ def test_communities_are_numbered_by_size_and_noise_is_zero():
     assert number_by_size(labels).tolist() == [2, 2, 0, 1, 1, 1, 3, 3, 0]
 
 
-def test_silhouette_equals_scikit_learn(rng, monkeypatch):
-    monkeypatch.setattr("popdesic.communities.partition.BLOCK_NUMBERS", 100)
-    far, _ = clouds(rng, [9, 14, 1], 2.0)
-    groups = np.r_[rng.permutation(np.repeat([0, 1, 2], [9, 14, 1]))]
-    expected = silhouette_score(far, groups, metric="precomputed")
-    assert mean_silhouette(sum_to_groups(far, groups), groups) == pytest.approx(expected)
-
-
-def test_tree_joins_the_pair_of_smallest_energy(rng):
-    far, _ = clouds(rng, [7, 12, 5, 3], 1.0)
-    groups = rng.permutation(np.repeat([0, 1, 2, 3, 4], [6, 9, 5, 4, 3]))
-    members = [set(np.flatnonzero(groups == g)) for g in range(5)]
-
-    def mean(a, b):
-        return np.mean([[far[i, j] for j in b] for i in a])
-
-    def energy(a, b):
-        weight = len(a) * len(b) / (len(a) + len(b))
-        return weight * (2 * mean(a, b) - mean(a, a) - mean(b, b))
-
-    for count, merged in energy_tree(sum_to_groups(far, groups), groups):
-        found = {frozenset(np.flatnonzero(merged[groups] == g)) for g in range(count)}
-        assert found == {frozenset(m) for m in members}
-        if count > 1:
-            pairs = [(a, b) for i, a in enumerate(members) for b in members[i + 1 :]]
-            a, b = min(pairs, key=lambda pair: energy(*pair))
-            members = [m for m in members if m not in (a, b)] + [a | b]
-
-
-def test_modularity_equals_its_definition(rng):
-    edges = np.array([(i, j) for i in range(12) for j in range(i) if rng.random() < 0.4])
-    groups = rng.integers(0, 3, 12)
-    a = np.zeros((12, 12))
-    a[edges[:, 0], edges[:, 1]] = a[edges[:, 1], edges[:, 0]] = 1
-    degree, twice = a.sum(axis=1), a.sum()
-    same = groups[:, None] == groups
-    expected = ((a - np.outer(degree, degree) / twice) * same).sum() / twice
-    assert modularity(edges, groups) == pytest.approx(expected)
-
-
-def test_joining_finds_two_scales(rng):
-    # two of three clouds are close to each other: two coarse groups, three fine ones
-    far, group = clouds(rng, [20, 25, 30])
-    blocks = 2 * group + np.arange(len(group)) % 2
-    near, _ = nearest_neighbors(far.__getitem__, len(far), 5)
-    edges = np.stack([np.repeat(np.arange(len(far)), 5), near.ravel()], axis=1)
-    joined = join_groups(far, blocks, edges)
-    assert joined.coarse.max() == 1 and joined.fine.max() == 2
-    assert (number_by_size(joined.fine) == number_by_size(group)).all()
-    assert set(zip(joined.coarse, group == 2, strict=True)) in ({(0, 0), (1, 1)}, {(1, 0), (0, 1)})
-    alone = join_groups(far, np.zeros(len(far), int), edges)
-    assert not alone.coarse.any() and not alone.silhouettes
-
-
-def test_membership_needs_no_matching_of_labels():
-    community = np.array([1, 1, 1, 2, 2, 2])
-    draws = np.array([[7, 7, 7, 3, 3, 3], [1, 2, 2, 2, 4, 4]])
-    # in the second draw, block 2 has two of community 1 and one of 2, so sample 3 disagrees
-    assert membership(draws, community).tolist() == [1, 1, 1, 0.5, 1, 1]
-    assert np.isnan(membership(draws[:0], community)).all()
-
-
 def test_agreement_ignores_missing_labels():
     n = 12
     samples = pd.DataFrame(
@@ -170,7 +98,7 @@ def test_agreement_ignores_missing_labels():
         }
     )
     partition = samples[["sample"]].assign(
-        community=[1] * 5 + [2] * 7, probability=1.0, hdbscan=[1] * 4 + [0] + [2] * 7
+        community=[1] * 5 + [2] * 7, stability=1.0, f_st=0.1, hdbscan=[1] * 4 + [0] + [2] * 7
     )
     table = agreement(partition, samples).set_index("partition")
     assert set(table.label) == {"population"}
@@ -192,10 +120,29 @@ def test_newick_is_laid_out_with_its_branch_lengths(rng):
     assert len(children) == 2 * 9 - 2
 
 
-def make_study(folder, rng, sizes=(45, 40, 50)):
-    far, group = clouds(rng, sizes)
-    names = [f"s{i}" for i in range(len(far))]
-    write_npy(folder / "l.npy", far.astype(np.float32))
+def drift(rng, af, f_st):
+    """Frequencies in a population that has drifted from one with frequencies `af`."""
+    scale = (1 - f_st) / f_st
+    return np.clip(rng.beta(af * scale, (1 - af) * scale), 0.001, 0.999)
+
+
+def draw_genotypes(rng, group, n_sites=600):
+    """Groups 0 and 1 at F_ST 0.02, 2 and 3 at 0.2 from them: as far apart as their points are."""
+    near = rng.uniform(0.1, 0.9, n_sites)
+    af = [drift(rng, near, 0.01), drift(rng, near, 0.01), drift(rng, near, 0.3)]
+    af.append(drift(rng, near, 0.3))
+    return rng.binomial(2, np.array(af)[group].T).astype(np.int8)
+
+
+def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
+    points, group = clouds(rng, sizes)
+    names = [f"s{i}" for i in range(len(points))]
+    genotypes = draw_genotypes(rng, group)
+    write_plink(folder / "genotypes", genotypes, names)
+    write_npz(folder / "axes.npz", sites=np.arange(len(genotypes)))
+    write_npy(folder / "l.npy", squareform(pdist(points)).astype(np.float32))
+    write_npy(folder / "pca.npy", points[:, :components])
+    write_json(folder / "axes.json", {"significant": significant})
     cohort = "\n".join(f"{name}\tone" for name in names)
     (folder / "order.tsv").write_text(f"sample\tcohort\n{cohort}\n")
     rows = "\n".join(f"{s}\tone\tp{g}" for s, g in zip(names, group, strict=True))
@@ -207,13 +154,19 @@ def make_study(folder, rng, sizes=(45, 40, 50)):
 def run_study(folder, blocks):
     out = {f"{name}_out": folder / name for name in ("partition", "agreement", "about", "tree")}
     about = find_communities(
+        folder / "pca.npy",
+        folder / "axes.json",
         folder / "l.npy",
-        folder / "g.npz",
         blocks,
         folder / "order.tsv",
         folder / "sheet.tsv",
+        genotypes=[folder / "genotypes"],
+        definition=folder / "axes.npz",
+        unrelated=None,
         methods=["blockmodel", "hdbscan", "tree"],
         min_cluster_size=5,
+        draws=4,
+        seed=1,
         **out,
     )
     return about, [path.read_bytes() for path in out.values()]
@@ -230,8 +183,12 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
     assert run_study(tmp_path, tmp_path / "b.npz")[1] == first
     table = load_partition(tmp_path / "partition")
     assert (table.fine == number_by_size(group)).all()
-    assert about["communities"] == 2 and about["made_from"] == "level0"
-    assert ((table.probability > 0) & (table.probability <= 1)).all()
+    assert about["communities"] == 2 and about["structure"] == "discrete"
+    assert (table.stability == 1).all()
+    (coarse,), depths = set(table.f_st), [split["f_st"] for split in about["splits"]]
+    assert depths == [coarse, pytest.approx(0.01, abs=0.008)] and coarse == pytest.approx(
+        0.16, abs=0.05
+    )
     model = about["block_model"]
     assert model["blocks"][-1] == 1 and model["draws"] == 5
     assert sum(model["description_length_by_level"]) == pytest.approx(
@@ -250,7 +207,7 @@ def bare_python(tmp_path_factory):
 
 
 @pytest.mark.parametrize("hidden", ["graph-tool", "numpy", "interpreter", "a Python at all"])
-def test_without_graph_tool_hdbscan_is_used_and_the_log_says_so(tmp_path, rng, hidden, bare_python):
+def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     python = {
         "graph-tool": sys.executable,
         "numpy": bare_python,
@@ -261,7 +218,7 @@ def test_without_graph_tool_hdbscan_is_used_and_the_log_says_so(tmp_path, rng, h
     said = fit_model(tmp_path / "g.npz", tmp_path / "b.npz", python=python)
     assert "\n" not in said and "python3-graph-tool" in said and str(python) in said
     about, _ = run_study(tmp_path, tmp_path / "b.npz")
-    assert about["missing"] == said and about["made_from"] == "hdbscan"
+    assert about["missing"] == said
     table = load_partition(tmp_path / "partition")
     assert (table.hdbscan == number_by_size(group)).all() and "level0" not in table
     figures = tmp_path / "figures"
@@ -282,24 +239,67 @@ def test_without_graph_tool_hdbscan_is_used_and_the_log_says_so(tmp_path, rng, h
     (tmp_path / "agreement").rename(tmp_path / "communities/agreement.tsv")
     section = community_section(tmp_path, figures, ["blockmodel", "tree"])
     assert section["missing"] == about["missing"] and len(section["figures"]) == 3
-    assert "HDBSCAN" in section["words"]
+    assert "2 communities" in section["words"] and "3 finer communities" in section["words"]
+    assert [row["f_st"] for row in section["splits"]] == sorted(
+        (f"{split['f_st']:.4f}" for split in about["splits"]), reverse=True
+    )
+    assert section["splits"][0]["halves"] in ("85 + 50", "50 + 85")
     assert community_section(tmp_path, figures, []) is None
 
 
-def test_too_many_samples_for_hdbscan_and_no_graph_tool(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr("popdesic.communities.partition.HDBSCAN_SAMPLES", 10)
-    assert density_clusters(clouds(rng, [6, 5])[0], 3) is None
+def test_hdbscan_is_left_out_of_large_studies(tmp_path, monkeypatch, rng):
+    monkeypatch.setattr("popdesic.communities.geodesics.HDBSCAN_SAMPLES", 10)
+    assert density_clusters(np.zeros((11, 11)), 3) is None
     make_study(tmp_path, rng)
-    fit_model(tmp_path / "g.npz", tmp_path / "b.npz", python=sys.executable)
-    about, _ = run_study(tmp_path, tmp_path / "b.npz")
-    assert "more than HDBSCAN takes (10)" in about["missing"]
-    assert about["communities"] == 1
-    assert (load_partition(tmp_path / "partition").community == 1).all()
-    (tmp_path / "communities").mkdir()
-    (tmp_path / "about").rename(tmp_path / "communities/communities.json")
-    (tmp_path / "agreement").rename(tmp_path / "communities/agreement.tsv")
-    section = community_section(tmp_path, tmp_path, ["blockmodel"])
-    assert section["missing"] == about["missing"] and "No communities" in section["words"]
+    about, _ = run_study(tmp_path, None)
+    table = load_partition(tmp_path / "partition")
+    assert "hdbscan" not in table and about["hdbscan"] is None
+    assert "HDBSCAN is left out: there are more than" in describe(about)
+    assert about["communities"] == 2
+
+
+def test_without_significant_components_there_is_one_community(tmp_path, rng):
+    make_study(tmp_path, rng, significant=0)
+    about, _ = run_study(tmp_path, None)
+    table = load_partition(tmp_path / "partition")
+    assert about["structure"] == "one"
+    assert (table.community == 1).all() and (table.stability == 1).all()
+    assert table.f_st.isna().all()
+
+
+@pytest.mark.parametrize(
+    ("significant", "components", "words"),
+    [(1, 30, "the 1 significant principal component."), (2, 1, "the first 1 of 2 significant")],
+)
+def test_the_significant_components_that_there_are_define_communities(
+    tmp_path, rng, significant, components, words
+):
+    """On the first axis two of the three groups lie together."""
+    group = make_study(tmp_path, rng, significant=significant, components=components)
+    about, _ = run_study(tmp_path, None)
+    assert (load_partition(tmp_path / "partition").fine == number_by_size(group == 1)).all()
+    assert (about["significant"], about["components"]) == (significant, 1)
+    assert words in describe(about)
+
+
+def test_at_most_twenty_components_define_communities(tmp_path, rng):
+    group = make_study(tmp_path, rng, significant=25)
+    scores = np.load(tmp_path / "pca.npy")
+    scores[:, 22] += 100 * (group == 0)  # what families do to late components
+    write_npy(tmp_path / "pca.npy", scores[:, [*range(2, 30), 0, 1]])
+    about, _ = run_study(tmp_path, None)
+    assert about["communities"] == 1  # the groups differ on components 21, 29 and 30
+    assert (about["significant"], about["components"]) == (25, 20)
+    assert "no gap between groups on the first 20" in describe(about)
+
+
+def test_a_continuum_is_called_one(tmp_path, rng):
+    make_study(tmp_path, rng, significant=2, components=1)
+    line = np.linspace(0, 1, 135)[:, None]
+    write_npy(tmp_path / "pca.npy", line)
+    about, _ = run_study(tmp_path, None)
+    assert about["structure"] == "continuous" and about["communities"] == 1
+    assert "no gap between groups on the first 1: the structure is continuous" in describe(about)
 
 
 def test_a_crash_of_graph_tool_is_not_reported_as_missing(tmp_path, graph_tool):

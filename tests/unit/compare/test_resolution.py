@@ -394,6 +394,6 @@ def test_threads_and_order_do_not_change_the_file(scene, tmp_path, monkeypatch):
 
 
 def test_noisy_duplicates_are_first_degree_or_closer_not_parent_and_child():
-    assert kinship.relation(0.45, 0.0, same=False) == "first degree or closer"
-    assert kinship.relation(0.2, 0.2, same=True) == kinship.SAME
-    assert kinship.relation(FIRST + 0.01, 0.0, same=False) == "parent and child"
+    assert kinship.relation(0.45, 0.0, same=False, parents=0.005) == "first degree or closer"
+    assert kinship.relation(0.2, 0.2, same=True, parents=0.005) == kinship.SAME
+    assert kinship.relation(FIRST + 0.01, 0.0, same=False, parents=0.005) == "parent and child"

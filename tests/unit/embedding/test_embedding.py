@@ -6,12 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from components import cohort_relationship, principal_components
 from study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 
-from popdesic.embedding import pca as embedding
-from popdesic.embedding.pca import compute_pca, principal_components, standardized_products
+from popdesic.embedding import relationship as embedding
+from popdesic.embedding.define_axes import define_axes
+from popdesic.embedding.pca import axes_of, compute_pca
 from popdesic.embedding.pcoa import compute_pcoa, principal_coordinates
+from popdesic.embedding.projection import FURTHER
+from popdesic.embedding.relationship import (
+    read_cohorts,
+    relationship_among,
+    relationship_to,
+)
 from popdesic.embedding.tables import write_embedding
 from popdesic.embedding.umap_maps import umap_layout
 from popdesic.io.errors import UserError
@@ -47,16 +55,23 @@ def same_up_to_sign(found: np.ndarray, expected: np.ndarray, tolerance: float) -
 
 @pytest.mark.parametrize("chunk", [64, 2048])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_products(study, monkeypatch, missing, chunk):
+def test_relationship(study, monkeypatch, missing, chunk):
     monkeypatch.setattr(embedding, "CHUNK_SITES", chunk)
-    _, prefixes, genotypes, _, af = study(missing)
-    products, called = standardized_products(prefixes, af)
-    there = (genotypes[:, (af > 0) & (af < 1)] >= 0).astype(int)
-    np.testing.assert_array_equal(called, there @ there.T)
-    # sums of 300 terms, taken in another order
-    np.testing.assert_allclose(
-        products / called, reference.relationship(genotypes, af), rtol=1e-11, atol=1e-12
-    )
+    _, prefixes, genotypes, founders, af = study(missing)
+    expected = reference.relationship(genotypes, af)
+    # sums of 300 terms in another order
+    close = {"rtol": 1e-11, "atol": 1e-12}
+    np.testing.assert_allclose(cohort_relationship(prefixes, af), expected, **close)
+    rows, own = relationship_to(*read_cohorts(prefixes), founders, af)
+    np.testing.assert_allclose(rows, expected[np.ix_(~founders, founders)], **close)
+    np.testing.assert_allclose(own, np.diag(expected)[~founders], **close)
+    keep = [np.arange(size) % 2 == 0 for size in (14, 11, 9)]
+    sites = np.arange(0, 300, 3)
+    read, sizes = read_cohorts(prefixes, sites, keep)
+    assert sizes == [7, 6, 5]
+    some = relationship_among(read, sizes, af[sites])
+    expected = reference.relationship(genotypes[np.concatenate(keep)][:, sites], af[sites])
+    np.testing.assert_allclose(some, expected, **close)
 
 
 def test_pca_is_the_same_for_any_number_of_threads(study, monkeypatch):
@@ -65,16 +80,19 @@ def test_pca_is_the_same_for_any_number_of_threads(study, monkeypatch):
     results = []
     for threads in (1, 2, 5):
         with threadpool_limits(threads, "blas"):
-            products, called = standardized_products(prefixes, af, threads)
-            scores, explained = principal_components(products, called, founders, 5)
-        results.append([array.tobytes() for array in (products, called, scores, explained)])
+            related = cohort_relationship(prefixes, af, threads)
+            rows, own = relationship_to(*read_cohorts(prefixes), founders, af, threads)
+            axes, _ = axes_of(related[np.ix_(founders, founders)], 5)
+            scores = axes.place(founders, rows, own)
+        results.append([array.tobytes() for array in (related, rows, own, scores)])
     assert results[0] == results[1] == results[2]
 
 
 def test_pca_of_complete_genotypes_is_the_svd(study):
     _, prefixes, genotypes, founders, af = study(0.0)
-    scores, explained = principal_components(*standardized_products(prefixes, af), founders, 6)
+    scores, explained = principal_components(cohort_relationship(prefixes, af), founders, 6)
     expected, shares = reference.pca_scores(genotypes, af, founders, 6)
+    expected[~founders] = reference.augmented_scores(genotypes, af, founders, 6)
     # eigenvectors of products instead of an SVD: half the digits in the worst case
     same_up_to_sign(scores, expected, 1e-9)
     np.testing.assert_allclose(explained, shares, rtol=1e-10)
@@ -84,88 +102,97 @@ def test_pca_of_complete_genotypes_is_the_svd(study):
 
 def test_pca_with_missing_genotypes(study):
     _, prefixes, genotypes, founders, af = study(0.1)
-    scores, explained = principal_components(*standardized_products(prefixes, af), founders, 5)
-    related = reference.relationship(genotypes, af)
-    among = related[np.ix_(founders, founders)]
+    scores, explained = principal_components(cohort_relationship(prefixes, af), founders, 5)
+    among = reference.relationship(genotypes, af)[np.ix_(founders, founders)]
     values, vectors = np.linalg.eigh(among)
     values, vectors = values[::-1][:5], vectors[:, ::-1][:, :5]
-    same_up_to_sign(scores, related[:, founders] @ vectors / np.sqrt(values), 1e-10)
+    same_up_to_sign(scores[founders], vectors * np.sqrt(values), 1e-10)
     np.testing.assert_allclose(explained, values / np.trace(among), rtol=1e-10)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_a_copy_of_a_founder_gets_its_scores(study, missing):
-    """A newcomer with a founder's genotypes is projected onto the founder."""
-    _, _, genotypes, founders, af = study(missing)
-    complete = np.where(genotypes < 0, 0, genotypes)
-    everyone = np.concatenate([complete, complete[founders]])
-    z = reference.standardized(everyone, af)
-    called = np.full((len(z), len(z)), float(z.shape[1]))
-    mask = np.concatenate([founders, np.zeros(founders.sum(), bool)])
-    scores, _ = principal_components(z @ z.T, called, mask, 8)
-    # product with eigenvectors divided by roots of eigenvalues: 1e-16 over the smallest of them
-    np.testing.assert_allclose(scores[len(genotypes) :], scores[mask], atol=1e-10)
 
 
 def test_newcomers_do_not_move_the_axes(study):
     _, prefixes, _, founders, af = study(0.05)
-    products, called = standardized_products(prefixes, af)
-    scores, explained = principal_components(products, called, founders, 4)
+    related = cohort_relationship(prefixes, af)
+    scores, explained = principal_components(related, founders, 4)
     among = np.ix_(founders, founders)
-    alone, shares = principal_components(
-        products[among], called[among], np.ones(founders.sum(), bool), 4
-    )
+    alone, shares = principal_components(related[among], np.ones(founders.sum(), bool), 4)
     np.testing.assert_array_equal(scores[founders], alone)
     np.testing.assert_array_equal(explained, shares)
 
 
 def test_components_do_not_exceed_the_rank(study):
     _, prefixes, _, founders, af = study(0.0)
-    products, called = standardized_products(prefixes, af)
-    scores, explained = principal_components(products, called, founders, 100)
+    related = cohort_relationship(prefixes, af)
+    scores, explained = principal_components(related, founders, 100)
     assert scores.shape == (34, len(explained))
     assert len(explained) <= founders.sum() - 1
     assert explained.sum() <= 1 + 1e-12
     two = np.zeros(34, bool)
     two[:2] = True
-    assert principal_components(products, called, two, 5)[0].shape == (34, 1)
+    assert principal_components(related, two, 5)[0].shape == (34, 1)
 
 
 def test_monomorphic_panel_has_no_components():
-    zeros = np.zeros((6, 6))
     with pytest.raises(UserError, match="no component"):
-        principal_components(zeros, zeros, np.ones(6, bool), 3)
+        axes_of(np.zeros((6, 6)), 3)
+
+
+def test_the_largest_number_that_is_asked_for(study):
+    _, prefixes, _, founders, af = study(0.0)
+    among = cohort_relationship(prefixes, af)[np.ix_(founders, founders)]
+    axes, tests = axes_of(among, "auto", 3)
+    assert tests.count == 1, "two populations"
+    assert [axes_of(among, *sizes)[0].k for sizes in (("auto",), (1,), (1, "auto"), (6, 3))] == [
+        2, 1, 2, 6,
+    ]  # fmt: skip
+    assert axes.k == 3 and len(axes.values) == min(founders.sum() - 1, 50 + FURTHER)
 
 
 @pytest.fixture
 def pca(study, tmp_path):
-    """Run `compute_pca` with one sample dropped from the distances."""
+    """Run `define_axes` and `compute_pca` with one sample dropped from the distances."""
     cohorts, prefixes, genotypes, founders, af = study(0.02)
     rows = "".join(f"1\t{k}\trs{k}\tA\tC\t{p:.17g}\t0\t10\n" for k, p in enumerate(af.tolist()))
     header = "# panel x, 300 sites\nchrom\tpos\tid\tref\talt\taf\tmode\tn_called\n"
     (tmp_path / "sites.tsv").write_text(header + rows)
     names = [(name, c.name) for c in cohorts for name in c.samples]
-    kept = [k for k, (name, _) in enumerate(names) if name != "S03"]
+    kept = [k for k, (name, _) in enumerate(names) if name != "W03"]
     lines = [f"{names[k][0]}\t{names[k][1]}\n" for k in kept]
     (tmp_path / "order.tsv").write_text("sample\tcohort\n" + "".join(lines))
     sheet = [f"{name}\t{cohort}\tpop{name}\n" for name, cohort in reversed(names)]
     (tmp_path / "samples.tsv").write_text("sample\tcohort\tpopulation\n" + "".join(sheet))
+    unrelated = [
+        f"{name}\t{cohort}\t{'no' if name == 'N03' else 'yes'}\n" for name, cohort in names
+    ]
+    (tmp_path / "unrelated.tsv").write_text("sample\tcohort\tunrelated\n" + "".join(unrelated))
+    define_axes(
+        prefixes[:2],
+        tmp_path / "sites.tsv",
+        unrelated=tmp_path / "unrelated.tsv",
+        components=4,
+        pcs="auto",
+        ld_prune=[],
+        regions=[],
+        axes_out=tmp_path / "axes.npz",
+        about_out=tmp_path / "axes.json",
+        loadings_out=tmp_path / "loadings.tsv",
+    )
     statistics = compute_pca(
         prefixes,
-        tmp_path / "sites.tsv",
+        tmp_path / "axes.npz",
+        tmp_path / "axes.json",
         tmp_path / "order.tsv",
         tmp_path / "samples.tsv",
-        founders={"north", "south"},
-        components=4,
         table_out=tmp_path / "pca.tsv",
         scores_out=tmp_path / "pca.npy",
         statistics_out=tmp_path / "pca.json",
     )
-    return tmp_path, statistics, [names[k] for k in kept], (genotypes[kept], af, founders[kept])
+    founders[3] = False  # has a relative
+    return tmp_path, statistics, [names[k] for k in kept], (genotypes[kept], founders[kept])
 
 
 def test_pca_files(pca):
-    folder, statistics, names, (genotypes, af, founders) = pca
+    folder, statistics, names, (genotypes, axes) = pca
     scores = np.load(folder / "pca.npy")
     table = pd.read_csv(folder / "pca.tsv", sep="\t")
     assert list(table.columns) == [
@@ -174,14 +201,33 @@ def test_pca_files(pca):
     assert table["sample"].tolist() == [name for name, _ in names]
     assert table.cohort.tolist() == [cohort for _, cohort in names]
     assert table.population.tolist() == [f"pop{name}" for name, _ in names]
-    np.testing.assert_allclose(table.filter(like="PC"), scores, rtol=1e-5)  # six digits are written
-    related = reference.relationship(genotypes, af)
-    values, vectors = np.linalg.eigh(related[np.ix_(founders, founders)])
-    expected = related[:, founders] @ vectors[:, ::-1][:, :4] / np.sqrt(values[::-1][:4])
-    same_up_to_sign(scores, expected, 1e-9)
+    assert scores.shape == (len(names), 8), "what the choice of geodesics compares"
+    scores = scores[:, :4]
+    # six digits are written
+    np.testing.assert_allclose(table.filter(like="PC"), scores, rtol=1e-5)
+    among = np.where(genotypes[axes] < 0, np.nan, genotypes[axes])
+    af = np.nanmean(among, axis=0) / 2  # of the samples that define the axes, nobody else
+    values, vectors = np.linalg.eigh(reference.relationship(genotypes[axes], af))
+    same_up_to_sign(scores[axes], vectors[:, ::-1][:, :4] * np.sqrt(values[::-1][:4]), 1e-9)
     assert json.loads((folder / "pca.json").read_text()) == statistics
-    assert statistics["samples"] == 33
+    assert statistics["samples"] == 33 and statistics["axis_samples"] == 24
     assert len(statistics["variance_explained"]) == 4
+    assert statistics["sites"]["panel"] == 300
+    assert statistics["sites"]["used"] + statistics["sites"]["monomorphic"] == 300
+    assert statistics["shifts"] == [], "every label is in one cohort only"
+
+
+def test_loadings_are_the_right_singular_vectors(pca):
+    folder, _, _, (genotypes, axes) = pca
+    among = genotypes[axes]
+    called = np.where(among < 0, np.nan, among)
+    af = np.nanmean(called, axis=0) / 2
+    values, vectors = np.linalg.eigh(reference.relationship(among, af))
+    z = reference.standardized(among, af)
+    expected = z.T @ vectors[:, ::-1][:, :4] / np.sqrt(values[::-1][:4] * z.shape[1])
+    table = pd.read_csv(folder / "loadings.tsv", sep="\t")
+    assert table.id.tolist() == [f"rs{k}" for k in np.flatnonzero((af > 0) & (af < 1))]
+    same_up_to_sign(table.filter(like="PC").to_numpy(), expected, 1e-8)
 
 
 # --- PCoA ---------------------------------------------------------------------------------------

@@ -8,11 +8,18 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from study import make_cohorts, write_raw
 
 from popdesic.embedding.frame import place_among, register
-from popdesic.embedding.pca import principal_components, sample_blocks, standardized_products
+from popdesic.embedding.pca import axes_of
 from popdesic.embedding.pcoa import principal_coordinates, project_coordinates
+from popdesic.embedding.relationship import (
+    read_cohorts,
+    relationship_among,
+    relationship_to,
+    sample_blocks,
+)
 from popdesic.embedding.umap_maps import measure_instability, umap_layout
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
+from popdesic.geodesic.graph import COMPLETE
 
 
 @pytest.fixture
@@ -42,7 +49,7 @@ def test_paths_to_founders_run_through_founders_alone(rng, tmp_path, with_ends):
         number="float64",
         ends=ends,
         dense_limit=1000,
-        neighbors=5,
+        graph=COMPLETE,
         out=tmp_path / "l.npy",
     )
     rows = np.flatnonzero(founders)
@@ -51,7 +58,8 @@ def test_paths_to_founders_run_through_founders_alone(rng, tmp_path, with_ends):
         only_end = ends[mine] | ~founders[mine]
         expected = paths_by_floyd(distances[np.ix_(mine, mine)] ** 3.0, only_end)
         own = np.flatnonzero(mine == i)[0]
-        np.testing.assert_allclose(found[i], expected[own, : len(rows)], rtol=1e-6)
+        exact = expected[own, : len(rows)] ** (1 / 3)
+        np.testing.assert_allclose(found[i], exact, rtol=1e-6)
     assert np.load(tmp_path / "l.npy").tobytes() == found.tobytes()
 
 
@@ -59,7 +67,7 @@ def test_places_of_newcomers_do_not_depend_on_each_other(rng, tmp_path):
     points = rng.normal(size=(40, 3))
     founders = np.arange(40) < 25
     names = [f"s{i}" for i in range(40)]
-    options = {"alpha": 2.0, "number": "auto", "dense_limit": 99, "neighbors": 5}
+    options = {"alpha": 2.0, "number": "auto", "dense_limit": 99, "graph": COMPLETE}
 
     def place(keep):
         lengths = founder_lengths(
@@ -161,11 +169,12 @@ def test_an_arrival_changes_no_coordinates_of_others(tmp_path):
     founding = np.concatenate([c.genotypes for c in cohorts[:2]], axis=1)
     af = np.where(founding >= 0, founding, 0).sum(axis=1) / (2 * (founding >= 0).sum(axis=1))
     maps = []
+    axes, _ = axes_of(relationship_among(*read_cohorts(prefixes[:2]), af), 4)
     for there in (3, 4):
         n = sum(len(c.samples) for c in cohorts[:there])
         founders = np.arange(n) < 51
-        products, called = standardized_products(prefixes[:there], af)
-        scores, _ = principal_components(products, called, founders, 4)
+        rows = relationship_to(*read_cohorts(prefixes[:there]), founders, af)
+        scores = axes.place(founders, *rows)
         lengths = founder_lengths(
             squareform(pdist(scores)),
             founders,
@@ -175,7 +184,7 @@ def test_an_arrival_changes_no_coordinates_of_others(tmp_path):
             number="auto",
             ends=np.zeros(n, bool),
             dense_limit=1000,
-            neighbors=5,
+            graph=COMPLETE,
             out=tmp_path / "l.npy",
         )
         inner, near = lengths[founders], lengths[~founders]

@@ -693,7 +693,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
         shutil.copytree(scanned / name, outcome.folder / name)
     table = outcome.folder / "epistasis/pairs.tsv"
     table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
-    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"]
+    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"]
     for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"

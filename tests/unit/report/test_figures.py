@@ -33,7 +33,7 @@ from popdesic.report.figures.style import (
 from popdesic.report.outcome import closest_pairs
 
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
-NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"] + [
+NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"] + [
     f"{method}.{space}.alpha{alpha}"
     for method in ("umap", "pcoa")
     for space in SPACES

@@ -20,10 +20,13 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.samples import populations
 from popdesic.distance.matrix import load_distances
 from popdesic.distance.tiles import assemble_tiles, measure_tile
+from popdesic.embedding.define_axes import define_axes
+from popdesic.embedding.long_range_ld import regions_of
 from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.pcoa import compute_pcoa
 from popdesic.embedding.umap_maps import umap_layout
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.geodesic.graph import COMPLETE
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
@@ -102,10 +105,11 @@ def run_study() -> tuple[str, str]:
             set(study.founders),
             backend,
             alpha=f"{config['geodesic']['alpha'][0]:g}",
+            value=float(config["geodesic"]["alpha"][0]),
             number=config["geodesic"]["number"],
             ends=set(),
             dense_limit=config["geodesic"]["dense_limit"],
-            neighbors=config["geodesic"]["neighbors"],
+            graph=COMPLETE,
             audit=config["geodesic"]["audit"],
             code="",
             lengths_out=lengths,
@@ -116,13 +120,24 @@ def run_study() -> tuple[str, str]:
         )
         stage = "embedding"
         sheet = Path(config["samples"])
+        axes = [RESULTS / "embedding" / name for name in ("axes.npz", "axes.json")]
+        define_axes(
+            [cohorts[name] / "genotypes" for name in study.founders],
+            panel,
+            unrelated=None,
+            components=3,
+            pcs=config["geodesic"]["pcs"],
+            ld_prune=config["embedding"]["ld_prune"],
+            regions=regions_of(config["qc"]["build"]),
+            axes_out=axes[0],
+            about_out=axes[1],
+            loadings_out=RESULTS / "embedding/loadings.tsv",
+        )
         compute_pca(
             [folder / "genotypes" for folder in cohorts.values()],
-            panel,
+            *axes,
             order,
             sheet,
-            founders=set(study.founders),
-            components=3,
             table_out=RESULTS / "embedding/pca.tsv",
             scores_out=RESULTS / "embedding/pca.npy",
             statistics_out=RESULTS / "embedding/pca.json",

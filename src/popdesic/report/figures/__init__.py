@@ -12,6 +12,8 @@ from ...distance.matrix import Distances
 from ...embedding.axes import AXES
 from ...report import registry
 from ..outcome import Outcome
+from ..words import describe_way
+from .loadings import draw_loadings
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites
 from .structure import draw_alpha, draw_distances
@@ -78,8 +80,8 @@ def iterate_figures(
 
     def beside_pca(figure: registry.Figure) -> Figure:
         table = outcome.embedding(figure.name)
-        value = f"{outcome.geodesics[figure.space, figure.alpha]['value']:g}"
-        title = f"{figure.title}, {figure.space}, α = {value}"
+        way = describe_way(outcome.geodesics[figure.space, figure.alpha])
+        title = f"{figure.title}, {figure.space}, {way}"
         axis = AXES[figure.caption]
         return draw_beside(pca, table, axis, variance["pca"], table[column], colouring, title)
 
@@ -94,6 +96,7 @@ def iterate_figures(
         ),
         "alpha": lambda _: draw_alpha(outcome),
         "scree": lambda _: draw_scree(outcome),
+        "loadings": lambda _: draw_loadings(outcome.folder / "embedding/loadings.tsv"),
         "instability": lambda _: draw_instability(outcome, colouring),
         "pca": components,
         "pcoa": components,

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from ...cohort.samples import UNKNOWN, describe_samples
-from ...communities.partition import load_partition
+from ...communities.agreement import load_partition
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
@@ -74,7 +74,7 @@ def draw_communities(
     samples = describe_samples(order, sheet)
     table = load_partition(partition)
     cohorts = list(dict.fromkeys(samples.cohort))
-    colouring = _labels(samples, cohorts, color_by)
+    colouring = label_colouring(samples, cohorts, color_by)
     values = samples[colouring.title]
     numbers = table.community.astype(str)
     figures = {}
@@ -92,7 +92,8 @@ def draw_communities(
     return list(figures)
 
 
-def _labels(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouring:
+def label_colouring(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouring:
+    """Colours of a column of labels; `population` or `cohort` replaces a numeric or missing one."""
     for column in (color_by, "population"):
         if column in samples:
             found = Colouring(samples[column], cohorts, cohorts, column)

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ..outcome import Outcome
-from ..words import percent
+from ..words import describe_way, percent
 from .style import (
     ACCENT,
+    ALARM,
     MARKERS,
     PALETTE,
     WIDTH,
@@ -167,8 +168,8 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
         x, y = table.UMAP1.to_numpy(np.float64), table.UMAP2.to_numpy(np.float64)
         markers = colouring.markers(table[_shaped_by(table, colouring)], table.cohort)
         draw_marks(axes, x, y, scale.colours(found.astype(str)), markers)
-        value = f"{outcome.geodesics[space, alpha]['value']:g}"
-        axes.set_title(f"{space}, α = {value}\nmean {found.mean():.2f}")
+        way = describe_way(outcome.geodesics[space, alpha])
+        axes.set_title(f"{space}, {way}\nmean {found.mean():.2f}")
         axes.set(xticks=[], yticks=[])
     for axes in panels[len(shown) :]:
         axes.set_axis_off()
@@ -183,15 +184,20 @@ def _shaped_by(table: pd.DataFrame, colouring: Colouring) -> str:
 def draw_scree(outcome: Outcome) -> Figure:
     """Variance explained by each component of the PCA and of each PCoA."""
     figure, (left, right) = new_figure(2)
-    shares = 100 * np.array(outcome.variance["pca"][:SCREE_COMPONENTS])
+    shares = 100 * np.array(outcome.axes["scree"][:SCREE_COMPONENTS])
     numbers = np.arange(1, len(shares) + 1)
-    left.bar(numbers, shares, color=ACCENT, width=0.75)
-    for number, share in zip(numbers[:4], shares[:4], strict=True):
+    significant = numbers <= outcome.axes["significant"]
+    fills = np.where(significant, ACCENT, "white").tolist()
+    left.bar(numbers, shares, color=fills, edgecolor=ACCENT, linewidth=0.7, width=0.75)
+    limits = np.array(outcome.axes["threshold"][: len(shares)], np.float64)
+    left.plot(numbers[: len(limits)], 100 * limits, color=ALARM, linewidth=0.9, linestyle="--")
+    named = 4 if len(shares) <= 10 else 2  # narrow bars have no room for all
+    for number, share in zip(numbers[:named], shares[:named], strict=True):
         left.annotate(f"{share:.1f}", (number, share), ha="center", va="bottom", fontsize=7)
     left.set(title="PCA of the genotypes", xlabel="component", ylabel="variance explained (%)")
     for index, (space, alpha) in enumerate(outcome.maps()):
         about = outcome.geodesics[space, alpha]
-        if alpha == "auto" and f"{about['value']:g}" in outcome.alphas:
+        if outcome.is_repeated(space, alpha):
             continue
         shares = 100 * np.array(outcome.variance[f"pcoa.{space}.alpha{alpha}"][:SCREE_COMPONENTS])
         right.plot(
@@ -201,7 +207,7 @@ def draw_scree(outcome: Outcome) -> Figure:
             marker=MARKERS[index % len(MARKERS)],
             markersize=4,
             linewidth=0.9,
-            label=f"{space}, α = {about['value']:g}",
+            label=f"{space}, {describe_way(about)}",
         )
     right.set(title="PCoA of the geodesics", xlabel="coordinate", ylabel="variance explained (%)")
     right.set_ylim(bottom=0)

@@ -35,6 +35,18 @@ def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
     return pd.DataFrame(list(dict.fromkeys(pairs)), columns=["sample_a", "sample_b"])
 
 
+def _pc_relate_of(pairs: pd.DataFrame, results: Path) -> list[str]:
+    """PC-Relate kinship of each pair, as written; empty without PC-Relate."""
+    path = results / "compare/pc_relate.tsv"
+    if not path.exists():
+        return [""] * len(pairs)
+    table = read_table(path)
+    names = zip(table.sample_a, table.sample_b, strict=True)
+    values = {frozenset(pair): value for pair, value in zip(names, table.kinship, strict=True)}
+    listed = zip(pairs.sample_a, pairs.sample_b, strict=True)
+    return [values.get(frozenset(pair), "") for pair in listed]
+
+
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
     """Tables and figures of the analyses that were run; None if there are none.
 
@@ -53,6 +65,8 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
         table = read_table(path)
         if name == "identity":
             table = table[table.verdict == "same"]
+        if name == "kinship":
+            table = table.assign(pc_relate=_pc_relate_of(table, results))
         rows = table.head(MOST_ROWS).to_dict("records")
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
     resolution = results / "compare/kinship.json"

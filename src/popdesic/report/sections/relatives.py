@@ -8,6 +8,7 @@ import pandas as pd
 
 from ...compare.kinship import SAME
 from ...compare.resolution import Resolution, load_resolution
+from ...io.files import read_json
 from ...io.tables import read_table
 from ..findings import Finding
 from ..words import join, number, percent, plural
@@ -36,6 +37,47 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
                 "Relatives",
                 f"{plural(int(counts.sum()), 'close pair')} by kinship: {join(listed)}. Relatives "
                 "form small clusters of their own on maps and serve as bridges in the geodesics.",
+            )
+        )
+    return found + _ancestry_findings(results)
+
+
+#: Median kinship of a cohort from which the page warns: the limit of fourth degree.
+STRANGERS = 2**-5.5
+
+
+def _ancestry_findings(results: Path) -> list[Finding]:
+    """What PC-Relate says of the same pairs, and whether it can be trusted."""
+    path, about = (results / f"compare/pc_relate.{end}" for end in ("tsv", "json"))
+    if not (path.exists() and about.exists()):
+        return []
+    table, facts = read_table(path), read_json(about)
+    found = []
+    counts = table.relation[~table.relation.isin([SAME, "distant"])].value_counts()
+    distant = int((table.relation == "distant").sum())
+    if len(counts) or distant:
+        text = "PC-Relate, which allows for ancestry, finds "
+        listed = [f"{number(int(n))} {relation}" for relation, n in counts.items()]
+        text += f"{plural(int(counts.sum()), 'close pair')}" + (
+            f": {join(listed)}" if listed else ""
+        )
+        if distant:
+            text += f". By it, {plural(distant, 'pair')} that KING-robust calls close are distant"
+        if facts["related_fitted"]:
+            text += (
+                f". {plural(facts['related_fitted'], 'pair')} of the founders that define the axes "
+                "of the PCA are relatives"
+            )
+        found.append(Finding("note", "Relatives", text + "."))
+    missed = [c for c, median in facts["median_kinship"].items() if median > STRANGERS]
+    if missed:
+        found.append(
+            Finding(
+                "warning",
+                "Relatives",
+                f"Most people of {join(missed)} look related to each other by PC-Relate. Either "
+                "they are, or the principal components, which founders define, do not describe "
+                "their ancestry; then their kinships and inbreeding are too large.",
             )
         )
     return found

@@ -1,0 +1,75 @@
+"""From a matrix of geodesics: neighbour graph, density clusters, neighbour-joining tree."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import HDBSCAN
+
+from ..distance.neighbor_joining import neighbor_joining
+from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
+from ..io.files import atomic_path
+from ..io.sites import chunks
+from ..io.tables import write_npz
+
+log = logging.getLogger(__name__)
+
+#: Most samples for HDBSCAN, which needs the whole matrix twice in float64.
+HDBSCAN_SAMPLES = 20_000
+#: Most leaves of the tree, evenly spaced in sample order: neighbour joining takes n**3 steps.
+TREE_LEAVES = 600
+
+
+def build_graph(lengths: Path, k: int, out: Path) -> int:
+    """Write the k-nearest-neighbour graph of the geodesics; return its number of edges.
+
+    An edge found from both ends counts once. npz with `edges` int64 (n_edges, 2), each row
+    ascending, rows sorted, and `n`.
+    """
+    matrix = np.load(lengths, mmap_mode="r")
+    n = len(matrix)
+    neighbors, distances = nearest_neighbors(matrix.__getitem__, n, k)
+    ends = np.stack([np.repeat(np.arange(n), neighbors.shape[1]), neighbors.ravel()], axis=1)
+    ends = np.sort(ends[np.isfinite(distances.ravel())], axis=1)
+    edges = np.unique(ends, axis=0)
+    write_npz(out, edges=edges, n=np.int64(n))
+    return len(edges)
+
+
+def _blocks(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Row numbers and float64 rows; pairs without a path get the largest finite length."""
+    n = len(matrix)
+    farthest = 0.0
+    bounds = list(chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))))
+    for first, last in bounds:
+        block = matrix[first:last]
+        farthest = max(farthest, float(block.max(where=np.isfinite(block), initial=0.0)))
+    for first, last in bounds:
+        block = np.array(matrix[first:last], np.float64)
+        block[~np.isfinite(block)] = farthest
+        yield np.arange(first, last), block
+
+
+def density_clusters(matrix: np.ndarray, min_cluster_size: int) -> np.ndarray | None:
+    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise; None above HDBSCAN_SAMPLES."""
+    if len(matrix) > HDBSCAN_SAMPLES:
+        log.warning("HDBSCAN is left out: more than %d samples", HDBSCAN_SAMPLES)
+        return None
+    whole = np.concatenate([block for _, block in _blocks(matrix)])
+    size = max(2, min(min_cluster_size, len(whole) - 1))
+    model = HDBSCAN(min_cluster_size=size, metric="precomputed", copy=False, n_jobs=1)
+    return model.fit_predict(whole)
+
+
+def write_tree(matrix: np.ndarray, names: pd.Series, out: Path) -> None:
+    """Neighbour-joining tree of at most TREE_LEAVES samples, evenly spaced in sample order."""
+    n = len(names)
+    leaves = np.unique(np.linspace(0, n - 1, min(n, TREE_LEAVES)).astype(np.int64))
+    distances = np.concatenate([block[np.isin(which, leaves)] for which, block in _blocks(matrix)])
+    tree = neighbor_joining(distances[:, leaves], list(names.iloc[leaves]))
+    with atomic_path(out) as temporary:
+        temporary.write_text(tree + "\n", "utf-8")

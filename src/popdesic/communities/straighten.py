@@ -1,0 +1,105 @@
+"""Coordinates in which curved continua are straight: PCoA of geodesics among nearest neighbours.
+
+Along a chain of populations the leading principal components trace an arc (the horseshoe), and
+their scores pile up at its ends even if samples are spread evenly. Geodesics follow the arc, so
+that their principal coordinates (Isomap; Tenenbaum, de Silva and Langford 2000) spread as the
+samples do.
+Beyond LANDMARKS samples, geodesics from evenly spaced landmarks define the coordinates, and all
+other samples are projected (de Silva and Tenenbaum 2002).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import squareform
+
+from ..embedding.pcoa import principal_coordinates, project_coordinates
+
+#: Neighbours of every sample.
+NEIGHBORS = 15
+#: Most samples from which geodesics run.
+LANDMARKS = 1_500
+#: How much longer a direct edge between parts may be than the longest on the way through others.
+#: Along a row of equal steps distances among many components grow as the square root of the steps,
+#: so that it is 1.4 times as long; between equal islands it differs by chance, up to a tenth.
+SLACK = 1.15
+#: Added to every distance in a graph, as a share of the largest: SciPy drops edges of length zero.
+SMALLEST = 1e-9
+
+
+def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS) -> csr_array:
+    """Graph of nearest neighbours with one part only: symmetric distances, float64 (n, n).
+
+    Two parts without a common edge are joined by the shortest edge between them, unless a way
+    through other parts has only edges shorter by SLACK. So parts in a row stay a row, while parts
+    that are equally far from each other stay so: joined by a tree alone they would become a row.
+
+    Parameters
+    ----------
+    points : float64 array, (n, k)
+    """
+    n = len(points)
+    k = min(neighbors, n - 1)
+    distances, columns = cKDTree(points).query(points, k + 1)
+    distances, columns = distances.reshape(n, -1), columns.reshape(n, -1)
+    least = SMALLEST * (float(distances.max()) or 1.0)
+    rows = np.repeat(np.arange(n), k + 1)
+    apart = rows != columns.ravel()
+    lengths = np.maximum(distances.ravel(), least)
+    graph = csr_array((lengths[apart], (rows[apart], columns.ravel()[apart])), (n, n))
+    graph = graph.maximum(graph.T)
+    parts, part = connected_components(graph, directed=False)
+    if parts == 1:
+        return graph
+    rows, ends, lengths = _edges_between(points, part, parts)
+    more = csr_array((np.maximum(lengths, least), (rows, ends)), (n, n))
+    return graph.maximum(more).maximum(more.T)
+
+
+def _edges_between(
+    points: np.ndarray, part: np.ndarray, parts: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges that join separate parts: the samples at both ends, and lengths."""
+    lengths, starts, ends = np.zeros((3, parts, parts))
+    members = [np.flatnonzero(part == own) for own in range(parts)]
+    for other in range(1, parts):
+        far, nearest = cKDTree(points[members[other]]).query(points)
+        for own in range(other):
+            first = members[own][far[members[own]].argmin()]
+            lengths[own, other] = lengths[other, own] = far[first]
+            starts[own, other], ends[own, other] = first, members[other][nearest[first]]
+    # The longest edge on the way between two parts by the shortest edges that join all.
+    needed = squareform(cophenet(linkage(squareform(lengths), "single")))
+    joined = np.triu(lengths <= SLACK * needed, 1)
+    return starts[joined].astype(np.int64), ends[joined].astype(np.int64), lengths[joined]
+
+
+def straight_coordinates(points: np.ndarray, graph: csr_array) -> np.ndarray:
+    """Principal coordinates of the geodesics in a graph of some points, float64 (n, k).
+
+    Parameters
+    ----------
+    points : float64 array, (n, k)
+        At least k + 2 samples.
+    graph : sparse array, (n, n)
+        From `neighbor_graph`.
+    """
+    n, k = points.shape
+    chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))
+    lengths = dijkstra(graph, directed=False, indices=chosen)
+    among = lengths[:, chosen]
+    among = np.minimum(among, among.T)  # sums in another order may differ in the last bit
+    found, _ = principal_coordinates(among, k)
+    if len(chosen) == n:
+        return found
+    others = np.setdiff1d(np.arange(n), chosen)
+    coordinates = np.empty((n, found.shape[1]))
+    coordinates[chosen] = found
+    coordinates[others] = project_coordinates(
+        np.ascontiguousarray(lengths[:, others].T), among, found
+    )
+    return coordinates

@@ -1,0 +1,392 @@
+"""Kinship of people of any ancestry: PC-Relate (Conomos et al. 2016, AJHG 98:127-148).
+
+KING-robust compares two people with each other alone and assumes that both come from one
+population. PC-Relate compares each with the genotypes expected for its own ancestry: the ALT
+frequency of person i at site s is ``mu_is = b_s0 + b_s1 PC_i1 + ... + b_sk PC_ik``, fitted by
+linear regression of genotypes / 2 among unrelated people (the training set). Then
+
+    kinship_ij = sum (g_i - 2 mu_i)(g_j - 2 mu_j) / (4 sum sqrt(mu_i (1 - mu_i) mu_j (1 - mu_j)))
+
+over the sites that are called in both, and at which both frequencies lie within FREQUENCIES. On the
+diagonal this is (1 + inbreeding) / 2.
+
+The regression itself biases kinship, which matters with few training samples: those who are fitted
+leave smaller residuals, all others share the errors of the fit, and the fit follows their
+relatives in the training set. With the linear map R = I - H that turns genotypes into residuals,
+and the true kinships K, the expectation is R K R'. The difference R K R' - K is of low rank; it is
+subtracted for unrelated people first, then once more with the relatives that were found.
+
+Two alleles of a person whose parents differ in ancestry vary less than ``mu (1 - mu)`` says, so the
+formula gives full siblings with parents of two populations (F_ST 0.15) a kinship of 0.23; the same
+happens to relatives if axes fit noise. Such people are heterozygous beyond expectation: their
+kinship with themselves is below 1/2. All their kinships are therefore divided by the square root of
+twice it (at least LEAST_OWN). Inbreeding, above 1/2, changes nothing.
+
+Cost: ``2 n**2 m`` multiplications and additions for n samples and m sites (two symmetric products)
+and 8 bytes per ordered pair. At 50 000 sites on two busy cores of an AMD EPYC 600 samples take 4 s
+and 3 000 samples 37 s (tests/bench/bench_relatedness.py --cost), so 30 000 take an hour and 7 GB.
+Candidates chosen by KING-robust would be cheaper, but would miss what PC-Relate is for; fewer sites
+cost less for all pairs, and 50 000 spread over the genome are nearly as good as all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..engine.threads import run_tasks
+from ..io.genotypes import MISSING
+from ..io.sites import chunks
+from .resolution import THIRD
+
+#: Sites of one pass and samples per side of one block. Both decide the order of sums.
+CHUNK_SITES, BLOCK_SAMPLES = 1_024, 512
+#: Range of individual frequencies that count: outside, the fitted line says little about a
+#: frequency, and small denominators dominate.
+FREQUENCIES = (0.01, 0.99)
+#: A site whose missing genotypes leave less than this share of the information about any axis among
+#: the training samples is left out.
+LEAST_INFORMATION = 0.1
+#: A person's alleles vary less than expected if the kinship with itself is this many standard
+#: errors below 1/2. LEAST_OWN: least share of the expected variance (contamination gives less).
+OWN_ERRORS, LEAST_OWN = 2, 0.6
+#: Kinship of relatives in the correction of the fit: third degree, or this many standard errors.
+CHANCE = 4
+#: Training samples per coefficient of the regression, at least.
+SAMPLES_PER_AXIS = 5
+
+#: ``read(first, last)``: genotypes of these sites, int8 (last - first, n_samples), -1 if missing.
+Reader = Callable[[int, int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Ancestry:
+    """Axes of ancestry on which frequencies are regressed.
+
+    Attributes
+    ----------
+    basis : float64 array, (n_samples, k + 1)
+        Constant and components, made orthonormal over the training samples.
+    training : bool array, (n_samples,)
+    """
+
+    basis: np.ndarray
+    training: np.ndarray
+
+    def shares(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What the training samples among `rows` give to the fit of `columns`: (k + 1, n).
+
+        Sum over pairs of basis of the row times kinship.
+        """
+        fitted = self.training[rows]
+        total = np.zeros(self.basis.shape[::-1])
+        for axis, own in enumerate(self.basis.T):
+            weights = own[rows[fitted]] * values[fitted]
+            total[axis] = np.bincount(columns[fitted], weights, minlength=len(self.basis))
+        return total
+
+    def bias(self, shares: np.ndarray) -> Callable[[slice, slice], np.ndarray]:
+        """What the regression adds to kinship, for a block: R K R' - K, see above.
+
+        Parameters
+        ----------
+        shares : float64 array, (k + 1, n_samples)
+            Basis of the training samples times their kinship with all samples.
+        """
+        twice = shares[:, self.training] @ self.basis[self.training]
+
+        def of(rows: slice, columns: slice) -> np.ndarray:
+            a, b = self.basis[rows], self.basis[columns]
+            return a @ twice @ b.T - a @ shares[:, columns] - shares[:, rows].T @ b.T
+
+        return of
+
+
+def ancestry_of(scores: np.ndarray, training: np.ndarray, components: int) -> Ancestry:
+    """Axes of ancestry from the first components of a PCA.
+
+    Parameters
+    ----------
+    scores : float64 array, (n_samples, at least `components`)
+    training : bool array, (n_samples,)
+        Unrelated people, on whom frequencies are fitted.
+    components : int
+        Number of components used; fewer if the training set has not SAMPLES_PER_AXIS samples for
+        each, or does not vary on one. 0: one population.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two training samples.
+    """
+    n_training = int(training.sum())
+    if n_training < 2:
+        raise ValueError(
+            f"{n_training} unrelated samples cannot define allele frequencies; give at least two."
+        )
+    most = max(0, n_training // SAMPLES_PER_AXIS - 1)
+    axes = np.column_stack([np.ones(len(scores)), scores[:, : min(components, most)]])
+    with threadpool_limits(1, "blas"):
+        _, triangle = np.linalg.qr(axes[training])
+        size = np.abs(np.diag(triangle))
+        spread = np.sqrt((axes[training] ** 2).sum(axis=0))
+        axes = axes[:, size > 1e-8 * np.maximum(spread, np.finfo(float).tiny)]
+        _, triangle = np.linalg.qr(axes[training])
+        inverse = np.linalg.inv(triangle)
+        # Row by row: bit-identical whichever other samples there are.
+        return Ancestry(np.stack([row @ inverse for row in axes]), training)
+
+
+def fit_frequencies(genotypes: np.ndarray, ancestry: Ancestry) -> np.ndarray:
+    """Coefficients of the ALT frequency of each site on the axes of ancestry.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (n_sites, n_samples)
+        A missing genotype leaves the regression of its site.
+
+    Returns
+    -------
+    float64 array, (n_sites, k + 1)
+        NaN at sites that the called genotypes cannot tell (LEAST_INFORMATION).
+    """
+    basis = ancestry.basis[ancestry.training]
+    known = genotypes[:, ancestry.training]
+    called = known != MISSING
+    right = np.where(called, known, 0).astype(np.float64) @ basis / 2
+    partly = np.flatnonzero(~called.all(axis=1))
+    if len(partly):
+        width = basis.shape[1]
+        outer = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), -1)
+        information = (called[partly].astype(np.float64) @ outer).reshape(-1, width, width)
+        enough = np.linalg.eigvalsh(information)[:, 0] >= LEAST_INFORMATION
+        right[partly[~enough]] = np.nan
+        use = partly[enough]
+        right[use] = np.linalg.solve(information[enough], right[use][:, :, None])[:, :, 0]
+    return right
+
+
+def _individual(coefficients: np.ndarray, genotypes: np.ndarray, basis: np.ndarray):
+    """Individual frequencies (n_sites, n) and where they count; frequencies are 1/2 elsewhere."""
+    frequency = coefficients @ basis.T
+    with np.errstate(invalid="ignore"):
+        counts = (frequency >= FREQUENCIES[0]) & (frequency <= FREQUENCIES[1])
+    counts &= genotypes != MISSING
+    return np.where(counts, frequency, 0.5), counts
+
+
+@dataclass(frozen=True)
+class Kinships:
+    """Kinship of all pairs, as blocks of the upper triangle.
+
+    Attributes
+    ----------
+    bounds : list of (first, last)
+        Blocks of samples.
+    blocks : dict
+        float64 arrays by pair of block numbers a <= b. NaN if no site counts.
+    own : float64 array, (n_samples,)
+        Kinship of each sample with itself, (1 + inbreeding) / 2, before the kinships were divided:
+        below 1/2 if it is heterozygous beyond expectation.
+    coefficients : float64 array, (n_sites, k + 1)
+        See `fit_frequencies`.
+    """
+
+    bounds: list[tuple[int, int]]
+    blocks: dict[tuple[int, int], np.ndarray]
+    own: np.ndarray
+    coefficients: np.ndarray
+
+    def matrix(self) -> np.ndarray:
+        """float64 (n_samples, n_samples), symmetric."""
+        n = self.bounds[-1][1]
+        found = np.empty((n, n))
+        for (a, b), block in self.blocks.items():
+            rows, columns = slice(*self.bounds[a]), slice(*self.bounds[b])
+            whole = np.triu(block) + np.triu(block, 1).T if a == b else block
+            found[rows, columns] = whole
+            found[columns, rows] = whole.T
+        return found
+
+    def close(self, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, columns and kinship of the pairs of different samples with at least `least`."""
+        parts = list(_close(self.blocks, self.bounds, least))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def pc_relate(
+    read: Reader, n_sites: int, sizes: list[int], ancestry: Ancestry, threads: int = 1
+) -> Kinships:
+    """PC-Relate kinship of all pairs of samples.
+
+    Parameters
+    ----------
+    read : callable
+        See Reader.
+    sizes : list of int
+        Number of samples of each cohort, in order. Blocks of samples lie within cohorts, and every
+        product has one thread, so that bytes depend neither on the number of threads nor on
+        cohorts that arrive later.
+    threads : int
+    """
+    first, bounds = 0, []
+    for size in sizes:
+        bounds += [(first + a, first + b) for a, b in chunks(size, BLOCK_SAMPLES)]
+        first += size
+    pairs = [(a, b) for a in range(len(bounds)) for b in range(a, len(bounds))]
+    shape = {(a, b): (np.ptp(bounds[a]), np.ptp(bounds[b])) for a, b in pairs}
+    shared = {pair: np.zeros(shape[pair]) for pair in pairs}
+    scale = {pair: np.zeros(shape[pair]) for pair in pairs}
+    coefficients = np.empty((n_sites, ancestry.basis.shape[1]))
+
+    for start, end in chunks(n_sites, CHUNK_SITES):
+        genotypes = read(start, end)
+        with threadpool_limits(1, "blas"):
+            fitted = coefficients[start:end] = fit_frequencies(genotypes, ancestry)
+
+            def standardize(one: int, last: int, genotypes=genotypes, fitted=fitted):
+                own = genotypes[:, one:last]
+                frequency, counts = _individual(fitted, own, ancestry.basis[one:last])
+                residual = np.where(counts, own - 2 * frequency, 0.0)
+                spread = np.where(counts, np.sqrt(frequency * (1 - frequency)), 0.0)
+                return residual.astype(np.float32), spread.astype(np.float32)
+
+            parts = run_tasks(standardize, bounds, threads)
+
+            def add(a: int, b: int, parts=parts) -> None:
+                shared[a, b] += parts[a][0].T @ parts[b][0]
+                scale[a, b] += parts[a][1].T @ parts[b][1]
+
+            run_tasks(add, pairs, threads)
+
+    with threadpool_limits(1, "blas"):
+        for (a, b), total in shared.items():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total /= 4 * scale.pop((a, b))
+        error = _remove_bias(shared, bounds, ancestry)
+    own = np.concatenate([np.diag(shared[a, a]) for a in range(len(bounds))])
+    # Without the second condition, chance alone would raise the kinship of everyone.
+    beyond = own < 0.5 - OWN_ERRORS * error
+    root = np.sqrt(np.where(beyond, np.maximum(2 * own, LEAST_OWN), 1.0))
+    for (a, b), block in shared.items():
+        block /= root[slice(*bounds[a]), None] * root[None, slice(*bounds[b])]
+    return Kinships(bounds, shared, own, coefficients)
+
+
+def _remove_bias(
+    blocks: dict[tuple[int, int], np.ndarray], bounds: list[tuple[int, int]], ancestry: Ancestry
+) -> float:
+    """Subtract the bias of the regression: for unrelated people, then for the relatives found.
+
+    Returns the standard error of kinship: root mean square over the training samples.
+    """
+    n = len(ancestry.training)
+    everyone = np.arange(n)
+    alone = ancestry.shares(everyone, everyone, np.full(n, 0.5))
+    of_strangers = ancestry.bias(alone)
+    squares, pairs = 0.0, 0
+    for (a, b), block in blocks.items():
+        rows, columns = slice(*bounds[a]), slice(*bounds[b])
+        block -= of_strangers(rows, columns)
+        fitted = np.outer(ancestry.training[rows], ancestry.training[columns])
+        fitted = np.triu(fitted, 1) if a == b else fitted
+        fitted &= np.isfinite(block)
+        squares, pairs = squares + float((block[fitted] ** 2).sum()), pairs + int(fitted.sum())
+    # The fitted are unrelated: their kinships show what is chance.
+    error = (squares / max(pairs, 1)) ** 0.5
+    least = max(THIRD, CHANCE * error)
+    parts = zip(*_close(blocks, bounds, least), strict=True)
+    rows, columns, values = (np.concatenate(part) for part in parts)
+    related = ancestry.shares(rows, columns, values) + ancestry.shares(columns, rows, values)
+    of_relatives = ancestry.bias(related)
+    for (a, b), block in blocks.items():
+        block -= of_relatives(slice(*bounds[a]), slice(*bounds[b]))
+    return error
+
+
+def _close(blocks, bounds, least: float):
+    """Rows, columns and values, block by block, of different samples with at least `least`."""
+    for (a, b), block in blocks.items():
+        with np.errstate(invalid="ignore"):
+            rows, columns = np.nonzero(np.triu(block >= least, 1) if a == b else block >= least)
+        yield rows + bounds[a][0], columns + bounds[b][0], block[rows, columns]
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Sums over sites for listed pairs; each array has one entry per pair.
+
+    Attributes
+    ----------
+    counts : dict of int64 arrays
+        ``called``, ``ibs0``, ``het_a``, ``het_b``, ``both_het`` over jointly called sites, as those
+        of `engine.terms.KINSHIP`.
+    sites : int64 array
+        Sites that count for PC-Relate.
+    opposite : int64 array
+        Opposite homozygotes at these sites.
+    expected : float64 array
+        Their expected number for unrelated people of the same ancestries.
+    het : float64 array
+        Expected heterozygotes at these sites, mean of the two people.
+    """
+
+    counts: dict[str, np.ndarray]
+    sites: np.ndarray
+    opposite: np.ndarray
+    expected: np.ndarray
+    het: np.ndarray
+
+    @property
+    def k0(self) -> np.ndarray:
+        """Share of the genome at which the two share no allele by descent (Conomos et al. 2016).
+
+        Meaningful for first-degree relatives: 0 for parent and child, 1/4 for full siblings.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.opposite / self.expected
+
+
+def count_pairs(
+    read: Reader,
+    ancestry: Ancestry,
+    coefficients: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+) -> PairCounts:
+    """Counts of the pairs (rows[x], columns[x]) in one more pass over the sites."""
+    names = ("called", "ibs0", "het_a", "het_b", "both_het", "sites", "opposite")
+    counts = {name: np.zeros(len(rows), np.int64) for name in names}
+    expected, het = np.zeros(len(rows)), np.zeros(len(rows))
+    people, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
+    left, right = place[: len(rows)], place[len(rows) :]
+    with threadpool_limits(1, "blas"):
+        for start, end in chunks(len(coefficients), CHUNK_SITES):
+            genotypes = read(start, end)[:, people]
+            fitted = coefficients[start:end]
+            frequency, used = _individual(fitted, genotypes, ancestry.basis[people])
+            for one, last in chunks(len(rows), 2_048):
+                i, j, at = left[one:last], right[one:last], slice(one, last)
+                a, b = genotypes[:, i], genotypes[:, j]
+                both = (a != MISSING) & (b != MISSING)
+                opposite = both & (np.abs(a - b) == 2)
+                count = used[:, i] & used[:, j]
+                for name, which in (
+                    ("called", both),
+                    ("ibs0", opposite),
+                    ("het_a", both & (a == 1)),
+                    ("het_b", both & (b == 1)),
+                    ("both_het", (a == 1) & (b == 1)),
+                    ("sites", count),
+                    ("opposite", opposite & count),
+                ):
+                    counts[name][at] += which.sum(axis=0)
+                p, q = frequency[:, i], frequency[:, j]
+                apart = (p * (1 - q)) ** 2 + (q * (1 - p)) ** 2
+                expected[at] += np.where(count, apart, 0.0).sum(axis=0)
+                het[at] += np.where(count, p * (1 - p) + q * (1 - q), 0.0).sum(axis=0)
+    sites, opposite = counts.pop("sites"), counts.pop("opposite")
+    return PairCounts(counts, sites, opposite, expected, het)

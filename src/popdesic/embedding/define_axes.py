@@ -1,0 +1,127 @@
+"""Axes of the PCA: sites, frequencies, number and loadings, all from the unrelated founders."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ..cohort.panel import load_panel
+from ..cohort.prune_options import parse_pruning
+from ..engine.select import cpu_backend
+from ..io.bed import read_fam
+from ..io.files import write_json
+from ..io.tables import read_table, write_npz
+from .axis_sites import choose_sites
+from .loadings import find_regions, site_loadings, write_loadings
+from .noise_null import measure_noise
+from .pca import STORED, axes_of
+from .relationship import read_cohorts, relationship_among
+from .significance import LEVEL
+
+#: Components that the scree figure shows.
+SHOWN = 20
+
+
+def define_axes(
+    prefixes: list[Path],
+    panel: Path,
+    *,
+    unrelated: Path | None,
+    components: int | str,
+    pcs: int | str,
+    ld_prune: list,
+    regions: list,
+    axes_out: Path,
+    about_out: Path,
+    loadings_out: Path,
+    threads: int = 1,
+) -> dict:
+    """Define the axes of a study from its founders; no later cohort takes part.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the founders' genotypes on the panel, in sample order.
+    unrelated : Path, optional
+        `panel/unrelated.tsv`: only its unrelated founders define the axes.
+    components, pcs : int or 'auto'
+        `embedding.components` and `geodesic.pcs`: the larger is the number of components. With
+        ``auto`` for `pcs`, as many more are stored as the choice of geodesics compares.
+    ld_prune : list
+        `embedding.ld_prune`; empty for none.
+    regions : list
+        Regions of long-range LD to leave out (`long_range_ld.regions_of`).
+    axes_out : Path
+        .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store); `samples`
+        (n,); `sites` (rows of the panel) and their `af`.
+    about_out : Path
+        JSON that is returned too.
+    loadings_out : Path
+        `loadings.write_loadings`.
+
+    Returns
+    -------
+    dict
+        `axis_samples`; `sites` (counts of `AxisSites`), `ld_r2` in use; `significant`
+        components, `level`, `noise` (`Noise`) and `components`; of the leading SHOWN
+        `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
+        `regions` (`find_regions`).
+    """
+    sites, _ = load_panel(panel)
+    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    keep = [np.ones(len(own), bool) for own in names]
+    if unrelated is not None:
+        table = read_table(unrelated)
+        chosen = set(table["sample"][table.unrelated == "yes"])
+        keep = [own.isin(chosen).to_numpy() for own in names]
+    backend = cpu_backend(threads)
+    chosen_sites = choose_sites(
+        read_cohorts(prefixes, keep=keep)[0],
+        sites,
+        backend,
+        pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
+        regions=regions,
+    )
+    read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
+    relationship = relationship_among(read, sizes, chosen_sites.af, threads)
+    used = sites.iloc[chosen_sites.rows]
+    defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
+    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads, names=defining)
+    axes, tests = axes_of(relationship, components, pcs, noise=noise)
+    stored = axes.k
+    if pcs == "auto":
+        stored = min(max(axes.k, STORED), len(axes.values))
+    leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
+    loadings = site_loadings(read, chosen_sites.af, *leading)
+    write_loadings(loadings_out, used, loadings)
+    write_npz(
+        axes_out,
+        values=axes.values,
+        vectors=axes.vectors,
+        trace=np.array(axes.trace),
+        k=np.array(stored),
+        samples=np.array(defining, str),
+        sites=chosen_sites.rows,
+        af=chosen_sites.af,
+    )
+    about = {
+        "axis_samples": len(relationship),
+        "sites": chosen_sites.counts,
+        "ld_r2": chosen_sites.r2,
+        "significant": tests.count,
+        "level": LEVEL,
+        "noise": {name: float(f"{x:.6g}") for name, x in asdict(noise).items()},
+        "components": axes.k,
+        "scree": _rounded(axes.explained[:SHOWN]),
+        "threshold": _rounded(tests.threshold[:SHOWN] / axes.trace),
+        "p": _rounded(tests.p[:SHOWN]),
+        "regions": find_regions(used.reset_index(drop=True), loadings),
+    }
+    write_json(about_out, about)
+    return about
+
+
+def _rounded(numbers: np.ndarray) -> list[float | None]:
+    return [float(f"{x:.6g}") if np.isfinite(x) else None for x in numbers.tolist()]

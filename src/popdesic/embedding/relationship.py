@@ -1,0 +1,207 @@
+"""Genetic relationship of samples: mean products of standardised genotypes.
+
+A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
+(Patterson, Price and Reich 2006). The relationship of two samples is the mean of their products
+over the sites called in both; sites with p = 0 or 1 are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..engine.threads import run_tasks
+from ..io.bed import open_bed, read_fam
+from ..io.genotypes import MISSING, unpack_bed
+from ..io.sites import chunks
+
+#: Sites of one pass over the genotypes.
+CHUNK_SITES = 2_048
+#: Samples per side of one block of the products.
+BLOCK_SAMPLES = 512
+
+#: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
+Reader = Callable[[int, int], np.ndarray]
+
+
+def read_cohorts(
+    prefixes: list[Path], sites: np.ndarray | None = None, keep: list[np.ndarray] | None = None
+) -> tuple[Reader, list[int]]:
+    """Reader of cohorts on the panel, and the number of samples that it gives of each.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the cohorts' .bed files on the panel, in sample order.
+    sites : int array, optional
+        Rows of the panel, ascending; all by default.
+    keep : list of bool arrays (samples of the cohort,), optional
+        Samples to give of each cohort; all by default.
+    """
+    beds = [open_bed(prefix) for prefix in prefixes]
+    counts = [len(read_fam(prefix)) for prefix in prefixes]
+    chosen = [np.ones(count, bool) for count in counts] if keep is None else keep
+
+    def read(first: int, last: int) -> np.ndarray:
+        rows = slice(first, last) if sites is None else sites[first:last]
+        parts = [
+            unpack_bed(np.ascontiguousarray(bed[rows]), count)[:, who]
+            for bed, count, who in zip(beds, counts, chosen, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    return read, [int(who.sum()) for who in chosen]
+
+
+def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised genotypes of the polymorphic sites, 0 where missing, and what is called.
+
+    Returns
+    -------
+    values : float64 array, (n_polymorphic, n)
+    called : bool array, (n_polymorphic, n)
+    """
+    scale = np.sqrt(2 * af * (1 - af))
+    use = scale > 0  # False for NaN: no founder is called there
+    values = genotypes[use].astype(np.float64)
+    called = values != MISSING
+    values -= 2 * af[use, None]
+    values /= scale[use, None]
+    values[~called] = 0.0
+    return values, called
+
+
+def relationship_among(
+    read: Reader, sizes: list[int], af: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """Relationship of all samples with each other, float64 (n, n), symmetric.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Number of samples of each cohort, n in total.
+    af : float64 array, (n_sites,)
+        ALT frequency of the sites that `read` gives.
+    threads : int
+        Number of threads; the numbers are bit-identical for any number.
+    """
+    pairs = block_pairs(sizes)
+    n = sum(sizes)
+    products, called = np.zeros((n, n)), np.zeros((n, n))
+    complete = 0.0
+    for values, there in _passes(read, af):
+        mask, whole = _incomplete(there)
+        complete += whole
+        add_products(products, values, values, pairs, threads)
+        add_products(called, mask, mask, pairs, threads)
+    products /= np.maximum(called + complete, 1)
+    return np.triu(products) + np.triu(products, 1).T
+
+
+def relationship_to(
+    read: Reader,
+    sizes: list[int],
+    axes: np.ndarray,
+    af: np.ndarray,
+    threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Relationship of the other samples to those that define the axes, and to themselves.
+
+    A sample's numbers depend on its own genotypes and those of `axes` alone, to the last bit.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Number of samples of each cohort, n in total.
+    axes : bool array, (n,)
+        Samples that define the axes, a in total.
+    af, threads
+        As in `relationship_among`.
+
+    Returns
+    -------
+    rows : float64 array, (n - a, a)
+    own : float64 array, (n - a,)
+        Mean square of each sample's own standardised genotypes.
+    """
+    others, founders = np.flatnonzero(~axes), np.flatnonzero(axes)
+    cohort = np.repeat(np.arange(len(sizes)), sizes)
+    left, right = (
+        sample_blocks(np.bincount(cohort[who], minlength=len(sizes)).tolist())
+        for who in (others, founders)
+    )
+    pairs = [(one, other) for one in left for other in right]
+    products = np.zeros((len(others), len(founders)))
+    called = np.zeros_like(products)
+    squares, own_called, complete = np.zeros(len(others)), np.zeros(len(others)), 0.0
+    for values, there in _passes(read, af):
+        mask, whole = _incomplete(there)
+        complete += whole
+        theirs = values[:, others]
+        add_products(products, theirs, values[:, founders], pairs, threads)
+        add_products(called, mask[:, others], mask[:, founders], pairs, threads)
+        own_called += there[:, others].sum(axis=0)
+        for first, last in left:  # cohort by cohort, as numpy sums one column in another order
+            block = theirs[:, first:last]
+            squares[first:last] += np.einsum("ij,ij->j", block, block)
+    products /= np.maximum(called + complete, 1)
+    return products, squares / np.maximum(own_called, 1)
+
+
+def sample_blocks(sizes: list[int]) -> list[tuple[int, int]]:
+    """Bounds of blocks of at most BLOCK_SAMPLES samples, each within one cohort.
+
+    The shape of a matrix product decides the order of its sums. With blocks within cohorts, the
+    products of two cohorts are bit-identical whichever other cohorts are present.
+    """
+    first, found = 0, []
+    for size in sizes:
+        found += [(first + a, first + b) for a, b in chunks(size, BLOCK_SAMPLES)]
+        first += size
+    return found
+
+
+def block_pairs(sizes: list[int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of `sample_blocks` in the upper triangle."""
+    blocks = sample_blocks(sizes)
+    return [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
+
+
+def _passes(read: Reader, af: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """`standardize` of all sites, chunk by chunk."""
+    for first, last in chunks(len(af), CHUNK_SITES):
+        yield standardize(read(first, last), af[first:last])
+
+
+def _incomplete(called: np.ndarray) -> tuple[np.ndarray, float]:
+    """Mask of the sites at which somebody is missing, and the number of all others.
+
+    Only the two samples of a pair decide which sites count for it, so it changes no count which
+    other samples are present.
+    """
+    incomplete = ~called.all(axis=1)
+    mask = called[incomplete].astype(np.float32)  # counts below 2**24 are exact
+    return mask, float(len(called) - incomplete.sum())
+
+
+def add_products(
+    total: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    pairs: list[tuple[tuple[int, int], tuple[int, int]]],
+    threads: int,
+) -> None:
+    """Add left' * right to these blocks of `total`.
+
+    Each block is one product on one BLAS thread, because the order of BLAS's sums depends on its
+    number of threads.
+    """
+
+    def work(one: tuple[int, int], other: tuple[int, int]) -> None:
+        total[slice(*one), slice(*other)] += left[:, slice(*one)].T @ right[:, slice(*other)]
+
+    with threadpool_limits(1, "blas"):
+        run_tasks(work, pairs, threads)

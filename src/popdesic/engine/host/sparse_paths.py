@@ -1,0 +1,122 @@
+"""Shortest paths on a sparse graph on the CPU: Dijkstra's algorithm with a binary heap.
+
+One source a task. In fixed point the lengths equal those of a dense closure to the last bit: sums
+of integers do not depend on their order.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numba
+import numpy as np
+from numba import types
+
+from ..base import infinity
+from ..threads import run_tasks
+
+
+def _sift_down(heap, place, keys, size):
+    """Restore the heap below its root."""
+    at = 0
+    node = heap[0]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
+            child += 1
+        if keys[heap[child]] >= keys[node]:
+            break
+        heap[at] = heap[child]
+        place[heap[at]] = at
+        at = child
+    heap[at] = node
+    place[node] = at
+
+
+def _sift_up(heap, place, keys, at):
+    """Restore the heap above an entry whose key became smaller."""
+    node = heap[at]
+    while at > 0:
+        parent = (at - 1) // 2
+        if keys[heap[parent]] <= keys[node]:
+            break
+        heap[at] = heap[parent]
+        place[heap[at]] = at
+        at = parent
+    heap[at] = node
+    place[node] = at
+
+
+@functools.cache
+def _kernel(dtype: np.dtype):
+    scalar = numba.from_dtype(dtype)
+    down, up = numba.njit(nogil=True)(_sift_down), numba.njit(nogil=True)(_sift_up)
+
+    def work(starts, ends, weights, source, lengths, heap, place):
+        # `place`: position in the heap; -1 before a sample was reached, -2 once it is settled.
+        place[:] = -1
+        lengths[source] = 0
+        heap[0] = source
+        place[source] = 0
+        size = 1
+        while size:
+            nearest = heap[0]
+            place[nearest] = -2
+            size -= 1
+            if size:
+                heap[0] = heap[size]
+                down(heap, place, lengths, size)
+            for edge in range(starts[nearest], starts[nearest + 1]):
+                end = ends[edge]
+                if place[end] == -2:
+                    continue
+                length = lengths[nearest] + weights[edge]
+                if place[end] == -1:
+                    lengths[end] = length
+                    heap[size] = end
+                    place[end] = size
+                    size += 1
+                    up(heap, place, lengths, place[end])
+                elif length < lengths[end]:
+                    lengths[end] = length
+                    up(heap, place, lengths, place[end])
+
+    indices, row = types.Array(types.int64, 1, "C"), types.Array(scalar, 1, "C")
+    signature = types.void(indices, indices, row, types.int64, row, indices, indices)
+    return numba.njit([signature], nogil=True)(work)
+
+
+def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
+    """Lengths of the shortest paths between all pairs of a graph with few edges.
+
+    Parameters
+    ----------
+    direct : int32 or int64 array, (n, n)
+        Symmetric direct weights, zero diagonal, `infinity` of their dtype where there is no edge.
+        No length may exceed that infinity.
+    threads : int
+
+    Returns
+    -------
+    array, (n, n), of the dtype of `direct`
+        `infinity` where there is no path.
+    """
+    n, top = len(direct), infinity(direct.dtype)
+    edges = direct < top
+    np.fill_diagonal(edges, False)
+    starts = np.concatenate([[0], np.cumsum(edges.sum(axis=1))]).astype(np.int64)
+    ends = np.nonzero(edges)[1].astype(np.int64)
+    weights = np.ascontiguousarray(direct[edges])
+    lengths = np.full((n, n), top, direct.dtype)
+    kernel = _kernel(direct.dtype)
+
+    def work(first: int, last: int) -> None:
+        heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
+        for source in range(first, last):
+            kernel(starts, ends, weights, source, lengths[source], heap, place)
+
+    step = max(1, n // (8 * threads))
+    run_tasks(work, [(i, min(n, i + step)) for i in range(0, n, step)], threads)
+    return lengths

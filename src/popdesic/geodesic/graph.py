@@ -1,0 +1,200 @@
+"""The edges that geodesics may use, all pairs or nearest neighbours, and their weights.
+
+In the complete graph every pair has a direct edge (Fermat distances as published); in the graph of
+nearest neighbours long direct steps are forbidden. There, alpha = 1 gives the geodesics of Isomap
+(Tenenbaum, de Silva and Langford 2000), and a number of neighbours as large as the sample gives
+the complete graph: one family.
+
+The founders define who is near. Every sample has a radius, its distance to its k-th nearest
+founder; two samples are joined if their distance is at most the larger of their radii. The edges of
+the founders' minimum spanning tree are added, so that the founders are connected whatever k is. An
+edge between two samples thus depends on these two and the founders alone: new cohorts add edges and
+never remove one, which is what lets a closure be continued. The same holds for weights: those that
+are corrected for density use the radii of their two samples, see `weights.corrected_weights`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from .weights import corrected_weights, fermat_distances, fermat_weights
+
+#: Rows in memory at a time.
+BLOCK_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A kind of graph and the weights of its edges.
+
+    Attributes
+    ----------
+    kind : {'complete', 'knn'}
+    neighbors : int
+        Nearest founders that a sample is joined to, at least, in ``knn``; and the number of
+        founders within its radius, where weights are corrected. 0 if neither applies.
+    density : {'keep', 'correct'}
+        ``keep``: weights d**alpha, so that lengths are shorter where more people were sampled.
+        ``correct``: weights that do not depend on it.
+    """
+
+    kind: str = "complete"
+    neighbors: int = 0
+    density: str = "keep"
+
+    def edge_weights(self, distances: np.ndarray, founders: np.ndarray, alpha: float) -> np.ndarray:
+        """Weights of the edges, float64 (n, n); infinite between samples without an edge.
+
+        Parameters
+        ----------
+        distances : float64 array, (n, n)
+            Symmetric, zero diagonal; infinite for pairs that cannot be compared.
+        founders : bool array, (n,)
+        alpha : float
+
+        Raises
+        ------
+        UserError
+            A finite distance has no finite weight.
+        """
+        if self.density == "correct":
+            radii = founder_radii(distances, founders, self.neighbors, apart=True)
+            weights = corrected_weights(distances, radii, alpha)
+        else:
+            weights = fermat_weights(distances, alpha)
+        return self.keep_edges(weights, distances, founders)
+
+    def distances(self, lengths: np.ndarray, alpha: float) -> np.ndarray:
+        """Lengths of paths in the unit of a distance, float64.
+
+        Sample Fermat distances, ``lengths ** (1 / alpha)``; corrected lengths have that unit.
+        """
+        return lengths if self.density == "correct" else fermat_distances(lengths, alpha)
+
+    def keep_edges(
+        self, weights: np.ndarray, distances: np.ndarray, founders: np.ndarray
+    ) -> np.ndarray:
+        """Weights of the edges; infinite between samples without an edge.
+
+        Parameters
+        ----------
+        weights, distances : float64 arrays, (n, n)
+        founders : bool array, (n,)
+
+        Returns
+        -------
+        float64 array, (n, n)
+            `weights` itself for the complete graph.
+        """
+        if self.kind == "complete":
+            return weights
+        return np.where(neighbor_edges(distances, founders, self.neighbors), weights, np.inf)
+
+
+#: Every pair has an edge.
+COMPLETE = Graph()
+
+
+def neighbor_edges(distances: np.ndarray, founders: np.ndarray, k: int) -> np.ndarray:
+    """Pairs that the graph of nearest neighbours joins: bool (n, n), True on the diagonal.
+
+    Ties at a radius are all joined, so the order of samples plays no role.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Symmetric; infinite for pairs that cannot be compared, which are never joined.
+    founders : bool array, (n,)
+    k : int
+        With fewer other founders, all of them are neighbours.
+    """
+    radii = founder_radii(distances, founders, k)
+    edges = np.empty(distances.shape, bool)
+    for first in range(0, len(distances), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        edges[rows] = distances[rows] <= np.maximum(radii[rows, None], radii)
+    edges &= np.isfinite(distances)
+    who = np.flatnonzero(founders)
+    tree = who[spanning_tree(distances[np.ix_(who, who)])]
+    edges[tree[:, 0], tree[:, 1]] = edges[tree[:, 1], tree[:, 0]] = True
+    np.fill_diagonal(edges, True)
+    return edges
+
+
+def founder_radii(
+    distances: np.ndarray, founders: np.ndarray, k: int, *, apart: bool = False
+) -> np.ndarray:
+    """Distance of every sample to its k-th nearest founder other than itself, float64 (n,).
+
+    A sample that can be compared with fewer than k founders takes the farthest of them; with none,
+    its radius is 0. `apart`: only founders at a distance above zero count. Duplicates of a sample,
+    however many, then do not change its radius, and it is 0 only if no founder differs.
+    """
+    who = np.flatnonzero(founders)
+    radii = np.zeros(len(distances))
+    for i, row in enumerate(distances):
+        far = row[who[who != i]]
+        far = np.sort(far[np.isfinite(far) & ((far > 0) | (not apart))])
+        if far.size:
+            radii[i] = far[min(k, far.size) - 1]
+    return radii
+
+
+def spanning_tree(distances: np.ndarray) -> np.ndarray:
+    """Edges of a minimum spanning forest, int64 (n_edges, 2), by Prim's algorithm.
+
+    Dense and exact for zero distances too, which SciPy's sparse graphs take for missing edges.
+    Among equal distances the first sample is taken.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Infinite where there is no edge.
+    """
+    n = len(distances)
+    edges = []
+    nearest = np.full(n, np.inf)
+    origin = np.full(n, -1)
+    left = np.ones(n, bool)
+    for _ in range(n):
+        node = int(np.where(left, nearest, np.inf).argmin())
+        if not left[node]:  # all that are left are infinitely far: a new tree
+            node = int(left.argmax())
+        if np.isfinite(nearest[node]):
+            edges.append((int(origin[node]), node))
+        left[node] = False
+        closer = left & (distances[node] < nearest)
+        nearest[closer] = distances[node][closer]
+        origin[closer] = node
+    return np.array(edges, np.int64).reshape(-1, 2)
+
+
+def longest_paths(weights: np.ndarray, founders: np.ndarray) -> tuple[float, float]:
+    """Upper bounds of the shortest paths' lengths: among founders only, and among everyone.
+
+    Twice the greatest length from one sample of a connected part, the largest of all parts; paths
+    among nearest neighbours can be longer than any edge, so edges alone do not bound them.
+
+    Parameters
+    ----------
+    weights : float64 array, (n, n)
+        Symmetric; infinite where there is no edge.
+    founders : bool array, (n,)
+    """
+    who = np.flatnonzero(founders)
+    among = _longest(weights[np.ix_(who, who)])
+    return among, (among if founders.all() else _longest(weights))
+
+
+def _longest(weights: np.ndarray) -> float:
+    joined = np.isfinite(weights)
+    # An explicit zero is an edge; SciPy's sparse graphs keep it.
+    graph = csr_array((weights[joined], np.nonzero(joined)), weights.shape)
+    _, part = connected_components(graph, directed=False)
+    _, first = np.unique(part, return_index=True)
+    lengths = dijkstra(graph, directed=False, indices=first)
+    return 2 * float(lengths[np.isfinite(lengths)].max(initial=0.0))

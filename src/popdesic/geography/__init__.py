@@ -1,0 +1,1 @@
+"""Where people live: distances on the ground, isolation by distance, barriers."""

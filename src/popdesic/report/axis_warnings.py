@@ -1,0 +1,41 @@
+"""Whether the axes of the PCA show the ancestry of people, or something else."""
+
+from __future__ import annotations
+
+from .words import join, percent
+
+
+def axis_warnings(axes: dict) -> list[tuple[str, str]]:
+    """Topic and sentences of each warning; `axes` is `embedding/pca.json`."""
+    found = []
+    if not axes["significant"]:
+        found.append(
+            (
+                "No structure",
+                "No component of the PCA is larger than chance gives in one population "
+                f"(Tracy-Widom test at {percent(axes['level'], 0)}). The first two are shown "
+                "because a map needs two; read nothing from where samples lie on them.",
+            )
+        )
+    for region in axes["regions"]:
+        place = f"{region['chrom']}:{region['start'] / 1e6:.1f}-{region['end'] / 1e6:.1f} Mb"
+        found.append(
+            (
+                "An axis of one region",
+                f"PC{region['axis']} rests on one region, {place}: "
+                f"{percent(region['share'])} of its squared loadings are there and "
+                f"{percent(region['expected'])} of the sites. It sorts people by what they carry "
+                "in that region, such as an inversion, and not by ancestry.",
+            )
+        )
+    found += [
+        (
+            "Cohorts apart",
+            f"On PC{shift['axis']} founder cohorts {join(shift['cohorts'])} lie apart within "
+            f"the same populations ({join(shift['labels'])}): cohort explains "
+            f"{percent(shift['share'])} of what differs there. Either their genotyping "
+            "differs, or one name stands for different people.",
+        )
+        for shift in axes["shifts"]
+    ]
+    return found

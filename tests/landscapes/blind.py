@@ -1,0 +1,46 @@
+"""The choice of geodesics without the truth (`popdesic.embedding.ways`), made on a scene."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from popdesic.embedding import ways
+from popdesic.embedding.held_out import SPLITS, genome_parts, weigh_ways
+from popdesic.engine.select import cpu_backend
+
+from .methods import Way
+from .scenes import Scene
+
+
+def evidence_of(
+    scene: Scene, *, splits: int = SPLITS, metric: str | None = None, threads: int = 2
+) -> ways.Evidence:
+    """What held-out sites of a scene say of components, or of distances of genotypes (`metric`)."""
+    genotypes = scene.genotypes
+
+    def read(rows: np.ndarray):
+        return lambda first, last: genotypes[rows[first:last]]
+
+    return weigh_ways(
+        read,
+        genotypes.shape[1],
+        genome_parts(pd.DataFrame({"chrom": scene.chrom, "pos": scene.pos})),
+        cpu_backend(threads),
+        components=() if metric else ways.COMPONENTS,
+        metric=metric,
+        splits=splits,
+        threads=threads,
+    )
+
+
+def named(way: ways.Way) -> Way:
+    """The same way as `methods` names it."""
+    kind = "PCs" if way.is_plain else {"knn": "knn", "complete": "Fermat"}[way.graph]
+    neighbors = {"neighbors": way.neighbors} if way.neighbors else {}
+    return Way(kind, way.alpha, components=way.pcs, **neighbors)
+
+
+def choose_on(scene: Scene, splits: int = SPLITS) -> ways.Choice:
+    """The choice on a scene's components."""
+    return ways.choose(evidence_of(scene, splits=splits))

@@ -1,0 +1,85 @@
+"""Genome builds by the contig lengths of headers."""
+
+import pytest
+import yaml
+from study import FAST, make_cohorts, write_study
+
+from popdesic.io.errors import UserError
+from popdesic.study.builds import LENGTHS, build_of
+from popdesic.study.configuration import read_config
+from popdesic.study.validation import validate_study
+
+
+def contig_lines(build: str, chromosomes=(1, 2), prefix: str = "") -> str:
+    lines = [
+        f"##contig=<ID={prefix}{k},length={LENGTHS[build][k - 1]},assembly=x>" for k in chromosomes
+    ]
+    return "\n".join(["##fileformat=VCFv4.2", *lines])
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Write a study whose first cohorts have headers of these builds; validate it."""
+
+    def build(headers: list[str], asked: str):
+        folder = write_study(tmp_path, make_cohorts((6, 5, 4)), FAST | {"qc": {"build": asked}})
+        for name, header in zip(("north", "south"), headers, strict=False):
+            (path,) = (folder / "data").glob(f"{name}.vcf*")
+            cohort = next(c for c in make_cohorts((6, 5, 4)) if c.name == name)
+            text = cohort.vcf().replace("##fileformat=VCFv4.2", header, 1)
+            path.unlink()
+            path.with_name(f"{name}.vcf").write_text(text)
+            sheet = folder / "config/cohorts.tsv"
+            sheet.write_text(sheet.read_text().replace(f"data/{path.name}\t", f"data/{name}.vcf\t"))
+        return validate_study(read_config(folder), folder)[2]
+
+    return build
+
+
+def test_every_chromosome_tells_the_builds_apart():
+    for k in range(22):
+        assert len({lengths[k] for lengths in LENGTHS.values()}) == 4
+    assert {len(lengths) for lengths in LENGTHS.values()} == {22}
+    assert all(min(lengths) > 4e7 and max(lengths) == lengths[0] for lengths in LENGTHS.values())
+
+
+def test_a_build_is_told_by_any_of_its_chromosomes():
+    assert build_of({"chr22": 50818468, "chrX": 1}) == ("hg38", "chr22")
+    assert build_of({"1": 249250621, "2": 243199373}) == ("hg19", "1")
+    assert build_of({"1": 195471971, "2": 182113224}) is None, "a mouse"
+    assert build_of({"1": 249250621, "2": 242193529}) is None, "two builds in one header"
+    assert build_of({}) is None
+
+
+@pytest.mark.parametrize("prefix", ["", "chr"])
+def test_another_build_than_the_header_s_is_an_error(study, prefix):
+    with pytest.raises(UserError) as error:
+        study([contig_lines("hg19", (22,), prefix)], "hg38")
+    said = str(error.value)
+    assert "qc.build is 'hg38'" in said and "north.vcf" in said and said.endswith(".")
+    assert f"contig {prefix}22 the length 51304566, which it has in hg19" in said
+
+
+def test_the_same_build_and_headers_without_lengths_pass(study):
+    assert study([contig_lines("hg19"), "##fileformat=VCFv4.2\n##contig=<ID=1>"], "hg19") == []
+
+
+def test_any_and_none_ask_nothing(study):
+    assert study([contig_lines("hg19")], "any") == []
+    assert study([contig_lines("hg19")], "none") == []
+
+
+def test_cohorts_of_two_builds_are_remarked_on(study):
+    (remark,) = study([contig_lines("hg19"), contig_lines("hg38")], "any")
+    assert "hg19 (cohort north) and hg38 (cohort south)" in remark
+
+
+def test_configuration_may_turn_sites_and_number_off_and_on(tmp_path):
+    given = {"embedding": {"ld_prune": [], "components": 7, "long_range_ld": "keep"}}
+    folder = write_study(tmp_path, make_cohorts((6, 5, 4)), FAST | given)
+    config = validate_study(read_config(folder), folder)[0]
+    assert config["embedding"]["ld_prune"] == [] and config["geodesic"]["pcs"] == "auto"
+    given["embedding"]["ld_prune"] = ["500 kb", 5, 0.2]
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(FAST | given))
+    with pytest.raises(UserError, match=r"embedding\.ld_prune is .*the step is a whole number"):
+        validate_study(read_config(folder), folder)

@@ -1,0 +1,95 @@
+# Geography: isolation by distance, barriers and a map, if the sample sheet has coordinates.
+#
+# needs   results/distance/squared.npy called.npy samples.tsv, the sample sheet; if they are made,
+#         results/communities/partition.tsv and the tiles of close relatives
+# gives   results/geography/places.tsv       places with their numbers of samples
+#         results/geography/edges.tsv        neighbouring places, barriers and corridors
+#         results/geography/pairs.tsv        both distances of every two places
+#         results/geography/isolation.json   isolation by distance
+#         results/figures/geography_map.*, isolation.*, barriers.*
+
+GEOGRAPHY = CONFIG["geography"]
+GEOGRAPHY_FIGURES = figures_by("draw_geography")
+#: Partition that colours places and divides pairs, if it is made.
+PLACE_PARTITION = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
+#: Close pairs of people, where another analysis finds them anyway.
+PLACE_RELATIVES = TILES["kinship"] if COMPARISONS else []
+
+
+rule geography:
+    input:
+        (
+            multiext(
+                "results/geography/", "places.tsv", "edges.tsv", "pairs.tsv", "isolation.json"
+            )
+            if PLACED
+            else []
+        ),
+        expand("results/figures/{name}.{end}", name=GEOGRAPHY_FIGURES, end=["svg", "png"]),
+
+
+if PLACED:
+
+    rule measure_geography:
+        input:
+            matrices=["results/distance/squared.npy", "results/distance/called.npy"],
+            samples="results/distance/samples.tsv",
+            partition=PLACE_PARTITION,
+            tiles=PLACE_RELATIVES,
+        output:
+            places="results/geography/places.tsv",
+            edges="results/geography/edges.tsv",
+            pairs="results/geography/pairs.tsv",
+            summary="results/geography/isolation.json",
+        log:
+            "logs/measure_geography.log",
+        benchmark:
+            "benchmarks/measure_geography.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            # Matrices of at most 1 000 places, and blocks of the memory-mapped ones of people.
+            mem_mb=memory(900, samples=0.02),
+            runtime=minutes(1 + 0.012 * GEOGRAPHY["permutations"], pairs=2e-9),
+        params:
+            founders=STUDY.founders,
+            min_called=CONFIG["distance"]["min_called"],
+            options=GEOGRAPHY,
+            sheet=CONFIG["samples"],
+            rows=STUDY.digest_of(),
+            code=code_of("measure_geography"),
+        message:
+            "Measure isolation by distance and barriers"
+        script:
+            "../scripts/measure_geography.py"
+
+    rule draw_geography:
+        input:
+            places="results/geography/places.tsv",
+            edges="results/geography/edges.tsv",
+            pairs="results/geography/pairs.tsv",
+            summary="results/geography/isolation.json",
+            samples="results/distance/samples.tsv",
+        output:
+            svg=reported("draw_geography"),
+            png=expand("results/figures/{name}.png", name=GEOGRAPHY_FIGURES),
+        log:
+            "logs/draw_geography.log",
+        benchmark:
+            "benchmarks/draw_geography.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=memory(800, samples=0.02),
+            runtime=minutes(2),
+        params:
+            color_by=CONFIG["report"]["color_by"],
+            sheet=CONFIG["samples"],
+            rows=STUDY.digest_of(),
+            code=code_of("draw_geography"),
+        message:
+            "Draw maps of the places, isolation by distance and barriers"
+        script:
+            "../scripts/draw_geography.py"

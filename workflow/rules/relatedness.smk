@@ -1,0 +1,46 @@
+# PC-Relate: kinship of people of any ancestry, from genotypes and principal components.
+#
+# needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/samples.tsv,
+#         results/embedding/pca.npy axes.json, results/compare/kinship.tsv .json
+# gives   results/compare/pc_relate.tsv           close pairs by PC-Relate or KING-robust
+#         results/compare/pc_relate.samples.tsv   inbreeding of every sample
+#         results/compare/pc_relate.json          what was fitted, smallest kinship told
+
+
+rule relate_samples:
+    input:
+        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        panel="results/panel/sites.tsv",
+        samples="results/distance/samples.tsv",
+        scores="results/embedding/pca.npy",
+        axes="results/embedding/axes.json",
+        king="results/compare/kinship.tsv",
+        resolution=RESOLUTION,
+        unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
+    output:
+        pairs="results/compare/pc_relate.tsv",
+        samples="results/compare/pc_relate.samples.tsv",
+        about="results/compare/pc_relate.json",
+    log:
+        "logs/relate_samples.log",
+    benchmark:
+        "benchmarks/relate_samples.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # Two sums of each pair; genotypes and residuals of 1 024 sites.
+        mem_mb=memory(400, samples=0.05, pairs=10e-6),
+        # 2 n**2 m operations at 20 Gflop/s.
+        runtime=minutes(1, pairs=2 * COMPARE["pc_relate"]["max_sites"] / 20e9 / 60),
+    params:
+        founders=STUDY.founders,
+        components=COMPARE["pc_relate"]["components"],
+        max_sites=COMPARE["pc_relate"]["max_sites"],
+        min_kinship=COMPARE["kinship"]["min_kinship"],
+        error_rate=COMPARE["identity"]["error_rate"],
+        code=code_of("relate_samples"),
+    message:
+        "PC-Relate: kinship of people of any ancestry"
+    script:
+        "../scripts/relate_samples.py"

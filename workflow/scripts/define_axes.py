@@ -1,0 +1,19 @@
+"""Define the axes of the PCA: sites, frequencies, number and loadings, from the founders."""
+
+from pathlib import Path
+
+from popdesic.embedding.define_axes import define_axes
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    about = define_axes(
+        [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
+        Path(snakemake.input.panel),
+        unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
+        **snakemake.params.axes,
+        axes_out=Path(snakemake.output.axes),
+        about_out=Path(snakemake.output.about),
+        loadings_out=Path(snakemake.output.loadings),
+        threads=snakemake.threads,
+    )
+    log_counts(log, about)

@@ -1,0 +1,22 @@
+"""Measure isolation by distance and barriers between the places of the study."""
+
+from pathlib import Path
+
+from popdesic.geography.measure import measure_geography
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    about = measure_geography(
+        Path(snakemake.input.samples).parent,
+        Path(snakemake.params.sheet),
+        next(map(Path, snakemake.input.get("partition", [])), None),
+        list(map(Path, snakemake.input.get("tiles", []))),
+        founders=snakemake.params.founders,
+        min_called=snakemake.params.min_called,
+        **snakemake.params.options,
+        places_out=Path(snakemake.output.places),
+        edges_out=Path(snakemake.output.edges),
+        pairs_out=Path(snakemake.output.pairs),
+        summary_out=Path(snakemake.output.summary),
+    )
+    log_counts(log, about)

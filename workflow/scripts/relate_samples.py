@@ -1,0 +1,28 @@
+"""PC-Relate kinship of the study's samples, with frequencies of the unrelated founders."""
+
+from pathlib import Path
+
+from popdesic.compare.relatedness import relate_samples
+from popdesic.compare.resolution import load_resolution
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    components = snakemake.params.components
+    counts = relate_samples(
+        [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
+        Path(snakemake.input.panel),
+        Path(snakemake.input.samples),
+        Path(snakemake.input.scores),
+        Path(snakemake.input.axes),
+        Path(snakemake.input.king),
+        {name: Path(path) for name, path in snakemake.output.items()},
+        founders=set(snakemake.params.founders),
+        unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
+        resolution=load_resolution(Path(snakemake.input.resolution)),
+        components=None if components == "auto" else components,
+        max_sites=snakemake.params.max_sites,
+        min_kinship=snakemake.params.min_kinship,
+        error_rate=snakemake.params.error_rate,
+        threads=snakemake.threads,
+    )
+    log_counts(log, counts)
