@@ -121,6 +121,16 @@ COHORTS = (
         collected_at=("Frostholm", "Isvik"),
     ),
 )
+# Latitude and longitude of the places, which are on no map.
+PLACES = {
+    "Norhaven": (52.1, -9.6),
+    "Saltmere": (43.2, -8.9),
+    "Port Elda": (36.4, -5.8),
+    "Coralton": (22.3, 120.4),
+    "Eastbay": (35.2, 140.1),
+    "Frostholm": (70.9, 25.7),
+    "Isvik": (69.5, 18.6),
+}
 NEWCOMER = next(c.key for c in COHORTS if not c.founder)
 
 # Who is made from whom: (cohort, population). A trio is two unrelated parents and their child.
@@ -779,6 +789,7 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 def write_sheets(people: Sequence[Person], sheets: Path) -> None:
     """The sample sheet, in the order of the VCF columns, and the cohort sheet."""
     header = ["sample", "cohort", "population", "group", "sex", "phenotype", "site", "age"]
+    header += ["latitude", "longitude"]
     rows = (
         (
             p.sample,
@@ -789,6 +800,7 @@ def write_sheets(people: Sequence[Person], sheets: Path) -> None:
             p.phenotype,
             p.collected_at,
             p.age,
+            *PLACES[p.collected_at],
         )
         for p in people
     )

@@ -273,7 +273,7 @@ def make_parser() -> argparse.ArgumentParser:
         "path",
         "print the samples on the geodesic between two samples",
         show_path,
-        "popdesic path NA12878 NA19240 my-study --space pcs --alpha 8",
+        "popdesic path NA12878 NA19240 my-study --space pcs --alpha 2",
         details="The study must have been run with geodesic.explain: true.",
         study=False,
     )

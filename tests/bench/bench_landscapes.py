@@ -1,18 +1,23 @@
 """How true distances, maps and communities are, on scenes of people whose landscape is known.
 
-    python tests/bench/bench_landscapes.py [--seeds 20] [--scenes grid wall] [--quick]
+    python tests/bench/bench_landscapes.py [--seeds 20] [--first-seed 1] [--scenes grid wall]
+                                           [--jobs 16] [--quick]
 
-The scenes are those of tests/landscapes. Every figure is a mean over --seeds draws of a scene. The
-peers are plain distances of 8 principal components and Isomap (scikit-learn, 15 neighbours).
+The scenes are those of tests/landscapes. Every figure is a mean over --seeds draws of a scene,
+--jobs of them at a time on one CPU each, which changes no figure. The peers are plain distances of
+8 principal components and Isomap (scikit-learn, 15 neighbours).
 
 - Rank correlation of distances with the true ones, over all pairs. The order of distances is all
   that counts, so Σd^α and its root are one column. Then what is gained over the two peers, and the
   least gain of any draw; the same with other numbers of components; and what is gained by the way
-  that is chosen without the truth, by sites that were held out (tests/landscapes/blind.py).
+  that is chosen without the truth, by sites that were held out (`popdesic.embedding.ways`), also
+  over the best geodesics of the same number of components: what is lost where plain distances are
+  taken instead. Agreement is the rank correlation of these geodesics with plain distances.
 - Share of the 15 nearest that are among the true 15 nearest.
 - Share of the variance of true coordinates that principal coordinates explain (Procrustes), from
   lengths Σd^α and from sample Fermat distances (Σd^α)^(1/α).
-- How much longer equal true distances are in the half of a chain where fewer were sampled.
+- How much longer equal true distances are in the half of a chain where fewer were sampled; and
+  what weights corrected for density change there, and in the rank correlation of any scene.
 - Communities: how many are found on the significant components, coarse (`community`, shown first)
   and `fine`, and by HDBSCAN on Fermat distances (α = 2; its noise is one group); their adjusted
   Rand index with the true populations where there are any; and how many communities too many a
@@ -23,14 +28,24 @@ peers are plain distances of 8 principal components and Isomap (scikit-learn, 15
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
 
 import commandline
 import numpy as np
 from landscapes import SCENES, Scene, scene, scores
-from landscapes.blind import choose, held_out_scores
+from landscapes.blind import evidence_of, named
+from landscapes.density import (
+    CORRECTION_HEAD,
+    correction_rows,
+    measure_correction,
+    ratio_of_halves,
+)
 from landscapes.methods import (
     FEWER,
     NEAREST,
@@ -41,32 +56,35 @@ from landscapes.methods import (
     Way,
     significant_scores,
 )
+from landscapes.splitting import community_tree, genotypes_of
+from threadpoolctl import threadpool_limits
 from timing import print_table
 
 from popdesic.communities.geodesics import density_clusters
 from popdesic.communities.partition import number_by_size
-from popdesic.communities.splits import COARSE_DEPTH, cut_tree, split_samples
+from popdesic.communities.splits import cut_coarse, cut_tree
 from popdesic.embedding.pcoa import principal_coordinates
+from popdesic.embedding.ways import Choice, choose
 
 #: Smallest cluster of HDBSCAN, the workflow's default.
 MIN_CLUSTER = 10
 #: What --quick draws.
 QUICK = ("chain", "wall", "islands", "panmixia")
-#: The chosen way, among the others.
-CHOSEN = "chosen"
+#: The chosen way, among the others, and the geodesics that it was compared with.
+CHOSEN, BENT = "chosen", "best geodesics"
 
 #: Values by score and way.
 Values = dict[tuple[str, str], float]
 
 
-def measure_distances(drawn: Scene, people: People, chosen: Way) -> Values:
+def measure_distances(drawn: Scene, people: People, choice: Choice) -> Values:
     """Rank correlation and neighbour recall of every way to measure distances."""
     found: Values = {}
-    for way in dict.fromkeys([*WAYS, *FEWER, chosen]):
+    picked = {CHOSEN: named(choice.way), BENT: named(choice.best)}
+    for way in dict.fromkeys([*WAYS, *FEWER, *picked.values()]):
         lengths = way.lengths(people)
         rank = scores.rank_correlation(lengths, drawn.true_distance)
-        if way == chosen:
-            found["rank", CHOSEN] = rank
+        found |= {("rank", name): rank for name, one in picked.items() if way == one}
         if way in FEWER:
             found["components", str(way)] = rank
         if way in WAYS:
@@ -92,38 +110,26 @@ def measure_coordinates(drawn: Scene, people: People) -> Values:
 
 
 def measure_density(drawn: Scene, people: People) -> Values:
-    """How much longer equal true distances are where fewer people were sampled.
-
-    Ratio of mean lengths in the sparse half of a chain to those in its dense half.
-    """
-    x, truth = drawn.coordinates[:, 0], drawn.true_distance
-    dense = x < drawn.parameters["demes"] // 2
-    between = np.unique(truth[np.ix_(~dense, ~dense)])[1:]
-
-    def ratio(lengths: np.ndarray) -> float:
-        means = []
-        for half in (~dense, dense):
-            own, true = lengths[np.ix_(half, half)], truth[np.ix_(half, half)]
-            means.append([own[true == steps].mean() for steps in between])
-        return float(np.mean(np.divide(*means)))
-
+    """How much longer equal true distances are where fewer people were sampled."""
     found: Values = {}
     for way in WAYS:
         lengths = way.lengths(people)
         if way.alpha == 1:
-            found["density", str(way)] = ratio(lengths)
+            found["density", str(way)] = ratio_of_halves(drawn, lengths)
         elif way.kind == "Fermat":
-            found["density", f"{way.alpha:g} sum"] = ratio(lengths)
-            found["density", f"{way.alpha:g} root"] = ratio(lengths ** (1 / way.alpha))
+            found["density", f"{way.alpha:g} sum"] = ratio_of_halves(drawn, lengths)
+            root = lengths ** (1 / way.alpha)
+            found["density", f"{way.alpha:g} root"] = ratio_of_halves(drawn, root)
     return found
 
 
 def measure_communities(drawn: Scene, people: People) -> Values:
     """Number, adjusted Rand index and false splits of communities as the workflow finds them."""
-    root = split_samples(significant_scores(drawn))
+    genotypes = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos)
+    root = community_tree(significant_scores(drawn), genotypes)
     lengths = Way("Fermat", 2.0).lengths(people) ** 0.5
     partitions = {
-        "community": cut_tree(root, COARSE_DEPTH * root.deepest),
+        "community": cut_coarse(root),
         "fine": cut_tree(root),
         "HDBSCAN": number_by_size(density_clusters(lengths, MIN_CLUSTER)),
     }
@@ -139,27 +145,31 @@ def measure_communities(drawn: Scene, people: People) -> Values:
 
 
 def measure(drawn: Scene) -> tuple[Values, str]:
-    """All scores of a scene, and the way that is chosen without the truth, if there is any."""
+    """All scores of a scene, and the way that is chosen without the truth, with the reason."""
     people = People(drawn.genotypes)
+    evidence = evidence_of(drawn)
+    choice = choose(evidence)
+    words = f"{named(choice.way)}" + (f", {choice.reason}" if choice.way.is_plain else "")
+    held_out = {str(named(way)): value for way, value in evidence.held_out.items()}
     if drawn.structure == "one":
-        null = held_out_scores(drawn, [PLAIN])[PLAIN]
-        return {("null", str(PLAIN)): null} | measure_communities(drawn, people), ""
-    held_out = held_out_scores(drawn)
-    chosen = choose(held_out)
-    found: Values = {("held out", str(way)): value for way, value in held_out.items()}
-    found |= measure_distances(drawn, people, chosen)
+        null = {("null", str(PLAIN)): held_out[str(PLAIN)]}
+        return null | measure_communities(drawn, people), words
+    found: Values = {("held out", name): value for name, value in held_out.items()}
+    found["agreement", BENT] = evidence.agreement[choice.best]
+    found |= measure_distances(drawn, people, choice)
+    found |= measure_correction(drawn, people)
     if "denser" in drawn.parameters:
         found |= measure_density(drawn, people)
     if drawn.coordinates is not None:
         found |= measure_coordinates(drawn, people)
-    return found | measure_communities(drawn, people), str(chosen)
+    return found | measure_communities(drawn, people), words
 
 
 def show(title: str, score: str, draws: dict[str, list[Values]], digits: int = 3) -> None:
     """One table: a row a scene, a column a way."""
     rows, head = [], None
     for name, values in draws.items():
-        names = [way for kind, way in values[0] if kind == score and way != CHOSEN]
+        names = [w for kind, w in values[0] if kind == score and w not in (CHOSEN, BENT)]
         if names:
             head = head or names
             means = [np.mean([one[score, way] for one in values]) for way in names]
@@ -168,7 +178,7 @@ def show(title: str, score: str, draws: dict[str, list[Values]], digits: int = 3
         print_table(title, ("scene", *head), rows)
 
 
-def gain(values: list[Values], way: str, peer: Way) -> str:
+def gain(values: list[Values], way: str, peer: Way | str) -> str:
     """Mean gain of rank correlation, and the least of any draw."""
     gains = [one["rank", way] - one["rank", str(peer)] for one in values]
     return f"{np.mean(gains):+.3f} ({min(gains):+.3f})"
@@ -184,19 +194,52 @@ def show_gains(draws: dict[str, list[Values]], chosen: dict[str, list[str]]) -> 
         title = f"gain of rank correlation over {peer}, mean and (least of any draw)"
         print_table(title, ("scene", *ours), rows)
     rows = []
-    for name, values in with_truth.items():
-        picks = ", ".join(f"{way}: {k}" for way, k in Counter(chosen[name]).most_common())
-        mean = np.mean([one["rank", CHOSEN] for one in values])
-        cells = (f"{mean:.3f}", gain(values, CHOSEN, PLAIN), gain(values, CHOSEN, PEER))
+    for name, values in draws.items():
+        picks = "; ".join(f"{way}: {k}" for way, k in Counter(chosen[name]).most_common())
+        cells = 5 * ("",)
+        if name in with_truth:
+            same = np.mean([one["agreement", BENT] for one in values])
+            mean = np.mean([one["rank", CHOSEN] for one in values])
+            gains = [gain(values, CHOSEN, peer) for peer in (PLAIN, PEER, BENT)]
+            cells = (f"{same:.3f}", f"{mean:.3f}", *gains)
         rows.append((name, *cells, picks))
-    head = ("scene", "rank correlation", f"over {PLAIN}", f"over {PEER}", "chosen")
+    peers = (f"over {PLAIN}", f"over {PEER}", f"over {BENT}")
+    head = ("scene", "agreement", "rank correlation", *peers, "chosen")
     print_table("chosen without the truth, by held-out sites", head, rows)
 
 
-def write_draws(path: Path, draws: dict[str, list[Values]]) -> None:
+#: Scene, seed, size, and parameters that differ from those of the size.
+Task = tuple[str, int, str, dict]
+
+
+def measure_task(task: Task) -> tuple[Values, str]:
+    name, seed, size, changes = task
+    with threadpool_limits(1):  # sums of floats depend on the number of threads
+        return measure(scene(name, seed, size, **changes))
+
+
+def measure_all(tasks: list[Task], jobs: int) -> Iterator[tuple[Values, str]]:
+    """Results of `measure_task` in the order of the tasks, `jobs` processes at a time."""
+    if jobs == 1:
+        yield from map(measure_task, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    cpus = context.SimpleQueue()
+    for cpu in islice(cycle(sorted(os.sched_getaffinity(0))), jobs):
+        cpus.put(cpu)
+    with context.Pool(jobs, take_cpu, (cpus,)) as pool:
+        yield from pool.imap(measure_task, tasks)
+
+
+def take_cpu(cpus: multiprocessing.SimpleQueue) -> None:
+    """Stay on one CPU, so that processes do not start a thread on every other one."""
+    os.sched_setaffinity(0, {cpus.get()})
+
+
+def write_draws(path: Path, draws: dict[str, list[Values]], first: int) -> None:
     lines = ["scene\tseed\tscore\tway\tvalue"]
     for name, values in draws.items():
-        for seed, one in enumerate(values, 1):
+        for seed, one in enumerate(values, first):
             lines += [f"{name}\t{seed}\t{kind}\t{way}\t{v:.6f}" for (kind, way), v in one.items()]
     path.write_text("\n".join(lines) + "\n")
 
@@ -204,6 +247,8 @@ def write_draws(path: Path, draws: dict[str, list[Values]]) -> None:
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="draws of every scene")
+    parser.add_argument("--first-seed", type=int, default=1, help="seed of the first draw")
+    parser.add_argument("--jobs", type=int, default=1, help="draws at a time")
     parser.add_argument("--size", choices=("small", "large"), default="large")
     parser.add_argument("--scenes", nargs="*", default=[*SCENES], help="names, default all")
     parser.add_argument("--sites", type=int, help="sites of each scene, instead of its own number")
@@ -215,16 +260,18 @@ def main() -> None:
     changes = {"sites": options.sites} if options.sites else {}
     draws: dict[str, list[Values]] = defaultdict(list)
     chosen: dict[str, list[str]] = defaultdict(list)
-    for name in options.scenes:
-        start = time.perf_counter()
-        for seed in range(1, options.seeds + 1):
-            values, way = measure(scene(name, seed, options.size, **changes))
-            draws[name].append(values)
-            chosen[name].append(way)
-        seconds = (time.perf_counter() - start) / options.seeds
-        print(f"{name}: {seconds:.1f} s a draw", flush=True)
-        if options.out:
-            write_draws(options.out, draws)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    tasks = [(name, seed, options.size, changes) for name in options.scenes for seed in seeds]
+    start = time.perf_counter()
+    for (name, seed, *_), (values, way) in zip(
+        tasks, measure_all(tasks, options.jobs), strict=True
+    ):
+        draws[name].append(values)
+        chosen[name].append(way)
+        if seed == seeds[-1]:
+            print(f"{name}: after {time.perf_counter() - start:.0f} s", flush=True)
+            if options.out:
+                write_draws(options.out, draws, options.first_seed)
     of = f"{options.size} scenes, {options.seeds} draws"
     show(f"rank correlation with the true distance, {of}", "rank", draws)
     show_gains(draws, chosen)
@@ -234,6 +281,10 @@ def main() -> None:
     show("share of the 15 nearest that are the true ones", "recall", draws)
     show("R² of true coordinates, principal coordinates of", "map", draws)
     show("length of equal true distances, sparse half over dense half", "density", draws, 2)
+    rows = [row for name, values in draws.items() for row in correction_rows(name, values)]
+    if rows:
+        title = "weights corrected for density: sparse half over dense half, rank correlation"
+        print_table(title, CORRECTION_HEAD, rows)
     show("communities found", "communities", draws, 1)
     show("adjusted Rand index with the true populations", "ARI", draws)
     show("communities too many", "false splits", draws, 1)

@@ -104,7 +104,7 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic plan STUDY": WHOLE,
     ".venv/bin/popdesic audit STUDY": WHOLE,
     ".venv/bin/popdesic resume STUDY": WHOLE,
-    ".venv/bin/popdesic path START END STUDY --space pcs --alpha 8": WHOLE,
+    ".venv/bin/popdesic path START END STUDY --space pcs --alpha 2": WHOLE,
     # benchmarks
     **{
         f"{BENCH}{name}": QUICK
@@ -113,7 +113,7 @@ WAYS: dict[str, Way] = {
             *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             *("number_formats.py ../shared", "projection.py", "landscapes.py", "relatedness.py"),
-            *("barriers.py", "interactions.py"),
+            *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
         )
     },
     # a GPU
@@ -142,7 +142,7 @@ WAYS: dict[str, Way] = {
 TUTORIAL = {
     "impute": {"evaluate": 0},
     "distance": {"export": False},
-    "geodesic": {"alpha": [8], "space": ["pcs"], "explain": True},
+    "geodesic": {"alpha": [2], "space": ["pcs"], "explain": True},
     "embedding": {"ensemble": 0, "max_kinship": 0},
     "communities": {"methods": []},
     "compare": {"analyses": []},

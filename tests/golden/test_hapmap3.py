@@ -26,7 +26,8 @@ from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.pca import axes_of
 from popdesic.embedding.relationship import relationship_among, relationship_to
 from popdesic.engine.select import select_backend
-from popdesic.geodesic.measure import close_weights, fermat_weights
+from popdesic.geodesic.measure import close_weights
+from popdesic.geodesic.weights import fermat_weights
 from popdesic.io.bed import read_bim, read_fam, write_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed
 

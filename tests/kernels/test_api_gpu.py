@@ -74,6 +74,23 @@ def test_closures_equal_the_cpu(cupy, genotypes):
     np.testing.assert_array_equal(weights, distances**2)
 
 
+@pytest.mark.parametrize("graph", ["complete", "knn"])
+@pytest.mark.parametrize("number", ["int32", "int64"])
+def test_closures_corrected_for_density_equal_the_cpu(cupy, graph, number):
+    place = np.random.default_rng(3).normal(size=(70, 2))
+    distances = np.sqrt(((place[:, None] - place) ** 2).sum(axis=2))
+    options = {"graph": graph, "neighbors": 6, "density": "correct", "number": number}
+    expected = popdesic.shortest_paths(distances, 3, device="cpu", **options)
+    found = popdesic.shortest_paths(cupy.asarray(distances), 3, device="gpu", **options)
+    assert np.asarray(found).tobytes() == expected.lengths.tobytes()
+    first = popdesic.shortest_paths(cupy.asarray(distances[:50, :50]), 3, device="gpu", **options)
+    later = popdesic.insert(first, cupy.asarray(distances[50:]), device="gpu")
+    before = popdesic.shortest_paths(distances[:50, :50], 3, device="cpu", **options)
+    on_cpu = popdesic.insert(before, distances[50:], device="cpu")
+    assert later.continued == on_cpu.continued
+    assert np.asarray(later).tobytes() == on_cpu.lengths.tobytes()
+
+
 @pytest.mark.parametrize("order", [2, 3])
 def test_hits_equal_the_cpu_api(cupy, order):
     rng = np.random.default_rng(order)

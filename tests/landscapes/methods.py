@@ -51,12 +51,15 @@ class Way:
     alpha : float
         Edges weigh d^alpha.
     neighbors, components : int
+    density : {'keep', 'correct'}
+        Whether weights are corrected for the density of sampling; lengths then need no root.
     """
 
     kind: str
     alpha: float = 1.0
     neighbors: int = NEIGHBORS
     components: int = COMPONENTS
+    density: str = "keep"
 
     def __str__(self) -> str:
         name = self.kind
@@ -64,6 +67,8 @@ class Way:
             name += f" {self.neighbors}"
         if self.kind in ("Fermat", "knn"):
             name += f" {self.alpha:g}"
+        if self.density == "correct":
+            name += f" correct {self.neighbors}"
         return name if self.components == COMPONENTS else f"{name} ({self.components})"
 
     def lengths(self, people: People) -> np.ndarray:
@@ -80,7 +85,12 @@ class Way:
             return plain
         graph = "knn" if self.kind == "knn" else "complete"
         return popdesic.shortest_paths(
-            plain, self.alpha, graph=graph, neighbors=self.neighbors, device="cpu"
+            plain,
+            self.alpha,
+            graph=graph,
+            neighbors=self.neighbors,
+            density=self.density,
+            device="cpu",
         ).lengths
 
 

@@ -1,44 +1,27 @@
-"""The choice without truth: what it is judged by, the rule, and what it takes in two landscapes."""
+"""The choice of geodesics without the truth: what is taken where the truth is known."""
 
 import numpy as np
 import pytest
 
 from landscapes import scene
-from landscapes.blind import choose, held_out_scores, unbiased_squares
+from landscapes.blind import choose_on, evidence_of, named
 from landscapes.methods import NEAREST, PLAIN, People, Way, significant_scores
+from landscapes.scores import rank_correlation
+from popdesic.embedding import ways
+from popdesic.engine.select import cpu_backend
 
 
-def test_unbiased_squares_by_hand():
-    genotypes = np.array([[0, 2], [1, 2], [1, 1], [0, 1]], np.int8)
-    # (4 - 0) + (1 - 1) + (0 - 1 - 1) + (1 - 1)
-    assert unbiased_squares(genotypes)[0, 1] == pytest.approx(4 + 0 - 2 + 0)
+def test_ways_are_named_as_in_the_benchmark():
+    assert named(ways.Way("knn", 1.0, 15, 8)) == NEAREST
+    assert named(ways.Way(pcs=8)) == PLAIN
+    assert named(ways.Way("complete", 2.0, 0, 4)) == Way("Fermat", 2.0, components=4)
 
 
-def test_unbiased_squares_are_those_of_frequencies_even_where_some_are_missing():
-    rng = np.random.default_rng(1)
-    p, q = rng.uniform(0.1, 0.9, (2, 200_000))
-    people = [p, p, q, q]  # two of each population
-    genotypes = np.stack([rng.binomial(2, one) for one in people], axis=1).astype(np.int8)
-    genotypes[rng.random(genotypes.shape) < 0.1] = -1
-    found = unbiased_squares(genotypes) / len(genotypes)
-    assert found[0, 1] == pytest.approx(0, abs=0.02)
-    assert found[0, 2:] == pytest.approx([4 * np.mean((p - q) ** 2)] * 2, abs=0.02)
-
-
-def test_another_way_has_to_lead_nearest_neighbours_by_the_margin():
-    fermat = Way("Fermat", 2.0)
-    held_out = {NEAREST: 0.50, PLAIN: 0.52, fermat: 0.51}
-    assert choose(held_out, margin=0.03) == NEAREST
-    assert choose(held_out, margin=0.01) == PLAIN
-    assert choose({NEAREST: 0.6, PLAIN: 0.5}, margin=0.0) == NEAREST
-
-
-def test_fewer_components_have_to_lead_by_the_margin():
-    two, plain_two = Way("knn", components=2), Way("PCs", components=2)
-    held_out = {NEAREST: 0.55, PLAIN: 0.5, two: 0.555, plain_two: 0.56}
-    assert choose(held_out, margin=0.02) == NEAREST
-    assert choose(held_out, margin=0.008) == two
-    assert choose(held_out, margin=0.001) == plain_two
+def test_lengths_of_the_package_are_those_that_are_scored():
+    people = People(scene("chain", 1).genotypes)
+    for way in ways.ways_of([4]):
+        found = way.lengths(people.plain(4), cpu_backend(2))
+        np.testing.assert_array_equal(found, named(way).lengths(people))
 
 
 def test_ways_are_told_apart_by_name():
@@ -69,21 +52,44 @@ def test_significant_scores_are_as_many_as_there_are_contrasts():
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds", "components"),
+    ("name", "reasons", "components"),
     [
-        ("grid", {"knn"}, {4, 8}),
-        ("refuges", {"PCs", "Fermat"}, {2, 4, 8}),
-        ("gradient", {"knn"}, {1}),
-        ("islands", {"knn"}, {2, 4, 8}),
+        ("grid", {"nearest"}, {4, 8}),
+        ("wall", {"nearest"}, {4, 8}),
+        ("refuges", {"plain", "same order"}, {2, 4, 8}),
+        ("gradient", {"same order"}, {1}),
+        ("islands", {"nearest"}, {2, 4, 8}),
+        ("panmixia", {"no evidence"}, {1, 2, 4, 8}),
+        ("inversion", {"no evidence"}, {1, 2, 4, 8}),
     ],
 )
-def test_held_out_sites_choose_well(name, kinds, components):
-    chosen = choose(held_out_scores(scene(name, 1), splits=1))
-    assert chosen.kind in kinds and chosen.components in components
+def test_held_out_sites_choose_well(name, reasons, components):
+    choice = choose_on(scene(name, 1))
+    assert choice.reason in reasons and choice.way.pcs in components
+    assert choice.way.is_plain == (choice.reason != "nearest")
+
+
+@pytest.mark.parametrize(("name", "least"), [("wall", 0.015), ("grid", 0.04)])
+def test_geodesics_that_are_chosen_are_better(name, least):
+    """On a draw that had no part in making the rule."""
+    drawn = scene(name, 7)
+    people = People(drawn.genotypes)
+    choice = choose_on(drawn)
+    assert choice.reason == "nearest"
+    gain = rank_correlation(named(choice.way).lengths(people), drawn.true_distance)
+    gain -= rank_correlation(people.plain(), drawn.true_distance)
+    assert gain >= least
+
+
+def test_distances_of_genotypes_are_chosen_by_the_same_rule():
+    """Behind a wall few pairs of people are so close that a path through a third is shorter."""
+    evidence = evidence_of(scene("wall", 1), splits=1, metric="euclidean")
+    assert [way.pcs for way in evidence.held_out] == 4 * [None]
+    assert ways.choose(evidence).way.graph == "knn"
 
 
 def test_an_inversion_is_not_seen_from_other_chromosomes():
     there, islands = (
-        held_out_scores(scene(name, 1), [PLAIN])[PLAIN] for name in ("inversion", "islands")
+        evidence_of(scene(name, 1)).held_out[ways.Way(pcs=8)] for name in ("inversion", "islands")
     )
-    assert abs(there) < 0.05 < islands / 2
+    assert abs(there) < ways.LEAST_EVIDENCE < islands / 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from running import snakemake
 from study import make_cohorts, write_study
 
@@ -67,10 +68,33 @@ def test_distances_and_closure(results, samples, genotypes, distances):
     assert closure.continued
     written = np.load(results / "geodesic/genotypes/alpha2.npy")
     assert written.dtype == np.float32
-    assert (closure.lengths.astype(np.float32) == written).all()
+    assert (closure.distances.astype(np.float32) == written).all()
     about = json.loads((results / "geodesic/genotypes/alpha2.json").read_text())
     assert closure.number == about["number"]["dtype"]
     assert closure.indirect_share == about["indirect_share"]
+
+
+@pytest.mark.parametrize("graph", ["complete", "knn"])
+def test_closure_corrected_for_density(results, samples, distances, graph):
+    path = results.parent / "config/config.yaml"
+    before = path.read_text()
+    options = {"graph": graph, "neighbors": 6, "density": "correct"}
+    block = CONFIG["geodesic"] | options | {"explain": True, "alpha": [3]}
+    try:
+        path.write_text(yaml.safe_dump(yaml.safe_load(before) | {"geodesic": block}))
+        snakemake(results.parent, "geodesic")
+    finally:
+        path.write_text(before)
+    founders = len(samples) - 12
+    first = popdesic.shortest_paths(distances[:founders, :founders], 3, device="cpu", **options)
+    closure = popdesic.insert(first, distances[founders:], device="cpu")
+    written = np.load(results / "geodesic/genotypes/alpha3.npy")
+    assert (closure.lengths.astype(np.float32) == written).all()
+    about = json.loads((results / "geodesic/genotypes/alpha3.json").read_text())
+    assert about["graph"] == {"kind": graph, "neighbors": 6, "density": "correct"}
+    parents = np.load(results / "geodesic/genotypes/parents.alpha3.npy")
+    direct = parents == np.arange(len(samples))[:, None]
+    assert (~direct).sum() == 2 * about["indirect_pairs"]
 
 
 def test_components(results, samples, genotypes):

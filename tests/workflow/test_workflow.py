@@ -122,14 +122,17 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     ("config", "jobs"),
     [
-        ({}, {"close_paths": 6, "export_distance": 1, "compute_umap": 2}),
-        ({"device": "gpu", "geodesic": {"alpha": [2]}}, {"close_paths": 2}),
+        ({}, {"choose_geodesics": 1, "close_paths": 4, "export_distance": 1, "compute_umap": 2}),
+        (
+            {"device": "gpu", "geodesic": {"alpha": [2], "pcs": 2}},
+            {"choose_geodesics": 0, "close_paths": 2},
+        ),
         (
             {
                 "distance": {"metric": "manhattan", "export": False},
                 "geodesic": {"alpha": [1, 2.5, "auto"], "space": ["pcs"]},
             },
-            {"close_paths": 3, "export_distance": 0, "compute_pcoa": 1},
+            {"choose_geodesics": 1, "close_paths": 3, "export_distance": 0, "compute_pcoa": 1},
         ),
         (
             {
@@ -243,6 +246,29 @@ def test_a_new_cohort_keeps_every_old_file(west_then_east):
         closures = [name for name in before if "/closure/" in name]
         for name in closures:
             assert after[name] == before[name], f"{name}: an earlier closure is a later start"
+
+
+def test_a_new_cohort_does_not_choose_geodesics_again(founders, tmp_path):
+    """The choice needs the founders' files alone; these are too few, so distances stay plain."""
+    config = FAST | {"geodesic": {"alpha": [2, "auto"]}}
+    folder = copy_study(founders, tmp_path / "study")
+    north, south, west, _ = all_cohorts()
+    write_sheets(folder, [north, south], config)
+    choice = folder / "results/geodesic/choice.json"
+    assert finished(snakemake(folder, str(choice.relative_to(folder))))["choose_geodesics"] == 1
+    before = choice.stat().st_mtime_ns, choice.read_bytes()
+    add_cohort(folder, [north, south, west])
+    write_sheets(folder, [north, south, west], config)
+    ran = finished(snakemake(folder, "geodesic"))
+    assert ran["close_paths"] == 4 and "choose_geodesics" not in ran
+    assert before == (choice.stat().st_mtime_ns, choice.read_bytes())
+    chosen = json.loads(choice.read_text())["pcs"]
+    about = json.loads((folder / "results/geodesic/pcs/alphaauto.json").read_text())
+    assert chosen["reason"] == "too few" and about["plain"] and about["value"] == 1
+    scores = np.load(folder / "results/embedding/pca.npy")[:, : chosen["pcs"]]
+    expected = np.sqrt(((scores[:, None] - scores) ** 2).sum(axis=-1))
+    lengths = np.load(folder / "results/geodesic/pcs/alphaauto.npy")
+    np.testing.assert_allclose(lengths, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_geodesics_of_newcomers_are_inserted(west_then_east):
@@ -362,6 +388,11 @@ CHANGES = {
     "embedding.seed": ({"embedding": {"seed": 2}}, {"compute_umap"}, MAPS | GEODESIC | PCA | TILES),
     "geodesic.number": (
         {"geodesic": FAST["geodesic"] | {"number": "float64"}},
+        GEODESIC | MAPS,
+        PCA | TILES | PANEL,
+    ),
+    "geodesic.density": (
+        {"geodesic": FAST["geodesic"] | {"density": "correct"}},
         GEODESIC | MAPS,
         PCA | TILES | PANEL,
     ),

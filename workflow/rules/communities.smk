@@ -1,8 +1,10 @@
 # Communities: block model of the nearest-neighbour graph, HDBSCAN, agreement with labels, tree.
 #
-# needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha, sample sheet
+# needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha, sample sheet;
+#         results/embedding/pca.npy, axes.npz, results/cohorts/{cohort}/genotypes.bed
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
-#         results/communities/partition.tsv   sample, community, stability, fine, level0 ..., hdbscan
+#         results/communities/partition.tsv   sample, community, stability, f_st, fine,
+#                                             level0 ..., hdbscan
 #         results/communities/agreement.tsv   ARI and AMI with every label column
 #         results/communities/communities.json, tree.nwk
 #
@@ -94,6 +96,10 @@ rule find_communities:
         lengths=COMMUNITY_LENGTHS,
         blocks=(["results/communities/blocks.npz"] if "blockmodel" in COMMUNITY_METHODS else []),
         samples="results/distance/samples.tsv",
+        # F_ST between the halves of a split, without relatives.
+        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        definition="results/embedding/axes.npz",
+        unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
     output:
         partition="results/communities/partition.tsv",
         agreement="results/communities/agreement.tsv",
@@ -107,7 +113,7 @@ rule find_communities:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(300, pairs=28e-6, max_samples=20_000),
+        mem_mb=memory(500, samples=0.05, pairs=28e-6, max_samples=20_000),
         runtime=minutes(1, pairs=4e-8),
     params:
         methods=COMMUNITY_METHODS,

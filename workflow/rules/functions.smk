@@ -18,9 +18,13 @@ def has_module(python, name):
 def distance_source(wildcards):
     """Input of the geodesics of a space."""
     if wildcards.space == "pcs":
-        # The second says how many components `geodesic.pcs: auto` takes.
-        return ["results/embedding/pca.npy", "results/embedding/axes.json"]
+        return ["results/embedding/pca.npy", *PCS_CHOICE]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+
+
+def alpha_choice(wildcards):
+    """Input of a geodesic: the choice where its alpha is `auto`."""
+    return [GEODESIC_CHOICE] if wildcards.alpha == "auto" else []
 
 
 def rows_of_cohort(wildcards):

@@ -1,7 +1,9 @@
 # Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 #
-# needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs)
-# gives   results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy  closure, in computed dtype
+# needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs);
+#         results/embedding/axes.npz axes.json, results/cohorts/{founder}/genotypes.bed
+# gives   results/geodesic/choice.json       graph, alpha and number of components of each space
+#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy  closure, in computed dtype
 #         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json its inputs: later runs may
 #                                                                      extend the closure
 #         results/geodesic/{space}/alpha{alpha}.npy                    float32 (n, n), or float64 if
@@ -12,11 +14,20 @@
 #         results/geodesic/{space}/parents.alpha{alpha}.npy hops.alpha{alpha}.json
 #         results/geodesic/bridges.tsv                                 with geodesic.explain
 
-#: The edges that paths may use, see `popdesic.geodesic.graph.Graph`.
+#: The edges that paths may use and their weights, see `popdesic.geodesic.graph.Graph`.
 GEODESIC_GRAPH = dict(
     kind=CONFIG["geodesic"]["graph"],
-    neighbors=CONFIG["geodesic"]["neighbors"] if CONFIG["geodesic"]["graph"] == "knn" else 0,
+    neighbors=CONFIG["geodesic"]["neighbors"],
+    density=CONFIG["geodesic"]["density"],
 )
+if (GEODESIC_GRAPH["kind"], GEODESIC_GRAPH["density"]) == ("complete", "keep"):
+    GEODESIC_GRAPH["neighbors"] = 0  # plays no role, and reruns nothing
+#: What `auto` stands for in each space.
+GEODESIC_CHOICE = "results/geodesic/choice.json"
+#: Whether anything in the study is `auto`.
+GEODESICS_CHOSEN = "auto" in ALPHAS or ("pcs" in SPACES and CONFIG["geodesic"]["pcs"] == "auto")
+#: Input of whatever takes as many components as `geodesic.pcs: auto` says.
+PCS_CHOICE = [GEODESIC_CHOICE] if CONFIG["geodesic"]["pcs"] == "auto" else []
 
 
 rule geodesic:
@@ -25,9 +36,42 @@ rule geodesic:
         "results/geodesic/bridges.tsv" if CONFIG["geodesic"]["explain"] else [],
 
 
+rule choose_geodesics:
+    input:
+        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        axes="results/embedding/axes.npz",
+        about="results/embedding/axes.json",
+        panel="results/panel/sites.tsv",
+    output:
+        GEODESIC_CHOICE,
+    log:
+        "logs/choose_geodesics.log",
+    benchmark:
+        "benchmarks/choose_geodesics.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # At most 1 000 samples take part; half of the sites are read at a time.
+        mem_mb=memory(900, mb=1, samples=0.05),
+        runtime=minutes(2, mb_samples=4e-6, mb=1 / 50),
+    params:
+        choice=dict(
+            spaces=SPACES,
+            pcs=CONFIG["geodesic"]["pcs"],
+            metric=CONFIG["distance"]["metric"],
+        ),
+        code=code_of("choose_geodesics"),
+    message:
+        "Choose geodesics by sites that are held out"
+    script:
+        "../scripts/choose_geodesics.py"
+
+
 rule close_paths:
     input:
         source=distance_source,
+        choice=alpha_choice,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         kinship=BRIDGE_TILES,

@@ -1,7 +1,7 @@
 # PC-Relate: kinship of people of any ancestry, from genotypes and principal components.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/samples.tsv,
-#         results/embedding/pca.npy, results/compare/kinship.tsv .json
+#         results/embedding/pca.npy axes.json, results/compare/kinship.tsv .json
 # gives   results/compare/pc_relate.tsv           close pairs by PC-Relate or KING-robust
 #         results/compare/pc_relate.samples.tsv   inbreeding of every sample
 #         results/compare/pc_relate.json          what was fitted, smallest kinship told
@@ -13,6 +13,7 @@ rule relate_samples:
         panel="results/panel/sites.tsv",
         samples="results/distance/samples.tsv",
         scores="results/embedding/pca.npy",
+        axes="results/embedding/axes.json",
         king="results/compare/kinship.tsv",
         resolution=RESOLUTION,
         unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],

@@ -30,6 +30,7 @@ OUTCOME = [
     *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
     *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=FURTHER_MAPS, s=SPACES, a=ALPHAS),
     *INSTABILITY,
+    *([GEODESIC_CHOICE] if GEODESICS_CHOSEN else []),
 ]
 #: Coordinates of the interactive maps: tables with `sample` and axes X1, X2, …
 INTERACTIVE_MAPS = [
@@ -57,6 +58,7 @@ OUTCOME_OF = dict(
     alphas=ALPHAS,
     further=FURTHER_MAPS,
     ensemble=ENSEMBLE,
+    chosen=GEODESICS_CHOSEN,
 )
 #: The page reads captions and templates at run time, so they count as its code.
 PAGE = digest(

@@ -37,6 +37,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         .to_numpy(),
         graph=Graph(**statistics["graph"]),
         dense_limit=params.dense_limit,
+        of_points=snakemake.wildcards.space == "pcs",
         out=Path(snakemake.output[0]),
     )
     log.info("%d samples, %d founders", *lengths.shape)

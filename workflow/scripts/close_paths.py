@@ -14,23 +14,32 @@ from popdesic.io.tables import read_table
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
+    space, alpha = snakemake.wildcards.space, snakemake.wildcards.alpha
     distances = study_distances(
         Path(snakemake.input.source[0]),
-        snakemake.wildcards.space,
+        space,
         pcs=snakemake.params.pcs,
         metric=snakemake.params.metric,
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
     )
+    value, graph = alpha, snakemake.params.graph
+    if alpha == "auto":
+        choice = read_json(snakemake.input.choice[0])[space]
+        value = choice["alpha"]
+        wanted = graph["neighbors"] if graph["density"] == "correct" else 0
+        graph |= {"kind": choice["graph"], "neighbors": choice["neighbors"] or wanted}
     statistics = measure_geodesics(
         distances,
         read_table(snakemake.input.samples),
         set(snakemake.params.founders),
         backend,
-        alpha=snakemake.wildcards.alpha,
+        alpha=alpha,
+        value=float(value),
         number=snakemake.params.number,
         ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
-        graph=Graph(**snakemake.params.graph),
+        graph=Graph(**graph),
+        of_points=space == "pcs",
         dense_limit=snakemake.params.dense_limit,
         audit=snakemake.params.audit,
         code=snakemake.params.closure_code,

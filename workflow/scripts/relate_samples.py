@@ -13,6 +13,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.panel),
         Path(snakemake.input.samples),
         Path(snakemake.input.scores),
+        Path(snakemake.input.axes),
         Path(snakemake.input.king),
         {name: Path(path) for name, path in snakemake.output.items()},
         founders=set(snakemake.params.founders),

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..engine.select import backend_for
 from ..geodesic import weights
-from ..geodesic.graph import COMPLETE, Graph
+from ..geodesic.graph import Graph
 from ..geodesic.measure import Closure as Found
 from ..geodesic.measure import close_weights
-from ..geodesic.weights import fermat_distances
+from ..io.errors import UserError
 from .arrays import (
     ArrayLike,
     distance_array,
@@ -22,6 +22,7 @@ from .arrays import (
 )
 
 GRAPHS = ("complete", "knn")
+DENSITIES = ("keep", "correct")
 NUMBERS = ("auto", "int32", "int64", "float32", "float64")
 
 
@@ -37,7 +38,7 @@ class Closure:
         computed them from a CuPy array, else a numpy array.
     alpha : float
     graph : Graph
-        ``kind`` and ``neighbors``: the edges that paths may use.
+        ``kind``, ``neighbors``, ``density``: the edges that paths may use, and their weights.
     number : str
         Number type of the computation. Fixed point (``int32``, ``int64``) gives the same bytes on
         every device, and whatever the order in which samples were inserted.
@@ -69,9 +70,10 @@ class Closure:
     def distances(self) -> np.ndarray:
         """Sample Fermat distances, ``lengths ** (1 / alpha)`` (Little, McKenzie and Murphy 2022).
 
-        float64 (n, n), a numpy array, in the unit of the distances that were given.
+        float64 (n, n), a numpy array, in the unit of the distances that were given. With
+        ``density="correct"`` the lengths themselves, which have that unit.
         """
-        return fermat_distances(np.asarray(self), self.alpha)
+        return self.graph.distances(np.asarray(self), self.alpha)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -111,8 +113,7 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
            [9., 0.]])
     """
     array = distance_array(distances)
-    if not (np.isfinite(alpha) and alpha >= 1):
-        raise ValueError(f"alpha is {alpha}; give a number of at least 1.")
+    _require_alpha(alpha)
     with np.errstate(over="ignore"):
         largest = array[np.isfinite(array)].max(initial=0.0)
         if not np.isfinite(largest**alpha):
@@ -123,12 +124,18 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
     return weights.fermat_weights(array, float(alpha))
 
 
+def _require_alpha(alpha: float) -> None:
+    if not (np.isfinite(alpha) and alpha >= 1):
+        raise ValueError(f"alpha is {alpha}; give a number of at least 1.")
+
+
 def shortest_paths(
     distances: ArrayLike,
     alpha: float = 1.0,
     *,
     graph: str = "complete",
     neighbors: int = 15,
+    density: str = "keep",
     number: str = "auto",
     device: str = "auto",
     threads: int | None = None,
@@ -151,7 +158,13 @@ def shortest_paths(
         `neighbors`-th nearest sample, and those of the minimum spanning tree. At ``alpha=1`` these
         are the geodesics of Isomap.
     neighbors : int
-        At least 1; of the graph ``knn`` alone.
+        At least 1; of the graph ``knn`` and of corrected weights.
+    density : {'keep', 'correct'}
+        With ``keep`` and ``alpha > 1``, lengths are shorter where more people were sampled.
+        ``correct`` divides each distance by the radii r of its ends, their distances to their
+        `neighbors`-th nearest samples: the weights are d (d / √(r r'))^(alpha - 1). Choose
+        `neighbors` larger than the number of people sampled at one place. Lengths are then in the
+        unit of the distances, up to a factor.
     number : {'auto', 'int32', 'int64', 'float32', 'float64'}
         Number type of the computation. ``auto`` is the narrower fixed-point type whose rounding
         errors stay below a millionth of all but the smallest weights, or else float64.
@@ -186,7 +199,9 @@ def shortest_paths(
     require_choice(graph, GRAPHS, "graph")
     if neighbors < 1:
         raise ValueError(f"neighbors is {neighbors}; give a number of at least 1.")
-    edges = COMPLETE if graph == "complete" else Graph("knn", int(neighbors))
+    require_choice(density, DENSITIES, "density")
+    needed = graph == "knn" or density == "correct"
+    edges = Graph(graph, int(neighbors) if needed else 0, density)
     everyone = np.ones(len(array), bool)
     return _close(array, everyone, distances, alpha, edges, number, device, threads)
 
@@ -210,10 +225,11 @@ def insert(
     -------
     Closure
         Of all k + m samples, at the same alpha. In fixed point, it equals `shortest_paths` of all
-        samples in the same number type to the last bit (in a graph ``knn``, the samples of
-        the first closure alone define who is near). Everything is computed from scratch, and
-        ``continued`` is False, if a new sample needs another number type or scale, and always with
-        floats, because their sums would depend on the order of insertion.
+        samples in the same number type to the last bit (in a graph ``knn``, and where weights are
+        corrected for density, the samples of the first closure alone define who is near).
+        Everything is computed from scratch, and ``continued`` is False, if a new sample needs
+        another number type or scale, and always with floats, because their sums would depend on
+        the order of insertion.
 
     Raises
     ------
@@ -271,7 +287,17 @@ def _close(
     known: Found | None = None,
 ) -> Closure:
     require_choice(number, NUMBERS, "number")
-    edges = fermat_weights(distances, alpha)
+    _require_alpha(alpha)
+    if graph.density == "correct":
+        try:
+            edges = graph.edge_weights(distances, founders, float(alpha))
+        except UserError:
+            raise ValueError(
+                f"density-corrected weights at alpha = {alpha:g} are too large for float64; give a "
+                "smaller alpha, or density='keep'."
+            ) from None
+    else:
+        edges = fermat_weights(distances, alpha)
     if number == "float32" and not weights.fits_float32(edges):
         raise ValueError(
             f"number is 'float32', which cannot hold the weights at alpha = {alpha:g}; give 'auto' "

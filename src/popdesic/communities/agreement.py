@@ -1,16 +1,20 @@
-"""Agreement of partitions with the labels of the sample sheet."""
+"""The table of partitions, and their agreement with the labels of the sample sheet."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from ..cohort.samples import UNKNOWN
+from ..io.tables import read_table
 
 #: Columns of the sheet with more labels than this are not compared.
 MOST_LABELS = 100
 #: Columns of `communities/partition.tsv` that are no partition.
-NO_PARTITION = ["sample", "stability"]
+NO_PARTITION = ["sample", "stability", "f_st"]
 
 
 def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
@@ -46,3 +50,13 @@ def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
             )
     columns = ["label", "partition", "samples", "labels", "groups", "noise", "ari", "ami"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def load_partition(path: Path) -> pd.DataFrame:
+    """`communities/partition.tsv`: `sample` text, `stability` and `f_st` float64, others int64."""
+    table = read_table(path)
+    numbers = ["stability", "f_st"]
+    table[numbers] = table[numbers].apply(pd.to_numeric, errors="coerce")
+    whole = table.columns.drop(["sample", *numbers])
+    table[whole] = table[whole].astype(np.int64)
+    return table

@@ -15,16 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from ..cohort.samples import describe_samples
 from ..io.files import read_json, write_json
-from ..io.tables import read_table, write_table
+from ..io.tables import write_table
 from .agreement import agreement
+from .depth import open_genotypes, split_trees
 from .geodesics import density_clusters, write_tree
-from .splits import COARSE_DEPTH, Split, cut_tree, split_samples
-from .stability import measure_stability
+from .splits import (
+    MOST_COMPONENTS,
+    Split,
+    cut_coarse,
+    cut_tree,
+    join_depths,
+    least_coarse_depth,
+)
+from .stability import draw_subsamples, measure_stability
+from .within import structure_within
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +60,9 @@ def find_communities(
     order: Path,
     sheet: Path,
     *,
+    genotypes: list[Path],
+    definition: Path,
+    unrelated: Path | None,
     methods: list[str],
     min_cluster_size: int,
     draws: int,
@@ -68,30 +79,35 @@ def find_communities(
     scores, axes : Path
         `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
         `significant`. The scores may have more components, or fewer if the study asks for few: the
-        significant ones among them define the communities.
+        first MOST_COMPONENTS of the significant ones among them define the communities.
     lengths : Path
         Geodesics, (n, n), of HDBSCAN and the tree.
     blocks : Path, optional
         Written by `block_model.fit_blocks`; may state that graph-tool is missing.
+    genotypes, definition, unrelated
+        As in `depth.open_genotypes`: F_ST tells which splits are deep.
     methods : list of str
         This function handles ``hdbscan`` and ``tree``.
     draws, seed : int
         Subsamples from which the stability is measured.
     partition_out : Path
         `sample`, `community` (shown first), `stability` (share of subsamples in which the sample
-        falls into its community), `fine`, `level0` … (the block model's levels, finest first),
-        `hdbscan` (0: noise).
+        falls into its community), `f_st` (between the halves of the last split that parts its
+        community from others; NA if there is none), `fine`, `level0` … (the block
+        model's levels, finest first), `hdbscan` (0: noise).
     agreement_out : Path
         ARI and AMI of every partition with every label column.
     about_out : Path
         JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
-        components and how many of these were used (`components`), the gaps, and the
-        sentence if graph-tool is missing.
+        components and how many of these were used (`components`), the `splits` with F_ST and gap,
+        the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each of
+        several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
+        out) and the sentence if graph-tool is missing.
     """
     matrix = np.load(lengths, mmap_mode="r")
     samples = describe_samples(order, sheet)
     significant = int(read_json(axes)["significant"])
-    points = np.load(scores)[:, :significant]
+    points = np.load(scores)[:, : min(significant, MOST_COMPONENTS)]
     about: dict[str, Any] = {
         "samples": len(samples),
         "significant": significant,
@@ -110,28 +126,29 @@ def find_communities(
                 found[f"level{level}"] = number_by_size(partition)
     if "hdbscan" in methods:
         clusters = density_clusters(matrix, min_cluster_size)
+        about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
         if clusters is not None:
             found["hdbscan"] = number_by_size(clusters)
-            about["hdbscan"] = int(clusters.max()) + 1
-    root = split_samples(points)
-    community = number_by_size(cut_tree(root, COARSE_DEPTH * root.deepest))
-    fine = number_by_size(cut_tree(root))
+    n = len(samples)
+    opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
+    drawn = draw_subsamples(n, draws, seed)
+    root, *others = split_trees(points, opened, [np.arange(n), *drawn])
+    community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
-    stability = measure_stability(points, community, find_coarse, draws, seed)
-    table = samples[["sample"]].assign(community=community, stability=stability, fine=fine, **found)
+    # The whole says it already where there is one community.
+    about["within"] = structure_within(opened, community, fine) if community.max() > 1 else []
+    stability = measure_stability(points, community, drawn, [cut_coarse(tree) for tree in others])
+    table = samples[["sample"]].assign(
+        community=community, stability=stability, f_st=join_depths(root).round(5), fine=fine
+    )
+    table = table.assign(**found)
     write_table(partition_out, table)
     write_table(agreement_out, agreement(table, samples))
     if "tree" in methods and tree_out:
         write_tree(matrix, samples["sample"], tree_out)
     write_json(about_out, about)
     return about
-
-
-def find_coarse(points: np.ndarray) -> np.ndarray:
-    """Communities of some samples, as they are shown first: int64 (n,)."""
-    root = split_samples(points)
-    return cut_tree(root, COARSE_DEPTH * root.deepest)
 
 
 def describe_splits(root: Split, significant: int) -> dict[str, Any]:
@@ -141,11 +158,12 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
     shown = splits or ([root] if root.gap else [])
     return {
         "structure": kind,
+        "coarse_f_st": round(least_coarse_depth(root), 5) if splits else None,
         "splits": [
             {
                 "samples": len(node.members),
                 "halves": [len(half.members) for half in node.halves],
-                "depth": round(node.depth / root.deepest, 4) if splits else None,
+                "f_st": round(node.depth, 5) if splits else None,
                 "dip": round(node.gap.dip, 5),
                 "p": round(node.gap.p, 6),
                 "width": round(node.gap.width, 4),
@@ -172,12 +190,3 @@ def describe_model(model: dict[str, np.ndarray]) -> dict[str, Any]:
         ),
         "ari_with_draws": round(float(np.mean(same)), 4) if draws else None,
     }
-
-
-def load_partition(path: Path) -> pd.DataFrame:
-    """`communities/partition.tsv`: integers except `sample` (text) and `stability` (float64)."""
-    table = read_table(path)
-    table["stability"] = pd.to_numeric(table.stability, errors="coerce")
-    whole = table.columns.drop(["sample", "stability"])
-    table[whole] = table[whole].astype(np.int64)
-    return table

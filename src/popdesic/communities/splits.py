@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-import diptest
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
@@ -24,6 +24,7 @@ from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
+from .dip import dip, dip_probability
 from .straighten import neighbor_graph, straight_coordinates
 
 #: Smallest dip of a gap, largest probability of so large a dip without one, and smallest width of
@@ -42,8 +43,15 @@ MAX_EDGES, MAX_CUTS = 50, 8
 MAX_ROUNDS = 10
 #: Samples from which mean distances are computed, evenly spaced.
 MAX_SAMPLED = 1_000
-#: Splits less deep than this share of the deepest one only separate fine communities.
-COARSE_DEPTH = 0.2
+#: Where the widest gap between depths is looked for, as shares of the deepest: splits deeper than
+#: the second are always coarse, those less deep than the first never. Chosen on simulated worlds
+#: with continents (tests/bench/bench_communities.py --worlds 16).
+COARSE_BETWEEN = (0.1, 0.4)
+#: Keeps a ratio finite where no split has any depth.
+TINY = 1e-12
+#: Most significant components that communities are found on. Chosen on the same worlds: unrelated
+#: people had at most 11, and all of them did no harm; families that define axes add dozens.
+MOST_COMPONENTS = 20
 
 
 @dataclass(frozen=True)
@@ -80,19 +88,18 @@ class Split:
     ----------
     members : int64 array
         Sample numbers, ascending.
-    depth : float
-        Squared distance between the halves' centres among the principal components, so that depths
-        compare as F_ST does; 0 for a leaf.
     gap : Gap or None
         The clearest gap that was found; None if there are too few samples.
     halves : tuple
         Two further nodes, or none.
+    depth : float
+        Hudson's F_ST between the halves, from `depth.with_depths`; 0 for a leaf, and before.
     """
 
     members: np.ndarray
-    depth: float
     gap: Gap | None
     halves: tuple[Split, ...] = ()
+    depth: float = 0.0
 
     def walk(self) -> Iterator[Split]:
         """This node and all below it."""
@@ -121,20 +128,19 @@ def split_samples(scores: np.ndarray) -> Split:
 def _split(members: np.ndarray, scores: np.ndarray) -> Split:
     points = scores[members]
     if not points.shape[1] or len(points) < max(2 * FEWEST, points.shape[1] + 2):
-        return Split(members, 0.0, None)
+        return Split(members, None)
     graph = neighbor_graph(points)
     coordinates = straight_coordinates(points, graph)
     cuts = list(_cuts(points, graph))
     gaps = [judge_cut(coordinates, cut) for cut in cuts]
     if not gaps:
-        return Split(members, 0.0, None)
+        return Split(members, None)
     best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
     if not gaps[best].supported:
-        return Split(members, 0.0, gaps[best])
+        return Split(members, gaps[best])
     side = cuts[best]
-    apart = points[side].mean(axis=0) - points[~side].mean(axis=0)
     halves = _split(members[side], scores), _split(members[~side], scores)
-    return Split(members, float((apart**2).sum()), gaps[best], halves)
+    return Split(members, gaps[best], halves)
 
 
 def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
@@ -190,11 +196,11 @@ def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
         one, other = other, one
     line = one.mean(axis=0) - other.mean(axis=0)
     near = np.concatenate([one @ line, np.sort(other @ line)[-len(one) :]])
-    dip, p = diptest.diptest(near)
+    found = dip(near)
     across, _ = cKDTree(other).query(one)
     widest = max(_mean_distance(one), _mean_distance(other))
     width = float(np.quantile(across, IN_GAP)) / widest if widest else 0.0
-    return Gap(float(dip), float(p), width)
+    return Gap(found, dip_probability(found, len(near)), width)
 
 
 def _mean_distance(points: np.ndarray) -> float:
@@ -210,13 +216,46 @@ def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:
     `least`: nodes below which no split is at least so deep are not split.
     """
     groups = np.zeros(len(root.members), np.int64)
-    count = 0
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node.halves and node.deepest >= least:
-            waiting.extend(reversed(node.halves))
-        else:
-            groups[node.members] = count
-            count += 1
+    for number, (node, _) in enumerate(_leaves(root, least)):
+        groups[node.members] = number
     return groups
+
+
+def least_coarse_depth(root: Split) -> float:
+    """Depth from which on splits are coarse: the first above the widest gap between depths.
+
+    Depths compare as ratios, because filters of sites and who was sampled change all F_ST. Only the
+    part of a gap within COARSE_BETWEEN counts. 0 for a tree without splits.
+    """
+    low, high = (share * root.deepest for share in COARSE_BETWEEN)
+    depths = sorted({node.depth for node in root.walk() if node.halves}, reverse=True)
+    widest, least = 0.0, root.deepest
+    for depth, following in pairwise([*depths, 0.0]):
+        ratio = min(depth, high) / max(following, low, TINY)
+        if ratio > widest:
+            widest, least = ratio, depth
+    return least
+
+
+def cut_coarse(root: Split) -> np.ndarray:
+    """Groups that coarse splits part, int64 (n,): the communities that are shown first."""
+    return cut_tree(root, least_coarse_depth(root))
+
+
+def join_depths(root: Split) -> np.ndarray:
+    """Depth of the split just above each sample's coarse group, float64 (n,); NaN without one."""
+    depths = np.full(len(root.members), np.nan)
+    for node, above in _leaves(root, least_coarse_depth(root)):
+        depths[node.members] = above
+    return depths
+
+
+def _leaves(root: Split, least: float) -> Iterator[tuple[Split, float]]:
+    """The nodes at which a tree is cut, and the depth of the split above each."""
+    waiting = [(root, np.nan)]
+    while waiting:
+        node, above = waiting.pop()
+        if node.halves and node.deepest >= least:
+            waiting += [(half, node.depth) for half in reversed(node.halves)]
+        else:
+            yield node, above

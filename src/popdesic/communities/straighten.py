@@ -11,9 +11,11 @@ other samples are projected (de Silva and Tenenbaum 2002).
 from __future__ import annotations
 
 import numpy as np
+from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import squareform
 
 from ..embedding.pcoa import principal_coordinates, project_coordinates
 
@@ -21,6 +23,10 @@ from ..embedding.pcoa import principal_coordinates, project_coordinates
 NEIGHBORS = 15
 #: Most samples from which geodesics run.
 LANDMARKS = 1_500
+#: How much longer a direct edge between parts may be than the longest on the way through others.
+#: Along a row of equal steps distances among many components grow as the square root of the steps,
+#: so that it is 1.4 times as long; between equal islands it differs by chance, up to a tenth.
+SLACK = 1.15
 #: Added to every distance in a graph, as a share of the largest: SciPy drops edges of length zero.
 SMALLEST = 1e-9
 
@@ -28,7 +34,9 @@ SMALLEST = 1e-9
 def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS) -> csr_array:
     """Graph of nearest neighbours with one part only: symmetric distances, float64 (n, n).
 
-    Parts without a common edge are joined by the shortest edge from each to any other, repeatedly.
+    Two parts without a common edge are joined by the shortest edge between them, unless a way
+    through other parts has only edges shorter by SLACK. So parts in a row stay a row, while parts
+    that are equally far from each other stay so: joined by a tree alone they would become a row.
 
     Parameters
     ----------
@@ -44,24 +52,30 @@ def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS) -> csr_array:
     lengths = np.maximum(distances.ravel(), least)
     graph = csr_array((lengths[apart], (rows[apart], columns.ravel()[apart])), (n, n))
     graph = graph.maximum(graph.T)
-    while True:
-        parts, part = connected_components(graph, directed=False)
-        if parts == 1:
-            return graph
-        edges = [_shortest_edge(points, part == own) for own in range(parts)]
-        found = np.array([[i, j] for i, j, _ in edges])
-        lengths = np.maximum([length for *_, length in edges], least)
-        more = csr_array((lengths, (found[:, 0], found[:, 1])), (n, n))
-        more.sum_duplicates()
-        graph = graph.maximum(more).maximum(more.T)
+    parts, part = connected_components(graph, directed=False)
+    if parts == 1:
+        return graph
+    rows, ends, lengths = _edges_between(points, part, parts)
+    more = csr_array((np.maximum(lengths, least), (rows, ends)), (n, n))
+    return graph.maximum(more).maximum(more.T)
 
 
-def _shortest_edge(points: np.ndarray, inside: np.ndarray) -> tuple[int, int, float]:
-    """The shortest edge that leaves a part: its two samples, and its length."""
-    own, others = np.flatnonzero(inside), np.flatnonzero(~inside)
-    length, nearest = cKDTree(points[others]).query(points[own])
-    first = int(length.argmin())
-    return int(own[first]), int(others[nearest[first]]), float(length[first])
+def _edges_between(
+    points: np.ndarray, part: np.ndarray, parts: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges that join separate parts: the samples at both ends, and lengths."""
+    lengths, starts, ends = np.zeros((3, parts, parts))
+    members = [np.flatnonzero(part == own) for own in range(parts)]
+    for other in range(1, parts):
+        far, nearest = cKDTree(points[members[other]]).query(points)
+        for own in range(other):
+            first = members[own][far[members[own]].argmin()]
+            lengths[own, other] = lengths[other, own] = far[first]
+            starts[own, other], ends[own, other] = first, members[other][nearest[first]]
+    # The longest edge on the way between two parts by the shortest edges that join all.
+    needed = squareform(cophenet(linkage(squareform(lengths), "single")))
+    joined = np.triu(lengths <= SLACK * needed, 1)
+    return starts[joined].astype(np.int64), ends[joined].astype(np.int64), lengths[joined]
 
 
 def straight_coordinates(points: np.ndarray, graph: csr_array) -> np.ndarray:

@@ -10,7 +10,7 @@ import pandas as pd
 from ..cohort.panel import load_panel
 from ..io.bed import open_bed, read_fam
 from ..io.errors import UserError
-from ..io.files import write_json
+from ..io.files import read_json, write_json
 from ..io.genotypes import unpack_bed
 from ..io.tables import read_table, write_table
 from .kinship import SAME, king_robust, parent_limit, relation
@@ -52,6 +52,7 @@ def relate_samples(
     panel: Path,
     samples: Path,
     scores: Path,
+    axes: Path,
     king: Path,
     out: dict[str, Path],
     *,
@@ -74,6 +75,8 @@ def relate_samples(
         `distance/samples.tsv`: samples of the scores.
     scores : Path
         `embedding/pca.npy`.
+    axes : Path
+        `embedding/axes.json`, which says how many components are significant.
     king : Path
         `compare/kinship.tsv`; its pairs are listed too, and its duplicates are duplicates here.
     out : dict
@@ -84,7 +87,8 @@ def relate_samples(
     unrelated : Path or None
         `panel/unrelated.tsv`: its unrelated founders are fitted.
     components : int or None
-        Components used; None: all in `scores`.
+        Components used; None: the significant ones among those in `scores`. With 0 everyone is
+        taken for one population.
     max_sites : int
         With more sites on the panel, this many at equal steps are used.
     min_kinship : float
@@ -114,9 +118,11 @@ def relate_samples(
         table = read_table(unrelated)
         kept = people["sample"].isin(table["sample"][table.unrelated == "yes"]).to_numpy()
         training = training & kept
-    axes = np.load(scores)
+    significant = int(read_json(axes)["significant"])
     try:
-        ancestry = ancestry_of(axes, training, axes.shape[1] if components is None else components)
+        ancestry = ancestry_of(
+            np.load(scores), training, significant if components is None else components
+        )
     except ValueError as error:
         raise UserError(f"results/compare/pc_relate.tsv: {error}") from None
     sizes = people.groupby("cohort", sort=False).size()
@@ -147,6 +153,7 @@ def relate_samples(
     strangers = _strangers(found, sizes)
     about = {
         "components": ancestry.basis.shape[1] - 1,
+        "significant": significant,
         "fitted": int(training.sum()),
         "sites": n_sites,
         "smallest_kinship": None if np.isinf(limit) else _rounded(limit),

@@ -208,11 +208,10 @@ def export_distances(folder: Path, *, metric: str, n_sites: int, min_called: int
 def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:
     """Scores of all samples on the components that `geodesic.pcs` asks for, float64 (n, k).
 
-    `scores` is `embedding/pca.npy`; for ``auto`` the `axes.json` beside it says how many components
-    are significant, of which there are at least two where the PCA has them.
+    `scores` is `embedding/pca.npy`; for ``auto`` it is `geodesic/choice.json` that says how many.
     """
     if pcs == "auto":
-        pcs = max(2, read_json(scores.with_name("axes.json"))["significant"])
+        pcs = read_json(scores.parents[1] / "geodesic/choice.json")["pcs"]["pcs"]
     return np.load(scores)[:, :pcs]
 
 

@@ -16,7 +16,7 @@ from ..io.tables import read_table, write_npz
 from .axis_sites import choose_sites
 from .loadings import find_regions, site_loadings, write_loadings
 from .noise_null import measure_noise
-from .pca import axes_of
+from .pca import STORED, axes_of
 from .relationship import read_cohorts, relationship_among
 from .significance import LEVEL
 
@@ -47,14 +47,15 @@ def define_axes(
     unrelated : Path, optional
         `panel/unrelated.tsv`: only its unrelated founders define the axes.
     components, pcs : int or 'auto'
-        `embedding.components` and `geodesic.pcs`: the larger is the number of components.
+        `embedding.components` and `geodesic.pcs`: the larger is the number of components. With
+        ``auto`` for `pcs`, as many more are stored as the choice of geodesics compares.
     ld_prune : list
         `embedding.ld_prune`; empty for none.
     regions : list
         Regions of long-range LD to leave out (`long_range_ld.regions_of`).
     axes_out : Path
-        .npz with `values` (q,), `vectors` (n, q), `trace`, `k`; `samples` (n,); `sites` (rows of
-        the panel) and their `af`.
+        .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store); `samples`
+        (n,); `sites` (rows of the panel) and their `af`.
     about_out : Path
         JSON that is returned too.
     loadings_out : Path
@@ -86,8 +87,12 @@ def define_axes(
     read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
     relationship = relationship_among(read, sizes, chosen_sites.af, threads)
     used = sites.iloc[chosen_sites.rows]
-    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads)
+    defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
+    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads, names=defining)
     axes, tests = axes_of(relationship, components, pcs, noise=noise)
+    stored = axes.k
+    if pcs == "auto":
+        stored = min(max(axes.k, STORED), len(axes.values))
     leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
     loadings = site_loadings(read, chosen_sites.af, *leading)
     write_loadings(loadings_out, used, loadings)
@@ -96,8 +101,8 @@ def define_axes(
         values=axes.values,
         vectors=axes.vectors,
         trace=np.array(axes.trace),
-        k=np.array(axes.k),
-        samples=np.array([s for own, who in zip(names, keep, strict=True) for s in own[who]], str),
+        k=np.array(stored),
+        samples=np.array(defining, str),
         sites=chosen_sites.rows,
         af=chosen_sites.af,
     )

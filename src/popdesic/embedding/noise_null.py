@@ -10,6 +10,9 @@ every sample varies as much as before, and nothing that samples have in common a
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy.linalg import eigvalsh
@@ -48,6 +51,8 @@ def measure_noise(
     af: np.ndarray,
     sites: pd.DataFrame,
     threads: int = 1,
+    *,
+    names: Sequence[str] | None = None,
 ) -> Noise:
     """Noise of the samples and sites that define the axes, for `pca.axes_of`.
 
@@ -65,11 +70,15 @@ def measure_noise(
         As in `relationship_among`, of these.
     sites : DataFrame
         `chrom`, `pos`.
+    names : sequence of str, optional
+        Names of the samples, which draw their signs: their order plays no role. Without names,
+        their numbers do.
     """
+    lots = _lots(range(sum(sizes)) if names is None else names)
     axes, _ = axes_of(relationship, MOST_TESTED)
     known = axes.vectors[:, :0]
     for _ in range(ROUNDS):
-        draws = _draw(relationship, read, sizes, af, sites, known, threads)
+        draws = _draw(relationship, read, sizes, af, sites, known, lots, threads)
         largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
         deviation = max(float(unit.mean()) * SPREAD, _deviation(largest))
         limit = float(largest.mean())
@@ -85,6 +94,23 @@ def measure_noise(
     return Noise(max(0.0, float(statistic.mean()) - spread * MEAN), spread, limit)
 
 
+def _lots(names: Sequence) -> np.ndarray:
+    """A random number of each name, uint64 (n,)."""
+    texts = (f"{SEED} {name}".encode() for name in names)
+    return np.array(
+        [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") for text in texts],
+        np.uint64,
+    )
+
+
+def mix(numbers: np.ndarray) -> np.ndarray:
+    """Random numbers of random numbers, uint64: the step of SplitMix64 (Steele et al. 2014)."""
+    z = numbers + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
 def _deviation(numbers: np.ndarray) -> float:
     return float(numbers.std(ddof=1)) if len(numbers) >= ENOUGH_DRAWS else 0.0
 
@@ -96,6 +122,7 @@ def _draw(
     af: np.ndarray,
     sites: pd.DataFrame,
     known: np.ndarray,
+    lots: np.ndarray,
     threads: int,
 ) -> list[tuple[float, float, float]]:
     """Largest eigenvalue, its centre and unit in each draw of signs.
@@ -111,7 +138,9 @@ def _draw(
         left = float(np.trace(relationship) - np.sum(known * (relationship @ known)))
     found = []
     for draw in range(draws):
-        among = _flipped_products(read, sizes, af, stretch, known, draw, threads)
+        among = _flipped_products(
+            read, sizes, af, stretch, known, mix(lots + np.uint64(draw)), threads
+        )
         # A mean over called sites, as the relationship is.
         among *= left / max(float(np.trace(among)), np.finfo(float).tiny)
         with threadpool_limits(1, "blas"):
@@ -126,7 +155,7 @@ def _flipped_products(
     af: np.ndarray,
     stretch: np.ndarray,
     known: np.ndarray,
-    draw: int,
+    lots: np.ndarray,
     threads: int,
 ) -> np.ndarray:
     """Products of the samples after signs were drawn, float64 (n, n)."""
@@ -138,7 +167,6 @@ def _flipped_products(
             values -= (values @ known) @ known.T
         for one in np.unique(stretch[first:last]):
             rows = stretch[first:last] == one
-            signs = np.random.default_rng([SEED, draw, one]).integers(0, 2, n) * 2 - 1
-            values[rows] *= signs
+            values[rows] *= np.where(mix(lots + np.uint64(one)) & np.uint64(1), 1, -1)
         add_products(total, values, values, block_pairs(sizes), threads)
     return np.triu(total) + np.triu(total, 1).T

@@ -22,6 +22,8 @@ from .tables import write_embedding
 
 #: Components with `auto` where fewer are significant: a map needs two.
 FEWEST = 2
+#: Scores that are stored at least with `geodesic.pcs: auto`: the choice of geodesics compares them.
+STORED = 8
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,8 @@ def compute_pca(
 ) -> dict:
     """PCA of a study: table, full-precision scores (float64 (n, k)), statistics.
 
+    There may be more scores than `components` in the table: geodesics choose among them.
+
     Parameters
     ----------
     prefixes : list of Path
@@ -152,12 +156,15 @@ def compute_pca(
     kept = np.array([place[name] for name in samples["sample"]])
     scores = scores[kept]
     write_npy(scores_out, scores)
+    described = read_json(about)
+    shown = described["components"]
+    scores = scores[:, :shown]
     write_embedding(table_out, samples, scores, "PC")
     on_axes = founders[kept]
     statistics = {
-        **read_json(about),
+        **described,
         "samples": len(samples),
-        "variance_explained": [round(float(x), 8) for x in axes.explained[: axes.k]],
+        "variance_explained": [round(float(x), 8) for x in axes.explained[:shown]],
         "shifts": find_cohort_shifts(scores[on_axes], samples[on_axes]),
     }
     write_json(statistics_out, statistics)

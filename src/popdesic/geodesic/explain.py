@@ -18,7 +18,7 @@ from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import read_table, write_npy, write_table
 from .graph import Graph
-from .weights import Number, fermat_weights
+from .weights import Number
 
 log = logging.getLogger(__name__)
 
@@ -58,15 +58,14 @@ def explain_geodesics(
         first, then the path through the closer individual, then the earlier in sample order.
     """
     number = Number(**statistics["number"])
-    weights = fermat_weights(distances, statistics["value"])
     graph = Graph(**statistics["graph"])
-    direct = number.store(graph.keep_edges(weights, distances, founders))
+    direct = number.store(graph.edge_weights(distances, founders, statistics["value"]))
     if "population" not in samples:  # then no path connects two populations
         samples = samples.assign(population="NA")
     labels = pd.factorize(samples.population)[0].astype(np.int64)
-    parents, hops, between = shortest_trees(
-        np.ascontiguousarray(direct), labels, threads, samples["sample"].isin(ends).to_numpy()
-    )
+    # Of plain distances every path is direct: rounding alone would make others shorter.
+    is_end = samples["sample"].isin(ends).to_numpy() | statistics["plain"]
+    parents, hops, between = shortest_trees(np.ascontiguousarray(direct), labels, threads, is_end)
     n_between = (len(labels) ** 2 - (np.bincount(labels) ** 2).sum()) // 2
     write_npy(parents_out, parents)
     by_hops = {str(k): int(count // 2) for k, count in enumerate(hops) if k and count}

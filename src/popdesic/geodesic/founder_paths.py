@@ -10,7 +10,6 @@ from ..engine.base import Backend, infinity
 from ..io.tables import write_npy
 from .graph import Graph
 from .measure import close_weights
-from .weights import fermat_distances, fermat_weights
 
 
 def founder_lengths(
@@ -24,6 +23,7 @@ def founder_lengths(
     ends: np.ndarray,
     graph: Graph,
     dense_limit: int,
+    of_points: bool = False,
     out: Path,
 ) -> np.ndarray:
     """Write geodesics from everyone to the founders through founders only.
@@ -34,11 +34,11 @@ def founder_lengths(
     founders, ends : bool arrays, (n,)
         Samples of the frame, and samples that no path may run through.
     alpha : float
-    number, graph, dense_limit
+    number, graph, dense_limit, of_points
         See `measure.close_weights`.
     out : Path
-        float32 (n, n_founders). Rows of founders are
-        their sample Fermat distances; for other samples, path lengths are the minimum, over
+        float32 (n, n_founders), in the unit of the distances (`Graph.distances`). Rows of founders
+        are their geodesics; for other samples, path lengths are the minimum, over
         founders, of the direct weight to that founder plus the founder's closure.
     """
     inner = distances[np.ix_(founders, founders)]
@@ -52,19 +52,20 @@ def founder_lengths(
         ends=ends[founders],
         graph=graph,
         dense_limit=dense_limit,
+        of_points=of_points,
     )
     closure = np.ascontiguousarray(found.number.value(found.lengths))
     lengths = np.empty((len(distances), len(inner)))
     lengths[founders] = closure
     if not founders.all():
         top = infinity(np.dtype(np.float64))
-        weights = graph.keep_edges(fermat_weights(distances, alpha), distances, founders)
+        weights = graph.edge_weights(distances, founders, alpha)
         direct = weights[np.ix_(~founders, founders)]
         first = direct.copy()
         first[:, ends[founders]] = top  # an end-only sample cannot be the first step of a path
         # one addition and a minimum are exact in any order, so each row depends only on itself
         backend.minplus(direct, first, closure)
         lengths[~founders] = direct
-    found_distances = fermat_distances(lengths, alpha).astype(np.float32)
+    found_distances = graph.distances(lengths, alpha).astype(np.float32)
     write_npy(out, found_distances)
     return found_distances

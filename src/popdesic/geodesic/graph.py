@@ -1,4 +1,4 @@
-"""The edges that geodesics may use: all pairs, or nearest neighbours.
+"""The edges that geodesics may use, all pairs or nearest neighbours, and their weights.
 
 In the complete graph every pair has a direct edge (Fermat distances as published); in the graph of
 nearest neighbours long direct steps are forbidden. There, alpha = 1 gives the geodesics of Isomap
@@ -9,7 +9,8 @@ The founders define who is near. Every sample has a radius, its distance to its 
 founder; two samples are joined if their distance is at most the larger of their radii. The edges of
 the founders' minimum spanning tree are added, so that the founders are connected whatever k is. An
 edge between two samples thus depends on these two and the founders alone: new cohorts add edges and
-never remove one, which is what lets a closure be continued.
+never remove one, which is what lets a closure be continued. The same holds for weights: those that
+are corrected for density use the radii of their two samples, see `weights.corrected_weights`.
 """
 
 from __future__ import annotations
@@ -20,23 +21,59 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from .weights import corrected_weights, fermat_distances, fermat_weights
+
 #: Rows in memory at a time.
 BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A kind of graph.
+    """A kind of graph and the weights of its edges.
 
     Attributes
     ----------
     kind : {'complete', 'knn'}
     neighbors : int
-        Nearest founders that a sample is joined to, at least; only of ``knn``.
+        Nearest founders that a sample is joined to, at least, in ``knn``; and the number of
+        founders within its radius, where weights are corrected. 0 if neither applies.
+    density : {'keep', 'correct'}
+        ``keep``: weights d**alpha, so that lengths are shorter where more people were sampled.
+        ``correct``: weights that do not depend on it.
     """
 
     kind: str = "complete"
     neighbors: int = 0
+    density: str = "keep"
+
+    def edge_weights(self, distances: np.ndarray, founders: np.ndarray, alpha: float) -> np.ndarray:
+        """Weights of the edges, float64 (n, n); infinite between samples without an edge.
+
+        Parameters
+        ----------
+        distances : float64 array, (n, n)
+            Symmetric, zero diagonal; infinite for pairs that cannot be compared.
+        founders : bool array, (n,)
+        alpha : float
+
+        Raises
+        ------
+        UserError
+            A finite distance has no finite weight.
+        """
+        if self.density == "correct":
+            radii = founder_radii(distances, founders, self.neighbors, apart=True)
+            weights = corrected_weights(distances, radii, alpha)
+        else:
+            weights = fermat_weights(distances, alpha)
+        return self.keep_edges(weights, distances, founders)
+
+    def distances(self, lengths: np.ndarray, alpha: float) -> np.ndarray:
+        """Lengths of paths in the unit of a distance, float64.
+
+        Sample Fermat distances, ``lengths ** (1 / alpha)``; corrected lengths have that unit.
+        """
+        return lengths if self.density == "correct" else fermat_distances(lengths, alpha)
 
     def keep_edges(
         self, weights: np.ndarray, distances: np.ndarray, founders: np.ndarray
@@ -88,17 +125,20 @@ def neighbor_edges(distances: np.ndarray, founders: np.ndarray, k: int) -> np.nd
     return edges
 
 
-def founder_radii(distances: np.ndarray, founders: np.ndarray, k: int) -> np.ndarray:
+def founder_radii(
+    distances: np.ndarray, founders: np.ndarray, k: int, *, apart: bool = False
+) -> np.ndarray:
     """Distance of every sample to its k-th nearest founder other than itself, float64 (n,).
 
     A sample that can be compared with fewer than k founders takes the farthest of them; with none,
-    its radius is 0.
+    its radius is 0. `apart`: only founders at a distance above zero count. Duplicates of a sample,
+    however many, then do not change its radius, and it is 0 only if no founder differs.
     """
     who = np.flatnonzero(founders)
     radii = np.zeros(len(distances))
     for i, row in enumerate(distances):
         far = row[who[who != i]]
-        far = np.sort(far[np.isfinite(far)])
+        far = np.sort(far[np.isfinite(far) & ((far > 0) | (not apart))])
         if far.size:
             radii[i] = far[min(k, far.size) - 1]
     return radii

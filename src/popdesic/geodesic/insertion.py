@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from ..engine.base import BASE, infinity
 from ..io.files import read_json
 from .closure import Backend, insert_paths
+from .graph import Graph
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)
@@ -43,25 +44,28 @@ def digest_weights(direct: np.ndarray, positions: np.ndarray) -> str:
     return content.hexdigest()
 
 
-def describe_closure(direct: np.ndarray, names: list[str], number: Number, code: str) -> dict:
+def describe_closure(
+    direct: np.ndarray, names: list[str], number: Number, code: str, graph: Graph
+) -> dict:
     """Description of a closure that a later run checks before it continues the closure."""
     return {
         "samples": names,
         "dtype": number.dtype,
         "scale": number.scale,
         "code": code,
+        "graph": asdict(graph),
         "weights": digest_weights(direct, np.arange(len(names))),
     }
 
 
 def find_earlier(
-    own: Path, direct: np.ndarray, names: list[str], number: Number, code: str
+    own: Path, direct: np.ndarray, names: list[str], number: Number, code: str, graph: Graph
 ) -> Earlier | None:
     """The largest closure in the folder of `own` that can be continued with these weights, or None.
 
-    Its samples are any subset of the present ones. Number type, scale, code and every weight
-    between its samples must be the same, which implies the same panel, metric and alpha. Only
-    fixed-point closures are continued: floats would depend on the order of arrival.
+    Its samples are any subset of the present ones. Number type, scale, code, graph and every
+    weight between its samples must be the same, which implies the same panel, metric and alpha.
+    Only fixed-point closures are continued: floats would depend on the order of arrival.
     """
     if number.dtype not in FIXED:
         return None
@@ -74,11 +78,12 @@ def find_earlier(
             continue
         try:
             about = read_json(description)
-            same = (about["dtype"], about["scale"], about["code"]) == (
+            same = [about.get(key) for key in ("dtype", "scale", "code", "graph")] == [
                 number.dtype,
                 number.scale,
                 code,
-            )
+                asdict(graph),
+            ]
             samples = about["samples"]
             if same and samples and all(sample in position for sample in samples):
                 found.append((len(samples), path, about))

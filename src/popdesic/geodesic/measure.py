@@ -4,7 +4,8 @@ The sample Fermat distance of two individuals is ``L ** (1 / alpha)``, with L th
 shortest path between them under edge weights d**alpha (Little, McKenzie and Murphy 2022). A large
 alpha makes paths through many close individuals shorter than one long step. The root brings the
 lengths back to the unit of the distances; without it a few distant pairs would dominate every map.
-The closure keeps L, in fixed point where possible.
+The closure keeps L, in fixed point where possible. Weights corrected for density need no root
+(`weights.corrected_weights`).
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ from .closure import Work, attach_paths, close_paths, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
-from .weights import Number, choose_number, fermat_distances, fermat_weights, fits_float32
+from .weights import Number, choose_number, fits_float32
 
 log = logging.getLogger(__name__)
 
-#: Exponents that `auto` tries, and the share of indirect founder pairs that it requires.
-AUTO_ALPHAS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
-AUTO_SHARE = 0.2
 #: Largest share of pairs with an edge at which Dijkstra's algorithm is faster than the dense
 #: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
-SPARSE_SHARE = {"int32": 0.0025, "int64": 0.006}
+SPARSE_SHARE = {"int32": 0.001, "int64": 0.0025}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
+
+
+#: Number type of distances that are kept as they are.
+EXACT = Number("float64", 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Statistics:
     indirect_pairs: int
     indirect_share: float
     founder_indirect_share: float
-    #: Distance divided by the sample Fermat distance.
+    #: Distance divided by the sample Fermat distance; corrected for density, weight by length.
     median_stretch_of_indirect: float
     unreachable_pairs: int
 
@@ -65,6 +67,8 @@ class Closure:
     record: dict
     #: Measured error of approximate geodesics; None if they are exact.
     approximate: dict | None = None
+    #: Whether these are the distances that were given, see `of_points`.
+    plain: bool = False
 
 
 def close_weights(
@@ -78,6 +82,7 @@ def close_weights(
     graph: Graph = COMPLETE,
     ends: np.ndarray | None = None,
     dense_limit: int | None = None,
+    of_points: bool = False,
     store: Path | None = None,
     code: str = "",
     known: Closure | None = None,
@@ -91,11 +96,14 @@ def close_weights(
     founders : bool array, (n,)
     names : list of str
     graph : Graph
-        The edges that paths may use.
+        The edges that paths may use, and their weights.
     ends : bool array, (n,), optional
         Samples that no path may run through.
     dense_limit : int
         With more samples than this, geodesics of the complete graph are approximate.
+    of_points : bool
+        Whether these are Euclidean distances of points. Nothing shortens them in the complete graph
+        at alpha = 1, so that nothing is closed.
     store : Path, optional
         Where the closure will be written; its folder is searched for earlier closures.
     code : str
@@ -108,13 +116,16 @@ def close_weights(
     UserError
         A sample has no finite geodesic to any other, or a weight exceeds the range of its type.
     """
-    weights = graph.keep_edges(fermat_weights(distances, alpha), distances, founders)
-    approximate = graph == COMPLETE and dense_limit is not None and len(names) > dense_limit
+    if of_points and graph.kind == "complete" and alpha == 1:
+        statistics = _statistics(distances, distances, founders, EXACT, distances, alpha, graph)
+        return Closure(distances, distances, EXACT, statistics, {"continued": None}, plain=True)
+    weights = graph.edge_weights(distances, founders, alpha)
+    approximate = graph.kind == "complete" and dense_limit is not None and len(names) > dense_limit
     chosen = choose_number(
         weights,
         founders,
         "float64" if approximate else number,
-        None if graph == COMPLETE else longest_paths(weights, founders),
+        None if graph.kind == "complete" else longest_paths(weights, founders),
     )
     direct = chosen.store(weights)
     if chosen.dtype == "float32" and not fits_float32(weights):
@@ -124,7 +135,7 @@ def close_weights(
         )
     del weights
     with_ends = ends is not None and ends.any()
-    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code)
+    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code, graph)
     if known is not None and not with_ends:
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
@@ -148,7 +159,7 @@ def close_weights(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
         )
-    statistics = _statistics(closure, direct, founders, chosen, distances, alpha)
+    statistics = _statistics(closure, direct, founders, chosen, distances, alpha, graph)
     return Closure(closure, direct, chosen, statistics, record, error)
 
 
@@ -194,13 +205,16 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     return closure, work
 
 
-def _statistics(closure, direct, founders, number: Number, distances, alpha) -> Statistics:
+def _statistics(
+    closure, direct, founders, number: Number, distances, alpha, graph: Graph
+) -> Statistics:
     upper = np.triu(np.ones(closure.shape, bool), 1)
     reachable = upper & (closure < infinity(closure.dtype))
     indirect = reachable & (closure < direct)
     among_founders = reachable & founders[:, None] & founders[None, :]
+    straight = distances if graph.density == "keep" else number.value(direct)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        stretch = distances[indirect] / fermat_distances(number.value(closure[indirect]), alpha)
+        stretch = straight[indirect] / graph.distances(number.value(closure[indirect]), alpha)
     return Statistics(
         pairs=int(upper.sum()),
         indirect_pairs=int(indirect.sum()),
@@ -215,32 +229,6 @@ def _share(part: np.ndarray, whole: np.ndarray) -> float:
     return float(part.sum() / max(1, whole.sum()))
 
 
-def find_alpha(distances: np.ndarray, founders: np.ndarray, names, backend, *, number: str):
-    """The smallest of AUTO_ALPHAS at which AUTO_SHARE of the founder pairs are indirect.
-
-    Only distances between founders are used, so a new cohort never changes the choice.
-
-    Returns
-    -------
-    alpha : float
-        The largest exponent if none reaches the share.
-    tried : dict
-        Share of indirect founder pairs by alpha.
-    """
-    among = distances[np.ix_(founders, founders)]
-    named = [name for name, founder in zip(names, founders, strict=True) if founder]
-    tried = {}
-    for alpha in AUTO_ALPHAS:
-        found = close_weights(
-            among, np.ones(len(among), bool), named, backend, alpha=alpha, number=number
-        ).statistics
-        tried[f"{alpha:g}"] = found.indirect_share
-        log.info("alpha %g: %.2f %% of founder pairs indirect", alpha, 100 * found.indirect_share)
-        if found.indirect_share >= AUTO_SHARE:
-            break
-    return alpha, tried
-
-
 def measure_geodesics(
     distances: np.ndarray,
     samples: pd.DataFrame,
@@ -248,10 +236,12 @@ def measure_geodesics(
     backend: Backend,
     *,
     alpha: str,
+    value: float,
     number: str,
     ends: set[str],
     graph: Graph,
     dense_limit: int,
+    of_points: bool = False,
     audit: bool,
     code: str,
     lengths_out: Path,
@@ -270,10 +260,12 @@ def measure_geodesics(
     founders : set of str
         Names of the founder cohorts.
     alpha : str
-        A number, or ``auto``.
+        A number, or ``auto`` where `value` and `graph` are those of `geodesic/choice.json`.
+    value : float
+        The number.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
-    graph, dense_limit
+    graph, dense_limit, of_points
         See `close_weights`.
     audit : bool
         Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written.
@@ -297,10 +289,6 @@ def measure_geodesics(
     names = samples["sample"].tolist()
     is_end = samples["sample"].isin(ends).to_numpy()
     about: dict = {"alpha": alpha, "ends": int(is_end.sum())}
-    if alpha == "auto":
-        value, about["tried"] = find_alpha(distances, among, names, backend, number=number)
-    else:
-        value = float(alpha)
     found = close_weights(
         distances,
         among,
@@ -311,24 +299,26 @@ def measure_geodesics(
         ends=is_end,
         graph=graph,
         dense_limit=dense_limit,
+        of_points=of_points,
         store=closure_out,
         code=code,
     )
     about |= {
         "value": value,
         "graph": asdict(graph),
+        "plain": found.plain,
         "number": asdict(found.number),
         **asdict(found.statistics),
         "approximate": found.approximate,
     }
     record = found.record | {"backend": backend.name}
-    if audit and not found.approximate and not is_end.any():
+    if audit and not found.approximate and not found.plain and not is_end.any():
         record["audit"] = _audit(found, names)
-    lengths = fermat_distances(found.number.value(found.lengths), value)
+    lengths = graph.distances(found.number.value(found.lengths), value)
     write_npy(lengths_out, lengths.astype(np.float32))
     write_npy(closure_out, found.lengths)
     # a closure in which some samples can only be ends must not be continued
-    about_closure = describe_closure(found.direct, names, found.number, code)
+    about_closure = describe_closure(found.direct, names, found.number, code, graph)
     write_json(closure_about_out, about_closure | ({"samples": []} if is_end.any() else {}))
     write_json(record_out, record)
     write_json(statistics_out, about)

@@ -1,4 +1,4 @@
-"""Weights of the complete graph, d**alpha, and the number types of closures.
+"""Weights of edges, d**alpha or corrected for density, and the number types of closures.
 
 Addition in fixed point is associative: sums of weights do not depend on the order in which paths
 are built, so a closure has the same bytes on every device, for any tile size, and whether its
@@ -17,6 +17,8 @@ from ..io.errors import UserError
 
 log = logging.getLogger(__name__)
 
+#: Rows in memory at a time.
+BLOCK_ROWS = 512
 #: Allowed error of fixed point, relative to every weight above MEDIAN_FRACTION of the median.
 FIXED_TOLERANCE = 1e-6
 MEDIAN_FRACTION = 1e-3
@@ -41,13 +43,16 @@ class Number:
     rescaled: bool = False
 
     def store(self, weights: np.ndarray) -> np.ndarray:
-        """Convert float64 weights to this type; infinite weights become its infinity."""
+        """Convert float64 weights to this type; infinite weights become its infinity.
+
+        So do weights beyond its range: they are heavier than any shortest path (`choose_number`).
+        """
         if self.dtype not in FIXED:
             with np.errstate(over="ignore"):
                 return weights.astype(self.dtype)
         with np.errstate(invalid="ignore"):
             scaled = np.rint(weights * self.scale)
-        reachable = np.isfinite(scaled)
+        reachable = scaled < float(infinity(self.dtype))
         stored = np.where(reachable, scaled, 0).astype(self.dtype)
         stored[~reachable] = infinity(self.dtype)
         return stored
@@ -74,6 +79,58 @@ def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
         raise UserError(
             f"config/config.yaml: geodesic.alpha = {alpha:g} makes the weight of the distance "
             f"{distances[overflown].max():.6g} overflow; lower it."
+        )
+    return weights
+
+
+def corrected_weights(distances: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
+    """Weights that do not depend on how densely a region was sampled, float64 (n, n).
+
+    ``w_ij = d_ij * (d_ij / sqrt(r_i * r_j)) ** (alpha - 1)``, with r the distance to the k-th
+    nearest founder. Why: where people lie in D dimensions with the density f, shortest paths under
+    d**alpha approach ``c * integral of f**(-(alpha - 1) / D) ds`` (Hwang, Damelin and Hero 2016;
+    Little, McKenzie and Murphy 2022): regions with more samples are shorter. There r is
+    proportional to ``f**(-1 / D)``, so that dividing by ``r**(alpha - 1)`` cancels the density, and
+    ``c' * integral of ds`` is left, for any D. The square root makes the weight symmetric, as in
+    the continuous nearest-neighbour graph of Berry and Sauer (2019).
+
+    The ratio d / sqrt(r r) has no unit. A weight thus has the unit of a distance, and so has a sum
+    of weights: no root is taken of a length. Lengths are proportional to those in the
+    landscape; the factor depends on alpha, k and D, but not on the place. All this holds where r is
+    wider than a step to the next sample: k should exceed the number of people sampled at one place.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Symmetric; zero stays zero, infinity stays infinite.
+    radii : float64 array, (n,)
+        `graph.founder_radii` among founders at a distance above zero. A sample whose radius is 0
+        has no such founder: the edge's own length takes the place of its radius.
+    alpha : float
+        At 1 the weights are the distances.
+
+    Raises
+    ------
+    UserError
+        A finite distance has no finite weight.
+    """
+    weights = np.empty_like(distances)
+    roots = np.sqrt(radii)
+    for first in range(0, len(distances), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        d, own, others = distances[rows], roots[rows, None], roots[None, :]
+        if not roots.all():
+            own, others = (np.where(one > 0, one, np.sqrt(d)) for one in (own, others))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            weights[rows] = d * (d / (own * others)) ** (alpha - 1)
+        weights[rows][d == 0] = 0.0
+        weights[rows][np.isinf(d)] = np.inf
+    overflown = np.isinf(weights) & np.isfinite(distances)
+    if overflown.any():
+        raise UserError(
+            f"config/config.yaml: geodesic.alpha = {alpha:g} makes the density-corrected weight of "
+            f"the distance {distances[overflown].max():.6g} overflow; lower it or set "
+            "geodesic.density to keep."
         )
     return weights
 

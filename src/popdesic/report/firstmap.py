@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from ..io.tables import read_table
-from .outcome import Outcome
+from .outcome import UNSTABLE_SHARE, Outcome
 from .pagedata import is_repeated, map_title
+from .words import percent
 
 #: Maps with scores that differ by less count as equal: the simpler one is shown.
 TIE = 0.005
@@ -55,11 +56,13 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
 
     All maps are compared with the plain distances. A map's score is the mean of its
     trustworthiness (neighbours on the map are neighbours in the data) and continuity (neighbours in
-    the data are neighbours on the map), as defined by Venna and Kaski (2001). Of the maps within
-    TIE of the best, the first in the order of `stems` is chosen; if that is the PCA, the best other
-    map is shown beside it.
+    the data are neighbours on the map), as defined by Venna and Kaski (2001). Maps on which more
+    than UNSTABLE_SHARE of the samples are unstable do not compete (`unstable_share`). Of the maps
+    within TIE of the best, the first in the order of `stems` is chosen; if that is the PCA, the
+    best other map is shown beside it.
     """
-    others = [stem for stem in stems if stem != "pca" and not is_repeated(stem, outcome)]
+    drawn = [stem for stem in stems if stem != "pca" and not is_repeated(stem, outcome)]
+    others = [stem for stem in drawn if unstable_share(stem, outcome) <= UNSTABLE_SHARE] or drawn
     path = outcome.folder / "embedding/quality.tsv"
     if not path.exists():
         return Choice(others[0] if others else "pca", "The quality of the maps was not measured.")
@@ -79,9 +82,43 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
     best = max(scores[stem] for stem in known)
     chosen = next(stem for stem in known if scores[stem] > best - TIE)
     why = _why(chosen, known, scores, outcome)
+    why += _unstable([stem for stem in drawn if stem not in others], scores, best, outcome)
     if chosen == "pca" and others:
         chosen = max((stem for stem in known if stem != "pca"), key=scores.get, default=others[0])
     return Choice(chosen, why, headings, rows)
+
+
+def unstable_share(stem: str, outcome: Outcome) -> float:
+    """Share of the samples that are unstable on a map.
+
+    It is measured on UMAPs of geodesics. PCA and PCoA do not depend on chance: 0. Of the other
+    maps of a space (UMAP of plain distances, densMAP, t-SNE) it is that of the space's worst UMAP.
+    """
+    method, _, rest = stem.partition(".")
+    if method in ("pca", "pcoa", "pcoa_refit") or not rest:
+        return 0.0
+    for space, alpha in outcome.maps():
+        if stem == f"umap.{space}.alpha{alpha}":
+            return outcome.unstable_share(space, alpha)
+    shares = [
+        outcome.unstable_share(space, alpha)
+        for space, alpha in outcome.maps()
+        if space in rest.split(".")
+    ]
+    return max(shares, default=0.0)
+
+
+def _unstable(stems: list[str], scores: pd.Series, best: float, outcome: Outcome) -> str:
+    """A sentence on the best of the unstable maps, if it would have been chosen otherwise."""
+    better = [stem for stem in stems if stem in scores and scores[stem] > best]
+    if not better:
+        return ""
+    stem = max(better, key=scores.get)
+    return (
+        f" “{map_title(stem, outcome)}” ({scores[stem]:.3f}) is not shown first: on maps of its "
+        f"kind {percent(unstable_share(stem, outcome), 0)} of the samples are unstable, that is, "
+        "with another seed most of their neighbours are others."
+    )
 
 
 def _stem(row) -> str:
@@ -96,7 +133,7 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
         others = [stem for stem in known if stem != "pca"]
         text = (
             "No other map preserves the neighbours of the plain distances better than the PCA "
-            f"({scores['pca']:.3f})"
+            f"({scores['pca']:.3f}) by more than {TIE:g}"
         )
         if others:
             second = max(others, key=lambda stem: scores[stem])

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ..io.places import TEMPLATES
 from .outcome import Outcome
 from .registry import Figure
-from .words import SPACES, number
+from .words import SPACES, describe_way, number
 
 #: Figures with a larger SVG are embedded as PNG.
 MAX_INLINE_BYTES = 400_000
@@ -77,12 +77,12 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
     for figure in outcome.figures():
         title, twin = figure.title, ""
         if figure.space:
-            value = f"{outcome.geodesics[figure.space, figure.alpha]['value']:g}"
-            title = f"{title} of geodesics: {SPACES[figure.space]}, α = {value}"
+            way = describe_way(outcome.geodesics[figure.space, figure.alpha])
+            title = f"{title} of geodesics: {SPACES[figure.space]}, {way}"
             if figure.alpha == "auto":
                 title += " (chosen by auto)"
-            if outcome.is_repeated(figure.space, figure.alpha):
-                twin = f"{figure.caption}.{figure.space}.alpha{value}"
+            if listed := outcome.twin(figure.space, figure.alpha):
+                twin = f"{figure.caption}.{figure.space}.alpha{listed}"
         texts.append(describe_figure(figure, folder, sizes, title, twin))
     return texts
 

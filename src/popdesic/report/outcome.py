@@ -16,6 +16,14 @@ from ..io.files import read_json
 from ..io.tables import read_table
 from .registry import Figure, main_figures
 
+#: A sample is unstable if other seeds and parameters replace more than this share of its nearest
+#: neighbours on a UMAP; a map is reported, and not shown first, if more than UNSTABLE_SHARE of its
+#: samples are unstable.
+#: In the space of PCs, 12 % of the samples are unstable on 957 people of HapMap3 and 7 % on 564 of
+#: the 1000 Genomes; in the space of genotypes, 90 % and 86 % (tests/bench/bench_maps.py). The
+#: limits separate these two cases.
+UNSTABLE, UNSTABLE_SHARE = 0.5, 0.5
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -52,6 +60,8 @@ class Outcome:
         Optional kinds of map: ``densmap``, ``tsne``.
     instability : DataFrame or None
         One row per sample, with numeric columns `umap.{space}.alpha{alpha}`.
+    choice : dict
+        `geodesic/choice.json`: what `auto` stands for in each space; empty if nothing is `auto`.
     """
 
     folder: Path
@@ -69,6 +79,7 @@ class Outcome:
     axes: dict
     further: list[str] = field(default_factory=list)
     instability: pd.DataFrame | None = None
+    choice: dict[str, dict] = field(default_factory=dict)
 
     @property
     def newcomers(self) -> list[str]:
@@ -89,9 +100,27 @@ class Outcome:
         return main_figures(self.spaces, self.alphas, self.further, has_instability)
 
     def is_repeated(self, space: str, alpha: str) -> bool:
-        """Whether `auto` chose an alpha that the study also lists by its number."""
-        about = self.geodesics.get((space, alpha))
-        return alpha == "auto" and about is not None and f"{about['value']:g}" in self.alphas
+        """Whether `auto` chose an alpha and graph that the study also has for a listed number."""
+        return self.twin(space, alpha) is not None
+
+    def twin(self, space: str, alpha: str) -> str | None:
+        """The listed alpha with the same geodesics as `auto`."""
+        own = self.geodesics.get((space, alpha))
+        if alpha != "auto" or own is None:
+            return None
+        for listed in self.alphas:
+            about = self.geodesics.get((space, listed))
+            same = about and all(about[key] == own[key] for key in ("value", "graph"))
+            if listed != "auto" and same:
+                return listed
+        return None
+
+    def unstable_share(self, space: str, alpha: str) -> float:
+        """Share of the samples that are unstable on the UMAP of these geodesics; 0 if unknown."""
+        name = f"umap.{space}.alpha{alpha}"
+        if self.instability is None or name not in self.instability:
+            return 0.0
+        return float((self.instability[name] > UNSTABLE).mean())
 
     def embedding(self, name: str) -> pd.DataFrame:
         """`embedding/{name}.tsv` with coordinates as numbers and all other columns as strings."""
@@ -113,6 +142,7 @@ def load_outcome(
     alphas: list[str],
     further: list[str] | None = None,
     ensemble: int = 0,
+    chosen: bool = False,
 ) -> Outcome:
     """Read the tables of a run below `folder`; matrices and maps stay on disk.
 
@@ -120,6 +150,8 @@ def load_outcome(
     ----------
     ensemble : int
         `embedding.ensemble`; if it is not 0, instability was measured.
+    chosen : bool
+        Whether `geodesic.alpha` or `geodesic.pcs` is `auto`, so that there is a choice to read.
     """
     keys = [(space, alpha) for space in spaces for alpha in alphas]
     axes = read_json(folder / "embedding/pca.json")
@@ -148,6 +180,7 @@ def load_outcome(
         axes=axes,
         further=further or [],
         instability=_instability(folder / "embedding/instability.tsv") if ensemble else None,
+        choice=read_json(folder / "geodesic/choice.json") if chosen else {},
     )
 
 

@@ -24,7 +24,7 @@ from ..cohort.samples import UNKNOWN
 from ..io.tables import read_table
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import Outcome
-from .words import METHODS, percent
+from .words import METHODS, describe_way, percent
 
 #: Steps of an axis; the next number marks samples that are not on the map.
 STEPS, ABSENT = 65_534, 65_535
@@ -114,7 +114,7 @@ def to_json(data: dict[str, Any]) -> Markup:
 
 
 def is_repeated(stem: str, outcome: Outcome) -> bool:
-    """Whether `auto` chose an alpha that the study also lists by its number."""
+    """Whether this is a map of geodesics that the study also has for a listed alpha."""
     match = re.match(r"\w+\.(.+?)\.alphaauto(\.|$)", stem)
     return match is not None and outcome.is_repeated(match[1], "auto")
 
@@ -125,7 +125,7 @@ def map_title(stem: str, outcome: Outcome) -> str:
     if match:
         method, space, alpha, rest = match.groups()
         about = outcome.geodesics.get((space, alpha))
-        words = [space, f"α = {about['value']:g}" if about else f"α = {alpha}"]
+        words = [space, describe_way(about) if about else f"α = {alpha}"]
     else:
         method, _, rest = stem.partition(".")
         kind, _, space = rest.partition(".")

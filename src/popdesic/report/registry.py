@@ -93,7 +93,7 @@ def main_figures(
             *("distances", rule, "Distances", "Distances", "distances"),
             "{n} samples, {n_pairs} pairs, {n_sites} sites.",
         ),
-        Figure("alpha", rule, "Geodesics", "Choice of alpha", "alpha", _PAIRS),
+        Figure("alpha", rule, "Geodesics", "Choice of geodesics", "alpha", _PAIRS),
         *[Figure(name, rule, "Maps", title, name, sizes) for name, title, sizes in maps],
         *[
             Figure(

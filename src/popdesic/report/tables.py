@@ -22,6 +22,7 @@ from .words import (
     STAGES,
     describe_count,
     describe_filter,
+    describe_way,
     number,
     plural,
 )
@@ -159,12 +160,14 @@ def geodesic_rows(outcome: Outcome) -> list[dict[str, Any]]:
             {
                 "space": space,
                 "alpha": alpha,
-                "value": f"{about['value']:g}",
+                "value": describe_way(about),
                 "indirect_pairs": about["indirect_pairs"],
                 "indirect_share": about["indirect_share"],
                 "founder_share": about["founder_indirect_share"],
                 "stretch": f"{about['median_stretch_of_indirect']:.4g}",
                 "unreachable": about["unreachable_pairs"],
+                # At alpha = 1 sampling plays no role: nothing is said of it.
+                "density": about["graph"]["density"] if about["value"] > 1 else "",
                 "computed": _computed(about["record"]),
                 "dtype": about["number"]["dtype"],
                 "bound": f"{about['number']['error_bound']:.1e}"

@@ -132,6 +132,14 @@ def describe_filter(step: PanelStep) -> str:
     return step.text
 
 
+def describe_way(about: dict) -> str:
+    """What geodesics were computed: exponent and graph, by the statistics of an alpha."""
+    graph, exponent = about["graph"], f"α = {about['value']:g}"
+    if graph["kind"] == "knn":
+        return f"{graph['neighbors']} nearest neighbours, {exponent}"
+    return f"{exponent} (plain distances)" if about["value"] == 1 else exponent
+
+
 def number(value: float) -> str:
     """A count with thin spaces between thousands, as in 18 989."""
     return f"{value:,}".replace(",", "\u202f")

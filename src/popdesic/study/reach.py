@@ -40,7 +40,6 @@ BACKENDS = (("engine/cpu/backend.py", "CpuBackend"), ("engine/gpu/backend.py", "
 #: not listed: sums of integers are exact, and floats are written with enough digits to be read back
 #: unchanged.
 LIBRARIES = {
-    "diptest": ("diptest",),
     "jinja2": ("jinja2",),
     "matplotlib": ("matplotlib",),
     "pynndescent": ("pynndescent", "numba"),

@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from plink_files import write_plink
 from scipy.spatial.distance import pdist, squareform
 
-from popdesic.communities.agreement import agreement
+from popdesic.communities.agreement import agreement, load_partition
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph, density_clusters
-from popdesic.communities.partition import find_communities, load_partition, number_by_size
+from popdesic.communities.partition import find_communities, number_by_size
 from popdesic.distance.neighbor_joining import neighbor_joining
 from popdesic.embedding.knn import nearest_neighbors
 from popdesic.io.files import write_json
-from popdesic.io.tables import read_table, write_npy
+from popdesic.io.tables import read_table, write_npy, write_npz
 from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
 from popdesic.report.sections.communities import community_section, describe
 
@@ -97,7 +98,7 @@ def test_agreement_ignores_missing_labels():
         }
     )
     partition = samples[["sample"]].assign(
-        community=[1] * 5 + [2] * 7, stability=1.0, hdbscan=[1] * 4 + [0] + [2] * 7
+        community=[1] * 5 + [2] * 7, stability=1.0, f_st=0.1, hdbscan=[1] * 4 + [0] + [2] * 7
     )
     table = agreement(partition, samples).set_index("partition")
     assert set(table.label) == {"population"}
@@ -119,9 +120,26 @@ def test_newick_is_laid_out_with_its_branch_lengths(rng):
     assert len(children) == 2 * 9 - 2
 
 
+def drift(rng, af, f_st):
+    """Frequencies in a population that has drifted from one with frequencies `af`."""
+    scale = (1 - f_st) / f_st
+    return np.clip(rng.beta(af * scale, (1 - af) * scale), 0.001, 0.999)
+
+
+def draw_genotypes(rng, group, n_sites=600):
+    """Groups 0 and 1 at F_ST 0.02, 2 and 3 at 0.2 from them: as far apart as their points are."""
+    near = rng.uniform(0.1, 0.9, n_sites)
+    af = [drift(rng, near, 0.01), drift(rng, near, 0.01), drift(rng, near, 0.3)]
+    af.append(drift(rng, near, 0.3))
+    return rng.binomial(2, np.array(af)[group].T).astype(np.int8)
+
+
 def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
     points, group = clouds(rng, sizes)
     names = [f"s{i}" for i in range(len(points))]
+    genotypes = draw_genotypes(rng, group)
+    write_plink(folder / "genotypes", genotypes, names)
+    write_npz(folder / "axes.npz", sites=np.arange(len(genotypes)))
     write_npy(folder / "l.npy", squareform(pdist(points)).astype(np.float32))
     write_npy(folder / "pca.npy", points[:, :components])
     write_json(folder / "axes.json", {"significant": significant})
@@ -142,6 +160,9 @@ def run_study(folder, blocks):
         blocks,
         folder / "order.tsv",
         folder / "sheet.tsv",
+        genotypes=[folder / "genotypes"],
+        definition=folder / "axes.npz",
+        unrelated=None,
         methods=["blockmodel", "hdbscan", "tree"],
         min_cluster_size=5,
         draws=4,
@@ -164,6 +185,10 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
     assert (table.fine == number_by_size(group)).all()
     assert about["communities"] == 2 and about["structure"] == "discrete"
     assert (table.stability == 1).all()
+    (coarse,), depths = set(table.f_st), [split["f_st"] for split in about["splits"]]
+    assert depths == [coarse, pytest.approx(0.01, abs=0.008)] and coarse == pytest.approx(
+        0.16, abs=0.05
+    )
     model = about["block_model"]
     assert model["blocks"][-1] == 1 and model["draws"] == 5
     assert sum(model["description_length_by_level"]) == pytest.approx(
@@ -214,7 +239,11 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     (tmp_path / "agreement").rename(tmp_path / "communities/agreement.tsv")
     section = community_section(tmp_path, figures, ["blockmodel", "tree"])
     assert section["missing"] == about["missing"] and len(section["figures"]) == 3
-    assert "2 communities" in section["words"]
+    assert "2 communities" in section["words"] and "3 finer communities" in section["words"]
+    assert [row["f_st"] for row in section["splits"]] == sorted(
+        (f"{split['f_st']:.4f}" for split in about["splits"]), reverse=True
+    )
+    assert section["splits"][0]["halves"] in ("85 + 50", "50 + 85")
     assert community_section(tmp_path, figures, []) is None
 
 
@@ -224,7 +253,8 @@ def test_hdbscan_is_left_out_of_large_studies(tmp_path, monkeypatch, rng):
     make_study(tmp_path, rng)
     about, _ = run_study(tmp_path, None)
     table = load_partition(tmp_path / "partition")
-    assert "hdbscan" not in table and "hdbscan" not in about
+    assert "hdbscan" not in table and about["hdbscan"] is None
+    assert "HDBSCAN is left out: there are more than" in describe(about)
     assert about["communities"] == 2
 
 
@@ -234,6 +264,7 @@ def test_without_significant_components_there_is_one_community(tmp_path, rng):
     table = load_partition(tmp_path / "partition")
     assert about["structure"] == "one"
     assert (table.community == 1).all() and (table.stability == 1).all()
+    assert table.f_st.isna().all()
 
 
 @pytest.mark.parametrize(
@@ -249,6 +280,17 @@ def test_the_significant_components_that_there_are_define_communities(
     assert (load_partition(tmp_path / "partition").fine == number_by_size(group == 1)).all()
     assert (about["significant"], about["components"]) == (significant, 1)
     assert words in describe(about)
+
+
+def test_at_most_twenty_components_define_communities(tmp_path, rng):
+    group = make_study(tmp_path, rng, significant=25)
+    scores = np.load(tmp_path / "pca.npy")
+    scores[:, 22] += 100 * (group == 0)  # what families do to late components
+    write_npy(tmp_path / "pca.npy", scores[:, [*range(2, 30), 0, 1]])
+    about, _ = run_study(tmp_path, None)
+    assert about["communities"] == 1  # the groups differ on components 21, 29 and 30
+    assert (about["significant"], about["components"]) == (25, 20)
+    assert "no gap between groups on the first 20" in describe(about)
 
 
 def test_a_continuum_is_called_one(tmp_path, rng):

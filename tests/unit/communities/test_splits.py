@@ -8,8 +8,8 @@ from sklearn.manifold import Isomap
 from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities import straighten
-from popdesic.communities.splits import COARSE_DEPTH, cut_tree, judge_cut, split_samples
-from popdesic.communities.stability import measure_stability
+from popdesic.communities.splits import cut_tree, judge_cut, split_samples
+from popdesic.communities.stability import draw_subsamples, measure_stability
 from popdesic.communities.straighten import neighbor_graph, straight_coordinates
 
 
@@ -80,19 +80,6 @@ def test_groups_with_a_gap_are_found(sizes):
 def test_a_group_of_fewer_than_ten_is_no_community():
     points, _ = groups(np.random.default_rng(9), (100, 9), 12)
     assert not split_samples(points).halves
-
-
-def test_coarse_communities_are_the_deep_splits():
-    """Two pairs of groups: the pairs are ten times as far apart as the groups in them."""
-    rng = np.random.default_rng(10)
-    group = np.repeat(np.arange(4), 60)
-    points = 0.5 * rng.normal(size=(240, 4))
-    points[:, 0] += 60 * (group // 2)
-    points[:, 1] += 8 * (group % 2)
-    root = split_samples(points)
-    assert adjusted_rand_score(group, cut_tree(root)) == 1
-    assert adjusted_rand_score(group // 2, cut_tree(root, COARSE_DEPTH * root.deepest)) == 1
-    assert root.depth == pytest.approx(3600, rel=0.02)
 
 
 def test_groups_cover_all_samples_once():
@@ -172,6 +159,39 @@ def test_parts_are_joined_by_their_shortest_edges():
     assert crossing.max() == pytest.approx(distances.min())
 
 
+def joins(points, group):
+    """Pairs of groups with an edge between them, and how many edges each has."""
+    rows, columns = neighbor_graph(points).nonzero()
+    pairs = np.sort(np.stack([group[rows], group[columns]]), axis=0)[:, rows < columns]
+    return {(a, b): int(n) for (a, b), n in zip(*_counted(pairs.T), strict=True) if a != b}
+
+
+def _counted(pairs):
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    return found.tolist(), counts
+
+
+def test_equally_distant_parts_are_all_joined():
+    points, group = groups(np.random.default_rng(20), [30] * 5, 30)
+    assert joins(points, group) == {(a, b): 1 for a in range(5) for b in range(a + 1, 5)}
+
+
+def test_parts_in_a_row_stay_a_row():
+    """Also where distances grow only with the square root of steps, as along components."""
+    rng = np.random.default_rng(21)
+    group = np.repeat(np.arange(6), 30)
+    steps = np.tril(np.ones((6, 5)), -1)  # part i is at 1 on the first i of five axes
+    points = 10 * steps[group] + rng.normal(0, 0.3, (180, 5))
+    assert joins(points, group) == {(i, i + 1): 1 for i in range(5)}
+
+
+def test_many_equally_distant_groups_are_found(monkeypatch):
+    points, group = groups(np.random.default_rng(22), [30] * 16, 12)
+    assert adjusted_rand_score(group, cut_tree(split_samples(points))) == 1
+    monkeypatch.setattr(straighten, "SLACK", 1.0)  # a tree of parts
+    assert adjusted_rand_score(group, cut_tree(split_samples(points))) < 0.9
+
+
 def test_equal_points_keep_their_edges():
     graph = neighbor_graph(np.zeros((20, 3)))
     assert (graph.toarray() > 0).sum() >= 20 * 15
@@ -180,9 +200,14 @@ def test_equal_points_keep_their_edges():
 # --- stability -----------------------------------------------------------------------------------
 
 
+def stability(points, group, find, draws):
+    drawn = draw_subsamples(len(points), draws, 1)
+    return measure_stability(points, group, drawn, [find(points[own]) for own in drawn])
+
+
 def test_separate_groups_are_stable():
     points, group = groups(np.random.default_rng(18), (60, 50, 40), 15)
-    found = measure_stability(points, group, lambda p: cut_tree(split_samples(p)), 5, 1)
+    found = stability(points, group, lambda p: cut_tree(split_samples(p)), 5)
     assert (found == 1).all()
 
 
@@ -190,13 +215,20 @@ def test_groups_that_are_not_found_again_are_unstable():
     rng = np.random.default_rng(19)
     points, group = rng.normal(size=(120, 3)), np.arange(120) % 2
     # found as one: half of each group is with the other one
-    found = measure_stability(points, group, lambda p: np.zeros(len(p), int), 6, 1)
+    found = stability(points, group, lambda p: np.zeros(len(p), int), 6)
     assert found.mean() == pytest.approx(0.5, abs=0.01)
     # one community that falls into two when samples are drawn anew
-    found = measure_stability(points, np.zeros(120, int), lambda p: (p[:, 0] > 1).astype(int), 6, 1)
+    found = stability(points, np.zeros(120, int), lambda p: (p[:, 0] > 1).astype(int), 6)
     assert found[points[:, 0] < 0.5].min() == 1
     assert found[points[:, 0] > 1.5].max() == 0
 
 
 def test_stability_without_draws_is_unknown():
-    assert np.isnan(measure_stability(np.zeros((5, 1)), np.ones(5), np.ravel, 0, 1)).all()
+    assert np.isnan(stability(np.zeros((5, 1)), np.ones(5), np.ravel, 0)).all()
+
+
+def test_subsamples_are_four_fifths_without_replacement():
+    drawn = draw_subsamples(101, 3, 1)
+    assert [len(np.unique(own)) for own in drawn] == [81] * 3
+    assert all((np.diff(own) > 0).all() for own in drawn)
+    assert not np.array_equal(*drawn[:2])

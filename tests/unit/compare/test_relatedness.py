@@ -22,7 +22,7 @@ from popdesic.compare.pc_relate import (
 from popdesic.compare.relatedness import PAIRS, pair_labels, relate_samples
 from popdesic.compare.resolution import SECOND, THIRD, resolve
 from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
+from popdesic.io.files import read_json, write_json
 from popdesic.io.tables import read_table, write_table
 
 ERROR_RATE = 0.005
@@ -252,6 +252,7 @@ def study(tmp_path_factory):
     write_table(folder / "unrelated.tsv", table.assign(unrelated=unrelated)[:cut])
     scores = popdesic.pca(both.scene.genotypes, n_components=1, founders=fitted).scores
     np.save(folder / "pca.npy", scores)
+    write_json(folder / "axes.json", {"significant": 1})
     panel = pd.DataFrame(sites, columns=["chrom", "pos", "id", "ref", "alt"])
     with open(folder / "panel.tsv", "w") as file:
         file.write("# panel x\n")
@@ -286,7 +287,7 @@ def relate(folder, **options) -> dict:
         "error_rate": ERROR_RATE,
         "threads": 2,
     }
-    inputs = ("panel.tsv", "samples.tsv", "pca.npy", "kinship.tsv")
+    inputs = ("panel.tsv", "samples.tsv", "pca.npy", "axes.json", "kinship.tsv")
     return relate_samples(
         [folder / name / "genotypes" for name in ("old", "new")],
         *(folder / name for name in inputs),
@@ -334,6 +335,25 @@ def test_a_study_gets_tables_by_both_methods(study):
     about = read_json(folder / "pc_relate.json")
     assert about["components"] == 1
     assert abs(about["median_kinship"]["new"]) < 0.01
+
+
+@pytest.mark.parametrize("significant", [0, 1, 2, 9])
+def test_auto_takes_the_significant_components(study, tmp_path, significant):
+    """The PCA has four: what is written is what these columns alone would give."""
+    folder = shutil.copytree(study[0], tmp_path / "study")
+    noise = np.random.default_rng(6).normal(size=(len(study[2]), 3))
+    scores = np.column_stack([np.load(folder / "pca.npy"), noise])
+    np.save(folder / "pca.npy", scores)
+    write_json(folder / "axes.json", {"significant": significant})
+    relate(folder)
+    about = read_json(folder / "pc_relate.json")
+    assert about["components"] == min(significant, 4) and about["significant"] == significant
+    found = (folder / "pc_relate.tsv").read_bytes()
+    relate(folder, components=significant)
+    assert (folder / "pc_relate.tsv").read_bytes() == found
+    relate(folder, components=3)
+    assert read_json(folder / "pc_relate.json")["components"] == 3
+    assert (folder / "pc_relate.tsv").read_bytes() != found
 
 
 def test_pairs_that_chance_explains_are_distant(study):

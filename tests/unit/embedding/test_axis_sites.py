@@ -16,7 +16,9 @@ from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import in_regions, regions_of
 from popdesic.engine.select import cpu_backend
 from popdesic.io.errors import UserError
+from popdesic.io.files import write_json
 from popdesic.io.sites import canonical_contig
+from popdesic.io.tables import write_npy
 
 PRUNING = (500_000.0, "bp", 1, 0.2)
 #: What `define_axes` is asked for where nothing else is said.
@@ -200,13 +202,16 @@ def test_files_are_the_same_bytes_for_any_number_of_threads(tmp_path):
     assert about["scree"][0] > about["threshold"][0] and about["scree"][1] < about["threshold"][1]
 
 
-@pytest.mark.parametrize(("significant", "columns"), [(0, 2), (1, 2), (3, 3), (9, 5)])
-def test_the_space_of_components_takes_the_significant_ones(tmp_path, significant, columns):
-    """`geodesic.pcs: auto`, where `embedding.components` asks for five columns."""
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_space_of_components_takes_those_that_were_chosen(tmp_path, columns):
+    """`geodesic.pcs: auto`, where the PCA has five columns."""
     scores = np.random.default_rng(1).normal(size=(7, 5))
-    np.save(tmp_path / "pca.npy", scores)
-    (tmp_path / "axes.json").write_text(json.dumps({"significant": significant}))
-    np.testing.assert_array_equal(leading_scores(tmp_path / "pca.npy", "auto"), scores[:, :columns])
-    np.testing.assert_array_equal(leading_scores(tmp_path / "pca.npy", 4), scores[:, :4])
+    write_npy(tmp_path / "embedding/pca.npy", scores)
+    write_json(tmp_path / "geodesic/choice.json", {"pcs": {"pcs": columns}})
+    found = leading_scores(tmp_path / "embedding/pca.npy", "auto")
+    np.testing.assert_array_equal(found, scores[:, :columns])
+    found = leading_scores(tmp_path / "embedding/pca.npy", 4)
+    np.testing.assert_array_equal(found, scores[:, :4])
     expected = squareform(pdist(scores[:, :columns]))
-    np.testing.assert_array_equal(point_distances(tmp_path / "pca.npy", "auto"), expected)
+    found = point_distances(tmp_path / "embedding/pca.npy", "auto")
+    np.testing.assert_array_equal(found, expected)

@@ -26,6 +26,27 @@ def noise_of(genotypes: np.ndarray, sites: pd.DataFrame | None = None, threads: 
     return measure_noise(relationship_of(genotypes), read, [len(genotypes)], af, sites, threads)
 
 
+def test_the_order_of_samples_plays_no_role():
+    """Names draw the signs: cohorts can stand in the sheet in any order."""
+    rng = np.random.default_rng(8)
+    genotypes = variable(populations(rng, 2, 0.05, 40, 800)[0])
+    names = np.array([f"S{k}" for k in range(40)])
+    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 100_000})
+    found = []
+    for order in (np.arange(40), rng.permutation(40)):
+        own = genotypes[order]
+
+        def read(first: int, last: int, own=own) -> np.ndarray:
+            return own[:, first:last].T
+
+        noise = measure_noise(
+            relationship_of(own), read, [40], alt_frequency(own.T), sites, names=names[order]
+        )
+        found.append([noise.shift, noise.spread, noise.limit])
+    np.testing.assert_allclose(*found, rtol=1e-9)
+    assert found[0][2] > 0
+
+
 def count(genotypes: np.ndarray, *, measured: bool = False) -> int:
     noise = noise_of(genotypes) if measured else EVEN_NOISE
     return axes_of(relationship_of(genotypes), "auto", noise=noise)[1].count

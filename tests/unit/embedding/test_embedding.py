@@ -201,7 +201,10 @@ def test_pca_files(pca):
     assert table["sample"].tolist() == [name for name, _ in names]
     assert table.cohort.tolist() == [cohort for _, cohort in names]
     assert table.population.tolist() == [f"pop{name}" for name, _ in names]
-    np.testing.assert_allclose(table.filter(like="PC"), scores, rtol=1e-5)  # six digits are written
+    assert scores.shape == (len(names), 8), "what the choice of geodesics compares"
+    scores = scores[:, :4]
+    # six digits are written
+    np.testing.assert_allclose(table.filter(like="PC"), scores, rtol=1e-5)
     among = np.where(genotypes[axes] < 0, np.nan, genotypes[axes])
     af = np.nanmean(among, axis=0) / 2  # of the samples that define the axes, nobody else
     values, vectors = np.linalg.eigh(reference.relationship(genotypes[axes], af))

@@ -109,6 +109,7 @@ def explained(folder: Path, labels) -> tuple[pd.DataFrame, dict]:
         founders=np.ones(4, bool),
         statistics={
             "value": 2.0,
+            "plain": False,
             "graph": {"kind": "complete", "neighbors": 0},
             "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
         },
@@ -184,6 +185,7 @@ def test_without_populations_there_are_no_bridges_between_two(tmp_path):
         founders=np.ones(4, bool),
         statistics={
             "value": 2.0,
+            "plain": False,
             "graph": {"kind": "complete", "neighbors": 0},
             "number": {"dtype": "int32", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
         },
@@ -194,6 +196,30 @@ def test_without_populations_there_are_no_bridges_between_two(tmp_path):
         bridges_out=tmp_path / "b.tsv",
     )
     assert about == {"pairs": 6, "bridges": 0}
+
+
+def test_plain_distances_have_direct_paths(tmp_path):
+    """Rounded sums of distances on a line are at times smaller than the distance of the ends."""
+    x = np.sort(np.exp(np.random.default_rng(5).uniform(-8, 8, 40)))
+    about = explain_geodesics(
+        np.abs(x[:, None] - x),
+        pd.DataFrame({"sample": [str(k) for k in range(40)], "cohort": "x", "population": "P"}),
+        founders=np.ones(40, bool),
+        statistics={
+            "value": 1.0,
+            "plain": True,
+            "graph": {"kind": "complete", "neighbors": 0},
+            "number": {"dtype": "float64", "scale": 1.0, "error_bound": 0.0, "rescaled": False},
+        },
+        ends=set(),
+        threads=1,
+        parents_out=tmp_path / "p.npy",
+        hops_out=tmp_path / "h.json",
+        bridges_out=tmp_path / "b.tsv",
+    )
+    assert about == {"pairs": 780, "bridges": 0}
+    assert json.loads((tmp_path / "h.json").read_text()) == {"pairs_by_edges": {"1": 780}}
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), np.arange(40)[:, None] + [0] * 40)
 
 
 def test_the_command_takes_the_study_last_or_by_name(tmp_path, monkeypatch, capsys):

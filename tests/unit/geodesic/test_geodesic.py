@@ -14,9 +14,9 @@ from popdesic.engine.base import BASE, INFINITY_INT32, infinity
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.closure import close_paths, insert_paths
-from popdesic.geodesic.graph import COMPLETE
+from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.insertion import audit_rows
-from popdesic.geodesic.measure import AUTO_ALPHAS, close_weights, find_alpha, measure_geodesics
+from popdesic.geodesic.measure import close_weights, measure_geodesics
 from popdesic.geodesic.neighbors import neighbor_paths
 from popdesic.geodesic.weights import choose_number
 from popdesic.io.errors import UserError
@@ -312,38 +312,18 @@ def test_statistics(backend):
     assert statistics.unreachable_pairs == 0
 
 
-def test_auto_alpha_is_the_smallest_with_a_fifth_of_pairs_indirect(backend):
-    distances = draw_distances(np.random.default_rng(14), 60, 20)
-    founders = np.arange(60) < 40
-    alpha, tried = find_alpha(
-        distances, founders, [str(k) for k in range(60)], backend, number="auto"
-    )
-    among = distances[:40, :40]
-    shares = {}
-    for candidate in AUTO_ALPHAS:
-        weights = among**candidate
-        upper = np.triu_indices(40, 1)
-        # a path counts as shorter if it is by more than the tolerance of fixed point
-        shares[candidate] = (shortest(weights)[upper] < weights[upper] * (1 - 1e-9)).mean()
-    expected = next((a for a in AUTO_ALPHAS if shares[a] >= 0.2), AUTO_ALPHAS[-1])
-    assert alpha == expected
-    assert 1 < alpha < 16, "the data of this test must lie in between"
-    assert list(tried) == [f"{a:g}" for a in AUTO_ALPHAS if a <= alpha]
-    for text, share in tried.items():
-        assert share == pytest.approx(shares[float(text)], abs=2 / 780)  # two pairs of 780
-
-
-def test_newcomers_do_not_change_auto(backend):
-    rng = np.random.default_rng(15)
-    distances = draw_distances(rng, 50, 20)
-    founders = np.arange(50) < 40
-    names = [str(k) for k in range(50)]
-    alone = find_alpha(distances[:40, :40], founders[:40], names[:40], backend, number="auto")
-    assert find_alpha(distances, founders, names, backend, number="auto") == alone
-
-
 def write(
-    tmp_path, distances, backend, *, alpha="2", number="auto", key="all", code="1", graph=COMPLETE
+    tmp_path,
+    distances,
+    backend,
+    *,
+    alpha="2",
+    value=None,
+    number="auto",
+    key="all",
+    code="1",
+    graph=COMPLETE,
+    of_points=False,
 ):
     n = len(distances)
     samples = pd.DataFrame({"sample": [f"S{k}" for k in range(n)], "cohort": "a"})
@@ -354,10 +334,12 @@ def write(
         {"a"},
         backend,
         alpha=alpha,
+        value=float(alpha) if value is None else value,
         number=number,
         ends=set(),
         graph=graph,
         dense_limit=1000,
+        of_points=of_points,
         audit=True,
         code=code,
         lengths_out=tmp_path / "alpha.npy",
@@ -369,20 +351,19 @@ def write(
     return about, np.load(tmp_path / "alpha.npy"), np.load(tmp_path / f"closure.{key}.npy")
 
 
-@pytest.mark.parametrize("alpha", ["2", "2.5", "auto"])
-def test_files(tmp_path, backend, alpha):
+@pytest.mark.parametrize(("alpha", "value"), [("2", 2.0), ("2.5", 2.5), ("auto", 1.5)])
+def test_files(tmp_path, backend, alpha, value):
     distances = draw_distances(np.random.default_rng(16), 80, 20)
-    about, lengths, closure = write(tmp_path, distances, backend, alpha=alpha)
+    about, lengths, closure = write(tmp_path, distances, backend, alpha=alpha, value=value)
     stored = json.loads((tmp_path / "alpha.json").read_text())
     stored |= json.loads((tmp_path / "alpha.run.json").read_text())
     assert stored == about
     assert about["audit"]["largest_relative_difference"] == 0
     assert about["alpha"] == alpha
-    assert about["value"] == (float(alpha) if alpha != "auto" else about["value"])
-    assert ("tried" in about) == (alpha == "auto")
+    assert about["value"] == value and about["plain"] is False
     assert lengths.dtype == np.float32
     assert closure.dtype == about["number"]["dtype"]
-    assert about["graph"] == {"kind": "complete", "neighbors": 0}
+    assert about["graph"] == {"kind": "complete", "neighbors": 0, "density": "keep"}
     exact = shortest(distances ** about["value"])
     # float32 keeps 24 bits; below a thousandth of the median only the absolute error counts
     found = lengths.astype(np.float64) ** about["value"]
@@ -456,7 +437,17 @@ def test_nearly_equal_weights_need_no_work(backend):
 
 
 def arrive(
-    folder, distances, chosen, backend, *, alpha="2", key="all", code="1", graph=COMPLETE
+    folder,
+    distances,
+    chosen,
+    backend,
+    *,
+    alpha="2",
+    value=None,
+    key="all",
+    code="1",
+    graph=COMPLETE,
+    of_points=False,
 ) -> dict:
     """Run on some of the samples; S0 ... S29 are the founders."""
     chosen = np.array(chosen)
@@ -468,10 +459,12 @@ def arrive(
         {"founders"},
         backend,
         alpha=alpha,
+        value=float(alpha) if value is None else value,
         number="auto",
         ends=set(),
         graph=graph,
         dense_limit=1000,
+        of_points=of_points,
         audit=False,
         code=code,
         lengths_out=folder / "alpha.npy",
@@ -526,6 +519,62 @@ def test_closures_that_are_not_continued(tmp_path, backend):
     (tmp_path / "closure.before.json").write_text("{")
     (tmp_path / "closure.all.json").unlink()
     assert arrive(tmp_path, distances, range(60), backend)["continued"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "graph"),
+    [(2.0, COMPLETE), (1.0, Graph("knn", 5)), (1.0, Graph("knn", 6)), (1.5, COMPLETE)],
+)
+def test_another_choice_is_closed_anew(tmp_path, backend, value, graph):
+    """`auto` keeps the names of its files where its graph and alpha change with the founders."""
+    distances = draw_distances(np.random.default_rng(25), 60, 20)
+    chosen = {"alpha": "auto", "value": 1.0, "graph": Graph("knn", 4)}
+    arrive(tmp_path, distances, range(50), backend, key="before", **chosen)
+    assert arrive(tmp_path, distances, range(60), backend, key="same", **chosen)["continued"]
+    (tmp_path / "closure.same.json").unlink()
+    other = {"alpha": "auto", "value": value, "graph": graph}
+    about = arrive(tmp_path, distances, range(60), backend, key="other", **other)
+    assert about["continued"] is None
+    (tmp_path / "alone").mkdir()
+    arrive(tmp_path / "alone", distances, range(60), backend, key="other", **other)
+    found, expected = (folder / "closure.other.npy" for folder in (tmp_path, tmp_path / "alone"))
+    assert found.read_bytes() == expected.read_bytes()
+
+
+def points_on_a_line(n: int) -> np.ndarray:
+    x = np.random.default_rng(26).uniform(0, 1, n)
+    return np.abs(x[:, None] - x)
+
+
+def test_plain_distances_of_points_are_kept(tmp_path, monkeypatch):
+    """On a line every pair has ties, which rounding would break; and nothing is closed."""
+    monkeypatch.setattr(CpuBackend, "close_block", None)
+    monkeypatch.setattr(CpuBackend, "minplus", None)
+    distances = points_on_a_line(60)
+    plain = {"alpha": "auto", "value": 1.0, "of_points": True}
+    about, lengths, closure = write(tmp_path, distances, CpuBackend(1), **plain)
+    np.testing.assert_array_equal(closure, distances)
+    np.testing.assert_array_equal(lengths, distances.astype(np.float32))
+    assert about["plain"] and about["indirect_pairs"] == 0
+    assert about["number"]["dtype"] == "float64" and about["number"]["error_bound"] == 0
+    ends = close_weights(
+        *(distances, np.arange(60) < 40, [str(k) for k in range(60)], CpuBackend(1)),
+        **{"alpha": 1.0, "number": "auto", "of_points": True, "ends": np.arange(60) > 50},
+    )
+    np.testing.assert_array_equal(ends.lengths, distances)
+
+
+def test_only_plain_distances_of_points_are_kept(tmp_path, backend):
+    """Distances at jointly called sites need not be a metric: they are closed as well."""
+    distances = points_on_a_line(40)
+    about, _, _ = write(tmp_path, distances, backend, alpha="2", of_points=True)
+    assert not about["plain"] and about["indirect_share"] > 0.8
+    graph = Graph("knn", 3)
+    about, _, _ = write(tmp_path, distances, backend, alpha="1", graph=graph, of_points=True)
+    assert not about["plain"] and about["indirect_share"] > 0.5
+    distances[3, 4] = distances[4, 3] = 5.0
+    about, lengths, _ = write(tmp_path, distances, backend, alpha="1")
+    assert not about["plain"] and lengths[3, 4] < 1.1
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

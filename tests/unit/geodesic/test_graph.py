@@ -139,6 +139,17 @@ def test_long_paths_do_not_overflow(rng):
         np.testing.assert_allclose(lengths, exact, rtol=1e-5, atol=1e-6 * exact.max())
 
 
+@pytest.mark.parametrize("number", ["int32", "int64", "auto"])
+def test_an_edge_much_heavier_than_any_path_does_not_overflow(number):
+    """The scale is that of paths: at alpha = 8, twenty short steps weigh less than one long."""
+    place = np.arange(200.0)[:, None]
+    distances = squareform(pdist(place))
+    found = close(distances, Graph("knn", 40), select_backend("cpu", 1), 8.0, number)
+    lengths = found.number.value(found.lengths)
+    np.testing.assert_allclose(lengths, distances, rtol=1e-5)
+    assert (found.direct >= 0).all()
+
+
 @pytest.mark.parametrize("number", ["int32", "int64"])
 @pytest.mark.parametrize("k", [1, 4, 30])
 def test_dijkstra_and_the_dense_closure_agree_in_every_byte(rng, monkeypatch, number, k):

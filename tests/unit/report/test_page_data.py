@@ -16,7 +16,7 @@ from popdesic.compare.resolution import resolve
 from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_table
 from popdesic.report.findings import find_problems
-from popdesic.report.firstmap import choose_map
+from popdesic.report.firstmap import choose_map, unstable_share
 from popdesic.report.outcome import closest_pairs, load_outcome
 from popdesic.report.pagedata import (
     ABSENT,
@@ -123,6 +123,18 @@ def test_maps_are_named_and_not_repeated(tmp_path):
     assert is_repeated("umap.pcs.alphaauto", outcome)
     assert not is_repeated("umap.pcs.alpha2", outcome)
     assert map_title("umap.pcs.alpha2", outcome) == "UMAP, pcs, α = 2"
+    nearest, _ = make_results(
+        tmp_path / "knn",
+        *({"one": ["a", "b"]}, ["one"]),
+        geodesic={"value": 2.0, "graph": {"kind": "knn", "neighbors": 9}},
+        listed={"graph": {"kind": "complete", "neighbors": 0}},
+    )
+    assert not is_repeated("umap.pcs.alphaauto", nearest)
+    assert map_title("umap.pcs.alphaauto", nearest) == "UMAP, pcs, 9 nearest neighbours, α = 2"
+    plain, _ = make_results(
+        tmp_path / "plain", {"one": ["a", "b"]}, ["one"], geodesic={"value": 1.0}
+    )
+    assert map_title("umap.pcs.alphaauto", plain) == "UMAP, pcs, α = 1 (plain distances)"
     assert map_title("umap.pcs.alpha2.refit", outcome) == "UMAP, pcs, α = 2, refit"
     assert map_title("umap.distance", outcome) == "UMAP, plain distances"
     assert map_title("pca", outcome) == "PCA"
@@ -168,6 +180,58 @@ def test_the_first_map_is_the_best_by_the_table(outcome, scores, chosen, words):
     assert choice.name == chosen
     assert words in choice.why
     assert len(choice.rows) == len(read_table(outcome.folder / "embedding/quality.tsv"))
+
+
+@pytest.fixture
+def unstable(tmp_path):
+    """UMAPs of genotypes on which three quarters of the samples are unstable, and stable ones."""
+    names = [f"a{k}" for k in range(24)]
+    outcome, _ = make_results(tmp_path, {"one": names}, ["one"], instability=0.2)
+    for alpha in outcome.alphas:
+        outcome.instability[f"umap.genotypes.alpha{alpha}"] *= 4
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen", "words"),
+    [
+        (
+            {"pca": 0.8, "umap_genotypes_2": 0.95, "umap_pcs_2": 0.9},
+            STEMS[2],
+            "“UMAP, genotypes, α = 2” (0.950) is not shown first: on maps of its kind 75 % of the",
+        ),
+        (
+            {"pca": 0.8, "PLAIN_genotypes_-": 0.96, "umap_genotypes_2": 0.95, "umap_pcs_2": 0.9},
+            STEMS[2],
+            "“UMAP, genotypes, plain distances” (0.960) is not shown first",
+        ),
+        ({"pca": 0.8, "umap_genotypes_2": 0.85, "umap_pcs_2": 0.9}, STEMS[2], "0.900"),
+        ({"pca": 0.8, "umap_genotypes_2": 0.95, "pcoa_genotypes_2": 0.9}, STEMS[3], "PCoA"),
+        ({"pca": 0.8, "umap_genotypes_2": 0.95}, STEMS[2], "No other map"),
+    ],
+)
+def test_an_unstable_map_is_not_shown_first(unstable, scores, chosen, words):
+    quality(unstable, **scores)
+    choice = choose_map(unstable, [*STEMS, "umap.distance.genotypes"])
+    assert choice.name == chosen and words in choice.why
+    better = scores.get("umap_genotypes_2", 0) > max(scores.get("umap_pcs_2", 0), 0.9) - 1e-9
+    assert ("not shown first" in choice.why) == better
+
+
+def test_stable_maps_have_no_instability(unstable):
+    found = {
+        stem: unstable_share(stem, unstable)
+        for stem in (*STEMS, "umap.distance.genotypes", "tsne.genotypes.alpha2")
+    }
+    assert list(found.values()) == [0, 0.75, 0, 0, 0.75, 0.75]
+    assert unstable_share("umap.distance.pcs", unstable) == 0
+    assert unstable_share("umap_refit.genotypes.alpha2", unstable) == 0.75
+    assert unstable_share("pcoa_refit.genotypes.alpha2", unstable) == 0
+
+
+def test_without_a_table_a_stable_map_is_taken(unstable):
+    (unstable.folder / "embedding/quality.tsv").unlink(missing_ok=True)
+    assert choose_map(unstable, STEMS).name == STEMS[2]
 
 
 def test_without_a_table_the_first_in_order_is_taken(outcome):
@@ -260,6 +324,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     write_table(folder / "pc_relate.tsv", pairs.assign(relation=relations))
     write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree"))
     about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
+    about |= {"components": 2, "significant": 2}
     write_json(folder / "pc_relate.json", about)
     _, finding, warning = relatives_findings(outcome.folder)
     assert "PC-Relate, which allows for ancestry, finds 2 close pairs: " in finding.text

@@ -254,6 +254,19 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
     assert len(found.pictures) == 12
 
 
+@pytest.mark.parametrize(
+    ("value", "density", "kept", "corrected"),
+    [(2.0, "keep", 1, 0), (2.0, "correct", 0, 1), (1.0, "keep", 0, 0), (1.0, "correct", 0, 0)],
+)
+def test_what_uneven_sampling_does_to_lengths_is_said(tmp_path, value, density, kept, corrected):
+    graph = {"kind": "complete", "neighbors": 15, "density": density}
+    geodesic = {"value": value, "graph": graph}
+    _, _, out = build(tmp_path, {"only": list("abcdef")}, ["only"], geodesic=geodesic)
+    text = Page(out.read_text("utf-8")).text
+    assert text.count("in simulations, equal true distances were 1.5 times as long") == kept
+    assert text.count("lengths depend less on how many people were sampled where") == corrected
+
+
 def test_findings_of_all_parts_are_on_the_page(tmp_path):
     cohorts = {"one": [f"a{i}" for i in range(6)]}
     _, _, out = build(
@@ -311,9 +324,13 @@ def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="a
     return {finding.topic: finding for finding in found}
 
 
+#: Notes of every run in which something is `auto`.
+CHOICES = {f"Choice of geodesics ({space})" for space in SPACES}
+
+
 def test_a_clean_run_has_no_warning(tmp_path):
     columns = {"population": ["P"] * 28}
-    assert findings(tmp_path, columns=columns) == {}
+    assert set(findings(tmp_path, columns=columns)) == CHOICES
 
 
 AXIS_WARNINGS = {
@@ -355,17 +372,17 @@ AXIS_WARNINGS = {
 def test_axes_that_are_not_ancestry_are_reported(tmp_path, topic):
     axes, words = AXIS_WARNINGS[topic]
     found = findings(tmp_path, columns={"population": ["P"] * 28}, axes=axes)
-    assert list(found) == [topic] and found[topic].level == "warning"
+    assert set(found) == {topic} | CHOICES and found[topic].level == "warning"
     assert found[topic].text.startswith(words)
 
 
 def test_unstable_maps_are_named_and_stable_ones_are_not(tmp_path):
     columns = {"population": ["P"] * 28}
-    assert not findings(tmp_path / "a", columns=columns, instability=0.5)
+    assert set(findings(tmp_path / "a", columns=columns, instability=0.5)) == CHOICES
     found = findings(tmp_path / "b", columns=columns, instability=0.6)["Unstable maps"]
     assert found.level == "warning"
-    assert "genotype distances at α = 2 (75 %)" in found.text
-    assert "principal-component distances at α = 4 (75 %)" in found.text
+    assert "genotype distances, α = 2 (75 %)" in found.text
+    assert "principal-component distances, α = 4 (75 %)" in found.text
 
 
 def test_maps_on_request_are_on_the_page(tmp_path):
@@ -418,7 +435,6 @@ def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
         ("Unreachable pairs", {"unreachable_pairs": 3}),
         ("Few bridges", {"indirect_pairs": 26, "indirect_share": 0.03}),
         ("Plain distances", {"indirect_pairs": 0, "indirect_share": 0.0}),
-        ("Choice of α", {"tried": {"1": 0.0, "16": 0.1}}),
         (
             "Approximate geodesics",
             {
@@ -452,6 +468,44 @@ def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
 )
 def test_geodesics_are_explained(tmp_path, topic, geodesic):
     assert topic in findings(tmp_path, geodesic=geodesic)
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (
+            {"graph": "knn", "neighbors": 15, "alpha": 1.0, "reason": "nearest"},
+            "So geodesics change the picture: their rank correlation with plain distances is "
+            "0.900.",
+        ),
+        (
+            {"alpha": 1.0, "reason": "same order"},
+            "So geodesics do not change the picture here: plain distances are shown.",
+        ),
+        (
+            {"alpha": 1.0, "reason": "plain"},
+            "So geodesics do not change the picture here: plain distances are shown.",
+        ),
+        ({"alpha": 1.0, "reason": "no evidence"}, "(0.500, plain 0.450)."),
+        ({"alpha": 1.0, "reason": "too few"}, "(0.500, plain 0.450)."),
+    ],
+)
+def test_the_choice_of_geodesics_is_explained(tmp_path, choice, words):
+    found = findings(tmp_path, choice=choice)
+    text = found["Choice of geodesics (genotypes)"].text
+    assert text == f"Genotype distances: Geodesics with α = 4 order pairs best {words}".replace(
+        "best So", "best (0.500, plain 0.450). So"
+    )
+    text = found["Choice of geodesics (pcs)"].text
+    assert text.endswith(f"{words} Distances are of 8 components.")
+
+
+def test_plain_distances_are_no_fallback(tmp_path):
+    """Nothing was closed, so neither number type nor bridges are worth a note."""
+    number = {"dtype": "float64", "scale": 1.0, "error_bound": 0.0, "rescaled": False}
+    plain = {"number": number, "plain": True, "value": 1.0, "indirect_pairs": 0}
+    found = findings(tmp_path, geodesic=plain, columns={"population": ["P"] * 28})
+    assert set(found) == CHOICES
 
 
 def test_a_number_type_that_was_asked_for_is_no_fallback(tmp_path):
@@ -542,7 +596,7 @@ def test_parameters_mark_what_was_changed():
     assert rows["report.title"]["changed"]
     assert rows["report.title"]["value"] == "Mine"
     assert not rows["panel.min_maf"]["changed"]
-    assert rows["geodesic.alpha"]["value"] == "[2, 8, auto]"
+    assert rows["geodesic.alpha"]["value"] == "[2, auto]"
     assert all(row["description"] for row in rows.values())
 
 

@@ -59,6 +59,16 @@ def test_given_values_are_kept_and_defaults_filled_in():
     assert given == {"distance": {"metric": "ibs"}, "geodesic": None, "device": None}
 
 
+def test_geodesics_are_chosen_by_default():
+    """α = 8, where few distant pairs decide, is no default; a number stays what was asked for."""
+    geodesic = load_config({})["geodesic"]
+    assert (geodesic["alpha"], geodesic["pcs"]) == ([2, "auto"], "auto")
+    given = {"alpha": ["auto", 1, 8], "pcs": 3, "graph": "knn", "neighbors": 7}
+    assert load_config({"geodesic": given})["geodesic"] == geodesic | given
+    with pytest.raises(UserError, match=r"geodesic\.graph is 'auto', but must be one of"):
+        load_config({"geodesic": {"graph": "auto"}})
+
+
 def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
     text = (pytestconfig.rootpath / "config/config.yaml").read_text()
     config = load_config(yaml.safe_load(text))

@@ -105,6 +105,7 @@ def run_study() -> tuple[str, str]:
             set(study.founders),
             backend,
             alpha=f"{config['geodesic']['alpha'][0]:g}",
+            value=float(config["geodesic"]["alpha"][0]),
             number=config["geodesic"]["number"],
             ends=set(),
             dense_limit=config["geodesic"]["dense_limit"],

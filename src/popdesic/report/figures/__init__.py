@@ -12,6 +12,7 @@ from ...distance.matrix import Distances
 from ...embedding.axes import AXES
 from ...report import registry
 from ..outcome import Outcome
+from ..words import describe_way
 from .loadings import draw_loadings
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .quality import draw_filters, draw_samples, draw_sites
@@ -79,8 +80,8 @@ def iterate_figures(
 
     def beside_pca(figure: registry.Figure) -> Figure:
         table = outcome.embedding(figure.name)
-        value = f"{outcome.geodesics[figure.space, figure.alpha]['value']:g}"
-        title = f"{figure.title}, {figure.space}, α = {value}"
+        way = describe_way(outcome.geodesics[figure.space, figure.alpha])
+        title = f"{figure.title}, {figure.space}, {way}"
         axis = AXES[figure.caption]
         return draw_beside(pca, table, axis, variance["pca"], table[column], colouring, title)
 

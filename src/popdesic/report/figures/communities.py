@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from ...cohort.samples import UNKNOWN, describe_samples
-from ...communities.partition import load_partition
+from ...communities.agreement import load_partition
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ..outcome import Outcome
-from ..words import percent
+from ..words import describe_way, percent
 from .style import (
     ACCENT,
     ALARM,
@@ -168,8 +168,8 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
         x, y = table.UMAP1.to_numpy(np.float64), table.UMAP2.to_numpy(np.float64)
         markers = colouring.markers(table[_shaped_by(table, colouring)], table.cohort)
         draw_marks(axes, x, y, scale.colours(found.astype(str)), markers)
-        value = f"{outcome.geodesics[space, alpha]['value']:g}"
-        axes.set_title(f"{space}, α = {value}\nmean {found.mean():.2f}")
+        way = describe_way(outcome.geodesics[space, alpha])
+        axes.set_title(f"{space}, {way}\nmean {found.mean():.2f}")
         axes.set(xticks=[], yticks=[])
     for axes in panels[len(shown) :]:
         axes.set_axis_off()
@@ -197,7 +197,7 @@ def draw_scree(outcome: Outcome) -> Figure:
     left.set(title="PCA of the genotypes", xlabel="component", ylabel="variance explained (%)")
     for index, (space, alpha) in enumerate(outcome.maps()):
         about = outcome.geodesics[space, alpha]
-        if alpha == "auto" and f"{about['value']:g}" in outcome.alphas:
+        if outcome.is_repeated(space, alpha):
             continue
         shares = 100 * np.array(outcome.variance[f"pcoa.{space}.alpha{alpha}"][:SCREE_COMPONENTS])
         right.plot(
@@ -207,7 +207,7 @@ def draw_scree(outcome: Outcome) -> Figure:
             marker=MARKERS[index % len(MARKERS)],
             markersize=4,
             linewidth=0.9,
-            label=f"{space}, α = {about['value']:g}",
+            label=f"{space}, {describe_way(about)}",
         )
     right.set(title="PCoA of the geodesics", xlabel="coordinate", ylabel="variance explained (%)")
     right.set_ylim(bottom=0)

@@ -10,9 +10,9 @@ from matplotlib.patches import Rectangle
 
 from ...cohort.samples import UNKNOWN
 from ...distance.matrix import Distances
-from ...geodesic.measure import AUTO_SHARE
 from ..outcome import Outcome
-from .style import ACCENT, ALARM, MARKERS, PALETTE, Colouring, new_figure, shorten
+from ..words import describe_way
+from .style import ACCENT, ALARM, INK, MARKERS, PALETTE, Colouring, new_figure, shorten
 
 #: Most rows of the heatmap; in larger matrices each cell is the mean over several samples.
 HEATMAP_CELLS = 600
@@ -145,61 +145,69 @@ def mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
 
 
 def draw_alpha(outcome: Outcome) -> Figure:
-    """Share of pairs with an indirect geodesic, and how much shorter it is, by alpha and space."""
-    figure, (axes, gain) = new_figure(2, width=7.6)
+    """What held-out sites say of each way, and the share of pairs that geodesics make indirect."""
+    figure, (evidence, share) = new_figure(2, width=7.6)
+    draw_evidence(evidence, outcome.choice)
     for index, space in enumerate(outcome.spaces):
         colour, marker = PALETTE[index], MARKERS[index]
         found = [outcome.geodesics[space, alpha] for alpha in outcome.alphas]
-        tried = next((f["tried"] for f in found if "tried" in f), {})
-        if tried:
-            axes.plot(
-                [float(alpha) for alpha in tried],
-                [100 * share for share in tried.values()],
-                color=colour,
-                marker=".",
-                linewidth=0.9,
-                label=f"{space}: founder pairs, tried by auto",
-            )
-        points = sorted({(f["value"], 100 * f["indirect_share"]) for f in found})
-        axes.plot(
-            *zip(*points, strict=True),
-            color=colour,
-            marker=marker,
-            markersize=6.5,
-            markerfacecolor="none",
-            linestyle="none",
-            label=f"{space}: all pairs",
-        )
-        stretched = sorted(
-            {(f["value"], f["median_stretch_of_indirect"]) for f in found if f["indirect_pairs"]}
-        )
-        if stretched:
-            gain.plot(
-                *zip(*stretched, strict=True),
-                color=colour,
-                marker=marker,
-                markersize=6.5,
-                markerfacecolor="none",
-                linewidth=0.9,
-            )
         for about in found:
-            if about["alpha"] == "auto":
-                axes.plot(
-                    about["value"],
-                    100 * about["indirect_share"],
-                    marker=marker,
-                    markersize=6.5,
-                    color=colour,
-                    linestyle="none",
-                    label=f"{space}: auto chose α = {about['value']:g}",
-                )
-    axes.axhline(100 * AUTO_SHARE, color="#606060", linewidth=0.7, linestyle="--", zorder=0)
-    axes.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
-    gain.set(xlabel="α", ylabel="direct / geodesic length, median", yscale="log")
-    # the style switches off mathtext, which the default formatter needs for powers of ten
-    gain.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    gain.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
-    for panel in (axes, gain):
-        panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+            auto = about["alpha"] == "auto"
+            style = {
+                "color": colour,
+                "marker": marker,
+                "markersize": 6.5,
+                "markerfacecolor": colour if auto else "none",
+                "linestyle": "none",
+            }
+            name = f"{space}: auto, {describe_way(about)}" if auto else f"{space}: listed α"
+            share.plot(about["value"], 100 * about["indirect_share"], **style, label=name)
+    share.set(xlabel="α", ylabel="pairs with an indirect geodesic (%)", ylim=(-3, 103))
+    share.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    named = {}
+    for panel in (evidence, share):
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3)
     return figure
+
+
+def draw_evidence(axes: mpl.axes.Axes, choice: dict[str, dict]) -> None:
+    """Rank correlation with genetic distances at held-out sites, by way and components."""
+    rows = [row for about in choice.values() for row in about["held_out"]]
+    numbers = sorted({row["pcs"] for row in rows if row["pcs"] is not None})
+    columns = [*numbers, *([None] if any(row["pcs"] is None for row in rows) else [])]
+    names = dict.fromkeys((row["graph"], row["neighbors"], row["alpha"]) for row in rows)
+    for index, (graph, neighbors, alpha) in enumerate(names):
+        about = {"graph": {"kind": graph, "neighbors": neighbors}, "value": alpha}
+        own = {
+            row["pcs"]: row["rank_correlation"]
+            for row in rows
+            if (row["graph"], row["neighbors"], row["alpha"]) == (graph, neighbors, alpha)
+        }
+        style = {
+            "color": PALETTE[-1 - index],
+            "marker": ".",
+            "markersize": 5,
+            "linewidth": 0.9,
+        }
+        place = [columns.index(k) for k in numbers if k in own]
+        axes.plot(place, [own[k] for k in numbers if k in own], **style, label=describe_way(about))
+        if None in own:
+            axes.plot(columns.index(None), own[None], **style)
+    for about in choice.values():
+        if about["rank_correlation"] is not None and about["pcs"] in columns:
+            axes.plot(
+                columns.index(about["pcs"]),
+                about["rank_correlation"],
+                marker="o",
+                markersize=9,
+                markerfacecolor="none",
+                color=INK,
+                linestyle="none",
+                label="chosen",
+            )
+    if not rows:
+        axes.text(0.5, 0.5, "not compared", transform=axes.transAxes, ha="center", va="center")
+    axes.set_xticks(range(len(columns)), ["genotypes" if k is None else f"{k}" for k in columns])
+    axes.set(xlabel="components", ylabel="rank correlation, held-out sites")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...communities.geodesics import HDBSCAN_SAMPLES
 from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -19,8 +20,8 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     Returns
     -------
     dict
-        ``words``, ``missing`` (a sentence, or empty), ``rows`` of the table of agreement,
-        ``figures``: list of FigureText.
+        ``words``, ``missing`` (a sentence, or empty), ``splits`` and ``rows``: those of
+        the tables of splits and of agreement, ``figures``: list of FigureText.
     """
     about_path = results / "communities" / "communities.json"
     if not methods or not about_path.exists():
@@ -33,9 +34,26 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     return {
         "words": describe(about),
         "missing": about.get("missing", ""),
+        "splits": split_rows(about),
         "rows": rows,
         "figures": describe_drawn(community_figures(methods), figures, sizes),
     }
+
+
+def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
+    """Rows of the table of splits, deepest first; none where nothing is split."""
+    if about["structure"] != "discrete":
+        return []
+    return [
+        {
+            "samples": number(split["samples"]),
+            "halves": " + ".join(map(number, split["halves"])),
+            "f_st": f"{split['f_st']:.4f}",
+            "dip": f"{split['dip']:.3f}",
+            "width": f"{split['width']:.2f}",
+        }
+        for split in sorted(about["splits"], key=lambda split: -split["f_st"])
+    ]
 
 
 def describe(about: dict[str, Any]) -> str:
@@ -45,7 +63,7 @@ def describe(about: dict[str, Any]) -> str:
     if about["structure"] == "one":
         return (
             f"No principal component of these {people} samples is significant: they are shown as "
-            "one community. Nothing here distinguishes groups."
+            "one community. Nothing here distinguishes groups." + _hdbscan(about)
         )
     gaps = about["splits"]
     if about["structure"] == "continuous":
@@ -63,23 +81,49 @@ def describe(about: dict[str, Any]) -> str:
             )
         return text + _hdbscan(about)
     weakest = min(gaps, key=lambda gap: gap["dip"])
+    depths = [gap["f_st"] for gap in gaps]
     text = (
         f"{about['communities']} communities are separated by gaps between samples on the "
-        f"{f'first {used} of {axes}' if used < axes else axes} significant {components}"
+        f"{f'first {used} of {axes}' if used < axes else axes} significant {components}. "
+        f"F_ST between the two halves of the deepest split is {max(depths):.3f}"
     )
     if about["fine"] > about["communities"]:
-        text += f"; {about['fine']} finer ones differ less than a fifth as much as the two most "
-        text += "different"
+        text += (
+            f"; {about['fine']} finer communities include those that splits with an F_ST below "
+            f"{about['coarse_f_st']:.3f} separate, where the depths of splits leave the widest gap"
+        )
     text += (
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
         "Hartigan's test). Communities are numbered by size; labels were not used."
     )
-    return text + _hdbscan(about)
+    return text + _within(about) + _hdbscan(about)
+
+
+def _within(about: dict[str, Any]) -> str:
+    """Which communities are continua, which hold finer groups, and in which nothing was found."""
+    words = {
+        "continuous": "structure is continuous: components of their own samples are significant, "
+        "but leave no gap",
+        "discrete": "there are finer groups",
+        "one": "no component of their own samples is significant",
+        "unknown": "there are too few unrelated samples to look for structure",
+    }
+    text = ""
+    for kind, what in words.items():
+        own = [str(one["community"]) for one in about["within"] if one["structure"] == kind]
+        if own:
+            listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
+            text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed} {what}."
+    return text
 
 
 def _hdbscan(about: dict[str, Any]) -> str:
+    """What density clustering says of the same samples; empty if it was not asked for."""
     if "hdbscan" not in about:
         return ""
+    if about["hdbscan"] is None:
+        return f" HDBSCAN is left out: there are more than {number(HDBSCAN_SAMPLES)} samples."
     if not about["hdbscan"]:
-        return " HDBSCAN, another method, finds no groups."
-    return f" HDBSCAN, another method, finds {about['hdbscan']}."
+        return " HDBSCAN, a clustering by density, was run too and finds no cluster."
+    found = about["hdbscan"]
+    return f" HDBSCAN, a clustering by density, finds {found} cluster{'s' if found > 1 else ''}."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...geodesic.measure import AUTO_SHARE
 from ..findings import Finding
-from ..outcome import Outcome
-from ..words import SPACES, join, number, percent, plural
+from ..outcome import UNSTABLE_SHARE, Outcome
+from ..words import SPACES, describe_way, join, number, percent, plural
 
 #: A single duplicate can be a bridge between its twin and every other sample. Fewer indirect pairs
 #: than this many times the number of samples, and a smaller share than FEW_SHARE, can therefore
@@ -14,32 +13,24 @@ FEW_BRIDGES = 5
 FEW_SHARE = 0.05
 #: Share of the variance on the first coordinate above which a few distant samples dominate a map.
 DOMINANT = 0.9
-#: A sample is unstable if other seeds and parameters replace more than this share of its nearest
-#: neighbours on a UMAP; a map is reported if more than UNSTABLE_SHARE of its samples are unstable.
-#: In the space of PCs, 12 % of the samples are unstable on 957 people of HapMap3 and 7 % on 564 of
-#: the 1000 Genomes; in the space of genotypes, 90 % and 86 % (tests/bench/bench_maps.py). The
-#: limits separate these two cases.
-UNSTABLE, UNSTABLE_SHARE = 0.5, 0.5
 
 
 def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
-    """Unreachable pairs, approximations, shortened paths, few bridges, number type.
+    """Choice of geodesics, unreachable pairs, approximations, shortened paths, few bridges, types.
 
     Parameters
     ----------
     number_type : str
         `geodesic.number` as requested.
     """
-    found = []
+    found = [_choice(space, choice, outcome) for space, choice in outcome.choice.items()]
     floats: list[str] = []
     for space, alpha in outcome.maps():
         about = outcome.geodesics[space, alpha]
-        name = f"{SPACES[space]}, α = {about['value']:g}"
+        name = f"{SPACES[space]}, {describe_way(about)}"
         found += _computation(about, name)
-        if number_type == "auto" and about["number"]["dtype"] == "float64":
+        if number_type == "auto" and about["number"]["dtype"] == "float64" and not about["plain"]:
             floats.append(name)
-        if alpha == "auto":
-            found += _choice(about, space)
         if not outcome.is_repeated(space, alpha):  # else listed under the number
             found += _bridges(about, name, len(outcome.samples))
     if floats:
@@ -102,24 +93,26 @@ def _computation(about: dict, name: str) -> list[Finding]:
     return found
 
 
-def _choice(about: dict, space: str) -> list[Finding]:
-    """Whether `auto` found an alpha with enough indirect pairs."""
-    best = max(about["tried"].values(), default=0.0)
-    if best >= AUTO_SHARE:
-        return []
-    return [
-        Finding(
-            "warning",
-            "Choice of α",
-            f"At none of the α that auto tried are {percent(AUTO_SHARE, 0)} of the founder pairs "
-            f"indirect ({SPACES[space]}; at most {percent(best)}), so auto chose the largest, "
-            f"{about['value']:g}.",
-        )
-    ]
+def _choice(space: str, choice: dict, outcome: Outcome) -> Finding:
+    """What `auto` stands for in a space, and why."""
+    text = f"{SPACES[space].capitalize()}: {choice['why']}"
+    if "auto" in outcome.alphas:
+        if choice["graph"] == "knn" or choice["alpha"] > 1:
+            text += (
+                " So geodesics change the picture: their rank correlation with plain distances "
+                f"is {choice['agreement']:.3f}."
+            )
+        elif choice["reason"] in ("plain", "same order"):
+            text += " So geodesics do not change the picture here: plain distances are shown."
+    if choice["pcs"] is not None:
+        text += f" Distances are of {plural(choice['pcs'], 'component')}."
+    return Finding("note", f"Choice of geodesics ({space})", text)
 
 
 def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
     """Geodesics that hardly differ from the plain distances."""
+    if about["plain"]:
+        return []
     if about["indirect_pairs"] == 0:
         return [
             Finding(
@@ -151,14 +144,14 @@ def map_findings(outcome: Outcome) -> list[Finding]:
         if outcome.is_repeated(space, alpha):
             continue
         variance = outcome.variance[f"pcoa.{space}.alpha{alpha}"]
-        value = f"{outcome.geodesics[space, alpha]['value']:g}"
+        way = describe_way(outcome.geodesics[space, alpha])
         if variance and variance[0] > DOMINANT:
             found.append(
                 Finding(
                     "warning",
                     "Map dominated by outliers",
                     f"One coordinate explains {percent(variance[0])} of the PCoA of the "
-                    f"{SPACES[space]} at α = {value}: a few distant samples dominate the map, and "
+                    f"{SPACES[space]} ({way}): a few distant samples dominate the map, and "
                     "all others lie on top of each other.",
                 )
             )
@@ -170,10 +163,10 @@ def _instability(outcome: Outcome) -> list[Finding]:
         return []
     unstable = []
     for space, alpha in outcome.maps():
-        share = float((outcome.instability[f"umap.{space}.alpha{alpha}"] > UNSTABLE).mean())
+        share = outcome.unstable_share(space, alpha)
         if share > UNSTABLE_SHARE and not outcome.is_repeated(space, alpha):
-            value = f"{outcome.geodesics[space, alpha]['value']:g}"
-            unstable.append(f"{SPACES[space]} at α = {value} ({percent(share, 0)})")
+            way = describe_way(outcome.geodesics[space, alpha])
+            unstable.append(f"{SPACES[space]}, {way} ({percent(share, 0)})")
     if not unstable:
         return []
     return [

@@ -1,0 +1,194 @@
+"""Depth of splits: Hudson's F_ST between the two halves, from genotype counts of the leaves.
+
+Every sample is counted once, in its leaf; the counts of a half are the sums of its leaves'. F_ST is
+a ratio of sums over sites (Hudson, Slatkin and Maddison 1992; Bhatia et al. 2013, equation 10), so
+that sites weigh as much as they tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from ..embedding.relationship import CHUNK_SITES, Reader, read_cohorts
+from ..io.bed import read_bim, read_fam
+from ..io.sites import chunks
+from ..io.tables import read_table
+from .splits import Split, cut_tree, split_samples
+
+#: Most sites that are counted, evenly spaced: with more, F_ST changes in the fourth decimal.
+MOST_SITES = 20_000
+#: Trees whose leaves are counted in one pass over the genotypes.
+TREES = 25
+
+
+@dataclass(frozen=True, eq=False)
+class Genotypes:
+    """Genotypes of a study's samples at the sites of its axes.
+
+    Attributes
+    ----------
+    read : Reader
+        Columns are the samples in the order of the matrices.
+    sites : DataFrame
+        `chrom`, `pos` of the rows.
+    unrelated : bool array, (n,)
+        False for close relatives of samples that define the axes. Newcomers count as unrelated:
+        whom they are related to must not change earlier results.
+    """
+
+    read: Reader
+    sites: pd.DataFrame
+    unrelated: np.ndarray
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Gene copies of some groups of samples.
+
+    Attributes
+    ----------
+    alt, called : float64 arrays, (n_groups, n_sites)
+        Copies of the ALT allele, and copies of any.
+    """
+
+    alt: np.ndarray
+    called: np.ndarray
+
+
+def open_genotypes(
+    prefixes: list[Path], definition: Path, unrelated: Path | None, samples: pd.Series
+) -> Genotypes:
+    """Genotypes of some samples at the sites that define the axes, at most MOST_SITES of them.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the cohorts' genotypes on the panel, in sample order.
+    definition : Path
+        `embedding/axes.npz`, with `sites`: pruned, without regions of long-range LD.
+    unrelated : Path, optional
+        `panel/unrelated.tsv`.
+    samples : Series of str
+        Names in the order of the matrices.
+    """
+    with np.load(definition) as axes:
+        rows = evenly(axes["sites"])
+    read_all, _ = read_cohorts(prefixes, rows)
+    everyone = pd.concat([read_fam(prefix)["sample"] for prefix in prefixes])
+    place = pd.Series(np.arange(len(everyone)), everyone)[samples].to_numpy()
+    related = set()
+    if unrelated is not None:
+        table = read_table(unrelated)
+        related = set(table["sample"][table.unrelated == "no"])
+    return Genotypes(
+        lambda first, last: read_all(first, last)[:, place],
+        read_bim(prefixes[0]).iloc[rows][["chrom", "pos"]].reset_index(drop=True),
+        ~samples.isin(related).to_numpy(),
+    )
+
+
+def evenly(rows: np.ndarray) -> np.ndarray:
+    """At most MOST_SITES of some rows, evenly spaced."""
+    n = len(rows)
+    return rows[np.linspace(0, n - 1, min(n, MOST_SITES)).astype(np.int64)]
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def count_groups(read: Reader, n_sites: int, partitions: Sequence[np.ndarray]) -> list[Counts]:
+    """Gene copies of each group of each partition, in one pass over the genotypes.
+
+    Parameters
+    ----------
+    read : Reader
+        Genotypes of `n_sites` sites, int8 (last - first, n), -1 if missing.
+    partitions : sequence of int arrays, (n,)
+        Groups 0, 1, …; -1 for samples that are not counted.
+    """
+    sizes = [int(partition.max()) + 1 for partition in partitions]
+    starts = [0, *np.cumsum(sizes).tolist()]
+    member = np.zeros((len(partitions[0]), starts[-1]), np.float32)
+    for partition, start in zip(partitions, starts, strict=False):
+        counted = np.flatnonzero(partition >= 0)
+        member[counted, start + partition[counted]] = 1
+    alt, called = np.zeros((2, starts[-1], n_sites))
+    for first, last in chunks(n_sites, CHUNK_SITES):
+        genotypes = read(first, last)
+        there = genotypes >= 0  # float32 holds sums of less than 2**24 copies exactly
+        alt[:, first:last] = (np.where(there, genotypes, 0).astype(np.float32) @ member).T
+        called[:, first:last] = 2 * (there.astype(np.float32) @ member).T
+    return [Counts(alt[a:b], called[a:b]) for a, b in pairwise(starts)]
+
+
+def hudson_f_st(counts: Counts, one: Sequence[int], other: Sequence[int]) -> float:
+    """F_ST between two sets of groups; sites with fewer than two copies in either do not count.
+
+    0 where no site tells. Not negative: an estimate below 0 is 0.
+    """
+    (p, n), (q, m) = (
+        (counts.alt[list(own)].sum(axis=0), counts.called[list(own)].sum(axis=0))
+        for own in (one, other)
+    )
+    use = (n > 1) & (m > 1)
+    n, m = n[use], m[use]
+    p, q = p[use] / n, q[use] / m
+    within = p * (1 - p) / (n - 1) + q * (1 - q) / (m - 1)
+    between = float((p * (1 - q) + q * (1 - p)).sum())
+    return max(0.0, float(((p - q) ** 2 - within).sum()) / between) if between else 0.0
+
+
+def leaves_to_count(root: Split, unrelated: np.ndarray) -> np.ndarray:
+    """Leaf of each sample that is counted, int64 (n,), -1 for others; as `cut_tree` numbers them.
+
+    Close relatives would count the same gene copies twice, so only the unrelated count; a leaf
+    without any counts whole.
+
+    Parameters
+    ----------
+    unrelated : bool array, (n,)
+    """
+    leaf = cut_tree(root)
+    has_any = np.bincount(leaf[unrelated], minlength=leaf.max() + 1) > 0
+    return np.where(unrelated | ~has_any[leaf], leaf, -1)
+
+
+def split_trees(points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray]) -> list[Split]:
+    """Trees of supported splits with their depths, one for each set of samples.
+
+    Parameters
+    ----------
+    points : float64 array, (n, k)
+        On the significant components.
+    drawn : list of int64 arrays
+        Ascending sample numbers; `members` of a tree are places in its array.
+    """
+    trees = []
+    for first, last in chunks(len(drawn), TREES):
+        found = [split_samples(points[own]) for own in drawn[first:last]]
+        partitions = np.full((len(found), len(points)), -1)
+        for row, root, own in zip(partitions, found, drawn[first:last], strict=True):
+            row[own] = leaves_to_count(root, genotypes.unrelated[own])
+        counts = count_groups(genotypes.read, len(genotypes.sites), partitions)
+        trees += [with_depths(root, own) for root, own in zip(found, counts, strict=True)]
+    return trees
+
+
+def with_depths(root: Split, counts: Counts) -> Split:
+    """The tree with the depth of every split, from the counts of its leaves."""
+    return _measure(root, counts, 0)[0]
+
+
+def _measure(node: Split, counts: Counts, first: int) -> tuple[Split, int]:
+    """A node whose first leaf has a number, with depths; and the number after its last leaf."""
+    if not node.halves:
+        return node, first + 1
+    one, middle = _measure(node.halves[0], counts, first)
+    other, end = _measure(node.halves[1], counts, middle)
+    depth = hudson_f_st(counts, range(first, middle), range(middle, end))
+    return replace(node, halves=(one, other), depth=depth), end

@@ -1,0 +1,230 @@
+"""Which geodesics order people best, judged without the truth: by sites that were held out.
+
+The sites are cut in two halves. Lengths from one half are compared with squared genetic distances
+at the other half, and the other way round. The held-out distances are noisy, but their noise knows
+nothing of the lengths, so the way that orders pairs best at held-out sites orders them best in
+truth, on average. Sites in LD would share their error: a half consists of whole contigs or of long
+segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import rankdata
+from threadpoolctl import threadpool_limits
+
+from ..cohort.encode import planes_in_memory
+from ..distance.matrix import distances_of_counts
+from ..distance.tiles import pairwise_counts
+from ..engine.base import Backend
+from ..io.genotypes import pack_bed
+from ..io.sites import chunks
+from .axis_sites import alt_frequency
+from .pca import axes_of
+from .relationship import CHUNK_SITES, Reader, relationship_among
+from .ways import Evidence, Way, ways_of
+
+#: Genotypes of these sites, ascending row numbers: a `Reader` of them.
+ReadSites = Callable[[np.ndarray], Reader]
+
+#: Divisions in halves; each is used in both directions.
+SPLITS = 2
+SEED = 1
+#: Times that people change places in each half, to see what rank correlation is chance.
+SHUFFLES = 49
+#: With fewer contigs, these are cut into segments of equal length, about SEGMENTS in all.
+FEWEST_CONTIGS, SEGMENTS = 10, 20
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
+def weigh_ways(
+    read: ReadSites,
+    n: int,
+    parts: np.ndarray,
+    backend: Backend,
+    *,
+    components: Sequence[int] = (),
+    metric: str | None = None,
+    splits: int = SPLITS,
+    threads: int = 1,
+) -> Evidence:
+    """Compare lengths from one half of the sites with genetic distances at the other half.
+
+    Parameters
+    ----------
+    read : callable
+        Genotypes of n people; those who define axes.
+    parts : int array, (n_sites,)
+        Which sites stay together (`genome_parts`); at least two parts.
+    components : sequence of int
+        Numbers of components to compare; those that there are not count as the most there are.
+    metric : str, optional
+        If given, these distances of genotypes are compared too.
+    splits : int
+        Random halves.
+    """
+    rng = np.random.default_rng(SEED)
+    held_out: dict[Way, list[float]] = {}
+    agreement: dict[Way, list[float]] = {}
+    chance: dict[Way, float] = {}
+    for _ in range(splits):
+        half = random_half(parts, rng)
+        halves = [
+            _Half(read(np.flatnonzero(one)), int(one.sum()), n, backend, threads, metric or "")
+            for one in (half, ~half)
+        ]
+        orders = np.stack([rng.permutation(n) for _ in range(SHUFFLES)])
+        shuffled: dict[Way, np.ndarray] = {}
+        for own, other, order in (
+            (*halves, orders),
+            (*halves[::-1], np.argsort(orders, axis=1)),
+        ):
+            spaces = own.spaces(components, metric)
+            for way, there, plain, by_chance in _compare(spaces, other, order, backend):
+                held_out.setdefault(way, []).append(there)
+                agreement.setdefault(way, []).append(plain)
+                shuffled[way] = shuffled.get(way, 0.0) + by_chance / 2
+        for way, values in shuffled.items():
+            chance[way] = max(float(values.max()), chance.get(way, -1.0))
+    means = [
+        {way: float(np.mean(values)) for way, values in table.items()}
+        for table in (held_out, agreement)
+    ]
+    return Evidence(*means, chance)
+
+
+class _Half:
+    """What half of the sites says of n people."""
+
+    def __init__(
+        self, read: Reader, n_sites: int, n: int, backend: Backend, threads: int, metric: str
+    ) -> None:
+        bed, af, het = [], [], np.zeros(n)
+        for first, last in chunks(n_sites, CHUNK_SITES):
+            genotypes = np.ascontiguousarray(read(first, last))
+            bed.append(pack_bed(genotypes))
+            af.append(alt_frequency(genotypes))
+            het += (genotypes == 1).sum(axis=0)
+        planes = planes_in_memory(np.concatenate(bed), n, threads)
+        self.counts = pairwise_counts(
+            planes, None, backend, metric=metric or "euclidean", missing="pairwise"
+        )
+        self.n_sites, self.n = n_sites, n
+        self.squares = unbiased_squares(self.counts, het, n_sites)
+        self.relationship = relationship_among(read, [n], np.concatenate(af), threads)
+
+    def spaces(self, components: Sequence[int], metric: str | None) -> dict[int | None, np.ndarray]:
+        """Plain distances by number of components; None for those of genotypes."""
+        found: dict[int | None, np.ndarray] = {}
+        if components:
+            axes, _ = axes_of(self.relationship, max(components))
+            scores = axes.vectors[:, : axes.k] * np.sqrt(axes.values[: axes.k])
+            found |= {k: squareform(pdist(scores[:, :k])) for k in components}
+        if metric is not None:
+            distances = distances_of_counts(
+                self.counts, np.arange(self.n), metric=metric, n_sites=self.n_sites, min_called=1
+            )
+            # Who cannot be compared at these sites is far away.
+            farthest = distances[np.isfinite(distances)].max()
+            found[None] = np.minimum(distances, farthest)
+        return found
+
+
+def unbiased_squares(counts: dict[str, np.ndarray], het: np.ndarray, n_sites: int) -> np.ndarray:
+    """Squared differences of the allele frequencies where two people come from, summed over sites.
+
+    The f₂ statistic (Patterson et al. 2012) of two individuals taken as samples of two gene copies:
+    (a - b)² less one for each heterozygote. The plain sum of (a - b)² also counts each person's own
+    heterozygosity, which differs between the middle and the edge of a landscape.
+
+    Parameters
+    ----------
+    counts : dict of int64 arrays, (n, n)
+        `squared` and `called`, of `tiles.pairwise_counts`.
+    het : array, (n,)
+        Heterozygous genotypes of each person.
+    n_sites : int
+        Sums are scaled to these.
+
+    Returns
+    -------
+    float64 array, (n, n)
+        Four times the sum; may be negative; infinite where no site is jointly called. The diagonal
+        means nothing.
+    """
+    called, own = counts["called"], np.diagonal(counts["called"])
+    het = het * n_sites / np.maximum(own, 1)
+    squares = counts["squared"] * (n_sites / np.maximum(called, 1)) - het[:, None] - het
+    return np.where(called > 0, squares, np.inf)
+
+
+def genome_parts(sites: pd.DataFrame) -> np.ndarray:
+    """Which sites stay together in one half: contigs, or segments of few contigs.
+
+    Parameters
+    ----------
+    sites : DataFrame
+        `chrom`, `pos`.
+
+    Returns
+    -------
+    int64 array, (n_sites,)
+        Numbers from 0 without gaps.
+    """
+    names, contig = np.unique(sites.chrom.to_numpy(str), return_inverse=True)
+    if len(names) >= FEWEST_CONTIGS:
+        return contig
+    pos = sites.pos.to_numpy(np.float64)
+    first, last = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    np.minimum.at(first, contig, pos)
+    np.maximum.at(last, contig, pos)
+    span = last - first + 1
+    pieces = np.maximum(1, np.rint(SEGMENTS * span / span.sum()))
+    piece = np.floor((pos - first[contig]) / span[contig] * pieces[contig]).astype(np.int64)
+    _, found = np.unique(np.stack([contig, piece]), axis=1, return_inverse=True)
+    return found.ravel()
+
+
+def random_half(parts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Sites of a random half: bool (n_sites,). Whole parts, with about half of the sites."""
+    sizes = np.bincount(parts)
+    order = rng.permutation(len(sizes))
+    middle = np.cumsum(sizes[order]) - sizes[order] / 2
+    return np.isin(parts, order[middle < len(parts) / 2])
+
+
+def _compare(
+    spaces: dict[int | None, np.ndarray], other: _Half, orders: np.ndarray, backend: Backend
+) -> Iterator[tuple[Way, float, float, np.ndarray]]:
+    """Each way, and rank correlations of its lengths.
+
+    With the other half, with plain distances, and with the other half's people in other `orders`,
+    (k, n), to (k,).
+    """
+    upper = np.triu_indices(other.n, 1)
+    squares = other.squares[upper]
+    known = np.isfinite(squares)
+    there = _unit_ranks(squares[known])
+    whole = np.zeros((other.n, other.n), np.float32)  # unknown pairs count as average ones
+    whole[upper[0][known], upper[1][known]] = there
+    whole += whole.T
+    shuffled = np.stack([whole[np.ix_(order, order)][upper] for order in orders])
+    for k, distances in spaces.items():
+        plain = _unit_ranks(distances[upper])
+        for way in ways_of([k]):
+            lengths = way.lengths(distances, backend)[upper]
+            ranks = plain if way.is_plain else _unit_ranks(lengths)
+            shared = ranks if known.all() else _unit_ranks(lengths[known])
+            by_chance = shuffled @ ranks.astype(np.float32)
+            yield way, float(there @ shared), float(plain @ ranks), by_chance
+
+
+def _unit_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks with mean 0 and a sum of squares of 1, or all 0 where the values are equal."""
+    ranks = rankdata(values)
+    ranks -= ranks.mean() if len(ranks) else 0
+    return ranks / (np.sqrt(ranks @ ranks) or 1.0)

@@ -1,0 +1,81 @@
+"""Structure within communities: continua, finer groups and nothing are told apart."""
+
+import numpy as np
+import pytest
+from landscapes import scene
+from landscapes.splitting import genotypes_of
+
+from popdesic.communities.within import own_components, structure_within
+from popdesic.report.sections.communities import describe
+
+
+def place(*scenes):
+    """Scenes side by side, each as one community, at sites of their own that others lack."""
+    parts, community = [], []
+    for number, one in enumerate(scenes, 1):
+        sizes = [other.genotypes.shape[1] for other in scenes]
+        block = np.zeros((len(one.genotypes), sum(sizes)), np.int8)
+        start = sum(sizes[: number - 1])
+        block[:, start : start + sizes[number - 1]] = one.genotypes
+        parts.append(block)
+        community += [number] * sizes[number - 1]
+    genotypes = np.concatenate(parts)
+    chrom = np.concatenate([one.chrom for one in scenes])
+    pos = np.concatenate([one.pos for one in scenes])
+    return genotypes_of(genotypes, chrom, pos), np.array(community)
+
+
+@pytest.fixture(scope="module")
+def found():
+    scenes = [
+        scene("gradient", 61, people=120, sites=2_000),
+        scene("panmixia", 61, people=100, sites=2_000),
+        scene("islands", 61, islands=3, per_island=40, f_st=0.03, sites=2_000),
+        scene("panmixia", 62, people=12, sites=500),
+    ]
+    return structure_within(*(both := place(*scenes)), both[1])
+
+
+def test_each_community_is_called_what_it_is(found):
+    kinds = [one["structure"] for one in found]
+    assert kinds == ["continuous", "one", "discrete", "unknown"]
+    assert [one["significant"] for one in found] == [1, 0, 2, None]
+    assert [one["samples"] for one in found] == [120, 100, 120, 12]
+
+
+def test_the_page_says_so(found):
+    split = {"samples": 352, "halves": [120, 232], "f_st": 0.1, "dip": 0.2, "p": 0.0, "width": 1.0}
+    about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
+    about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
+    text = describe(about)
+    assert "Within community 1 structure is continuous" in text
+    assert "Within community 2 no component of their own samples is significant." in text
+    assert "Within community 3 there are finer groups." in text
+    assert "Within community 4 there are too few" in text
+    about["within"] = [one | {"structure": "one"} for one in found]
+    assert "Within communities 1, 2, 3 and 4 no component" in describe(about)
+
+
+def test_finer_communities_are_finer_groups():
+    genotypes, community = place(scene("panmixia", 63, people=60, sites=800))
+    (one,) = structure_within(genotypes, community, np.arange(60) % 2 + 1)
+    assert (one["structure"], one["fine"]) == ("discrete", 2)
+
+
+def test_relatives_make_no_structure():
+    """Twenty children of one couple among unrelated people."""
+    rng = np.random.default_rng(1)
+    drawn = scene("panmixia", 64, people=100, sites=2_000)
+    children = np.sum(
+        [rng.binomial(1, drawn.genotypes[:, [i]] / 2, (2_000, 20)) for i in (0, 1)], 0
+    )
+    genotypes = np.hstack([drawn.genotypes, children.astype(np.int8)])
+    unrelated = np.arange(120) < 100
+    for known, expected in ((unrelated, False), (np.ones(120, bool), True)):
+        opened = genotypes_of(genotypes, drawn.chrom, drawn.pos, known)
+        assert (own_components(opened, np.arange(120)).shape[1] > 0) == expected
+
+
+def test_sites_that_do_not_vary_are_no_structure():
+    opened = genotypes_of(np.ones((50, 30), np.int8), np.repeat("1", 50), np.arange(50))
+    assert own_components(opened, np.arange(30)).shape == (30, 0)

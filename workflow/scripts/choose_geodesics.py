@@ -1,0 +1,19 @@
+"""Choose graph, alpha and components of the geodesics of each space, by sites that are held out."""
+
+from pathlib import Path
+
+from popdesic.embedding.choose_geodesics import choose_geodesics
+from popdesic.io.log import logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    chosen = choose_geodesics(
+        [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
+        Path(snakemake.input.axes),
+        Path(snakemake.input.about),
+        Path(snakemake.input.panel),
+        **snakemake.params.choice,
+        out=Path(snakemake.output[0]),
+        threads=snakemake.threads,
+    )
+    for space, choice in chosen.items():
+        log.info("%s: %s", space, choice["why"])
