@@ -91,6 +91,8 @@ def make_study(folder: Path, n: int, n_maps: int):
     founders = list(cohorts)[:6]
     outcome, _ = make_results(folder, cohorts, founders, columns, matrices=False)
     for path in sorted((outcome.folder / "embedding").glob("*.tsv")):
+        if path.name == "loadings.tsv":
+            continue
         table = read_table(path)
         axes = [c for c in table.columns if c.startswith(("PC", "UMAP")) and c[-1].isdigit()]
         centres = rng.normal(0, 1, (26, len(axes)))

@@ -132,7 +132,7 @@ def test_the_page_opens_with_its_maps(page, study):
     assert page.run("typeof window.hacked") == "undefined"
     assert page.run("explorer.panels.map(p => p.map.name)") == ["pca", "umap.genotypes.alpha2"]
     assert len(pixels(page)) > 50
-    assert page.run("document.querySelectorAll('figure svg, figure img').length") == 15
+    assert page.run("document.querySelectorAll('figure svg, figure img').length") == 16
 
 
 def test_the_page_without_scripts_keeps_its_figures(study, browser):
@@ -141,7 +141,7 @@ def test_the_page_without_scripts_keeps_its_figures(study, browser):
         browser.open(study["page"].as_uri())
         hidden = browser.run("getComputedStyle(document.getElementById('explorer')).display")
         assert hidden == "none"
-        assert browser.run("document.querySelectorAll('figure svg, figure img').length") == 15
+        assert browser.run("document.querySelectorAll('figure svg, figure img').length") == 16
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
 

@@ -269,7 +269,8 @@ def test_a_study_on_a_grid(on_grid, grid):
     assert choice["agreement"] < SAME_ORDER
     assert "nearest neighbours" in choice["why"] and f"{choice['plain']:.3f}" in choice["why"]
     assert choice["people"] == len(grid.samples) and choice["sites"] == 600
-    assert len(choice["held_out"]) == 16 and len(found["genotypes"]["held_out"]) == 4
+    # four ways each of 1, 2, 4 and 8 components, and of the significant ones if there are more
+    assert len(choice["held_out"]) in (16, 20) and len(found["genotypes"]["held_out"]) == 4
     assert found["genotypes"]["pcs"] is None
     rows = {(r["graph"], r["alpha"], r["pcs"]): r for r in choice["held_out"]}
     chosen = rows[choice["graph"], choice["alpha"], choice["pcs"]]
