@@ -13,8 +13,7 @@ from sklearn.manifold import Isomap
 import popdesic
 from popdesic.cohort.prune_options import parse_pruning
 from popdesic.embedding.axis_sites import choose_sites
-from popdesic.embedding.noise_null import measure_noise
-from popdesic.embedding.pca import axes_of
+from popdesic.embedding.noise_null import significant_axes
 from popdesic.embedding.relationship import relationship_among
 from popdesic.engine.select import cpu_backend
 from popdesic.study.configuration import load_config
@@ -116,8 +115,9 @@ def significant_scores(drawn: Scene, threads: int = 2) -> np.ndarray:
 
     relationship = relationship_among(read, [n], chosen.af, threads)
     used = sites.iloc[chosen.rows]
-    noise = measure_noise(relationship, read, [n], chosen.af, used, threads)
-    axes, tests = axes_of(relationship, "auto", noise=noise)
+    axes, tests, _ = significant_axes(
+        relationship, read, [n], chosen.af, used, "auto", threads=threads
+    )
     everyone = np.ones(n, bool)
     nobody = np.empty((0, n)), np.empty(0)
     return axes.place(everyone, *nobody)[:, : tests.count]

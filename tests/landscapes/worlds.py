@@ -16,8 +16,7 @@ import pandas as pd
 
 from popdesic.cohort.qc import hwe_exact
 from popdesic.embedding.axis_sites import alt_frequency
-from popdesic.embedding.noise_null import measure_noise
-from popdesic.embedding.pca import axes_of
+from popdesic.embedding.noise_null import significant_axes
 from popdesic.embedding.relationship import relationship_among, relationship_to
 
 from . import populations
@@ -152,8 +151,7 @@ def component_scores(drawn: World, unrelated: np.ndarray, threads: int = 1) -> n
 
     relationship = relationship_among(read, [n], af, threads)
     sites = pd.DataFrame({"chrom": drawn.chrom, "pos": drawn.pos})
-    noise = measure_noise(relationship, read, [n], af, sites, threads)
-    axes, tests = axes_of(relationship, "auto", noise=noise)
+    axes, tests, _ = significant_axes(relationship, read, [n], af, sites, "auto", threads=threads)
     rows = np.empty((0, n)), np.empty(0)
     if not unrelated.all():
 

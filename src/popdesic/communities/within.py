@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..embedding.axis_sites import alt_frequency
-from ..embedding.noise_null import measure_noise
-from ..embedding.pca import axes_of
+from ..embedding.noise_null import significant_axes
 from ..embedding.relationship import CHUNK_SITES, relationship_among
 from ..io.errors import UserError
 from ..io.sites import chunks
@@ -91,8 +90,7 @@ def own_components(genotypes: Genotypes, members: np.ndarray) -> np.ndarray | No
 
     relationship = relationship_among(read, [n], af)
     try:
-        noise = measure_noise(relationship, read, [n], af, sites)
-        axes, tests = axes_of(relationship, "auto", noise=noise)
+        axes, tests, _ = significant_axes(relationship, read, [n], af, sites, "auto")
     except UserError:  # nothing varies
         return np.empty((n, 0))
     return axes.place(np.ones(n, bool), np.empty((0, n)), np.empty(0))[:, : tests.count]

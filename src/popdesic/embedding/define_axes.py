@@ -15,8 +15,8 @@ from ..io.files import write_json
 from ..io.tables import read_table, write_npz
 from .axis_sites import choose_sites
 from .loadings import find_regions, site_loadings, write_loadings
-from .noise_null import measure_noise
-from .pca import STORED, axes_of
+from .noise_null import significant_axes
+from .pca import STORED
 from .relationship import read_cohorts, relationship_among
 from .significance import LEVEL
 
@@ -88,8 +88,17 @@ def define_axes(
     relationship = relationship_among(read, sizes, chosen_sites.af, threads)
     used = sites.iloc[chosen_sites.rows]
     defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
-    noise = measure_noise(relationship, read, sizes, chosen_sites.af, used, threads, names=defining)
-    axes, tests = axes_of(relationship, components, pcs, noise=noise)
+    axes, tests, noise = significant_axes(
+        relationship,
+        read,
+        sizes,
+        chosen_sites.af,
+        used,
+        components,
+        pcs,
+        threads=threads,
+        names=defining,
+    )
     stored = axes.k
     if pcs == "auto":
         stored = min(max(axes.k, STORED), len(axes.values))

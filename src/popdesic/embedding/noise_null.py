@@ -19,14 +19,14 @@ from scipy.linalg import eigvalsh
 from threadpoolctl import threadpool_limits
 
 from ..io.sites import chunks
-from .pca import axes_of
+from .pca import Axes, choose_components, decompose
 from .relationship import CHUNK_SITES, Reader, add_products, block_pairs, standardize
 from .significance import (
     LEVEL,
     MEAN,
-    MOST_TESTED,
     SPREAD,
     Noise,
+    Significance,
     centre_and_unit,
     largest_without_structure,
 )
@@ -53,6 +53,7 @@ def measure_noise(
     threads: int = 1,
     *,
     names: Sequence[str] | None = None,
+    axes: Axes | None = None,
 ) -> Noise:
     """Noise of the samples and sites that define the axes, for `pca.axes_of`.
 
@@ -73,9 +74,12 @@ def measure_noise(
     names : sequence of str, optional
         Names of the samples, which draw their signs: their order plays no role. Without names,
         their numbers do.
+    axes : Axes, optional
+        Of `pca.decompose`, where they are known already.
     """
     lots = _lots(range(sum(sizes)) if names is None else names)
-    axes, _ = axes_of(relationship, MOST_TESTED)
+    if axes is None:
+        axes = decompose(relationship)
     known = axes.vectors[:, :0]
     for _ in range(ROUNDS):
         draws = _draw(relationship, read, sizes, af, sites, known, lots, threads)
@@ -92,6 +96,30 @@ def measure_noise(
         return Noise(limit=limit)
     spread = max(1.0, _deviation(statistic) / SPREAD)
     return Noise(max(0.0, float(statistic.mean()) - spread * MEAN), spread, limit)
+
+
+def significant_axes(
+    relationship: np.ndarray,
+    read: Reader,
+    sizes: list[int],
+    af: np.ndarray,
+    sites: pd.DataFrame,
+    *components: int | str,
+    threads: int = 1,
+    names: Sequence[str] | None = None,
+) -> tuple[Axes, Significance, Noise]:
+    """`pca.axes_of` with noise as it is measured here, and that noise: one decomposition for both.
+
+    Parameters
+    ----------
+    relationship, read, sizes, af, sites, threads, names
+        As in `measure_noise`.
+    components : int or 'auto'
+        As in `pca.axes_of`.
+    """
+    axes = decompose(relationship, *components)
+    noise = measure_noise(relationship, read, sizes, af, sites, threads, names=names, axes=axes)
+    return *choose_components(relationship, axes, *components, noise=noise), noise
 
 
 def _lots(names: Sequence) -> np.ndarray:

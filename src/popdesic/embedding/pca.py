@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +90,13 @@ def axes_of(
     UserError
         The samples do not differ at any site.
     """
+    return choose_components(
+        relationship, decompose(relationship, *components), *components, noise=noise
+    )
+
+
+def decompose(relationship: np.ndarray, *components: int | str) -> Axes:
+    """All axes that `axes_of` can need for these numbers of components, all of them chosen."""
     n = len(relationship)
     asked = [int(size) for size in components if size != "auto"]
     values, vectors = leading_eigenpairs(
@@ -103,11 +110,17 @@ def axes_of(
         )
     values, vectors = values[positive], vectors[:, positive]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    trace = float(np.trace(relationship))
-    tests = assess_components(values, trace, float((relationship**2).sum()), n, noise)
-    if len(asked) < len(components):
-        asked.append(max(tests.count, FEWEST))
-    return Axes(values, vectors * np.sign(largest), trace, min(max(asked), len(values))), tests
+    return Axes(values, vectors * np.sign(largest), float(np.trace(relationship)), len(values))
+
+
+def choose_components(
+    relationship: np.ndarray, axes: Axes, *components: int | str, noise: Noise = EVEN_NOISE
+) -> tuple[Axes, Significance]:
+    """`axes_of` where the axes are known, from `decompose`."""
+    squares = float((relationship**2).sum())
+    tests = assess_components(axes.values, axes.trace, squares, len(relationship), noise)
+    asked = [max(tests.count, FEWEST) if size == "auto" else int(size) for size in components]
+    return replace(axes, k=min(max(asked), len(axes.values))), tests
 
 
 def compute_pca(
