@@ -62,7 +62,7 @@ def score_power(
         ]
     )
     n = n_controls + n_cases
-    cost = table_cost(tables, *score_tables(score, n), lr_bits(score, n))
+    cost = table_cost(tables, *score_tables(score, n_controls, n_cases), lr_bits(score, n))
     return float((permutation_p(cost, null) <= ALPHA).mean())
 
 

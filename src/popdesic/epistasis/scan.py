@@ -66,7 +66,7 @@ def make_scan_data(
 ) -> ScanData:
     """Scan data from the planes and sites of `reorder.reorder_sites`."""
     n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_samples)
+    total, part = score_tables(score, n_controls, n_cases)
     allowed = permitted_partners(
         words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
     )
@@ -188,7 +188,8 @@ def wtccc_shaped(n_sites: int, score: str) -> ScanData:
     states[drawn < shares[0]] = 0
     classes = split_classes(pack_states(states, n_controls), n_controls, n_cases)
     rank = np.arange(n_sites, dtype=np.int32)
-    return ScanData(classes, *score_tables(score, n), rank, lr_bits=lr_bits(score, n))
+    tables = score_tables(score, n_controls, n_cases)
+    return ScanData(classes, *tables, rank, lr_bits=lr_bits(score, n))
 
 
 def describe_scans(tests: int, scans: int, rate: float) -> str:

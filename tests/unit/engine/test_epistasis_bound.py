@@ -52,7 +52,7 @@ def device_sizes(n: np.ndarray) -> float:
 def test_a_gpu_refuses_to_rank_by_interaction():
     """Its kernels bound the mutual information: the list would be that of the association."""
     rank = np.arange(3, dtype=np.int32)
-    tables = score_tables("interaction", 50)
+    tables = score_tables("interaction", 25, 25)
     with pytest.raises(ValueError, match="no GPU kernel filters by interaction yet"):
         score_scale(ScanData((), *tables, rank, lr_bits=40))
     assert score_scale(ScanData((), *tables, rank)) == 2.0**40

@@ -317,7 +317,7 @@ def test_power_of_the_permutation_test(score):
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
     tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
-    null = table_cost(tables, *score_tables(score, 400), lr_bits(score, 400))
+    null = table_cost(tables, *score_tables(score, 220, 180), lr_bits(score, 400))
     drawn = {"n_controls": 220, "n_cases": 180, "score": score, "seed": [1, 0]}
     assert score_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
     crossing = cell_probabilities([0.3, 0.3], CROSSING)
