@@ -18,7 +18,7 @@ Computation. From the mode m of K outwards, the logarithms of the ratios of succ
 probabilities and the differences of phi are summed up; both hold few people, so nothing cancels.
 The window of `DEVIATIONS` standard deviations and `FURTHER` people on both sides leaves out less
 than 1e-15 of the probability. Up to `DENSE` people that is done for every n. Beyond, excess is a
-smooth function of ln n (about ln(2 pi e n r (1 - r)) / 2 - n / 2N, and a sum of products of n / N
+smooth function of ln n (about (ln(2 pi n r (1 - r)) + 1 - n / N) / 2, and a sum of powers of n / N
 where cases are few): it is computed on a grid of step `STEP` in ln n and interpolated by cubic
 splines, with an error below 1e-8 (tests/unit/epistasis/test_k2.py).
 """

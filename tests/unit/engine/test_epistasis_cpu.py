@@ -170,7 +170,7 @@ def test_bound_is_never_above_the_cost(score, share, n_cells, n_samples):
     bound, exact = bounds_of(tables, *score_tables(score, n_samples - n_cases, n_cases))
     assert (bound <= exact).all()
     if n_samples == 4096:
-        # Tight enough to be useful, in bits: K2 gives cells of people a constant, empty ones nothing.
+        # Tight enough to be useful, in bits; K2 gives a constant to all but empty cells.
         assert (exact - bound).max() < (n_cells if score == "k2" else 3)
 
 

@@ -8,7 +8,7 @@ import reference_epistasis as oracle
 from scipy.special import xlog1py, xlogy
 
 from popdesic.epistasis import k2_null
-from popdesic.epistasis.k2_null import excess_of_cells, exact_excess
+from popdesic.epistasis.k2_null import exact_excess, excess_of_cells
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
 
 #: Half of a unit of the last place that `excess_of_cells` keeps.

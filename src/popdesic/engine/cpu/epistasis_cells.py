@@ -21,9 +21,9 @@ the kernel computes; so the bound holds for any tables. It is tight where they r
 mutual information has beta = 0. For K2, Stirling's series, lnGamma(z + 1/2) = z ln z - z +
 ln(2 pi)/2 - r(z) with 0 < r < 1/(24 z), gives beta = 1/2 for `part`; `total` exceeds `part` by half
 of ln n and a constant (`epistasis.k2_null`), as with beta = 1, but by nothing in empty cells. The
-best of a few betas is taken. Rounding: the sum is made of 3 cells
-fused multiply-adds, each off by at most 2**-24 of the largest partial sum, which is at most
-sum |A_total| + sum |A_part|, bounded in the same way.
+best of a few betas is taken. Rounding: the sum is made of 3 cells fused multiply-adds, each off by
+at most 2**-24 of the largest partial sum, which is at most sum |A_total| + sum |A_part|, bounded in
+the same way.
 """
 
 from __future__ import annotations

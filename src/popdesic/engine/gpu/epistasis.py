@@ -16,7 +16,7 @@ import numpy as np
 
 from ..base import Hits, ScanData
 from .devices import Device, supported_kernels
-from .epistasis_bound import Bound, need_of, score_scale, share_of_cases
+from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_operands import KERNEL, DeviceScan, Operands
 from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
@@ -80,6 +80,9 @@ class Scanner(DeviceScan):
         self.order, self.top, self.n_cells = order, top, 3**order
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.scale = score_scale(data)
+        self.k2_terms = None
+        if is_k2(data):
+            self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
         # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps = Bound.weighted(self.n_classes), 0.0
@@ -136,7 +139,7 @@ class Scanner(DeviceScan):
             one[name] = value
         cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
         one["need"] = need_of(
-            cutoff, self.k2, self.n_classes, self.bound.r, self.n_cells, self._missing()
+            cutoff, self.k2_terms, self.n_classes, self.bound.r, self.n_cells, self._missing()
         )
         one["controls"], one["cases"] = self.n_classes
         one["margins"] = self.margins.data.ptr

@@ -11,7 +11,6 @@ from ...io.errors import UserError
 from ..base import ScanData
 from .compile import load_function
 from .devices import Device
-from .epistasis_bound import is_k2
 from .epistasis_planes import ScanPlanes
 from .epistasis_plans import (
     COMPACT_WIDTH,
@@ -65,7 +64,8 @@ class DeviceScan:
         self.data, self.device = data, device
         self.states = data.classes[0].words.shape[1]
         self.n_classes = tuple(one.n_samples for one in data.classes)
-        self.k2, self.wide, self.joint = is_k2(data), 0, 1
+        # K2 adds only constants to the bound (`epistasis_bound.K2Terms`)
+        self.k2, self.wide, self.joint = False, 0, 1
         self.padded = padded_sites(data.n_sites, self.states)
         self.row_words = self.padded * self.states // 32
         # small arrays first: copies to the device are queued
