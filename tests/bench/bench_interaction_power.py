@@ -24,6 +24,7 @@ says how often the best pair of a study without interaction passes Bonferroni's 
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -43,7 +44,7 @@ SIZES = ((500, 500), (1000, 1000))
 LEVEL, TOLERANCE = 0.05, 0.03
 OURS = ("LR", "p", "K2", "raw K2", "MI")
 #: Best pairs by LR among which the smallest p is looked for; pairs that PLINK need not print.
-FEW, PRINTED_P = 10, 0.01
+FEW, PRINTED_P = 5, 0.01
 
 
 def p_of(table: np.ndarray) -> float:
@@ -132,6 +133,7 @@ def main() -> None:
         ):
             shown = [f"{power[column]:.2f}" for column in columns]
             rows.append((name, maf, sum(sizes), f"{model.power:.2f}", *shown, missed_goal(power)))
+            print(*rows[-1], file=sys.stderr, flush=True)  # progress
             false.append((name, sum(sizes), in_vain))
     title = f"Power at a family-wise error of {LEVEL}, {options.replicates} studies of each kind"
     print_table(title, ("model", "MAF", "people", "expected", *columns, "goal"), rows)
