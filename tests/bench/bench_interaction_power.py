@@ -1,7 +1,7 @@
 """Power to find an interaction at equal family-wise error, beside PLINK 1.9, or on real data.
 
     python tests/bench/bench_interaction_power.py [--replicates 200] [--jobs 2] [--quick]
-    python tests/bench/bench_interaction_power.py --real
+    python tests/bench/bench_interaction_power.py --real ../shared/data
 
 Studies of independent sites (MAF 0.05 to 0.5). The first two follow a model of MAF 0.05 to 0.5
 (`tests/interactions/models.py`): `xor`, `threshold`, `product`, or `pure`, a random model without
@@ -45,20 +45,19 @@ LEVEL, TOLERANCE = 0.05, 0.03
 OURS = ("LR", "p", "K2", "raw K2", "MI")
 #: Best pairs by LR among which the smallest p is looked for; pairs that PLINK need not print.
 FEW, PRINTED_P = 5, 0.01
+#: Studies whose pairs PLINK reads at once.
+AT_ONCE = 20
 
 
 def p_of(table: np.ndarray) -> float:
     return interaction_test(table.reshape(2, 3, 3))[2]
 
 
-def of_study(
-    cells: np.ndarray, sizes: tuple[int, int], n_sites: int, peers: bool, seed: list[int]
+def of_null(
+    cells: np.ndarray, sizes: tuple[int, int], peers: bool, seed: list[int]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The best statistic of a study's pairs by method, and the smallest p of tests that have one.
-
-    A study of two sites has one pair, whose statistics these are.
-    """
-    genotypes = draw_study(cells, sizes, n_sites, np.random.default_rng(seed))
+    """Best statistic by method in a study without interaction; smallest p by test."""
+    genotypes = draw_study(cells, sizes, SITES, np.random.default_rng(seed))
     tables = pair_tables(genotypes, sizes[0])
     found = statistics(tables, sizes)
     best = {name: float(values.max()) for name, values in found.items()}
@@ -66,11 +65,33 @@ def of_study(
     best["p"] = -p["p"]
     with tempfile.TemporaryDirectory() as folder:
         for test in TESTS if peers else ():
-            least = 1.0 if n_sites == 2 else PRINTED_P
-            table = run_plink(test, genotypes, sizes[0], Path(folder), least)
+            table = run_plink(test, genotypes, sizes[0], Path(folder), PRINTED_P)
             best[test] = float(table.statistic.max()) if len(table) else 0.0
             p[test] = float(table.p.min()) if len(table) else 1.0
     return best, p
+
+
+def of_planted(
+    cells: np.ndarray, sizes: tuple[int, int], peers: bool, seed: list[int], replicates: int
+) -> dict[str, np.ndarray]:
+    """Statistic of the model's pair by method in each of several studies: float64 (replicates,).
+
+    As all studies have the same controls and cases, PLINK reads the pairs of several as one study.
+    """
+    rngs = [np.random.default_rng([*seed, k]) for k in range(replicates)]
+    pairs = np.stack([draw_study(cells, sizes, 2, rng) for rng in rngs])
+    tables = np.concatenate([pair_tables(pair, sizes[0]) for pair in pairs])
+    found = statistics(tables, sizes)
+    found["p"] = np.array([-p_of(table) for table in tables])
+    for test in TESTS if peers else ():
+        found[test] = np.zeros(replicates)
+        for first in range(0, replicates, AT_ONCE):
+            some = pairs[first : first + AT_ONCE]
+            with tempfile.TemporaryDirectory() as folder:
+                table = run_plink(test, np.concatenate(some), sizes[0], Path(folder))
+            own = table[(table.site1 % 2 == 0) & (table.site2 == table.site1 + 1)]
+            found[test][first + own.site1.to_numpy() // 2] = own.statistic
+    return found
 
 
 def limits_of(null: list[dict[str, float]]) -> dict[str, float]:
@@ -86,13 +107,10 @@ def of_cell(
     tests = math.comb(SITES, 2)
     model = tuned(name, maf, sizes, tests)
     seed = [MODELS.index(name), round(1000 * maf), sizes[0]]
-    null = [of_study(model.without, sizes, SITES, peers, [*seed, 0, k]) for k in range(replicates)]
+    null = [of_null(model.without, sizes, peers, [*seed, 0, k]) for k in range(replicates)]
     limits = limits_of([best for best, _ in null])
-    drawn = [of_study(model.cells, sizes, 2, peers, [*seed, 1, k])[0] for k in range(replicates)]
-    power = {
-        name: float(np.mean([study[name] > limit for study in drawn]))
-        for name, limit in limits.items()
-    }
+    drawn = of_planted(model.cells, sizes, peers, [*seed, 1], replicates)
+    power = {method: float((drawn[method] > limit).mean()) for method, limit in limits.items()}
     false = {
         test: float(np.mean([p[test] * tests <= LEVEL for _, p in null])) for test in null[0][1]
     }
@@ -115,13 +133,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--mafs", nargs="+", type=float, default=list(MAFS))
-    parser.add_argument("--real", action="store_true", help="real data instead")
+    parser.add_argument("--real", type=Path, metavar="FOLDER", help="real data instead")
     options = commandline.parse(parser, replicates=3, jobs=1, models=["xor"], mafs=[0.3])
     peers = commandline.find_peer("plink1.9") is not None
     if options.real:
         from interactions.real import print_real
 
-        print_real(peers)
+        print_real(options.real, peers, options.quick)
         return
     columns = (*OURS, *(TESTS if peers else ()))
     cells = [(m, q, sizes) for sizes in SIZES for m in options.models for q in options.mafs]

@@ -1,6 +1,6 @@
 """Ranks of what is true in real and published data, beside PLINK 1.9 and BitEpi.
 
-`tests/bench/bench_interaction_power.py --real` prints the whole table.
+`tests/bench/bench_interaction_power.py --real FOLDER` prints the whole table.
 """
 
 from __future__ import annotations

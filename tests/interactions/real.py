@@ -10,7 +10,6 @@ candidate genes; no interaction is known.
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -240,27 +239,21 @@ def answers(question: Question, plink: bool) -> Iterator[tuple]:
         yield row("BitEpi alpha", bitepi(question.published))
 
 
-def real_folder() -> Path:
-    """Folder of the real data."""
-    root = Path(__file__).resolve().parents[2]
-    return Path(os.environ.get("POPDESIC_SHARED", root.parent / "shared")) / "data"
-
-
-def print_real(plink: bool) -> None:
-    """Print one table for all questions.
+def print_real(data: Path, plink: bool, quick: bool) -> None:
+    """Print one table for all questions; `quick`: for those of 20 sites.
 
     rank: of the first true combination in the tool's list; loci: the same among combinations of
     different chromosomes, each set of chromosomes once; leading: true combinations before the first
     other one; statistic and p, corrected for all tests, of the first true one.
     """
-    from timing import print_table
+    from timing import print_table  # beside the benchmarks
 
-    data = real_folder()
     if not data.is_dir():
-        raise SystemExit(f"The real data are not at {data}; set POPDESIC_SHARED to their folder.")
+        raise SystemExit(f"Error: {data} is not a folder; give that of the real data.")
     rows = [
         (question.data, question.truth, *row)
         for question in questions(data)
+        if not quick or question.data.startswith("GAMETES")
         for row in answers(question, plink)
     ]
     header = ("data", "truth", "tool", "rank", "loci", "leading", "statistic", "p, all tests")
