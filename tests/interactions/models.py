@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
-from popdesic.epistasis.interaction import interaction_statistics
+from popdesic.epistasis.interaction import (
+    class_information,
+    degrees_of_freedom,
+    interaction_statistics,
+)
 from popdesic.epistasis.power import cell_probabilities, interaction_power
+from popdesic.epistasis.priority import correction_factors, ranks_of_main_effects
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
+from popdesic.epistasis.significance import hit_tables
 
 #: Log-odds of the models by numbers of minor alleles, for an effect of 1: both sites beyond
 #: additivity. `product` is the model of multiplicative interaction, `threshold` the threshold model
@@ -146,3 +153,28 @@ def statistics(tables: np.ndarray, sizes: tuple[int, int]) -> dict[str, np.ndarr
     n = tables.sum(axis=1)
     found["raw K2"] = (gammaln(tables + 1.0).sum(axis=1) - gammaln(n + 2.0)).sum(axis=1)
     return found
+
+
+def by_p(
+    genotypes: np.ndarray, tables: np.ndarray, n_controls: int, only: int | None = None
+) -> dict[str, np.ndarray]:
+    """-ln p of the first `only` of all pairs, as `interaction_test` has it: the larger the better.
+
+    `p`, and `prior`, for which p is multiplied by its correction (`epistasis.priority`) over that
+    of Bonferroni.
+    """
+    n_sites = len(genotypes)
+    strength = [class_information(hit_tables(row[None], n_controls)[None])[0] for row in genotypes]
+    ranks = ranks_of_main_effects(np.array(strength))
+    last = np.maximum(*(ranks[one] for one in np.triu_indices(n_sites, 1)))[:only]
+    tables = tables[:only]
+    freedom, known = np.empty(len(tables)), {}
+    for k, table in enumerate(tables):
+        there = (table.sum(axis=0) > 0).tobytes()
+        if there not in known:
+            known[there] = degrees_of_freedom(table.reshape(2, 3, 3))
+        freedom[k] = known[there]
+    p = -stats.chi2.logsf(interaction_statistics(tables), np.maximum(freedom, 1))
+    p[freedom == 0] = 0.0
+    tests = n_sites * (n_sites - 1) / 2
+    return {"p": p, "prior": p - np.log(correction_factors(last, n_sites, 2) / tests)}
