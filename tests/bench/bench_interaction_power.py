@@ -77,9 +77,8 @@ def of_planted(
     studies = [draw_study(cells, sizes, SITES, rng) for rng in rngs]
     rows = []
     for genotypes in studies:
-        tables = pair_tables(genotypes, sizes[0])
-        corrected = by_p(genotypes, tables, sizes[0], only=1)
-        rows.append(statistics(tables[:1], sizes) | corrected)
+        table = pair_tables(genotypes[:2], sizes[0])
+        rows.append(statistics(table, sizes) | by_p(genotypes, table, sizes[0]))
     found = {name: np.array([row[name][0] for row in rows]) for name in rows[0]}
     pairs = np.stack([genotypes[:2] for genotypes in studies])
     for test in TESTS if peers else ():

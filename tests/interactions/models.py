@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,6 @@ from popdesic.epistasis.interaction import (
 from popdesic.epistasis.power import cell_probabilities, interaction_power
 from popdesic.epistasis.priority import correction_factors, ranks_of_main_effects
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
-from popdesic.epistasis.significance import hit_tables
 
 #: Log-odds of the models by numbers of minor alleles, for an effect of 1: both sites beyond
 #: additivity. `product` is the model of multiplicative interaction, `threshold` the threshold model
@@ -155,25 +155,26 @@ def statistics(tables: np.ndarray, sizes: tuple[int, int]) -> dict[str, np.ndarr
     return found
 
 
-def by_p(
-    genotypes: np.ndarray, tables: np.ndarray, n_controls: int, only: int | None = None
-) -> dict[str, np.ndarray]:
-    """-ln p of the first `only` of all pairs, as `interaction_test` has it: the larger the better.
+@functools.cache
+def _freedom(there: bytes) -> int:
+    """Degrees of freedom of a table of two sites with these combinations of genotypes."""
+    one = np.frombuffer(there, bool).astype(np.int64).reshape(3, 3)
+    return degrees_of_freedom(np.stack([one, one]))
+
+
+def by_p(genotypes: np.ndarray, tables: np.ndarray, n_controls: int) -> dict[str, np.ndarray]:
+    """-ln p of the first pairs, as `interaction_test` has it: the larger the better.
 
     `p`, and `prior`, for which p is multiplied by its correction (`epistasis.priority`) over that
-    of Bonferroni.
+    of Bonferroni. `tables`: of all pairs of the sites, or of the first ones.
     """
     n_sites = len(genotypes)
-    strength = [class_information(hit_tables(row[None], n_controls)[None])[0] for row in genotypes]
-    ranks = ranks_of_main_effects(np.array(strength))
-    last = np.maximum(*(ranks[one] for one in np.triu_indices(n_sites, 1)))[:only]
-    tables = tables[:only]
-    freedom, known = np.empty(len(tables)), {}
-    for k, table in enumerate(tables):
-        there = (table.sum(axis=0) > 0).tobytes()
-        if there not in known:
-            known[there] = degrees_of_freedom(table.reshape(2, 3, 3))
-        freedom[k] = known[there]
+    counts = np.stack(
+        [[(part == g).sum(axis=1) for g in COUNTS] for part in np.split(genotypes, [n_controls], 1)]
+    )
+    ranks = ranks_of_main_effects(class_information(np.moveaxis(counts, 2, 0)))
+    last = np.maximum(*(ranks[one] for one in np.triu_indices(n_sites, 1)))[: len(tables)]
+    freedom = np.array([_freedom(table.tobytes()) for table in tables.sum(axis=1) > 0])
     p = -stats.chi2.logsf(interaction_statistics(tables), np.maximum(freedom, 1))
     p[freedom == 0] = 0.0
     tests = n_sites * (n_sites - 1) / 2
