@@ -60,7 +60,9 @@ def test_bound_is_below_the_cost(score, weighted):
     rng = np.random.default_rng(11)
     for share in (0.02, 0.3, 0.5, 0.8):
         n = rng.integers(0, rng.choice([2, 5, 40, 400], (40, 27)))
+        n[:4, 2:], n[:2, 1], n[:4, 0] = 0, 0, (400, 3000, 900, 2000)  # few cells, near the bound
         cases = rng.binomial(n, rng.choice([share, 0.0, 1.0, 0.5], (40, 27)))
+        cases[:4] = np.rint(share * n[:4])
         for table, k in zip(n, cases, strict=True):
             total, all_cases = int(table.sum()), int(k.sum())
             if not 0 < all_cases < total:
