@@ -53,9 +53,8 @@ def test_a_gpu_refuses_to_rank_by_interaction():
     assert score_scale(ScanData((), *tables, rank)) == 2.0**40
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("score", ["k2", "mutual_information"])
-def test_bound_is_below_the_cost(score, weighted):
+def test_bound_is_below_the_cost(score):
     """Random and extreme tables."""
     rng = np.random.default_rng(11)
     for share in (0.02, 0.3, 0.5, 0.8):
@@ -71,15 +70,16 @@ def test_bound_is_below_the_cost(score, weighted):
                 classes = total - all_cases + left_out[0], all_cases + left_out[1]
                 tables = score_tables(score, *classes)
                 nats = int(table_cost(np.stack([table - k, k]), *tables)) / 2.0**40
-                bound = Bound.weighted(classes) if weighted else Bound.of(classes[1] / sum(classes))
-                if bound is None:
-                    continue
-                divergence = min(device_divergences(bound, table, k))
                 terms = K2Terms.of(*tables, 2.0**40, 27) if score == "k2" else None
-                need = need_of(nats, terms, classes, bound.r, 27, left_out)
-                assert divergence >= need
-                if terms:  # the same, with the cells counted that hold samples
-                    assert divergence - max(0, terms.occupied) * np.count_nonzero(table) >= need
+                held = terms and max(0, terms.occupied) * np.count_nonzero(table)
+                for bound in (Bound.of(classes[1] / sum(classes)), Bound.weighted(classes)):
+                    if bound is None:
+                        continue
+                    divergence = min(device_divergences(bound, table, k))
+                    need = need_of(nats, terms, classes, bound.r, 27, left_out)
+                    assert divergence >= need
+                    # the same, with the cells counted that hold samples
+                    assert terms is None or divergence - held >= need
 
 
 @pytest.mark.parametrize("classes", [(1, 1), (1, 9), (40, 60), (3000, 2000), (90_000, 10_000)])
