@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_epistasis import make_scan, pack_allowed, random_scan, scan
+from reference_epistasis import make_scan, random_partners, random_scan, scan
 
 from popdesic.engine.base import Hits, OneHot, ScanData
 from popdesic.epistasis.scores import lr_bits, score_tables
@@ -63,17 +63,16 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_sampl
     assert_same(run(gpu, order, data, range(n_sites), 20), expected)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+@pytest.mark.parametrize("max_r2", [1.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
-def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order):
+def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order, max_r2, missing):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
-    data, states, cases = random_scan(
-        rng, n_sites, n_samples, tables=score_tables("k2", sum(n_samples))
-    )
-    permitted = rng.random((n_sites, n_sites)) < 0.6
-    permitted |= permitted.T
-    data = ScanData(data.classes, data.total, data.part, data.rank, pack_allowed(permitted))
+    tables = score_tables("k2", sum(n_samples))
+    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
+    data = replace(data, partners=random_partners(rng, n_sites, max_r2))
     first = range(3, 11)
-    expected = scan(data, states, cases, order, first, 30, permitted)
+    expected = scan(data, states, cases, order, first, 30)
     assert_same(run(gpu, order, data, first, 30), expected)
     cutoff = int(expected.cost[9])
     few = run(gpu, order, data, first, 30, cutoff)

@@ -66,7 +66,6 @@ rule plan_epistasis:
         orders=ORDERS,
         score=EPISTASIS["score"],
         permutations=PERMUTATIONS,
-        restricted_partners=SCAN["min_distance_bp"] > 0 or SCAN["max_r2"] < 1,
         screen=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         max_device_hours=EPISTASIS["max_device_hours"],
@@ -92,7 +91,7 @@ rule scan_epistasis:
         GPU_CONDA
     threads: 8
     resources:
-        # The planes twice, compacted planes of a chunk of sites, and the bit matrix of partners.
+        # The planes twice, and compacted planes of a chunk of sites.
         mem_mb=memory(1000, mb=4),
         runtime=scan_minutes,
         gpu=SCAN_GPUS,

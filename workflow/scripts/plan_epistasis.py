@@ -16,7 +16,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         orders=snakemake.params.orders,
         score=snakemake.params.score,
         permutations=snakemake.params.permutations,
-        restricted_partners=snakemake.params.restricted_partners,
         screen=snakemake.params.screen,
         top=snakemake.params.top,
         max_device_hours=snakemake.params.max_device_hours,

@@ -9,6 +9,7 @@ from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
 from ..epistasis.options import ON_CPU
+from ..epistasis.partners import partners_of
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
 from ..epistasis.scores import SCORES
@@ -167,7 +168,7 @@ def scan(
             f"phenotype; a scan of order {order} needs at least {order}."
         )
     backend = backend_for("cpu" if on_cpu else device, threads)
-    data = make_scan_data(words, sites, n_controls, n_cases, score, 0, max_r2, backend)
+    data = make_scan_data(words, sites, n_controls, n_cases, score, partners_of(sites, 0, max_r2))
     hits = scanner(backend, order)(data, range(data.n_sites), top)
     table = describe_hits(
         merge_hits([hits], data.rank, top),

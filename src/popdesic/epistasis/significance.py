@@ -41,7 +41,7 @@ def permute_scan(
 ) -> list[str]:
     """Write the best cost of each permuted scan, one row each; return warnings for the log."""
     words, _, _ = read_reordered(folder)
-    data, _, samples = load_scan(folder, score, min_distance_bp, max_r2, backend)
+    data, _, samples = load_scan(folder, score, min_distance_bp, max_r2)
     best = []
     for index in range(permutations):
         hits = scanner(backend, order)(

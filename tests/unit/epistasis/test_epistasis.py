@@ -19,6 +19,7 @@ from popdesic.epistasis import reorder
 from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
+from popdesic.epistasis.partners import far_enough, hardly_correlated
 from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
 from popdesic.epistasis.refit import refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
@@ -26,7 +27,6 @@ from popdesic.epistasis.scan import (
     count_tests,
     load_scan,
     measure_rate,
-    permitted_partners,
     permuted,
     plan_scan,
     scan_unit,
@@ -111,29 +111,28 @@ def squared_correlation(a, b) -> float:
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("min_distance_bp", [0, 401])
-def test_permitted_partners_are_those_of_the_definition(
-    tmp_path, missing, min_distance_bp, monkeypatch
-):
-    monkeypatch.setattr("popdesic.epistasis.scan.BLOCK_SITES", 15)
+def test_scans_of_pairs_permit_the_partners_of_the_definition(tmp_path, missing, min_distance_bp):
     rng = np.random.default_rng(2)
     genotypes = random_genotypes(rng, 34, 70, missing)
     genotypes[1::2] = np.where(rng.random((17, 70)) < 0.3, genotypes[1::2], genotypes[::2])
     case = np.arange(70) % 2
     folder, _ = build(tmp_path, genotypes, case)
-    words, sites, _ = read_reordered(folder)
-    controls_first = np.argsort(case, kind="stable")
-    ordered = genotypes[sites["rank"]][:, controls_first]
-    found = permitted_partners(words, sites, 35, 35, min_distance_bp, 0.3, BACKEND)
-    bits = np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")
-    n_forbidden = 0
-    for i, j in itertools.permutations(range(34), 2):
-        near = sites.chrom[i] == sites.chrom[j] and abs(sites.pos[i] - sites.pos[j])
-        close = sites.chrom[i] == sites.chrom[j] and near < min_distance_bp
-        want = not close and not squared_correlation(ordered[i], ordered[j]) > 0.3
-        n_forbidden += not want
-        assert bits[i, j] == want, (i, j)
-    assert 10 < n_forbidden < 500
-    assert permitted_partners(words, sites, 35, 35, 0, 1.0, BACKEND) is None
+    data, sites, _ = load_scan(folder, "k2", min_distance_bp, 0.3)
+    ordered = genotypes[sites["rank"]][:, np.argsort(case, kind="stable")]
+    found = {tuple(pair) for pair in BACKEND.scan_pairs(data, range(34), 1000).sites}
+    tables = np.stack(
+        [hit_tables(ordered[list(pair)], 35) for pair in itertools.combinations(range(34), 2)]
+    ).reshape(-1, 2, 9)
+    fits = hardly_correlated(tables.swapaxes(0, 1), 0.3)
+    for (i, j), fit in zip(itertools.combinations(range(34), 2), fits, strict=True):
+        far = sites.chrom[i] != sites.chrom[j] or (
+            abs(sites.pos[i] - sites.pos[j]) >= min_distance_bp
+        )
+        assert bool(far_enough(data.partners, i, j)) == far
+        assert fit == (not squared_correlation(ordered[i], ordered[j]) > 0.3), (i, j)
+        assert ((i, j) in found) == (far and fit), (i, j)
+    assert 10 < 561 - len(found) < 500
+    assert load_scan(folder, "k2", 0, 1.0)[0].partners is None
 
 
 # --- screen -------------------------------------------------------------------------------------
@@ -189,7 +188,7 @@ def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, str
         strata = [f"t{s}" for s in stratum] if stratified else None
         out, _ = build(folder, genotypes, case, strata=strata)
         words, _, _ = read_reordered(out)
-        data, _, samples = load_scan(out, "k2", 0, 1.0, BACKEND)
+        data, _, samples = load_scan(out, "k2", 0, 1.0)
         whole = range(data.n_sites)
         best = scanner(BACKEND, order)(data, whole, 1).cost
         null = [
@@ -454,7 +453,6 @@ def test_forecast_data_have_the_shape_of_the_wtccc():
 PLAN = {
     "score": "k2",
     "permutations": {2: 9, 3: 0},
-    "restricted_partners": True,
     "screen": 5,
     "top": 100,
 }
@@ -473,7 +471,7 @@ def test_forecast(tmp_path, monkeypatch):
         "triples": {"tests": 220, "scans": 1},
         "screen": {"tests": 50, "scans": 1},
     }
-    assert "MB of planes" in lines["memory"] and "permitted partners" in lines["memory"]
+    assert lines["memory"].endswith(" MB of planes")
     large = [text for name, text in lines.items() if "500568 sites x 5004 samples" in name]
     assert large[0].startswith("125283911028 tests") and large[1].startswith("20904288735880616 ")
     first = out.read_bytes()
