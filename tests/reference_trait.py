@@ -23,7 +23,7 @@ def random_trait(
         rng, n_sites, (n_samples, 0), missing=missing, tables=(zeros, zeros)
     )
     spread = rng.normal(0, 30, n_samples)
-    if effect:
+    if effect and n_sites > 1:
         spread += effect * ((states[0] == 0) & (states[1] == 0))
     levels = np.clip(np.rint(128 + spread), 1, 255).astype(np.uint8)
     variance = max(float(levels.var()), 1.0)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import reference_epistasis as epistasis
 import reference_trait as oracle
 
+from popdesic.engine.base import OneHot, TraitData
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.host.interaction import UNIT
-from popdesic.engine.host.trait import LEVEL_BITS, level_planes, trait_costs, trait_tables
+from popdesic.engine.host.trait import (
+    LEVEL_BITS,
+    MAX_SAMPLES,
+    level_planes,
+    trait_costs,
+    trait_tables,
+)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
@@ -101,3 +111,59 @@ def test_bit_slices_add_up_to_the_levels(n):
     bits = np.unpackbits(slices.view(np.uint8), axis=1, bitorder="little")
     assert not bits[:, n:].any()
     np.testing.assert_array_equal((bits[:, :n] << np.arange(8)[:, None]).sum(axis=0), levels)
+
+
+SHAPES = [(1, 5), (2, 1), (2, 2), (15, 63), (16, 64), (17, 65), (63, 130), (65, 300), (130, 257)]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("n_sites, n_samples", SHAPES)
+def test_scan_lists_the_pairs_of_the_slow_scan(n_sites, n_samples, missing):
+    rng = np.random.default_rng([n_sites, n_samples])
+    data, states = oracle.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
+    every = oracle.scan(data, states, range(n_sites), n_sites**2)
+    for threads, top in ((1, 7), (3, 1000)):
+        found = CpuBackend(threads).scan_trait_pairs(data, range(n_sites), top)
+        np.testing.assert_array_equal(found.cost, every.cost[:top])
+        np.testing.assert_array_equal(found.sites, every.sites[:top])
+
+
+def test_scan_of_units_partners_and_cutoff():
+    rng = np.random.default_rng(8)
+    data, states = oracle.random_trait(rng, 90, 500, missing=0.02, effect=60)
+    permitted = np.triu(rng.random((90, 90)) < 0.5, 1)
+    permitted |= permitted.T
+    allowed = replace(data, allowed=epistasis.pack_allowed(permitted))
+    backend = CpuBackend(2)
+    for first in (range(0, 13), range(13, 64), range(64, 90), range(89, 90), range(5, 5)):
+        expected = oracle.scan(data, states, first, 50, permitted)
+        found = backend.scan_trait_pairs(allowed, first, 50)
+        np.testing.assert_array_equal(found.cost, expected.cost)
+        np.testing.assert_array_equal(found.sites, expected.sites)
+    every = oracle.scan(data, states, range(90), 20)
+    cut = backend.scan_trait_pairs(data, range(90), 1000, int(every.cost[19]))
+    keep = cut.cost <= every.cost[19]
+    np.testing.assert_array_equal(cut.cost[keep], every.cost[: keep.sum()])
+    assert 20 <= len(cut.cost) < 200 and keep.sum() >= 20
+
+
+def test_scan_finds_an_interaction_behind_strong_main_effects():
+    """The list is not filled by a site with a main effect: T does not grow with it."""
+    rng = np.random.default_rng(11)
+    data, states = oracle.random_trait(rng, 40, 3000, missing=0.0)
+    # two sites in the middle of the scan, and a third one with ten times the effect
+    shift = 15.0 * ((states[20] == 3) & (states[30] == 3)) + 40.0 * (states[35] == 3)
+    levels = np.clip(np.rint(128 + rng.normal(0, 20, 3000) + shift), 1, 255).astype(np.uint8)
+    data = replace(data, levels=levels, variance=float(levels.var()))
+    found = CpuBackend(1).scan_trait_pairs(data, range(40), 5)
+    assert found.sites[0].tolist() == [20, 30]
+    assert -found.cost[1] * UNIT < 12 < -found.cost[0] * UNIT
+
+
+def test_most_samples():
+    assert 255 * MAX_SAMPLES < 2**31 <= 255 * (MAX_SAMPLES + 1)
+    planes = OneHot(np.zeros((2, 2, -(-(MAX_SAMPLES + 1) // 64)), np.uint64), MAX_SAMPLES + 1)
+    levels = np.zeros(MAX_SAMPLES + 1, np.uint8)
+    data = TraitData(planes, levels, 1.0, np.arange(2, dtype=np.int32))
+    with pytest.raises(ValueError, match="at most 8421504"):
+        CpuBackend(1).scan_trait_pairs(data, range(2), 1)

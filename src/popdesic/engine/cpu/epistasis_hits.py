@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from queue import SimpleQueue
+
 import numba
 import numpy as np
 
+from ..base import Hits
+
 #: Bits of one panel rank in the key that breaks ties.
 RANK_BITS = 21
+
+
+class Heaps:
+    """One heap of `top` entries for each thread; `free` lends them to tasks."""
+
+    def __init__(self, top: int, cutoff: int | None, threads: int):
+        self.top, self.heaps = top, []
+        self.free: SimpleQueue = SimpleQueue()
+        limit = np.iinfo(np.int64).max if cutoff is None else cutoff
+        for _ in range(max(1, threads)):
+            self.heaps.append((np.empty((top, 5), np.int64), np.array([0, limit], np.int64)))
+            self.free.put(self.heaps[-1])
+
+    def hits(self, order: int) -> Hits:
+        found = np.concatenate([heap[: state[0]] for heap, state in self.heaps])
+        found = found[np.lexsort((found[:, 1], found[:, 0]))][: self.top]
+        return Hits(found[:, 0].copy(), found[:, 2 : 2 + order].astype(np.int32))
 
 
 @numba.njit(nogil=True)
