@@ -32,22 +32,29 @@
 //           proof). Where genotypes are missing offset is 0 here; `bound_records` computes it from
 //           the table's own cells.
 //
+// Trait     TRAIT = 1 (engine/host/trait.py): a cell holds people and the sum of their levels in the
+//           places of controls and cases (so WIDE = 1), s = sum - ZERO_LEVEL n, and a pair passes if
+//           sum s^2 / n >= need + offset, offset that of the better site alone.
+//
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
 //           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DK2=0|1 -DINTERACTION=0|1 (then K2 = 0) -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
+// Compile with -DK2=0|1 -DINTERACTION=0|1 (then K2 = 0) -DTRAIT=0|1 -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
 // memory of the margins of one site) and -DRECORD_WORDS=...
 
 #pragma once
 
 #include "../types.cuh"
 
-#if !defined(RECORD_SITES)
-#error "RECORD_SITES comes from engine/gpu/layout.py"
+#if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
+#error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
 #endif
 #if !defined(INTERACTION) || (INTERACTION && K2)
 #error "INTERACTION comes from engine/gpu/epistasis_plans.py; its scans are not by K2"
+#endif
+#if !defined(TRAIT) || (TRAIT && (K2 || !WIDE || !INTERACTION))
+#error "TRAIT comes from engine/gpu/epistasis_plans.py; it is a kind of WIDE, INTERACTION"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
@@ -175,6 +182,19 @@ struct RangeBound {
     }
 };
 
+// The same of levels: the sum of squares between the cells.
+struct Squares {
+    float sum = 0.0f;
+
+    __device__ __forceinline__ void add(Count c) {
+#if TRAIT
+        const float s = (float)(int)(c.cases - ZERO_LEVEL * c.controls);
+        sum = fmaf(s * s, reciprocal(fmaxf((float)c.controls, 1.0f)), sum);
+#endif
+    }
+    __device__ __forceinline__ float value() const { return sum * SLACK; }
+};
+
 // Counts of a pair of sites: STATES x STATES packed words, y's state first.
 struct Counts {
     u32 word[STATES * STATES];
@@ -241,16 +261,17 @@ struct Found {
     u32* records;
     u64* number;
     u64 capacity;
-    const u32* allowed;  // bit j of row i, or null
-    int allowed_words;
+    const int2* places;  // chromosome and position of each site, or null: all are far enough apart
+    int min_distance;
     int n_sites;
     int first, stop;  // range of the smallest site
 
     __device__ __forceinline__ bool permitted(int i, int j) const {
-        return !allowed || allowed[(i64)i * allowed_words + j / 32] >> (j % 32) & 1;
+        if (!places) return true;
+        const int2 a = places[i], b = places[j];
+        return a.x != b.x || abs(a.y - b.y) >= min_distance;
     }
-    // Reserves a record and writes its sites; null if there is no room or the combination is
-    // excluded.
+    // Reserves a record and writes its sites; null if there is no room or two sites are too close.
     __device__ __forceinline__ u32* take(int x, int y, int z) const {
         if (y >= z || z >= n_sites || !permitted(y, z)) return nullptr;
         if (x < 0 ? y < first || y >= stop

@@ -254,8 +254,8 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         unpack(c, cell);
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
-            of_y[s] = unpack(scan.margins[(i64)(first_y + y) * STATES + s]);
-            of_z[s] = unpack(scan.margins[(i64)(first_z + z) * STATES + s]);
+            of_y[s] = margin_of(scan, first_y + y, s);
+            of_z[s] = margin_of(scan, first_z + z, s);
             other = other - of_y[s];
         }
         Bound bound;

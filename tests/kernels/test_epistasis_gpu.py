@@ -66,10 +66,12 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_sampl
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("max_r2", [1.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
-def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order, max_r2, missing):
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_permitted_partners_and_first_sites_are_respected(gpu, rng, score, order, max_r2, missing):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
-    tables = score_tables("k2", sum(n_samples))
+    tables = score_tables(score, sum(n_samples))
     data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
+    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
     data = replace(data, partners=random_partners(rng, n_sites, max_r2))
     first = range(3, 11)
     expected = scan(data, states, cases, order, first, 30)
@@ -120,7 +122,7 @@ def test_classes_of_any_balance(gpu, rng, n_samples, order, score):
 def test_interactions_where_many_sites_have_effects_of_their_own(gpu, rng, order, missing):
     """The filter lets much through, more than a launch has room for; the list is the CPU's."""
     from popdesic.engine.cpu.backend import CpuBackend
-    from popdesic.engine.gpu import epistasis as epistasis_gpu
+    from popdesic.engine.gpu import epistasis_launches
 
     n_sites, n_samples = (900, 120)[order - 2], (1500, 1500)
     data, states, cases = random_scan(
@@ -138,7 +140,7 @@ def test_interactions_where_many_sites_have_effects_of_their_own(gpu, rng, order
     data = replace(data, lr_bits=lr_bits("interaction", 3000))
     expected = run(CpuBackend(threads=8), order, data, range(n_sites), 60)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epistasis_gpu, "CAPACITY", 1 << 17)
+        patch.setattr(epistasis_launches, "CAPACITY", 1 << 17)
         assert_same(run(gpu, order, data, range(n_sites), 60), expected)
 
 
@@ -247,7 +249,7 @@ def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint
 
 def test_many_ties_are_ranked(gpu):
     """Every triple costs the same, so more pass than a launch has room for."""
-    from popdesic.engine.gpu import epistasis as epistasis_gpu
+    from popdesic.engine.gpu import epistasis_launches
 
     words = np.full((200, 2, 1), 0b0110, np.uint64)
     words[:, 1] = 0b1001
@@ -255,7 +257,7 @@ def test_many_ties_are_ranked(gpu):
     rank = np.arange(200, dtype=np.int32)[::-1].copy()
     data = ScanData((one, one), *score_tables("k2", 8), rank)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epistasis_gpu, "CAPACITY", 1 << 20)
+        patch.setattr(epistasis_launches, "CAPACITY", 1 << 20)
         hits = gpu.scan_triples(data, range(200), 5)
     ranks = np.sort(rank[hits.sites], axis=1).tolist()
     assert ranks == [[0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 1, 5], [0, 1, 6]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...io.errors import UserError
+from ..base import LEVEL_BITS
 from .devices import Device
 from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
 
@@ -286,17 +287,24 @@ def scan_shape(
 
 
 def scan_defines(
-    *, k2: bool, wide: int, states: int, joint: int = 1, interaction: bool = False
+    *,
+    k2: bool,
+    wide: int,
+    states: int,
+    joint: int = 1,
+    interaction: bool = False,
+    trait: bool = False,
 ) -> dict[str, int]:
     """What every kernel of one scan is compiled with."""
     of_y, of_z = MARGINS[states]
     return {
         "K2": int(k2),
         "INTERACTION": int(interaction),
+        "TRAIT": int(trait),
         "WIDE": wide,
         "STATES": states,
         "JOINT": joint,
-        "SEGMENTS": segments_of(states, joint),
+        "SEGMENTS": 1 + LEVEL_BITS if trait else segments_of(states, joint),
         "RECORD_WORDS": RECORD_WORDS[wide],
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,
