@@ -176,7 +176,7 @@ def first_sites(case: Case, share: float) -> int:
 def scan(case: Case, data, kernel: str | None, stop: int) -> Scanner | TraitScanner:
     """Run one scan to its end."""
     if case.residuals:
-        scanner = TraitScanner(data, 1000, None, current_device(), os.cpu_count())
+        scanner = TraitScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
         scanner.pairs(range(stop))
         return scanner
     scanner = Scanner(

@@ -32,7 +32,9 @@ def of_scan(
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
     states, wide = given.pop("states", 2), given.get("wide", 0)
-    shape = scan_shape(epistasis_plans.CORES[core], order=order, states=states, **given)
+    shape = scan_shape(
+        epistasis_plans.CORES[core], order=order, states=states, trait=trait, **given
+    )
     of_all = epistasis_plans.scan_defines(
         k2=not interaction, wide=wide, states=states, interaction=interaction, trait=trait
     )
@@ -71,7 +73,8 @@ KERNELS = [
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
     *(
-        ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=states, **TRAIT))
+        (epistasis_plans.CORES[core].file, arch, of_scan(core, 2, states=states, **TRAIT))
+        for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
     ),
     ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),

@@ -18,14 +18,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng()
 
 
-@pytest.fixture
-def gpu(gpu_device):
+@pytest.fixture(params=["wgmma", "mma", "popc"])
+def gpu(request, gpu_device):
     from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.epistasis_trait import can_scan
+    from popdesic.engine.gpu.devices import supported_kernels
 
-    if not can_scan(gpu_device):
-        pytest.skip(f"{gpu_device.name} has no kernel for scans of residuals")
-    return GpuBackend()
+    if request.param not in supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {request.param}")
+    return GpuBackend(kernel=request.param)
 
 
 def on_cpu(data, *given):

@@ -260,7 +260,9 @@ class GpuBackend:
         from .epistasis_trait import scan_trait_pairs
 
         with device_errors(f"the scan of {data.n_sites} sites"):
-            return scan_trait_pairs(data, first, top, cutoff, self.device, self.threads)
+            return scan_trait_pairs(
+                data, first, top, cutoff, self.device, self.kernel, self.threads
+            )
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

@@ -72,6 +72,7 @@ class LaunchedScan(DeviceScan):
             bare=self.bare,
             lockstep=self.lockstep,
             device=self.device,
+            trait=self.trait,
         )
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
@@ -99,7 +100,10 @@ class LaunchedScan(DeviceScan):
     def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
         """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands."""
         blocks = self.device.multiprocessors // self.core.cluster
-        tile, width = TILE_SITES * self.core.cluster, self.core.z_sites(order, self.states)
+        tile, width = (
+            TILE_SITES * self.core.cluster,
+            self.core.z_sites(order, self.states, self.trait),
+        )
         items = order_items(y, z, tile, width)
         return cut_runs(items, operands, blocks)
 
@@ -143,7 +147,7 @@ class LaunchedScan(DeviceScan):
         """
         if not len(items):
             meanwhile()
-        width = self.core.z_sites(self.order, self.states)
+        width = self.core.z_sites(self.order, self.states, self.trait)
         a_item = TILE_SITES * self.core.cluster * width
         a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
         done = 0

@@ -76,15 +76,15 @@ class Core:
     cluster: int = 1
     relay: bool = False
 
-    def z_sites(self, order: int, states: int) -> int:
+    def z_sites(self, order: int, states: int, trait: bool = False) -> int:
         """Sites of z of one item (Z_SITES in the kernel file)."""
         if self.relay:
             return {2: 128, 3: 64}[states]
-        return {2: 128 if order == 2 else 64, 3: 32}[states]
+        return {2: 128 if order == 2 and not trait else 64, 3: 32}[states]
 
-    def stash_bytes(self, order: int, states: int) -> int:
+    def stash_bytes(self, order: int, states: int, trait: bool = False) -> int:
         """Shared memory of the counts that are being scored."""
-        products = 2 if order == 3 and states == 2 else 1
+        products = 2 if (order == 3 and states == 2) or trait else 1
         return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
 
     def scratch_words(self, order: int, states: int, parts: int) -> int:
@@ -233,6 +233,7 @@ def scan_shape(
     bare: bool,
     lockstep: int,
     device: Device,
+    trait: bool = False,
 ) -> ScanShape:
     """How a core is compiled for pairs or triples.
 
@@ -250,6 +251,8 @@ def scan_shape(
         Of the scan that this launch is part of (`is_bare`).
     lockstep : int
         Stages after which thread blocks wait for each other; 0: never.
+    trait : bool
+        Whether levels are counted beside people.
 
     Raises
     ------
@@ -259,9 +262,9 @@ def scan_shape(
     defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
     if order == 3:
         defines["JOINT"] = joint
-    z_sites = core.z_sites(order, states)
+    z_sites = core.z_sites(order, states, trait)
     slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
-    fixed = 2048 + core.stash_bytes(order, states)
+    fixed = 2048 + core.stash_bytes(order, states, trait)
     if order == 3:
         of_y, of_z = MARGINS[states]
         fixed += 8 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)

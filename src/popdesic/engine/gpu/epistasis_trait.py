@@ -18,7 +18,7 @@ from .devices import Device, supported_kernels
 from .epistasis_best import INT64_MAX, ROUNDING, Best
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
-from .epistasis_plans import CORES, FIRST_LAUNCH, LOCKSTEP, Batch, Pace, align
+from .epistasis_plans import FIRST_LAUNCH, LOCKSTEP, Batch, Pace, align, choose_core
 from .layout import STAGE_BITS, STEP_BITS, divide_up
 
 
@@ -48,7 +48,7 @@ class TraitScanner(LaunchedScan):
     Parameters
     ----------
     data : TraitData
-    top, cutoff, device, threads
+    top, cutoff, device, kernel, threads
         As in `epistasis.Scanner`.
     """
 
@@ -56,13 +56,20 @@ class TraitScanner(LaunchedScan):
     order = 2
 
     def __init__(
-        self, data: TraitData, top: int, cutoff: int | None, device: Device, threads: int = 1
+        self,
+        data: TraitData,
+        top: int,
+        cutoff: int | None,
+        device: Device,
+        kernel: str | None = None,
+        threads: int = 1,
     ):
         if data.n_samples > MAX_SAMPLES:
             raise ValueError(f"{data.n_samples} samples: at most {MAX_SAMPLES} can be scanned")
         super().__init__(data, (data.planes,), device)
         self.best = TraitBest(self, 2, top, cutoff, threads)
-        self.core, self.lockstep = CORES["deep"], LOCKSTEP
+        self.core = choose_core(kernel or supported_kernels(device)[0], 2, self.states, 0.0)
+        self.lockstep = LOCKSTEP
         self.levels = int(data.levels.sum(dtype=np.int64))
         self.prepare_launches(Pace(2, top, FIRST_LAUNCH))
         everyone = range(data.n_sites)
@@ -135,13 +142,14 @@ class TraitScanner(LaunchedScan):
         return self.best.hits
 
 
-def can_scan(device: Device, kernel: str | None = None) -> bool:
-    """Whether this device has a kernel for scans of residuals."""
-    return (kernel or supported_kernels(device)[0]) == "wgmma"
-
-
 def scan_trait_pairs(
-    data: TraitData, first: range, top: int, cutoff: int | None, device: Device, threads: int = 1
+    data: TraitData,
+    first: range,
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_trait_pairs`."""
-    return TraitScanner(data, top, cutoff, device, threads).pairs(first)
+    return TraitScanner(data, top, cutoff, device, kernel, threads).pairs(first)
