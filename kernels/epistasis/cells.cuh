@@ -14,12 +14,10 @@
 //           of the ends, and below its chords. And phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h
 //           is such a sum as well, at most its larger end value q2, so
 //             KL <= u^2 (q0 + q1 u + q2 u^2).
-//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r.
-//           K2: a cell costs ln(n+1) + ln C(n,k); C(n,k) >= exp(n H(k/n)) sqrt(n / (8 k (n-k)))
-//           (MacWilliams and Sloane, ch. 10, lemma 7) and k (n-k) <= n^2/4 give, for all k,
-//             ln(n+1) + ln C(n,k) >= n H(k/n) + 1/2 ln(max(n,1) / 2),
-//           and n H(k/n) = k ln(1/r) + (n-k) ln(1/(1-r)) - n KL(k/n || r), whose first terms sum to
-//           a constant. A table whose bound is above the K-th best cost cannot be among the best.
+//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. K2: a cell costs at
+//           least its share of that and a line in n (K2Terms of engine/gpu/epistasis_bound.py), so
+//           that `need` contains all but the divergences. A table whose bound is above the K-th
+//           best cost cannot be among the best.
 //           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
 //           w1 k - w0 (n - k) = (w0 + w1) (k - r n) is an integer dot product like n, one
 //           instruction each; the coefficients include the powers of w0 + w1.
@@ -40,8 +38,9 @@
 //           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DK2=0|1 -DINTERACTION=0|1 (then K2 = 0) -DTRAIT=0|1 -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
-// memory of the margins of one site) and -DRECORD_WORDS=...
+// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = WIDE = 1) -DWIDE=0|1
+// -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
+// and -DRECORD_WORDS=...
 
 #pragma once
 
@@ -50,11 +49,8 @@
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
 #error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
 #endif
-#if !defined(INTERACTION) || (INTERACTION && K2)
-#error "INTERACTION comes from engine/gpu/epistasis_plans.py; its scans are not by K2"
-#endif
-#if !defined(TRAIT) || (TRAIT && (K2 || !WIDE || !INTERACTION))
-#error "TRAIT comes from engine/gpu/epistasis_plans.py; it is a kind of WIDE, INTERACTION"
+#if !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(WIDE && INTERACTION))
+#error "INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
@@ -116,21 +112,6 @@ __device__ __forceinline__ float reciprocal(float x) {
 }
 constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
-// Half the sum of ln(n) over cells of n >= 1, from below, for K2: the bit pattern of the float n is
-// 2^23 (log2(n) + 127), less at most 0.087 of 2^23. The sum wraps around if the log2 of all cells
-// exceed 512: it is then too small, which only rules out less.
-struct Sizes {
-    u32 bits = 0;
-
-    __device__ __forceinline__ void add(float n) {
-        if (K2) bits += __float_as_uint(n);
-    }
-    __device__ __forceinline__ float value(int n_cells) const {
-        constexpr u32 ONE = 0x3F800000u;
-        return K2 ? (float)(bits - n_cells * ONE) * (0.34657359f / (1 << 23)) : 0.0f;
-    }
-};
-
 // Of a cell: excess = (w0 + w1) (k - r n), u = excess / n; n at least 1.
 struct Excess {
     float least, excess, u;
@@ -145,23 +126,18 @@ struct Excess {
 // Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. This one
 // evaluates phi in each cell: for tables with cells of a few samples.
 struct Bound {
-    Sizes sizes;
     float divergence = 0.0f;
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
         const Excess x(c, q);
         divergence = fmaf(x.excess * x.u, fmaf(fmaf(q.q2, x.u, q.q1), x.u, q.q0), divergence);
-        sizes.add(x.least);
     }
-    __device__ __forceinline__ float value(int n_cells) const {
-        return fmaf(divergence, SLACK, -sizes.value(n_cells));
-    }
+    __device__ __forceinline__ float value() const { return divergence * SLACK; }
 };
 
 // The same with phi at the ends of the range of u in the table: a third of the float instructions
 // that compete with the tensor cores.
 struct RangeBound {
-    Sizes sizes;
     float sum = 0.0f;
     // Bit patterns: the signed maximum is the largest u, the unsigned one the smallest if it is
     // negative.
@@ -173,12 +149,11 @@ struct RangeBound {
         sum = fmaf(x.excess, x.u, sum);
         high = max(high, __float_as_int(x.u));
         low = max(low, __float_as_uint(x.u));
-        sizes.add(x.least);
     }
-    __device__ __forceinline__ float value(int n_cells, const Polynomial& q) const {
+    __device__ __forceinline__ float value(const Polynomial& q) const {
         const float lowest = fminf(__uint_as_float(low), 0.0f), highest = __int_as_float(high);
         const float phi = fmaxf(q.below(lowest, q.low_slope), q.below(highest, q.high_slope));
-        return fmaf(sum, phi * SLACK, -sizes.value(n_cells));
+        return sum * (phi * SLACK);
     }
 };
 

@@ -185,8 +185,8 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             least[0] += fmaxf(xy, fmaxf(xz.x, yz.x));
             least[1] += fmaxf(xy, fmaxf(xz.y, yz.y));
         }
-        const bool passes[2] = {bound[0].value(27, polynomial) >= least[0],
-                                bound[1].value(27, polynomial) >= least[1]};
+        const bool passes[2] = {bound[0].value(polynomial) >= least[0],
+                                bound[1].value(polynomial) >= least[1]};
         if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // keeps the warp converged
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
@@ -255,7 +255,7 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
             RangeBound bound;
             visit_plane(0, cell, of_y, other, of_z,
                         [&](int, Count n) { bound.add(n, scan.polynomial); });
-            value = bound.value(9, scan.polynomial);
+            value = bound.value(scan.polynomial);
 #endif
             if (value < least) continue;
             u32* record = scan.found.take(-1, y, z + e);

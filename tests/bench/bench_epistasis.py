@@ -120,7 +120,7 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanDa
     classes = tuple(
         OneHot(draw(n_sites, n, frequencies, missing, 7 + c), n) for c, n in enumerate((n0, n1))
     )
-    tables = score_tables(score, n0 + n1)
+    tables = score_tables(score, n0, n1)
     rank, bits = np.arange(n_sites, dtype=np.int32), lr_bits(score, n0 + n1)
     return ScanData(classes, *tables, rank, lr_bits=bits)
 

@@ -36,7 +36,7 @@ def of_scan(
         epistasis_plans.CORES[core], order=order, states=states, trait=trait, **given
     )
     of_all = epistasis_plans.scan_defines(
-        k2=not interaction, wide=wide, states=states, interaction=interaction, trait=trait
+        wide=wide, states=states, interaction=interaction, trait=trait
     )
     return tuple((of_all | shape.defines).items())
 
@@ -55,7 +55,7 @@ KERNELS = [
     (
         "epistasis/compact_score",
         "75",
-        tuple(epistasis_plans.scan_defines(k2=True, wide=0, states=2).items()),
+        tuple(epistasis_plans.scan_defines(wide=0, states=2).items()),
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep")),
     ("epistasis/sm90_fused", "90a", of_scan("wgmma")),
@@ -84,7 +84,7 @@ KERNELS = [
             "75",
             tuple(
                 epistasis_plans.scan_defines(
-                    k2=False, wide=wide, states=2, interaction=True, trait=trait
+                    wide=wide, states=2, interaction=True, trait=trait
                 ).items()
             ),
         )

@@ -59,7 +59,7 @@ def make_scan_data(
 ) -> ScanData:
     """Scan data from the planes and sites of `reorder.reorder_sites`."""
     n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_samples)
+    total, part = score_tables(score, n_controls, n_cases)
     classes = split_classes(words, n_controls, n_cases)
     rank = sites["rank"].to_numpy(np.int32)
     return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples))
@@ -145,7 +145,8 @@ def wtccc_shaped(n_sites: int, score: str) -> ScanData:
     states[drawn < shares[0]] = 0
     classes = split_classes(pack_states(states, n_controls), n_controls, n_cases)
     rank = np.arange(n_sites, dtype=np.int32)
-    return ScanData(classes, *score_tables(score, n), rank, lr_bits=lr_bits(score, n))
+    tables = score_tables(score, n_controls, n_cases)
+    return ScanData(classes, *tables, rank, lr_bits=lr_bits(score, n))
 
 
 def describe_scans(tests: int, scans: int, rate: float) -> str:

@@ -178,7 +178,7 @@ def describe_hits(
         One row per hit; without columns if there are no hits.
     """
     n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_samples)
+    total, part = score_tables(score, n_controls, n_cases)
     unit = 2.0 ** scale_bits(n_samples)
     used, local = np.unique(hits.sites, return_inverse=True)
     genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)

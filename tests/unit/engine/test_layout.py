@@ -27,7 +27,7 @@ def name_of(path: Path) -> str:
 
 def launch_defines() -> set[str]:
     """Names that launches define in addition to the common ones."""
-    names = set(epistasis_plans.scan_defines(k2=True, wide=0, states=2))
+    names = set(epistasis_plans.scan_defines(wide=0, states=2))
     for core in epistasis_plans.CORES.values():
         names |= set(scan_shape(core, order=3, states=2).defines)
     for variant in tune_plans.candidates(HOPPER):

@@ -20,7 +20,7 @@ from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
-from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
+from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
 from popdesic.epistasis.refit import refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.epistasis.scan import (
@@ -301,27 +301,27 @@ def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     expected = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True) / sum(n)
     statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum(axis=(1, 2))
     share = (statistic > stats.chi2.isf(alpha, 8)).mean()
-    assert chi2_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
+    assert association_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
     pooled = (n[0] * cells[0] + n[1] * cells[1]) / sum(n)
     noncentral = n[0] * n[1] / sum(n) * ((cells[1] - cells[0]) ** 2 / pooled).sum()
     exact = stats.ncx2.sf(stats.chi2.isf(alpha, 8), 8, noncentral)
-    assert chi2_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
+    assert association_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
     flat = cell_probabilities([0.4, 0.4], [0.3] * 9)
-    assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
+    assert association_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
 def test_power_of_the_permutation_test(score):
     """Without an effect it equals the level; a strong effect is found; few permutations: NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
     tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
-    null = table_cost(tables, *score_tables(score, 400), lr_bits(score, 400))
+    null = table_cost(tables, *score_tables(score, 220, 180), lr_bits(score, 400))
     drawn = {"n_controls": 220, "n_cases": 180, "score": score, "seed": [1, 0]}
-    assert score_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
+    assert permutation_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
     crossing = cell_probabilities([0.3, 0.3], CROSSING)
-    assert score_power(crossing, null=null, **drawn) > 0.99
-    assert np.isnan(score_power(crossing, null=null[:18], **drawn))
+    assert permutation_power(crossing, null=null, **drawn) > 0.99
+    assert np.isnan(permutation_power(crossing, null=null[:18], **drawn))
 
 
 # --- refit --------------------------------------------------------------------------------------

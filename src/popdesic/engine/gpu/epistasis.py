@@ -22,7 +22,7 @@ from ..base import Hits, ScanData
 from ..host.interaction import UNIT
 from .devices import Device, supported_kernels
 from .epistasis_best import INT64_MAX
-from .epistasis_bound import Bound, need_of, score_scale, share_of_cases
+from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_classes import ClassBest, ClassScan
 from .epistasis_operands import KERNEL
 from .epistasis_planes import read_by_kernel
@@ -81,6 +81,9 @@ class Scanner(ClassScan):
         self.order, self.n_cells = order, 3**order
         self.best = ClassBest(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
+        self.k2_terms = None
+        if is_k2(data):
+            self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
         # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps = Bound.weighted(self.n_classes), 0.0
@@ -105,7 +108,9 @@ class Scanner(ClassScan):
         """See `LaunchedScan.fields`."""
         cutoff = self.best.cutoff
         cutoff = math.inf if cutoff == INT64_MAX else cutoff / self.scale
-        need = need_of(cutoff, self.k2, self.n_classes, self.bound.r, self.n_cells, self._missing())
+        need = need_of(
+            cutoff, self.k2_terms, self.n_classes, self.bound.r, self.n_cells, self._missing()
+        )
         if self.interaction:
             need = max(-3e38, need - 2 * UNIT)
         controls, cases = self.n_classes

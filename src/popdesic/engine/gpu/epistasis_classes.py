@@ -10,7 +10,6 @@ from ..base import ScanData
 from ..host.interaction import interaction_costs
 from .devices import Device
 from .epistasis_best import INT64_MAX, ROUNDING, Best
-from .epistasis_bound import is_k2
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
 from .epistasis_plans import MAX_GRID, MAX_STORED, Batch, joins, joint_depths, segments_of
@@ -39,7 +38,7 @@ class ClassScan(LaunchedScan):
 
     def __init__(self, data: ScanData, device: Device) -> None:
         super().__init__(data, data.classes, device)
-        self.k2, self.interaction = is_k2(data), data.lr_bits is not None
+        self.interaction = data.lr_bits is not None
         #: Whether the filter looks up what parts of a combination say about the class.
         self.offsets = self.interaction and self.states == 2
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)

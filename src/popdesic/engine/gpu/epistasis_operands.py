@@ -51,7 +51,7 @@ class DeviceScan:
     wide = 0
     joint = 1
     known_address = 0
-    k2 = interaction = trait = False
+    interaction = trait = False
     margins: cupy.ndarray
 
     def __init__(
@@ -74,7 +74,6 @@ class DeviceScan:
     def load(self, file: str, name: str, **defines) -> cupy.RawKernel:
         """A kernel, compiled for this scan."""
         of_all = scan_defines(
-            k2=self.k2,
             wide=self.wide,
             states=self.states,
             joint=defines.get("JOINT", 1),

@@ -291,7 +291,6 @@ def scan_shape(
 
 def scan_defines(
     *,
-    k2: bool,
     wide: int,
     states: int,
     joint: int = 1,
@@ -301,7 +300,6 @@ def scan_defines(
     """What every kernel of one scan is compiled with."""
     of_y, of_z = MARGINS[states]
     return {
-        "K2": int(k2),
         "INTERACTION": int(interaction),
         "TRAIT": int(trait),
         "WIDE": wide,
