@@ -13,12 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..cohort.phenotype import UNKNOWN
 from ..io.errors import UserError
 from ..io.files import read_json
 from ..io.tables import read_table
-from .options import covariate_columns
 
 log = logging.getLogger(__name__)
+_WHERE = "config/config.yaml: epistasis"
+#: A categorical covariate becomes one column per level; with more levels it is an identifier.
+MAX_LEVELS = 30
 #: Most principal components that `auto` takes.
 MOST_PCS = 20
 #: Fewest people (of the smaller class) for each column.
@@ -119,7 +122,7 @@ def _components(samples: list[str], axes: Axes, pcs: int | str) -> pd.DataFrame:
     count = min(axes.significant, MOST_PCS, held) if pcs == "auto" else int(pcs)
     if count > held:
         raise UserError(
-            f"config/config.yaml: epistasis.pcs is {count}, but the study's PCA has {held} "
+            f"{_WHERE}.pcs is {count}, but the study's PCA has {held} "
             "components; lower it, or raise embedding.components."
         )
     place = {name: row for row, name in enumerate(axes.samples)}
@@ -131,6 +134,41 @@ def _components(samples: list[str], axes: Axes, pcs: int | str) -> pd.DataFrame:
     return pd.DataFrame(scores, columns=[f"PC{k + 1}" for k in range(count)])
 
 
+def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.DataFrame:
+    """Regression columns of a column of the sheet, NaN where unknown.
+
+    Numbers stay as they are. Categories become one column of 0 and 1 per level, except for the
+    first level in alphabetical order.
+
+    Raises
+    ------
+    UserError
+        No such column, or too many levels.
+    """
+    if column not in samples or column in ("sample", "phenotype", "row"):
+        raise UserError(
+            f"{_WHERE}.covariates names '{column}', which is not a further column of {sheet}; "
+            "correct the name or leave it out."
+        )
+    known = ~samples[column].isin(UNKNOWN)
+    numbers = pd.to_numeric(samples[column].where(known), errors="coerce")
+    if numbers[known].notna().all():
+        return pd.DataFrame({column: numbers.astype(float)})
+    levels = sorted(samples[column][known].unique())
+    if len(levels) > MAX_LEVELS:
+        raise UserError(
+            f"{_WHERE}.covariates names '{column}', which has {len(levels)} different values in "
+            f"{sheet}; a covariate has at most {MAX_LEVELS} categories, or is numeric."
+        )
+    return pd.DataFrame(
+        {
+            f"{column}={level}": (samples[column] == level).astype(float).where(known)
+            for level in levels[1:]
+        },
+        index=samples.index,
+    )
+
+
 def check_covariates(people: pd.DataFrame, covariates: list[str], shown: str) -> None:
     """Refuse named covariates that cannot be in a model of these people.
 
@@ -140,13 +178,13 @@ def check_covariates(people: pd.DataFrame, covariates: list[str], shown: str) ->
         One is no column of the sheet, is unknown for everybody, is constant, or follows from those
         named before it.
     """
-    where = "config/config.yaml: epistasis.covariates names"
+    where = f"{_WHERE}.covariates names"
     base = np.ones((len(people), 1))
     for column in covariates:
         values = covariate_columns(people, column, shown).to_numpy(float)
         known = np.isfinite(values).all(axis=1)
         if values.shape[1] == 0 or not known.any() or not np.ptp(values[known], axis=0).any():
-            text = people[column][~people[column].isin(("NA", ""))]
+            text = people[column][~people[column].isin(UNKNOWN)]
             held = f"is '{text.iloc[0]}' for all" if len(text) else "is unknown for all"
             raise UserError(
                 f"{where} '{column}', which {held} {len(people)} people with a phenotype in "
@@ -178,9 +216,9 @@ def check_size(columns: int, smallest: int, what: str) -> None:
     """
     if columns * PEOPLE_A_COLUMN > smallest:
         raise UserError(
-            f"config/config.yaml: epistasis.strata and epistasis.covariates give {columns} columns "
-            f"of a regression, too many for {smallest} {what} ({PEOPLE_A_COLUMN} a column at "
-            "least); name fewer covariates, or strata with fewer groups."
+            f"{_WHERE}.strata and epistasis.covariates give {columns} columns of a regression, too "
+            f"many for {smallest} {what} ({PEOPLE_A_COLUMN} a column at least); name fewer "
+            "covariates, or strata with fewer groups."
         )
 
 

@@ -193,12 +193,6 @@ def read_levels(path: Path) -> tuple[np.ndarray, float]:
         return file["levels"], float(file["level_variance"])
 
 
-def without_components(null_design, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """A design without its principal components."""
-    kept = [k for k, name in enumerate(names) if not (name[:2] == "PC" and name[2:].isdigit())]
-    return null_design[:, kept], [names[k] for k in kept]
-
-
 def _scaled(columns: np.ndarray) -> np.ndarray:
     """Columns with mean 0 and spread 1: the same fit, better conditioned."""
     if not columns.size:

@@ -33,13 +33,13 @@ def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_samples + 1,).
 
     ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n for both, as for
-    ``interaction``, which it bounds. Every entry is rounded once, so sums are exact in any order
-    and equal on every device.
+    ``interaction``, which it bounds, and ``residuals`` (`trait_scan`). Every entry is rounded once,
+    so sums are exact in any order and equal on every device.
     """
     n = np.arange(n_samples + 1, dtype=np.float64)
     if score == "k2":
         tables = gammaln(n + 2), gammaln(n + 1)
-    elif score in SCORES:
+    elif score in (*SCORES, "residuals"):
         tables = xlogy(n, n), xlogy(n, n)
     else:
         raise ValueError(f"unknown score {score!r}")
