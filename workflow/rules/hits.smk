@@ -41,6 +41,7 @@ rule screen_pairs:
 rule refit_hits:
     input:
         planes=REORDERED,
+        null=NULL_MODEL,
         hits=HITS,
     output:
         "results/epistasis/refit.tsv",
@@ -56,9 +57,6 @@ rule refit_hits:
         runtime=minutes(1, samples=1e-3),
     params:
         orders=ORDERS,
-        covariates=EPISTASIS["covariates"],
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
         code=code_of("refit_hits"),
     message:
         "Fit logistic regressions of the best hits"
@@ -86,7 +84,7 @@ rule estimate_power:
     params:
         orders=[order for order in ORDERS if null_of(order)],
         models=EPISTASIS["power"],
-        score=EPISTASIS["score"],
+        score=SCAN["score"],
         seed=EPISTASIS["seed"],
         code=code_of("estimate_power"),
     message:
