@@ -7,7 +7,7 @@
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, ON_CPU, scan_hours, scan_score
+from popdesic.epistasis.options import NAMES, scan_hours, scan_score
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
@@ -16,8 +16,6 @@ LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 SCAN = LIMITS | {"score": SCORES[3]}
 RANKING = {"top": EPISTASIS["top"], "quantitative": QUANTITATIVE}
 RANKING["code"] = code_of("rank_epistasis")
-# No GPU is reserved for a score that none ranks by.
-SCAN_GPUS = 0 if any(SCORES[order] in ON_CPU for order in ORDERS) else GPUS
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
@@ -65,7 +63,7 @@ rule plan_epistasis:
         # The planes, and random genotypes on which the forecast of a large study is measured.
         mem_mb=memory(1500, mb=2),
         runtime=minutes(2),
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         orders=ORDERS,
         scores=SCORES,
@@ -99,7 +97,7 @@ rule scan_epistasis:
         # The planes twice, and compacted planes of a chunk of sites.
         mem_mb=memory(1000, mb=4),
         runtime=scan_minutes,
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
@@ -130,7 +128,7 @@ rule permute_epistasis:
     resources:
         mem_mb=memory(1000, mb=20),
         runtime=permutation_minutes,
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],

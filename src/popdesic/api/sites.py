@@ -8,7 +8,6 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
-from ..epistasis.options import ON_CPU
 from ..epistasis.partners import partners_of
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
@@ -97,8 +96,7 @@ def scan(
     max_r2 : float
         Sites with an r² above this are not combined: pairs in strong LD look like interactions.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` uses a GPU if there is a usable one and it has a kernel for this score: for
-        ``interaction`` there is none yet. Hits do not depend on the device.
+        ``auto`` uses a GPU if there is a usable one. Hits do not depend on the device.
     threads : int, optional
         Number of CPU threads; all CPUs by default.
 
@@ -140,12 +138,6 @@ def scan(
     require_choice(score, SCORES, "score")
     if top < 1:
         raise ValueError(f"top is {top}; give at least 1.")
-    on_cpu = score in ON_CPU and device == "auto"
-    if score in ON_CPU and device == "gpu":
-        raise ValueError(
-            f"device is 'gpu', but no GPU kernel ranks by {score!r} yet; give 'auto' or 'cpu', or "
-            "score='k2' or 'mutual_information'."
-        )
     if not max_r2 >= 0:
         raise ValueError(f"max_r2 is {max_r2}; give a number from 0 to 1.")
     array = genotype_array(genotypes)
@@ -167,7 +159,7 @@ def scan(
             f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
             f"phenotype; a scan of order {order} needs at least {order}."
         )
-    backend = backend_for("cpu" if on_cpu else device, threads)
+    backend = backend_for(device, threads)
     data = make_scan_data(words, sites, n_controls, n_cases, score, partners_of(sites, 0, max_r2))
     hits = scanner(backend, order)(data, range(data.n_sites), top)
     table = describe_hits(

@@ -15,8 +15,6 @@ NAMES = {2: "pairs", 3: "triples"}
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10
-#: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
-ON_CPU: tuple[str, ...] = ()
 #: Tests x samples per second that time limits assume: a slow core, and a small GPU.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
@@ -40,24 +38,7 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
-def refuse_device(score: str, device: str) -> None:
-    """Refuse ``device: gpu`` for a score that only a CPU ranks by.
-
-    Raises
-    ------
-    UserError
-        It was asked for.
-    """
-    if score in ON_CPU and device == "gpu":
-        raise UserError(
-            f"{_WHERE}.score is '{score}', which no GPU kernel ranks by yet, but device is 'gpu'; "
-            "set device to 'auto' or 'cpu', or epistasis.score to 'k2' or 'mutual_information'."
-        )
-
-
-def check_epistasis(
-    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, device: str = "auto"
-) -> None:
+def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
@@ -69,8 +50,6 @@ def check_epistasis(
         The sample sheet; `sheet` is its name.
     folder : Path
         The study's folder.
-    device : str
-        `device` of the configuration.
 
     Raises
     ------
@@ -80,8 +59,6 @@ def check_epistasis(
     if not block["order"]:
         return
     quantitative = is_quantitative(samples, block["binarize"])
-    for order in block["order"]:
-        refuse_device(scan_score(block["score"], quantitative, order), device)
     from .reorder import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 
     classes, _ = scan_phenotype(samples, block["binarize"], sheet, block["order"], block["score"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from study import Cohort, make_sites, write_raw
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
 from popdesic.epistasis.design import covariate_columns
-from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
@@ -632,23 +630,6 @@ def test_refused_before_any_job(tmp_path, case):
     sentence = str(error.value)
     assert all(part in sentence for part in parts), sentence
     assert sentence.endswith(".") and "\n" not in sentence
-
-
-def test_no_gpu_ranks_by_interaction_yet(tmp_path, caplog):
-    """`gpu` is refused before any job, `auto` takes the CPU and says so."""
-    words = "score is 'interaction', which no GPU kernel ranks by yet, but device is 'gpu'; set"
-    block = load_config({"epistasis": {"order": [2]}})["epistasis"]
-    for refused in (
-        lambda: check_epistasis(block, SHEET, "samples.tsv", tmp_path, "gpu"),
-        lambda: scan_backend("gpu", 1, "interaction"),
-    ):
-        with pytest.raises(UserError, match=re.escape(words)):
-            refused()
-    check_epistasis(block | {"order": []}, SHEET, "samples.tsv", tmp_path, "gpu")
-    check_epistasis(block | {"score": "k2"}, SHEET, "samples.tsv", tmp_path, "gpu")
-    with caplog.at_level("INFO"):
-        assert scan_backend("auto", 1, "interaction").name == "cpu"
-    assert "No GPU kernel ranks by interaction yet, so the CPU computes." in caplog.text
 
 
 def test_valid_settings_are_accepted(tmp_path):
