@@ -26,11 +26,17 @@
 //           float32: k, n are exact, k - r n has at most one rounding, and all terms of a sum have
 //           the same sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
 //
+// Interaction  INTERACTION = 1: the value is that of the mutual information I of all sites and the
+//           phenotype, and a table passes if value >= need + offset, offset the largest I of one
+//           site fewer: LR / 2 <= I - offset (bound 1 of engine/host/interaction.py, which has the
+//           proof). Where genotypes are missing offset is 0 here; `bound_records` computes it from
+//           the table's own cells.
+//
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
 //           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
+// Compile with -DK2=0|1 -DINTERACTION=0|1 (then K2 = 0) -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
 // memory of the margins of one site) and -DRECORD_WORDS=...
 
 #pragma once
@@ -39,6 +45,9 @@
 
 #if !defined(RECORD_SITES)
 #error "RECORD_SITES comes from engine/gpu/layout.py"
+#endif
+#if !defined(INTERACTION) || (INTERACTION && K2)
+#error "INTERACTION comes from engine/gpu/epistasis_plans.py; its scans are not by K2"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"

@@ -10,7 +10,7 @@
 //           of 32 x 32 bits in registers. Its cost is proportional to what is kept, not to what is
 //           read (EPIClear, section 4.2, compacts word by word with atomics).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3 and the parameters of cells.cuh and parts.cuh.
+// Compile with the parameters of cells.cuh and parts.cuh.
 
 #include "../common.cuh"
 #include "cells.cuh"
@@ -340,6 +340,7 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     }
 }
 
+#if !INTERACTION
 // score_records: costs[i], the exact cost of record i: sum over its cells of total[n] - part[n0] -
 // part[n1], minus the same of one cell with all its samples (engine/base.py, ScanData). One thread
 // per record; int64, so that sums are exact in any order.
@@ -362,3 +363,104 @@ extern "C" __global__ void score_records(const u32* records, i64 n_records, cons
     }
     costs[i] = cost - (total[controls + cases] - part[controls] - part[cases]);
 }
+#else
+// Cells of a table, and of its margins: controls and cases.
+struct Cells {
+    u32 n[2];
+};
+__device__ __forceinline__ Cells read_cell(const u32* cells, int i) {
+#if WIDE
+    return {{cells[2 * i], cells[2 * i + 1]}};
+#else
+    return {{cells[i] >> 16, cells[i] & 0xFFFF}};
+#endif
+}
+
+// The bounds of LR / 2 of one record of SITES sites, in nats (bounds 1 and 2 of
+// engine/host/interaction.py; the latter in BOOST's form, with one normaliser); -1 if it is below
+// `need`. Margins: pairs of sites (3; of two sites none), then single ones.
+template <int SITES>
+__device__ double bound_of(const u32* record, const i64* total, const i64* part, double unit,
+                           double need) {
+    constexpr int N = SITES == 3 ? 27 : 9, PAIRS_OF = SITES == 3 ? 3 : 0;
+    Cells pair[PAIRS_OF + 1][9], site[SITES][3], all = {{0, 0}};
+    for (int i = 0; i < PAIRS_OF; ++i)
+        for (int k = 0; k < 9; ++k) pair[i][k] = {{0, 0}};
+    for (int i = 0; i < SITES; ++i)
+        for (int k = 0; k < 3; ++k) site[i][k] = {{0, 0}};
+    auto information = [&](Cells c) { return total[c.n[0] + c.n[1]] - part[c.n[0]] - part[c.n[1]]; };
+    i64 cost = 0;
+    for (int i = 0; i < N; ++i) {
+        const Cells c = read_cell(record, i);
+        cost += information(c);
+        const int g[3] = {SITES == 3 ? i / 9 : i / 3, SITES == 3 ? i / 3 % 3 : i % 3, i % 3};
+        for (int p = 0; p < 2; ++p) {
+            all.n[p] += c.n[p];
+            for (int k = 0; k < SITES; ++k) site[k][g[k]].n[p] += c.n[p];
+            if constexpr (SITES == 3) {
+                pair[0][3 * g[0] + g[1]].n[p] += c.n[p];
+                pair[1][3 * g[0] + g[2]].n[p] += c.n[p];
+                pair[2][3 * g[1] + g[2]].n[p] += c.n[p];
+            }
+        }
+    }
+    if (!all.n[0] || !all.n[1]) return 0.0 >= need ? 0.0 : -1.0;
+    const i64 whole = information(all);
+    i64 best = 0, alternating = whole - cost;
+    for (int i = 0; i < SITES; ++i) {
+        i64 of_site = whole;
+        for (int k = 0; k < 3; ++k) of_site -= information(site[i][k]);
+        alternating += SITES == 3 ? of_site : -of_site;
+        if (SITES == 2) best = max(best, of_site);
+    }
+    for (int i = 0; i < PAIRS_OF; ++i) {
+        i64 of_pair = whole;
+        for (int k = 0; k < 9; ++k) of_pair -= information(pair[i][k]);
+        alternating -= of_pair;
+        best = max(best, of_pair);
+    }
+    const double first = (whole - cost - best) * unit;
+    if (first < need) return -1.0;
+    // N ln(sum q / N), q Kirkwood's product of the margins
+    const double n = (double)all.n[0] + all.n[1];
+    auto share = [&](Cells c, int p) {
+        return c.n[p] ? c.n[p] / ((double)c.n[0] + c.n[1]) : 0.0;
+    };
+    auto inverse = [&](Cells c, int p) {
+        return c.n[p] ? ((double)c.n[0] + c.n[1]) / c.n[p] : 0.0;
+    };
+    double sum = 0.0;
+    for (int i = 0; i < N; ++i) {
+        const Cells c = read_cell(record, i);
+        const int g[3] = {SITES == 3 ? i / 9 : i / 3, SITES == 3 ? i / 3 % 3 : i % 3, i % 3};
+        double q = 0.0;
+        for (int p = 0; p < 2; ++p) {
+            double one = SITES == 3 ? all.n[p] / n : n / all.n[p];
+            if constexpr (SITES == 3) {
+                one *= share(pair[0][3 * g[0] + g[1]], p) * share(pair[1][3 * g[0] + g[2]], p);
+                one *= share(pair[2][3 * g[1] + g[2]], p) * inverse(site[0][g[0]], p);
+                one *= inverse(site[1][g[1]], p) * inverse(site[2][g[2]], p);
+            } else {
+                one *= share(site[0][g[0]], p) * share(site[1][g[1]], p);
+            }
+            q += one;
+        }
+        sum += ((double)c.n[0] + c.n[1]) * q;
+    }
+    const double second = alternating * unit + n * log(sum / n) + n / ((i64)1 << 46);
+    const double bound = fmin(first, second);
+    return bound < need ? -1.0 : fmax(bound, 0.0);
+}
+
+// bound_records: bounds[i], what LR / 2 of record i is at most, in nats; -1 if that is below `need`.
+// One thread per record. The host fits those that are left, the best first.
+extern "C" __global__ void bound_records(const u32* records, i64 n_records, const i64* total,
+                                         const i64* part, int n_cells, double unit, double need,
+                                         double* bounds) {
+    const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (i >= n_records) return;
+    const u32* cells = records + i * RECORD_WORDS + RECORD_SITES;
+    bounds[i] = n_cells == 9 ? bound_of<2>(cells, total, part, unit, need)
+                             : bound_of<3>(cells, total, part, unit, need);
+}
+#endif

@@ -152,11 +152,16 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
         for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
         const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
         const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+        float least = need;
+        if (OFFSETS) {
+            const int j = first_y + y, k = first_z + z;
+            least += fmaxf(known_of(scan, j, k), fmaxf(known_of(scan, x, j), known_of(scan, x, k)));
+        }
         Bound bound;
         #pragma unroll
         for (int g = 0; g < 3; ++g)
             visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value(27) >= need) {
+        if (bound.value(27) >= least) {
             u32* record = scan.found.take(x, first_y + y, first_z + z);
             if (record)
                 #pragma unroll
@@ -255,7 +260,9 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         }
         Bound bound;
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value(9) >= need) {
+        float least = need;
+        if (OFFSETS) least += fmaxf(scan.known[first_y + y], scan.known[first_z + z]);
+        if (bound.value(9) >= least) {
             u32* record = scan.found.take(-1, first_y + y, first_z + z);
             if (record)
                 visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
@@ -265,4 +272,13 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
 #endif
     });
 }
+#endif
+
+#if ORDER == 2 && TABLE
+// Counts of two sites in the pair tables.
+__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
+    const u32* table = tables + table_at(y / TILE_SITES, z / TABLE_Z * TABLE_Z, padded_sites);
+    return read_counts(table, table_index(y % TILE_SITES, z % TABLE_Z), y % 8 * 4 + z % 8 / 2);
+}
+#include "information.cuh"
 #endif

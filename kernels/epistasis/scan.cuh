@@ -31,6 +31,10 @@ struct Scan {
     float need;
     u32 controls, cases;
     const u32* margins;  // (sites of all tiles, STATES): packed sizes of the states
+    // INTERACTION, no missing genotypes: what each site (ORDER = 2) or pair of sites i < j (3, rows
+    // of known_pitch) says about the phenotype, N times the mutual information in nats, rounded down
+    const float* known;
+    int known_pitch;
 };
 static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
 
@@ -40,6 +44,11 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
 #else
     return {scan.controls << 16 | scan.cases};
 #endif
+}
+
+constexpr bool OFFSETS = INTERACTION && STATES == 2;
+__device__ __forceinline__ float known_of(const Scan& scan, int i, int j) {
+    return scan.known[(i64)i * scan.known_pitch + j];
 }
 
 // First word of the pair table of (tile y, sites of z from first_z, the first one of an item).

@@ -133,6 +133,9 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const float need = scan.need;
     const int y = y_group * 8 + lane / 4;
     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+    const float* of_x = OFFSETS ? scan.known + (i64)x * scan.known_pitch : nullptr;
+    const float* of_y = OFFSETS ? scan.known + (i64)(first_y + y) * scan.known_pitch : nullptr;
+    const float xy = OFFSETS ? of_x[first_y + y] : 0.0f;
     // Where registers allow, the counts of the next sites are loaded while these are scored.
     constexpr bool AHEAD = STATES == 2 && (JOINT == 1 || WHICH == 0);
     Counts next[STATES + 1][2];
@@ -173,8 +176,16 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             if (stored_state(index) < 2) add(stored_state(index), counts[index]);
         }
         add(2, rest);
-        const bool passes[2] = {bound[0].value(27, polynomial) >= need,
-                                bound[1].value(27, polynomial) >= need};
+        float least[2] = {need, need};
+        if (OFFSETS) {
+            const int k = first_z + z;
+            const float2 xz = *reinterpret_cast<const float2*>(of_x + k);
+            const float2 yz = *reinterpret_cast<const float2*>(of_y + k);
+            least[0] += fmaxf(xy, fmaxf(xz.x, yz.x));
+            least[1] += fmaxf(xy, fmaxf(xz.y, yz.y));
+        }
+        const bool passes[2] = {bound[0].value(27, polynomial) >= least[0],
+                                bound[1].value(27, polynomial) >= least[1]};
         if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // keeps the warp converged
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
@@ -230,7 +241,9 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
             RangeBound bound;
             visit_plane(0, cell, of_y, other, of_z,
                         [&](int, Count n) { bound.add(n, scan.polynomial); });
-            if (bound.value(9, scan.polynomial) < scan.need) continue;
+            float least = scan.need;
+            if (OFFSETS) least += fmaxf(scan.known[y], scan.known[z + e]);
+            if (bound.value(9, scan.polynomial) < least) continue;
             u32* record = scan.found.take(-1, y, z + e);
             if (record)
                 visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
@@ -239,6 +252,20 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
         }
     }
 }
+#endif
+
+#if ORDER == 2 && TABLE
+// Counts of two sites in the pair tables.
+__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
+    const u32* table = tables + table_at(y / TILE_SITES, z / Z_SITES * Z_SITES, padded_sites);
+    Counts c;
+    #pragma unroll
+    for (int i = 0; i < CELLS; ++i)
+        c.word[i] = table[tile_at(y % TILE_SITES / 8, i / STATES, z % Z_SITES / 8,
+                                  y % 8 * 4 + z % 8 / 2) + i % STATES * 2 + z % 2];
+    return c;
+}
+#include "information.cuh"
 #endif
 
 __device__ __forceinline__ void resize_for_epilogue() {

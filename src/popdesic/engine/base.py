@@ -121,6 +121,37 @@ class ScanData:
 
 
 @dataclass(frozen=True)
+class TraitData:
+    """What a scan of pairs by residuals reads (`engine.host.trait`: statistic, costs, bound).
+
+    Attributes
+    ----------
+    planes : OneHot
+        All samples as one class.
+    levels : uint8 array, (n_samples,)
+        Residual of each sample under the null model, rounded; 128 stands for zero.
+    variance : float
+        Of the levels under the null model, in squared levels; positive.
+    rank, partners
+        As in `ScanData`.
+    """
+
+    planes: OneHot
+    levels: np.ndarray
+    variance: float
+    rank: np.ndarray
+    partners: Partners | None = None
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.rank)
+
+    @property
+    def n_samples(self) -> int:
+        return self.planes.n_samples
+
+
+@dataclass(frozen=True)
 class Hits:
     """The best pairs or triples of a scan, best first.
 
@@ -359,5 +390,14 @@ class Backend(Protocol):
         """The best `top` triples x < y < z, x in `first`, all three pairs permitted.
 
         Parameters as in `scan_pairs`.
+        """
+        ...
+
+    def scan_trait_pairs(
+        self, data: TraitData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        """The best `top` pairs x < y by `engine.host.trait`, x in `first`, that `partners` permits.
+
+        Costs are -T / 2 in units of 2**-20. Other parameters as in `scan_pairs`.
         """
         ...

@@ -49,15 +49,6 @@ def device_sizes(n: np.ndarray) -> float:
     return 0.5 * math.log(2) / 2**23 * float(bits.sum())
 
 
-def test_a_gpu_refuses_to_rank_by_interaction():
-    """Its kernels bound the mutual information: the list would be that of the association."""
-    rank = np.arange(3, dtype=np.int32)
-    tables = score_tables("interaction", 50)
-    with pytest.raises(ValueError, match="no GPU kernel filters by interaction yet"):
-        score_scale(ScanData((), *tables, rank, lr_bits=40))
-    assert score_scale(ScanData((), *tables, rank)) == 2.0**40
-
-
 def test_device_logarithms_are_lower_bounds():
     rng = np.random.default_rng()
     for _ in range(200):

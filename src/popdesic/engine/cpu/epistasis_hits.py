@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from queue import SimpleQueue
+
 import numba
 import numpy as np
+from numba import types
 
-from ..base import Partners
+from ..base import Hits, Partners
 
 #: Bits of one panel rank in the key that breaks ties.
 RANK_BITS = 21
+_PLACES = types.Array(types.int32, 1, "C", readonly=True)
+#: The type of what `partner_rule` returns.
+RULE = types.Tuple(
+    (_PLACES, _PLACES, types.Array(types.int8, 1, "C", readonly=True), types.int64, types.float64)
+)
 
 
 def partner_rule(partners: Partners | None) -> tuple:
@@ -18,6 +26,23 @@ def partner_rule(partners: Partners | None) -> tuple:
     kinds = ((partners.chrom, np.int32), (partners.pos, np.int32), (partners.middle, np.int8))
     columns = (np.ascontiguousarray(column, kind) for column, kind in kinds)
     return *columns, int(partners.min_distance_bp), float(partners.max_r2)
+
+
+class Heaps:
+    """One heap of `top` entries for each thread; `free` lends them to tasks."""
+
+    def __init__(self, top: int, cutoff: int | None, threads: int):
+        self.top, self.heaps = top, []
+        self.free: SimpleQueue = SimpleQueue()
+        limit = np.iinfo(np.int64).max if cutoff is None else cutoff
+        for _ in range(max(1, threads)):
+            self.heaps.append((np.empty((top, 5), np.int64), np.array([0, limit], np.int64)))
+            self.free.put(self.heaps[-1])
+
+    def hits(self, order: int) -> Hits:
+        found = np.concatenate([heap[: state[0]] for heap, state in self.heaps])
+        found = found[np.lexsort((found[:, 1], found[:, 0]))][: self.top]
+        return Hits(found[:, 0].copy(), found[:, 2 : 2 + order].astype(np.int32))
 
 
 @numba.njit(nogil=True)

@@ -25,7 +25,7 @@ from ..host import interaction
 from . import bitgemm as bitgemm_cpu
 from . import epistasis_cells, epistasis_hits, epistasis_interaction
 from .epistasis_cells import count_states, fill_cells, sum_logs
-from .epistasis_hits import exact_cost, offer, permitted, rank_key, too_near
+from .epistasis_hits import RULE, exact_cost, offer, permitted, rank_key, too_near
 from .epistasis_interaction import collect_interactions
 
 #: Sites z of one block, y of one tile.
@@ -297,9 +297,7 @@ _T3, _T4, _T5 = (types.Array(types.int32, n, "C") for n in (3, 4, 5))
 _N = types.int64
 _SHARED = (_R1, _R1, _N, types.Array(types.float64, 1, "C"))
 _SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
-_PLACES = types.Array(types.int32, 1, "C", readonly=True)
-_MIDDLE = types.Array(types.int8, 1, "C", readonly=True)
-_SHARED += (types.Tuple((_PLACES, _PLACES, _MIDDLE, _N, types.float64)), _N)
+_SHARED += (RULE, _N)
 _HITS = (_I2, _I1)
 
 

@@ -4,6 +4,10 @@ The device computes tables and a lower bound of each combination's cost, and wri
 those whose bound is not above the K-th best cost so far; their exact integer costs decide. Work is
 cut into batches of x (triples) and launches of items (tiles of y and z); after each launch the K-th
 best is updated. The result does not depend on how the work is cut.
+
+Scans by interaction write records where the mutual information exceeds that of fewer sites by
+enough; a second bound of these is computed from their cells, and the best of them by it are fitted
+on the host until the bound of the next one is not enough (docs/interactions.md).
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ import cupy
 import numpy as np
 
 from ..base import Hits, ScanData
+from ..host.interaction import UNIT
 from .devices import Device, supported_kernels
+from .epistasis_best import INT64_MAX, Best
 from .epistasis_bound import Bound, need_of, score_scale, share_of_cases
+from .epistasis_known import information_of_pairs
 from .epistasis_operands import KERNEL, DeviceScan, Operands
 from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
-    FEW_RECORDS,
     FIRST_BARE,
     FIRST_LAUNCH,
     LOCKSTEP,
@@ -30,6 +36,7 @@ from .epistasis_plans import (
     RECORD_WORDS,
     Batch,
     Pace,
+    ScanShape,
     align,
     choose_core,
     cut_runs,
@@ -40,10 +47,8 @@ from .epistasis_plans import (
     scan_shape,
     upload_blocks,
 )
-from .layout import RECORD_SITES, SCAN, TILE_SITES, divide_up
+from .layout import SCAN, TILE_SITES
 
-#: The largest cost: nothing is ruled out.
-INT64_MAX = np.iinfo(np.int64).max
 #: Combinations that one launch may let through.
 CAPACITY = 1 << 23
 #: Share of the device's memory for the packed planes of one batch, and most x of one.
@@ -65,6 +70,8 @@ class Scanner(DeviceScan):
     device : Device
     kernel : str, optional
         wgmma, mma or popc; the fastest that the device and the data allow.
+    threads : int
+        CPU threads that fit interactions.
     """
 
     def __init__(
@@ -75,10 +82,11 @@ class Scanner(DeviceScan):
         cutoff: int | None,
         device: Device,
         kernel: str | None = None,
+        threads: int = 1,
     ):
         super().__init__(data, device)
-        self.order, self.top, self.n_cells = order, top, 3**order
-        self.cutoff = INT64_MAX if cutoff is None else cutoff
+        self.order, self.n_cells = order, 3**order
+        self.best = Best(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
         # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
         # weights is close to the share of cases.
@@ -96,7 +104,6 @@ class Scanner(DeviceScan):
         self.bare = is_bare(self.core, order, self.states)
         self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
         self.number, self.progress = cupy.zeros(1, np.uint64), cupy.zeros(1, np.uint32)
-        self.hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
         self.pace = Pace(order, top, FIRST_BARE if self.bare else FIRST_LAUNCH)
 
     # ------------------------------------------------------------------ launches
@@ -105,9 +112,9 @@ class Scanner(DeviceScan):
         """Parts of the depth of an operand."""
         return self.depths.shape[1] // 2 if order == 3 else 1
 
-    def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
-        """The kernel for pairs or triples, and the shared memory that it needs."""
-        shape = scan_shape(
+    def shape_of(self, order: int, table: int) -> ScanShape:
+        """How the kernel for pairs or triples is compiled."""
+        return scan_shape(
             self.core,
             order=order,
             states=self.states,
@@ -119,6 +126,10 @@ class Scanner(DeviceScan):
             lockstep=self.lockstep,
             device=self.device,
         )
+
+    def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
+        """The kernel for pairs or triples, and the shared memory that it needs."""
+        shape = self.shape_of(order, table)
         function = self.load(self.core.file, "epistasis_scan", **shape.defines)
         function.max_dynamic_shared_size_bytes = shape.shared_bytes
         return function, shape.shared_bytes
@@ -134,12 +145,16 @@ class Scanner(DeviceScan):
         one["first"], one["stop"] = first.start, first.stop
         for name, value in self.bound.fields().items():
             one[name] = value
-        cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
+        cutoff = self.best.cutoff
+        cutoff = math.inf if cutoff == INT64_MAX else cutoff / self.scale
         one["need"] = need_of(
             cutoff, self.k2, self.n_classes, self.bound.r, self.n_cells, self._missing()
         )
+        if self.interaction:
+            one["need"] = max(-3e38, float(one["need"][0]) - 2 * UNIT)
         one["controls"], one["cases"] = self.n_classes
         one["margins"] = self.margins.data.ptr
+        one["known"], one["known_pitch"] = self.known_address, self.padded
         return one
 
     def _missing(self) -> tuple[int, int]:
@@ -216,9 +231,6 @@ class Scanner(DeviceScan):
             self.pace.note(size * a_item, found)
             done += size
 
-    def _full(self) -> bool:
-        return len(self.hits.cost) >= self.top
-
     def _start(self, operands: Operands, items, first: range, yz) -> None:
         self.number.fill(0)
         self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
@@ -227,12 +239,12 @@ class Scanner(DeviceScan):
         """Merge the records of a launch; returns their number, or -1 if they exceeded the room."""
         found = int(self.number.get()[0])
         kept = min(found, CAPACITY)
-        before = self.hits
+        before = self.best.hits
         if kept:
             self._merge(kept)
         if found <= CAPACITY:
             return found
-        self.hits = before  # the tighter cutoff stays; the hits will be found again
+        self.best.hits = before  # the tighter cutoff stays; the hits will be found again
         return -1
 
     def _merge(self, n: int) -> None:
@@ -243,31 +255,7 @@ class Scanner(DeviceScan):
                 (256,),
                 (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),
             )
-        costs = cupy.empty(n, np.int64)
-        self.load(KERNEL, "score_records")(
-            (divide_up(n, 128),),
-            (128,),
-            (self.records, np.int64(n), self.total, self.part, np.int32(self.n_cells), costs),
-        )
-        sites = self.records[:n, RECORD_SITES - self.order : RECORD_SITES]
-        if n > FEW_RECORDS:
-            costs, sites = self._below(cupy, costs, sites)
-        costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
-        cost = np.concatenate([self.hits.cost, costs])
-        sites = np.concatenate([self.hits.sites, sites.view(np.int32)])
-        ranks = np.sort(self.data.rank[sites], axis=1)
-        best = np.lexsort((*ranks.T[::-1], cost))[: self.top]
-        self.hits = Hits(cost[best], np.ascontiguousarray(sites[best]))
-        if self._full():
-            self.cutoff = min(self.cutoff, int(self.hits.cost[-1]))
-
-    def _below(self, xp, costs, sites):
-        """Those that cost no more than the worst hit and the K-th best of them."""
-        limit = self.cutoff
-        if len(costs) > self.top:
-            limit = min(limit, int(xp.partition(costs, self.top - 1)[self.top - 1]))
-        good = xp.flatnonzero(costs <= limit)
-        return costs[good], sites[good]
+        self.best.merge(self.records[:n])
 
     # ------------------------------------------------------------------ scans
 
@@ -275,7 +263,7 @@ class Scanner(DeviceScan):
         """The best pairs (y, z), y in `first`."""
         first = range(first.start, min(first.stop, self.data.n_sites))
         if not len(first) or self.data.n_sites < 2:
-            return self.hits
+            return self.best.hits
         operands = self.operands_of_all(align(first.start, self.states))
         start, n = operands.batch.first_site, self.data.n_sites
         blocks = upload_blocks(start, n, self.states)
@@ -292,7 +280,7 @@ class Scanner(DeviceScan):
         steps[0]()
         for run, on_device, following in zip(runs, there, [*steps[1:], _nothing], strict=True):
             self._run(operands, run, on_device, first, np.uint64(0), following)
-        return self.hits
+        return self.best.hits
 
     def _pair_tables(self, first_site: int) -> tuple[cupy.ndarray, np.uint64]:
         """Tables of all pairs of sites from `first_site` on, and the address of site 0's."""
@@ -311,9 +299,12 @@ class Scanner(DeviceScan):
         """The best triples (x, y, z), x in `first`."""
         stop = min(first.stop, self.data.n_sites - 2)
         if first.start >= stop:
-            return self.hits
+            return self.best.hits
         samples = self.transposed()
-        tables, yz = self._pair_tables(align(first.start, self.states))
+        start = align(first.start, self.states)
+        tables, yz = self._pair_tables(start)
+        if self.offsets:
+            self.known, self.known_address = information_of_pairs(self, yz, start)
         packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
@@ -330,18 +321,30 @@ class Scanner(DeviceScan):
             self._run(operands, items, cupy.asarray(items), range(x, end), yz)
             x = end
         del tables
-        return self.hits
+        return self.best.hits
 
 
 def scan_pairs(
-    data: ScanData, first: range, top: int, cutoff: int | None, device: Device, kernel=None
+    data: ScanData,
+    first: range,
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_pairs`."""
-    return Scanner(data, 2, top, cutoff, device, kernel).pairs(first)
+    return Scanner(data, 2, top, cutoff, device, kernel, threads).pairs(first)
 
 
 def scan_triples(
-    data: ScanData, first: range, top: int, cutoff: int | None, device: Device, kernel=None
+    data: ScanData,
+    first: range,
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_triples`."""
-    return Scanner(data, 3, top, cutoff, device, kernel).triples(first)
+    return Scanner(data, 3, top, cutoff, device, kernel, threads).triples(first)

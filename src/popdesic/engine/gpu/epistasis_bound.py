@@ -128,11 +128,8 @@ def score_scale(data: ScanData) -> float:
     Raises
     ------
     ValueError
-        The tables are neither lnGamma(n + 2), lnGamma(n + 1) nor n ln n twice, or the scan is by
-        interaction: its filter needs an offset per combination (docs/interactions.md).
+        The tables are neither lnGamma(n + 2), lnGamma(n + 1) nor n ln n twice.
     """
-    if data.lr_bits is not None:
-        raise ValueError("no GPU kernel filters by interaction yet")
     # the smallest entries and some of all sizes
     n = np.unique(np.geomspace(1, len(data.total), 1000).astype(int)) - 1
     if n[-1] == 0:

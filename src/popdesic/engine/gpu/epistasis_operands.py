@@ -12,6 +12,7 @@ from ..base import ScanData
 from .compile import load_function
 from .devices import Device
 from .epistasis_bound import is_k2
+from .epistasis_known import information_of_sites
 from .epistasis_planes import ScanPlanes
 from .epistasis_plans import (
     COMPACT_WIDTH,
@@ -66,6 +67,8 @@ class DeviceScan:
         self.states = data.classes[0].words.shape[1]
         self.n_classes = tuple(one.n_samples for one in data.classes)
         self.k2, self.wide, self.joint = is_k2(data), 0, 1
+        self.interaction = data.lr_bits is not None
+        self.offsets = self.interaction and self.states == 2
         self.padded = padded_sites(data.n_sites, self.states)
         self.row_words = self.padded * self.states // 32
         # small arrays first: copies to the device are queued
@@ -75,11 +78,20 @@ class DeviceScan:
         self.margins = cupy.zeros((self.padded, self.states), np.uint32)
         self.planes, self.packed = ScanPlanes(data.classes), cupy.empty(0, np.uint8)
         self.missing: tuple[int, int] | None = None
+        #: Of what the filter by interaction looks up (`epistasis_known`).
+        self.known_address = 0
+        if self.offsets:
+            self.known = cupy.zeros(self.padded, np.float32)
+            self.known_address = self.known.data.ptr
 
     def load(self, file: str, name: str, **defines) -> cupy.RawKernel:
         """A kernel, compiled for this scan."""
         of_all = scan_defines(
-            k2=self.k2, wide=self.wide, states=self.states, joint=defines.get("JOINT", 1)
+            k2=self.k2,
+            wide=self.wide,
+            states=self.states,
+            joint=defines.get("JOINT", 1),
+            interaction=self.interaction,
         )
         merged = tuple(sorted({**of_all, **defines}.items()))
         return load_function(file, name, merged, self.device.capability)
@@ -101,6 +113,13 @@ class DeviceScan:
                     self.planes.n_words[c],
                     np.int32(c),
                 ),
+            )
+        if self.offsets:
+            self.known[sites.start : sites.stop] = information_of_sites(
+                self.sizes_there[sites.start : sites.stop],
+                self.n_classes,
+                self.total,
+                self.data.lr_bits,
             )
         sizes = self.sizes_there[sites.start : sites.stop].astype(np.uint32)
         self.margins[sites.start : sites.stop] = (sizes[:, 0] << 16) | sizes[:, 1]

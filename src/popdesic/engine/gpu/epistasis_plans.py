@@ -31,8 +31,6 @@ ITEMS_A_BLOCK = 12
 
 #: Largest number of samples of a class in one stored state: counts share a word.
 MAX_STORED = (1 << 16) - 1
-#: Records up to which the best are picked out on the host, where a step costs less than a launch.
-FEW_RECORDS = 1 << 15
 #: By order: the next launch is assumed to let through at most so many times the number of hits,
 #: once a cutoff is known; triples, which cost more, as many as the one before.
 PASSING = {2: 32, 3: math.inf}
@@ -287,11 +285,14 @@ def scan_shape(
     return ScanShape(defines, shared)
 
 
-def scan_defines(*, k2: bool, wide: int, states: int, joint: int = 1) -> dict[str, int]:
+def scan_defines(
+    *, k2: bool, wide: int, states: int, joint: int = 1, interaction: bool = False
+) -> dict[str, int]:
     """What every kernel of one scan is compiled with."""
     of_y, of_z = MARGINS[states]
     return {
         "K2": int(k2),
+        "INTERACTION": int(interaction),
         "WIDE": wide,
         "STATES": states,
         "JOINT": joint,

@@ -108,6 +108,8 @@ SCAN = np.dtype(
         ("controls", np.uint32),
         ("cases", np.uint32),
         ("margins", np.uint64),
+        ("known", np.uint64),
+        ("known_pitch", np.int32),
     ],
     align=True,
 )
