@@ -13,6 +13,8 @@ from ..io.files import is_file, read_json
 NAMES = {2: "pairs", 3: "triples"}
 #: A categorical covariate becomes one column per level; with more levels it is an identifier.
 MAX_LEVELS = 30
+#: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.
+MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
 _WHERE = "config/config.yaml: epistasis"
 #: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
 ON_CPU: tuple[str, ...] = ()
