@@ -5,13 +5,14 @@
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
+#         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, ON_CPU, scan_hours
+from popdesic.epistasis.options import NAMES, ON_CPU, candidates, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
-RANKING = {name: EPISTASIS[name] for name in ("score", "top")}
+RANKING = {name: EPISTASIS[name] for name in ("score", "top", "max_per_site")}
 RANKING["code"] = code_of("rank_epistasis")
 # No GPU is reserved for a score that none ranks by.
 SCAN_GPUS = 0 if EPISTASIS["score"] in ON_CPU else GPUS
@@ -97,7 +98,7 @@ rule scan_epistasis:
         gpu=SCAN_GPUS,
     params:
         scan=SCAN,
-        top=EPISTASIS["top"],
+        top=candidates(EPISTASIS["top"]),
         n_units=len(UNITS),
         device=CONFIG["device"],
         code=code_of("scan_epistasis"),
@@ -143,7 +144,8 @@ rule rank_pairs:
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/pairs.tsv",
+        table="results/epistasis/pairs.tsv",
+        loci="results/epistasis/loci.tsv",
     log:
         "logs/rank_pairs.log",
     benchmark:
@@ -170,7 +172,8 @@ use rule rank_pairs as rank_triples with:
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/triples.tsv",
+        table="results/epistasis/triples.tsv",
+        loci="results/epistasis/loci_triples.tsv",
     log:
         "logs/rank_triples.log",
     benchmark:

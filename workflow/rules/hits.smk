@@ -30,6 +30,7 @@ rule screen_pairs:
         scan=SCAN,
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
+        max_per_site=EPISTASIS["max_per_site"],
         device=CONFIG["device"],
         code=code_of("screen_pairs"),
     message:

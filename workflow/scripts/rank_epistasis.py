@@ -13,10 +13,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.planes[0]).parent,
         [Path(path) for path in snakemake.input.units],
         next(map(Path, snakemake.input.get("null", [])), None),
-        Path(snakemake.output[0]),
+        Path(snakemake.output.table),
         order=order,
         score=snakemake.params.score,
         top=snakemake.params.top,
+        max_per_site=snakemake.params.max_per_site,
+        loci_out=Path(snakemake.output.loci),
         tests=read_json(snakemake.input.plan)[NAMES[order]]["tests"],
     )
     log_counts(log, counts)

@@ -15,6 +15,8 @@ NAMES = {2: "pairs", 3: "triples"}
 MAX_LEVELS = 30
 #: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.
 MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
+#: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
+CANDIDATES, MAX_PER_SITE = 10, 10
 _WHERE = "config/config.yaml: epistasis"
 #: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
 ON_CPU: tuple[str, ...] = ()
@@ -32,6 +34,11 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     counted = read_json(plan)
     work = scans * counted[NAMES[order]]["tests"] * counted["samples"]
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
+
+
+def candidates(top: int) -> int:
+    """Combinations that a scan keeps so that `top` of them are listed."""
+    return CANDIDATES * top
 
 
 def refuse_device(score: str, device: str) -> None:

@@ -17,6 +17,9 @@ from scipy import stats
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .interaction import interaction_test
+from .loci import describe_loci, list_hits
+from .options import MAX_PER_SITE, candidates
+from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
@@ -123,11 +126,13 @@ def rank_hits(
     score: str,
     top: int,
     tests: int,
+    max_per_site: int = MAX_PER_SITE,
+    loci_out: Path | None = None,
     labels: dict[str, str] | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
-    `labels`: further columns with one value for all rows.
+    `labels`: further columns with one value for all rows. `loci_out`: table of the hits' loci.
     """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
@@ -135,7 +140,11 @@ def rank_hits(
     for path in units:
         with np.load(path) as file:
             parts.append(Hits(file["cost"], file["sites"]))
-    hits = merge_hits(parts, sites["rank"].to_numpy(), top)
+    listing = list_hits(
+        merge_hits(parts, sites["rank"].to_numpy(), candidates(top)),
+        words, sites, len(samples) - n_cases, n_cases, top=top, max_per_site=max_per_site,
+    )  # fmt: skip
+    hits = listing.hits
     drawn = np.zeros(0, np.int64)
     if null is not None:
         drawn = read_table(null)["cost"].to_numpy(np.int64)
@@ -143,9 +152,22 @@ def rank_hits(
         hits, words, sites, len(samples) - n_cases, n_cases, order=order, score=score, drawn=drawn
     )
     if len(table):
+        table = mark_cis(
+            table.assign(locus=listing.locus), hits, words, sites, len(samples) - n_cases, n_cases,
+            tests=tests, covariates=_strata_columns(samples),
+        )  # fmt: skip
         table = table.assign(**labels or {})
     write_table(out, table)
-    return {"tests": tests, "hits": len(table), "permutations": len(drawn)}
+    if loci_out is not None:
+        write_table(loci_out, describe_loci(listing, table, order))
+    return {"tests": tests, "hits": len(table), "loci": len(listing.loci)} | {
+        "permutations": len(drawn)
+    }
+
+
+def _strata_columns(samples: pd.DataFrame) -> np.ndarray:
+    """One column of 0 and 1 for each stratum but the first: float64 (n_samples, n_strata - 1)."""
+    return pd.get_dummies(samples["stratum"]).to_numpy(float)[:, 1:]
 
 
 def describe_hits(

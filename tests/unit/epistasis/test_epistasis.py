@@ -661,7 +661,7 @@ def scanned(tmp_path_factory) -> Path:
         unit = out / f"units/order{order}.0.npz"
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
         table, tests = out / f"{NAMES[order]}.tsv", count_tests(10, order)
-        options = {"order": order, "score": "k2", "top": 30, "tests": tests}
+        options = {"order": order, "score": "k2", "top": 30, "tests": tests, "max_per_site": 99}
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
     refit_hits(
         reordered,
