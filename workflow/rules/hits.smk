@@ -101,6 +101,7 @@ rule draw_epistasis:
         planes=REORDERED,
         hits=HITS,
         nulls=NULLS,
+        plan="results/epistasis/plan.json",
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
