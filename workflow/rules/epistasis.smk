@@ -8,7 +8,7 @@
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, ON_CPU, candidates, scan_hours
+from popdesic.epistasis.options import LOCI_NAMES, NAMES, ON_CPU, candidates, scan_hours
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
@@ -19,11 +19,14 @@ SCAN_GPUS = 0 if EPISTASIS["score"] in ON_CPU else GPUS
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
+LOCI = [f"results/epistasis/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {
     name: f"results/epistasis/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key]
 }
+if ORDERS and EPISTASIS["replication"] == "half":
+    EXTRAS["replication"] = "results/epistasis/replication.tsv"
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
 

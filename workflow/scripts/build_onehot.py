@@ -2,14 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes
+from popdesic.epistasis.replication import discovery_half
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet = snakemake.params.sheet
     samples = read_samples(Path(sheet))
     classes = phenotype_classes(samples, snakemake.params.binarize, sheet)
+    if snakemake.params.replication == "half":
+        half = discovery_half(samples, classes, snakemake.params.strata, snakemake.params.seed)
+        classes = np.where(half, classes, -1)
     restrict = snakemake.input.get("restrict")
     counts = build_onehot(
         [Path(path).with_suffix("") for path in snakemake.input.beds],

@@ -11,6 +11,8 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
 NAMES = {2: "pairs", 3: "triples"}
+#: Table of the loci of each order.
+LOCI_NAMES = {2: "loci", 3: "loci_triples"}
 #: A categorical covariate becomes one column per level; with more levels it is an identifier.
 MAX_LEVELS = 30
 #: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.

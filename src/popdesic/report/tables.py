@@ -254,6 +254,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),
         ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),
         ("epistasis/triples.tsv", "Best triples of sites of the exhaustive scan"),
+        ("epistasis/replication.tsv", "Leads of the best loci in the other half of the people"),
         ("epistasis/screen.tsv", "Best triples that extend a best pair (not exhaustive)"),
         ("epistasis/refit.tsv", "Logistic regressions of the best hits, with covariates"),
         ("epistasis/power.tsv", "Power of the scans for given penetrance tables"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...epistasis.options import NAMES
+from ...epistasis.options import LOCI_NAMES, NAMES
 from ...epistasis.phantoms import p_of_hits
 from ...epistasis.scores import SCORES
 from ...epistasis.significance import strata_warnings
@@ -25,7 +25,7 @@ MOST_ROWS = 15
 #: Odds ratios beyond this, or below its inverse, come from cells with nobody in them.
 MOST_ODDS = 1000
 #: Table of loci of each table of hits.
-LOCI = {"pairs": "loci.tsv", "triples": "loci_triples.tsv"}
+LOCI = {NAMES[order]: f"{name}.tsv" for order, name in LOCI_NAMES.items()}
 
 
 def epistasis_section(
@@ -75,6 +75,10 @@ def epistasis_section(
         section[extra] = read_table(path).to_dict("records") if path.exists() else []
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
     section["refit"] = [_refit(row) for row in whole]
+    path = folder / "replication.tsv"
+    confirmed = read_table(path) if path.exists() else pd.DataFrame()
+    section["replication"] = [_replication(row) for _, row in confirmed.iterrows()]
+    section["replicated"] = path.exists()
     section["single_sites"] = (folder / "sites.tsv").exists()
     return section
 
@@ -195,6 +199,18 @@ def odds_text(value: str | float) -> str:
     if not 1 / MOST_ODDS <= ratio <= MOST_ODDS:
         return "no upper limit" if ratio > 1 else "no lower limit"
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def _replication(row: pd.Series) -> dict[str, Any]:
+    order = {name: order for order, name in NAMES.items()}[row["scan"]]
+    return {
+        "scan": row["scan"],
+        "locus": row["locus"],
+        "sites": ", ".join(name for name, _ in _places(row, order)),
+        "people": f"{number(int(row['n_cases']))} / {number(int(row['n_controls']))}",
+        "discovery": p_text(float(row["p_discovery"])),
+        "p": p_text(float(row["p_replication"])),
+    }
 
 
 def _refit(row: dict[str, Any]) -> dict[str, Any]:
