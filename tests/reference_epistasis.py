@@ -6,6 +6,8 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+from scipy import stats
+from scipy.special import gammaln
 
 from popdesic.engine.base import Hits, OneHot, Partners, ScanData
 from popdesic.engine.host.interaction import interaction_costs
@@ -98,6 +100,13 @@ def cost(counts: np.ndarray, total: np.ndarray, part: np.ndarray) -> int:
 
     pairs = list(zip(counts[0].ravel().tolist(), counts[1].ravel().tolist(), strict=True))
     return sum(cell(*pair) for pair in pairs) - cell(*map(sum, zip(*pairs, strict=True)))
+
+
+def mean_log_ways(n: int, n_controls: int, n_cases: int) -> float:
+    """Mean of ln C(n, K) over all ways to draw the n people of a cell."""
+    k = np.arange(max(0, n - n_controls), min(n, n_cases) + 1)
+    chance = stats.hypergeom.pmf(k, n_controls + n_cases, n_cases, n)
+    return float(chance @ (gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)))
 
 
 def interaction(counts: np.ndarray, sweeps: int = 4000) -> float:

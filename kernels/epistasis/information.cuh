@@ -2,8 +2,8 @@
 //
 // Formula   known[y][z] = N I(yz; class) in nats = whole - sum over the nine cells of total[n0 + n1] -
 //           part[n0] - part[n1], whole the same of one cell with all samples; total and part are the
-//           fixed-point tables of n ln n (engine/base.py, ScanData). Rounded down by 2^-20, which
-//           also covers the rounding of sums with it.
+//           fixed-point tables of n ln n (engine/base.py, ScanData), `unit` nats a little less than
+//           theirs, which also covers the rounding of sums with it.
 // Shapes    known float (rows of sites, known_pitch), indexed from site 0; tables as `pair_counts` of
 //           the including core reads them. Sites without missing genotypes.
 // Threads   one per pair: x over z, y over rows.
@@ -41,6 +41,6 @@ extern "C" __global__ void pair_information(const u32* tables, int first_site, i
 #endif
             information -= total[n0 + n1] - part[n0] - part[n1];
         });
-        known[(i64)y * padded_sites + z] = (float)(information * unit * (1.0 - 1.0 / (1 << 20)));
+        known[(i64)y * padded_sites + z] = (float)(information * unit);
     }
 }

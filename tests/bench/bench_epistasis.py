@@ -25,12 +25,14 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.base import OneHot, ScanData
+from popdesic.engine.base import ZERO_LEVEL, OneHot, ScanData, TraitData
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.epistasis import Scanner
 from popdesic.engine.gpu.epistasis_plans import order_items
+from popdesic.engine.gpu.epistasis_trait import TraitScanner
 from popdesic.engine.gpu.layout import STEP_BITS
+from popdesic.engine.host.interaction import UNIT_BITS
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
@@ -49,6 +51,7 @@ class Case:
     peer: str
     missing: float = 0.0
     kernel: str | None = None
+    residuals: bool = False
 
 
 #: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the limit of tables with 27
@@ -61,6 +64,9 @@ CASES = {
     "e": Case(3, 16384, 3072, 2048, WTCCC, 190, "EPIClear 38"),
     "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
     "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
+    # by residuals: the aim is 120
+    "r": Case(2, 32768, 65536, 0, THIRDS, 120, "none", residuals=True),
+    "s": Case(2, 65536, 5120, 0, WTCCC, 120, "none", residuals=True),
     # all pairs of a genome-wide study, and of a biobank
     "g": Case(2, 500_000, 3000, 2000, WTCCC, math.nan, "none"),
     "G": Case(2, 500_000, 50_000, 50_000, WTCCC, math.nan, "none"),
@@ -114,7 +120,7 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanDa
     classes = tuple(
         OneHot(draw(n_sites, n, frequencies, missing, 7 + c), n) for c, n in enumerate((n0, n1))
     )
-    tables = score_tables(score, n0 + n1)
+    tables = score_tables(score, n0, n1)
     rank, bits = np.arange(n_sites, dtype=np.int32), lr_bits(score, n0 + n1)
     return ScanData(classes, *tables, rank, lr_bits=bits)
 
@@ -134,6 +140,19 @@ def make_pinned(case: Case, score: str = "k2") -> ScanData:
     return replace(data, classes=tuple(classes))
 
 
+def make_trait(case: Case) -> TraitData:
+    """Planes in pinned host memory, and levels of normal residuals."""
+    words = draw(case.n_sites, case.controls, case.frequencies, case.missing, 7)
+    pinned = cupyx.empty_pinned(words.shape, np.uint64)
+    words.get(out=pinned)
+    drawn = np.random.default_rng(1).normal(ZERO_LEVEL, 30, case.controls)
+    levels = np.clip(np.rint(drawn), 1, 255).astype(np.uint8)
+    del words
+    cupy.get_default_memory_pool().free_all_blocks()
+    one = OneHot(pinned, case.controls)
+    return TraitData(one, levels, float(levels.var()), np.arange(case.n_sites, dtype=np.int32))
+
+
 def count(order: int, n_sites: int, stop: int) -> int:
     """Combinations whose first site is below `stop`."""
     return math.comb(n_sites, order) - math.comb(n_sites - stop, order)
@@ -142,7 +161,8 @@ def count(order: int, n_sites: int, stop: int) -> int:
 def products(case: Case, scanner: Scanner) -> float:
     """Bit products per combination on the tensor cores, mean over first sites."""
     if case.order == 2:
-        return scanner.states**2 * (case.controls + case.cases)
+        depth = 5 if case.residuals else 1  # people, and half of them for each of eight bits
+        return depth * scanner.states**2 * (case.controls + case.cases)
     n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.joint
     weight = np.array([math.comb(n - x - 1, 2) for x in range(len(depths))], float)
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
@@ -153,8 +173,12 @@ def first_sites(case: Case, share: float) -> int:
     return max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
 
 
-def scan(case: Case, data: ScanData, kernel: str | None, stop: int) -> Scanner:
+def scan(case: Case, data, kernel: str | None, stop: int) -> Scanner | TraitScanner:
     """Run one scan to its end."""
+    if case.residuals:
+        scanner = TraitScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
+        scanner.pairs(range(stop))
+        return scanner
     scanner = Scanner(
         data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
     )
@@ -166,7 +190,7 @@ def measure(
     case: Case, kernel: str | None, share: float, limit: float, score: str
 ) -> tuple[str, float]:
     """A line of the table; combinations per second, with set-up, transfers, all phases."""
-    data = make_pinned(case, score)
+    data = make_trait(case) if case.residuals else make_pinned(case, score)
     stop = first_sites(case, share)
     tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
     times = []
@@ -177,12 +201,13 @@ def measure(
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
     depth = products(case, scanner)
+    unit = 2.0**UNIT_BITS if case.residuals else scanner.scale
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
         f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
         f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  {case.peer:18s} "
         f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
-        f"({tests:.3g} tests, best {scanner.best.hits.cost[0] / scanner.scale:.2f})"
+        f"({tests:.3g} tests, best {scanner.best.hits.cost[0] / unit:.2f})"
     ), rate
 
 
@@ -195,13 +220,15 @@ PHASES = {
     "pack": "planes packed",
     "compact": "compaction",
     "_launch": "scan",
-    "_merge": "exact scores, best so far",
+    "merge": "exact scores, best so far",
 }
 
 
 def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> None:
     """Seconds of each phase, synchronised after each, so that nothing overlaps."""
-    data, spent, inside = make_pinned(case, score), dict.fromkeys(PHASES, 0.0), [0.0]
+    data = make_trait(case) if case.residuals else make_pinned(case, score)
+    spent, inside = dict.fromkeys(PHASES, 0.0), [0.0]
+    kind = TraitScanner if case.residuals else Scanner
 
     def timed(name: str, method):
         def run(*arguments):
@@ -221,8 +248,9 @@ def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> 
     scan(case, data, kernel, stop)  # compiles
     with contextlib.ExitStack() as stack:
         for name in PHASES:
-            method = timed(name, getattr(Scanner, name))
-            stack.enter_context(mock.patch.object(Scanner, name, method))
+            if hasattr(kind, name):
+                method = timed(name, getattr(kind, name))
+                stack.enter_context(mock.patch.object(kind, name, method))
         started = time.perf_counter()
         scanner = scan(case, data, kernel, stop)
         whole = time.perf_counter() - started
@@ -338,7 +366,7 @@ def main() -> None:
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)
         rates = []
-        for score in arguments.scores:
+        for score in ["residuals"] if case.residuals else arguments.scores:
             line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT, score)
             rates.append(rate)
             ratio = f"  {rate / rates[0]:.0%} of {arguments.scores[0]}" if rates[1:] else ""

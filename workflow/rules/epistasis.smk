@@ -1,6 +1,6 @@
 # Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
-# needs   results/reorder/onehot.npy sites.tsv samples.tsv
+# needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
@@ -8,14 +8,25 @@
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import LOCI_NAMES, NAMES, ON_CPU, candidates, scan_hours
+from popdesic.epistasis.options import (
+    LOCI_NAMES,
+    NAMES,
+    ON_CPU,
+    candidates,
+    scan_hours,
+    scan_score,
+)
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
-SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
-RANKING = {name: EPISTASIS[name] for name in ("score", "top", "max_per_site")}
+SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
+LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
+#: Of triples.
+SCAN = LIMITS | {"score": SCORES[3]}
+RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
+RANKING["quantitative"] = QUANTITATIVE
 RANKING["code"] = code_of("rank_epistasis")
 # No GPU is reserved for a score that none ranks by.
-SCAN_GPUS = 0 if EPISTASIS["score"] in ON_CPU else GPUS
+SCAN_GPUS = 0 if any(SCORES[order] in ON_CPU for order in ORDERS) else GPUS
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
@@ -23,7 +34,7 @@ LOCI = [f"results/epistasis/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {
     name: f"results/epistasis/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
-    if ORDERS and EPISTASIS[key]
+    if ORDERS and EPISTASIS[key] and not QUANTITATIVE
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = "results/epistasis/replication.tsv"
@@ -41,10 +52,11 @@ wildcard_constraints:
 rule epistasis:
     input:
         HITS,
+        SITE_RESULTS if ORDERS else [],
         list(EXTRAS.values()),
         expand(
             "results/figures/{figure}.{end}",
-            figure=EPISTASIS_FIGURES if ORDERS else [],
+            figure=[*EPISTASIS_FIGURES, *figures_by("draw_sites")] if ORDERS else [],
             end=["svg", "png"],
         ),
 
@@ -68,7 +80,7 @@ rule plan_epistasis:
         gpu=SCAN_GPUS,
     params:
         orders=ORDERS,
-        score=EPISTASIS["score"],
+        scores=SCORES,
         permutations=PERMUTATIONS,
         screen=EPISTASIS["screen"],
         top=EPISTASIS["top"],
@@ -84,6 +96,7 @@ rule plan_epistasis:
 rule scan_epistasis:
     input:
         planes=REORDERED,
+        null=lambda wildcards: null_model_of(int(wildcards.order)),
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/units/order{order}.{unit}.npz",
@@ -100,7 +113,8 @@ rule scan_epistasis:
         runtime=scan_minutes,
         gpu=SCAN_GPUS,
     params:
-        scan=SCAN,
+        limits=LIMITS,
+        score=lambda wildcards: SCORES[int(wildcards.order)],
         top=candidates(EPISTASIS["top"]),
         n_units=len(UNITS),
         device=CONFIG["device"],
@@ -114,6 +128,7 @@ rule scan_epistasis:
 rule permute_epistasis:
     input:
         planes=REORDERED,
+        null=lambda wildcards: null_model_of(int(wildcards.order)),
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/null.order{order}.tsv",
@@ -129,7 +144,8 @@ rule permute_epistasis:
         runtime=permutation_minutes,
         gpu=SCAN_GPUS,
     params:
-        scan=SCAN,
+        limits=LIMITS,
+        score=lambda wildcards: SCORES[int(wildcards.order)],
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
@@ -143,6 +159,7 @@ rule permute_epistasis:
 rule rank_pairs:
     input:
         null=null_of(2),
+        model=NULL_MODEL,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
@@ -162,6 +179,7 @@ rule rank_pairs:
     params:
         **RANKING,
         order=2,
+        score=SCORES[2],
     message:
         "Rank the hits of the epistasis scan"
     script:
@@ -171,6 +189,7 @@ rule rank_pairs:
 use rule rank_pairs as rank_triples with:
     input:
         null=null_of(3),
+        model=NULL_MODEL,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
@@ -184,3 +203,4 @@ use rule rank_pairs as rank_triples with:
     params:
         **RANKING,
         order=3,
+        score=SCORES[3],

@@ -62,7 +62,7 @@ rule replicate_hits:
     params:
         orders=ORDERS,
         strata=EPISTASIS["strata"],
-        binarize=EPISTASIS["binarize"],
+        phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
         seed=EPISTASIS["seed"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
@@ -76,6 +76,7 @@ rule replicate_hits:
 rule refit_hits:
     input:
         planes=REORDERED,
+        null=NULL_MODEL,
         hits=HITS,
     output:
         "results/epistasis/refit.tsv",
@@ -91,9 +92,6 @@ rule refit_hits:
         runtime=minutes(1, samples=1e-3),
     params:
         orders=ORDERS,
-        covariates=EPISTASIS["covariates"],
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
         code=code_of("refit_hits"),
     message:
         "Fit logistic regressions of the best hits"
@@ -119,9 +117,9 @@ rule estimate_power:
         mem_mb=memory(800),
         runtime=minutes(1),
     params:
-        orders=[order for order in ORDERS if PERMUTATIONS[order]],
+        orders=[order for order in ORDERS if null_of(order)],
         models=EPISTASIS["power"],
-        score=EPISTASIS["score"],
+        score=SCAN["score"],
         seed=EPISTASIS["seed"],
         code=code_of("estimate_power"),
     message:

@@ -7,14 +7,18 @@ from popdesic.epistasis.scan import plan_scan
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = scan_backend(snakemake.params.device, snakemake.threads, snakemake.params.score)
+    scores = snakemake.params.scores
+    residuals = scores[2] == "residuals" and 2 in snakemake.params.orders
+    score = "residuals" if residuals else scores[3]
+    backend = scan_backend(snakemake.params.device, snakemake.threads, score)
     log.info("device: %s", backend.describe())
     forecast = plan_scan(
         Path(snakemake.input[0]).parent,
         backend,
         Path(snakemake.output[0]),
         orders=snakemake.params.orders,
-        score=snakemake.params.score,
+        score=scores[3],
+        residuals=residuals,
         permutations=snakemake.params.permutations,
         screen=snakemake.params.screen,
         top=snakemake.params.top,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.options import NAMES
-from popdesic.epistasis.reorder import phenotype_classes
+from popdesic.epistasis.reorder import scan_phenotype
 from popdesic.epistasis.replication import replicate_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
@@ -13,6 +13,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders
     samples = read_samples(Path(sheet))
     plan = read_json(snakemake.input.plan)
+    phenotype = scan_phenotype(samples, source=sheet, orders=orders, **snakemake.params.phenotype)
     counts = replicate_hits(
         {
             order: (Path(hits), Path(loci))
@@ -22,7 +23,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         },
         [Path(path).with_suffix("") for path in snakemake.input.beds],
         samples,
-        phenotype_classes(samples, snakemake.params.binarize, sheet),
+        phenotype.classes,
         Path(snakemake.output[0]),
         strata=snakemake.params.strata,
         seed=snakemake.params.seed,

@@ -89,9 +89,9 @@ def scan(
     score : {'interaction', 'k2', 'mutual_information'}
         Lower is better. ``interaction`` is minus half of ``lr_chi2``: what the sites say together
         beyond their own effects (of triples: beyond those of their pairs). The others score
-        association, which main effects alone can fill the list with: K2 in the form of Schaffer et
-        al., or the negative mutual information of genotypes and phenotype in nats, times the number
-        of samples.
+        association, which main effects alone can fill the list with: K2 less its mean over all ways
+        to assign the phenotype, or the negative mutual information of genotypes and phenotype in
+        nats, times the number of samples.
     top : int
         Largest number of combinations to return.
     max_r2 : float

@@ -120,6 +120,10 @@ class ScanData:
         return self.classes[0].n_samples + self.classes[1].n_samples
 
 
+#: Bits of the levels of residuals, and the level that stands for a residual of zero.
+LEVEL_BITS, ZERO_LEVEL = 8, 128
+
+
 @dataclass(frozen=True)
 class TraitData:
     """What a scan of pairs by residuals reads (`engine.host.trait`: statistic, costs, bound).

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..engine.base import Hits, ScanData
 from ..engine.host.site_tables import count_tables
-from .scan import split_classes
+from .options import candidates
+from .scan import merge_hits, split_classes
 
 #: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
 LOCUS_BP, LOCUS_R2 = 500_000, 0.2
@@ -45,8 +47,27 @@ class Listing:
     loci: pd.DataFrame
 
 
+def list_units(
+    units: list[Path],
+    words: np.ndarray,
+    sites: pd.DataFrame,
+    n_controls: int,
+    n_cases: int,
+    *,
+    top: int,
+    max_per_site: int,
+) -> Listing:
+    """`list_hits` of the units of a scan."""
+    parts = []
+    for path in units:
+        with np.load(path) as file:
+            parts.append(Hits(file["cost"], file["sites"]))
+    best = merge_hits(parts, sites["rank"].to_numpy(), candidates(top))
+    return list_hits(best, words, sites, n_controls, n_cases, top=top, max_per_site=max_per_site)
+
+
 def list_hits(
-    candidates: Hits,
+    kept: Hits,
     words: np.ndarray,
     sites: pd.DataFrame,
     n_controls: int,
@@ -59,18 +80,18 @@ def list_hits(
 
     Parameters
     ----------
-    candidates : Hits
+    kept : Hits
         The best combinations of a scan, best first.
     words, sites
         Of `reorder.read_reordered`.
     """
-    used, local = np.unique(candidates.sites, return_inverse=True)
-    members = local.reshape(candidates.sites.shape)
+    used, local = np.unique(kept.sites, return_inverse=True)
+    members = local.reshape(kept.sites.shape)
     of_sites = sites.iloc[used].reset_index(drop=True)
     classes = split_classes(np.asarray(words[used]), n_controls, n_cases)
     empty = np.zeros(0, np.int64)
     data = ScanData(classes, empty, empty, of_sites["rank"].to_numpy(np.int32))
-    n, order = members.shape if len(members) else (0, candidates.sites.shape[1])
+    n, order = members.shape if len(members) else (0, kept.sites.shape[1])
     locus = np.zeros(n, np.int64)
     listed, leads, r2_to_lead = np.zeros(n, bool), [], np.full(n, np.nan)
     sides = np.zeros((n, order), np.int64)
@@ -109,7 +130,7 @@ def list_hits(
         rows.append(row)
     columns = ["locus", "rank", "n_hits", "n_listed", "best_r2"]
     columns += [f"{name}{place + 1}" for place in range(order) for name in ("start", "end")]
-    chosen = Hits(candidates.cost[listed], candidates.sites[listed])
+    chosen = Hits(kept.cost[listed], kept.sites[listed])
     return Listing(chosen, locus[listed], pd.DataFrame(rows, columns=columns))
 
 

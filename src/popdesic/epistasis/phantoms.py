@@ -48,6 +48,7 @@ def mark_cis(
     *,
     tests: int,
     covariates: np.ndarray | None = None,
+    response: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """The ranked table with the columns `cis` (yes, no) and `p_conditional`.
 
@@ -61,9 +62,12 @@ def mark_cis(
         Tests of the scan, for which `p_conditional` is corrected (Bonferroni). It is never below
         `p_interaction`, and is computed where that is at most LEVEL; elsewhere and in trans NaN.
     covariates : float64 array, (n_samples, n_columns), optional
-        As `null_model.design_matrix`: no constant, NaN where unknown, controls first.
+        As `NullModel.design`: no constant, NaN where unknown, controls first.
+    response : float64 array, (n_samples,), optional
+        Numbers, which are tested in linear models; by default cases and controls.
     """
-    chosen, case = hits.sites, np.arange(n_controls + n_cases) >= n_controls
+    chosen = hits.sites
+    case = np.arange(n_controls + n_cases) >= n_controls if response is None else response
     p_scan = np.minimum(table["lr_p"].to_numpy(float) * tests, 1.0)
     if "p_interaction" in table:
         p_scan = pd.to_numeric(table["p_interaction"], errors="coerce").to_numpy(float)
@@ -99,12 +103,12 @@ def in_cis(chrom: np.ndarray, pos: np.ndarray, genotypes: np.ndarray) -> bool:
 
 
 def conditional_test(
-    genotypes: np.ndarray, region: np.ndarray, case: np.ndarray, covariates: np.ndarray
+    genotypes: np.ndarray, region: np.ndarray, phenotype: np.ndarray, covariates: np.ndarray
 ) -> tuple[float, list[int]]:
     """p of the interaction given the best sites of the region, and which these are.
 
-    Likelihood-ratio test of all combinations of genotypes against all of fewer sites in a logistic
-    model, both with the covariates and each chosen site's genotypes.
+    Likelihood-ratio test of all combinations of genotypes against all of fewer sites, both with the
+    covariates and each chosen site's genotypes: in a logistic model, of numbers in a linear one.
 
     Parameters
     ----------
@@ -112,12 +116,14 @@ def conditional_test(
         ALT counts of the hit's sites; people with a missing one (-1) are left out.
     region : int8 array, (n_region, n_samples)
         Further sites; a missing genotype is a genotype of its own.
-    case : bool array, (n_samples,)
+    phenotype : bool or float64 array, (n_samples,)
+        Whether a case; or a number.
     covariates : float64 array, (n_samples, n_columns)
         People with an unknown one (NaN) are left out.
     """
     used = (genotypes >= 0).all(axis=0) & np.isfinite(covariates).all(axis=1)
-    y, sites = case[used].astype(float), genotypes[:, used].astype(np.int64)
+    fit = fit_logistic if phenotype.dtype == bool else fit_linear
+    y, sites = phenotype[used].astype(float), genotypes[:, used].astype(np.int64)
     order = len(sites)
     smaller = [_classes(sites[list(group)]) for group in combinations(range(order), order - 1)]
     base = [np.ones((len(y), 1)), covariates[used], *smaller]
@@ -129,7 +135,7 @@ def conditional_test(
     given: list[int] = []
     while len(given) < min(MOST_GIVEN, len(others)):
         design = independent_columns(np.concatenate(base, axis=1))
-        chi2 = score_statistics(dosage, y, design)
+        chi2 = score_statistics(dosage, design, *fit(design, y)[1:])
         chi2[given] = 0
         best = int(chi2.argmax())
         if given and stats.chi2.sf(chi2[best], 1) * len(others) > LEVEL:
@@ -141,7 +147,7 @@ def conditional_test(
     freedom = whole.shape[1] - reduced.shape[1]
     if not freedom:
         return 1.0, given
-    chi2 = 2 * (fit_logistic(whole, y)[0] - fit_logistic(reduced, y)[0])
+    chi2 = 2 * (fit(whole, y)[0] - fit(reduced, y)[0])
     return float(stats.chi2.sf(max(chi2, 0.0), freedom)), given
 
 
@@ -166,8 +172,16 @@ def independent_columns(design: np.ndarray) -> np.ndarray:
     return design[:, kept]
 
 
-def fit_logistic(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Log-likelihood and fitted probabilities of a logistic regression, by Newton's method.
+def fit_linear(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """As `fit_logistic`, of a linear regression: residuals divided by their variance."""
+    fitted = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    variance = max(float(((y - fitted) ** 2).mean()), 1e-300)
+    weights = np.full(len(y), 1 / variance)
+    return -len(y) / 2 * np.log(variance), (y - fitted) * weights, weights
+
+
+def fit_logistic(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log-likelihood, residuals and their variances, by Newton's method.
 
     Where some combination has only cases or only controls, the likelihood has no maximum at finite
     parameters; the steps then end when it no longer grows.
@@ -193,22 +207,22 @@ def fit_logistic(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         gain, b, value, p = after - value, b + step, after, p_after
         if gain < _GAIN:
             break
-    return value, p
+    return value, y - p, p * (1 - p)
 
 
-def score_statistics(dosage: np.ndarray, y: np.ndarray, design: np.ndarray) -> np.ndarray:
-    """Score test (1 df) of each further site in a logistic model: float64 (n_sites,).
+def score_statistics(
+    dosage: np.ndarray, design: np.ndarray, residuals: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Score test (1 df) of each further site in a fitted model: float64 (n_sites,).
 
     dosage : float64 array, (n_sites, n_samples). 0 where the site adds nothing to `design`.
     """
-    _, p = fit_logistic(design, y)
-    weights = p * (1 - p)
     weighted = design * weights[:, None]
     cross = dosage @ weighted
     explained = np.einsum("ij,ij->i", cross @ np.linalg.pinv(weighted.T @ design), cross)
     total = (dosage**2) @ weights
     variance = total - explained
-    score = dosage @ (y - p)
+    score = dosage @ residuals
     there = variance > 1e-8 * np.maximum(total, 1e-300)
     return np.where(there, score**2 / np.where(there, variance, 1.0), 0.0)
 

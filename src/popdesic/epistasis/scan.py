@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Hits, OneHot, Partners, ScanData
+from ..engine.base import Backend, Hits, OneHot, Partners, ScanData, TraitData
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npz
@@ -38,6 +38,20 @@ def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[One
     )
 
 
+def join_classes(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
+    """The planes of onehot.npy with controls and cases as one class, without the gap between."""
+    controls, cases = (one.words for one in split_classes(words, n_controls, n_cases))
+    shift, n_words = n_controls % 64, -(-(n_controls + n_cases) // 64)
+    if not shift:
+        return np.concatenate([controls, cases], axis=2)
+    out = np.zeros((*words.shape[:2], controls.shape[2] + cases.shape[2]), np.uint64)
+    out[:, :, : controls.shape[2]] = controls
+    first = controls.shape[2] - 1
+    out[:, :, first : first + cases.shape[2]] |= cases << np.uint64(shift)
+    out[:, :, first + 1 : first + 1 + cases.shape[2]] |= cases >> np.uint64(64 - shift)
+    return np.ascontiguousarray(out[:, :, :n_words])
+
+
 def load_scan(
     folder: Path, score: str, min_distance_bp: int, max_r2: float
 ) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
@@ -59,7 +73,7 @@ def make_scan_data(
 ) -> ScanData:
     """Scan data from the planes and sites of `reorder.reorder_sites`."""
     n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_samples)
+    total, part = score_tables(score, n_controls, n_cases)
     classes = split_classes(words, n_controls, n_cases)
     rank = sites["rank"].to_numpy(np.int32)
     return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples))
@@ -102,20 +116,30 @@ def unit_range(n_sites: int, order: int, unit: int, n_units: int) -> range:
     return range(bound(unit), bound(unit + 1))
 
 
-def scanner(backend: Backend, order: int):
-    """The backend's scan of this order."""
+def scanner(backend: Backend, order: int, *, residuals: bool = False):
+    """The backend's scan of this order; of pairs also by residuals."""
+    if residuals:
+        return backend.scan_trait_pairs
     return backend.scan_pairs if order == 2 else backend.scan_triples
 
 
 def measure_rate(
-    probe_of: Callable[[int], ScanData], n_sites: int, order: int, backend: Backend
+    probe_of: Callable[[int], ScanData],
+    n_sites: int,
+    order: int,
+    backend: Backend,
+    *,
+    residuals: bool = False,
 ) -> float:
     """Combinations per second on this device, measured by short scans.
 
     `probe_of(n)` returns scan data of n sites; n grows up to `n_sites` until a scan takes long
-    enough to be measured.
+    enough to be measured. `residuals`: of scans by residuals, drawn at random.
     """
-    scan, n = scanner(backend, order), min(n_sites, PROBE_SITES[order])
+    if residuals:
+        drawn = probe_of
+        probe_of = lambda n: with_random_residuals(drawn(n))  # noqa: E731
+    scan, n = scanner(backend, order, residuals=residuals), min(n_sites, PROBE_SITES[order])
     scan(probe_of(n), range(1), 1)  # compiles
     while True:
         probe = probe_of(n)
@@ -135,6 +159,14 @@ def thinned(data: ScanData, n: int) -> ScanData:
     return replace(data, classes=classes, rank=data.rank[rows], partners=None)
 
 
+def with_random_residuals(data: ScanData) -> TraitData:
+    """The same sites and people with residuals at random."""
+    words = np.concatenate([one.words for one in data.classes], axis=2)
+    planes = OneHot(join_classes(words, *(one.n_samples for one in data.classes)), data.n_samples)
+    levels = np.random.default_rng(1).integers(1, 256, data.n_samples).astype(np.uint8)
+    return TraitData(planes, levels, 127**2 / 3, data.rank)
+
+
 def wtccc_shaped(n_sites: int, score: str) -> ScanData:
     """Random genotypes with the sample sizes and genotype frequencies of `WTCCC`."""
     _, n_controls, n_cases, shares = WTCCC
@@ -145,7 +177,8 @@ def wtccc_shaped(n_sites: int, score: str) -> ScanData:
     states[drawn < shares[0]] = 0
     classes = split_classes(pack_states(states, n_controls), n_controls, n_cases)
     rank = np.arange(n_sites, dtype=np.int32)
-    return ScanData(classes, *score_tables(score, n), rank, lr_bits=lr_bits(score, n))
+    tables = score_tables(score, n_controls, n_cases)
+    return ScanData(classes, *tables, rank, lr_bits=lr_bits(score, n))
 
 
 def describe_scans(tests: int, scans: int, rate: float) -> str:
@@ -165,19 +198,23 @@ def plan_scan(
     screen: int,
     top: int,
     max_device_hours: float,
+    residuals: bool = False,
 ) -> dict[str, str]:
     """Forecast tests, device-hours and memory; refuse scans above `max_device_hours`.
 
-    The measured rate and the forecast are returned for the log, with the same forecast for
-    a study of the size and frequencies of `WTCCC`. The file holds only what depends on the data,
-    so it is the same in every run.
+    `score` ranks triples, and pairs unless `residuals` do. The measured rate and the forecast are
+    returned for the log, with the same forecast for a study of the size and frequencies of `WTCCC`.
+    The file holds only what depends on the data, so it is the same in every run.
     """
     data, _, _ = load_scan(folder, score, 0, 1.0)
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
     for order in orders:
         tests = count_tests(data.n_sites, order)
         scans = 1 + permutations[order]
-        rate = measure_rate(lambda n: thinned(data, n), data.n_sites, order, backend)
+        of_residuals = {"residuals": residuals and order == 2}
+        rate = measure_rate(
+            lambda n: thinned(data, n), data.n_sites, order, backend, **of_residuals
+        )
         hours += tests * scans / rate / 3600
         plan[NAMES[order]] = {"tests": tests, "scans": scans}
         lines[NAMES[order]] = describe_scans(tests, scans, rate)
@@ -189,7 +226,10 @@ def plan_scan(
     lines["memory"] = f"{planes / 1e6:.0f} MB of planes"
     lines["device_hours"] = f"{hours:.3g} (epistasis.max_device_hours: {max_device_hours:g})"
     for order in orders:
-        rate = measure_rate(lambda n: wtccc_shaped(n, score), WTCCC[0], order, backend)
+        of_residuals = {"residuals": residuals and order == 2}
+        rate = measure_rate(
+            lambda n: wtccc_shaped(n, score), WTCCC[0], order, backend, **of_residuals
+        )
         lines[f"forecast of {NAMES[order]} for {WTCCC[0]} sites x {sum(WTCCC[1:3])} samples"] = (
             describe_scans(count_tests(WTCCC[0], order), 1, rate)
         )

@@ -17,11 +17,11 @@ from scipy import stats
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .interaction import interaction_test
-from .loci import describe_loci, list_hits
-from .options import MAX_PER_SITE, candidates
+from .loci import describe_loci, list_units
+from .options import MAX_PER_SITE
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner
+from .scan import genotypes_of, load_scan, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 
 #: Fewest permutations for an extreme-value fit.
@@ -57,16 +57,12 @@ def permute_scan(
 
 
 def strata_warnings(samples: pd.DataFrame) -> list[str]:
-    """Warnings about strata of one class and about association of phenotype and stratum."""
+    """Warnings about strata of one class; see `structure` for what strata leave."""
     table = pd.crosstab(samples["stratum"], samples["class"])
     if len(table) < 2:
         return []
-    p = float(stats.chi2_contingency(table.to_numpy()).pvalue)
     single = table.index[(table == 0).any(axis=1)].tolist()
-    said = [f"all of stratum {name} are of one class: it is never permuted" for name in single]
-    if p < 0.01:
-        said.append(f"phenotype and stratum are associated (chi-square p = {p:.2g})")
-    return said
+    return [f"all of stratum {name} are of one class: it is never permuted" for name in single]
 
 
 def permutation_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
@@ -128,22 +124,18 @@ def rank_hits(
     tests: int,
     max_per_site: int = MAX_PER_SITE,
     loci_out: Path | None = None,
+    design: np.ndarray | None = None,
     labels: dict[str, str] | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
     `labels`: further columns with one value for all rows. `loci_out`: table of the hits' loci.
+    `design`: of the null model, for the hits in cis (`phantoms`); none by default.
     """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
-    parts = []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-    listing = list_hits(
-        merge_hits(parts, sites["rank"].to_numpy(), candidates(top)),
-        words, sites, len(samples) - n_cases, n_cases, top=top, max_per_site=max_per_site,
-    )  # fmt: skip
+    sizes = len(samples) - n_cases, n_cases
+    listing = list_units(units, words, sites, *sizes, top=top, max_per_site=max_per_site)
     hits = listing.hits
     drawn = np.zeros(0, np.int64)
     if null is not None:
@@ -152,22 +144,14 @@ def rank_hits(
         hits, words, sites, len(samples) - n_cases, n_cases, order=order, score=score, drawn=drawn
     )
     if len(table):
-        table = mark_cis(
-            table.assign(locus=listing.locus), hits, words, sites, len(samples) - n_cases, n_cases,
-            tests=tests, covariates=_strata_columns(samples),
-        )  # fmt: skip
+        table = table.assign(locus=listing.locus)
+        table = mark_cis(table, hits, words, sites, *sizes, tests=tests, covariates=design)
         table = table.assign(**labels or {})
     write_table(out, table)
     if loci_out is not None:
         write_table(loci_out, describe_loci(listing, table, order))
-    return {"tests": tests, "hits": len(table), "loci": len(listing.loci)} | {
-        "permutations": len(drawn)
-    }
-
-
-def _strata_columns(samples: pd.DataFrame) -> np.ndarray:
-    """One column of 0 and 1 for each stratum but the first: float64 (n_samples, n_strata - 1)."""
-    return pd.get_dummies(samples["stratum"]).to_numpy(float)[:, 1:]
+    counts = {"tests": tests, "hits": len(table), "loci": len(listing.loci)}
+    return counts | {"permutations": len(drawn)}
 
 
 def describe_hits(
@@ -200,7 +184,7 @@ def describe_hits(
         One row per hit; without columns if there are no hits.
     """
     n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_samples)
+    total, part = score_tables(score, n_controls, n_cases)
     unit = 2.0 ** scale_bits(n_samples)
     used, local = np.unique(hits.sites, return_inverse=True)
     genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)

@@ -166,6 +166,19 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
     ]
 
 
+def site_scan_figures(orders: Sequence[int]) -> list[Figure]:
+    """Figures of the main effects of the scanned sites."""
+    titles = {
+        "manhattan": "Main effects along the genome",
+        "qq_sites": "Quantiles of the main effects",
+    }
+    sizes = "{n_tested_sites} sites, λ = {lambda_gc}."
+    return [
+        Figure(name, "draw_sites", "Epistasis", title, name, sizes)
+        for name, title in (titles if orders else {}).items()
+    ]
+
+
 def geography_figures(placed: bool) -> list[Figure]:
     """Figures of a study whose samples come from several places."""
     places = "{n_placed} samples of {n_places} places."
@@ -200,5 +213,6 @@ def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Fig
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
         *geography_figures(placed),
+        *site_scan_figures(config["epistasis"]["order"]),
         *epistasis_figures(config["epistasis"]["order"]),
     ]

@@ -250,6 +250,8 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),
         ("compare/prune.in", "Sites kept by LD pruning"),
+        ("epistasis/sites.tsv", "Main effects of the scanned sites"),
+        ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),
         ("epistasis/loci.tsv", "Loci of the best pairs"),
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),
         ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),

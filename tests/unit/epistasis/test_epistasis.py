@@ -16,12 +16,14 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
+from popdesic.epistasis.design import covariate_columns
 from popdesic.epistasis.device import scan_backend
+from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
+from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
-from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
-from popdesic.epistasis.refit import refit, refit_hits
+from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
+from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.epistasis.scan import (
     count_tests,
@@ -43,10 +45,12 @@ from popdesic.epistasis.significance import (
     rank_hits,
     strata_warnings,
 )
+from popdesic.epistasis.single_sites import scan_sites
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table
 from popdesic.report.figures.epistasis import draw_epistasis
+from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
 from popdesic.report.sections.epistasis import (
@@ -230,14 +234,12 @@ def test_ties_with_permuted_scans_count():
     assert np.isnan(permutation_p(np.array([4]), np.zeros(0))).all()
 
 
-def test_association_of_strata_and_phenotype_is_reported():
+def test_strata_of_one_class_are_reported():
     samples = pd.DataFrame(
         {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
     )
     said = strata_warnings(samples)
-    assert said[0].startswith("all of stratum a are of one class")
-    assert "associated (chi-square p" in said[1]
-    assert strata_warnings(samples.assign(stratum="a")) == []
+    assert said == ["all of stratum a are of one class: it is never permuted"]
 
 
 def interaction_studies(tmp_path, order, n_units):
@@ -306,27 +308,27 @@ def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     expected = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True) / sum(n)
     statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum(axis=(1, 2))
     share = (statistic > stats.chi2.isf(alpha, 8)).mean()
-    assert chi2_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
+    assert association_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
     pooled = (n[0] * cells[0] + n[1] * cells[1]) / sum(n)
     noncentral = n[0] * n[1] / sum(n) * ((cells[1] - cells[0]) ** 2 / pooled).sum()
     exact = stats.ncx2.sf(stats.chi2.isf(alpha, 8), 8, noncentral)
-    assert chi2_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
+    assert association_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
     flat = cell_probabilities([0.4, 0.4], [0.3] * 9)
-    assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
+    assert association_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
 def test_power_of_the_permutation_test(score):
     """Without an effect it equals the level; a strong effect is found; few permutations: NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
     tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
-    null = table_cost(tables, *score_tables(score, 400), lr_bits(score, 400))
+    null = table_cost(tables, *score_tables(score, 220, 180), lr_bits(score, 400))
     drawn = {"n_controls": 220, "n_cases": 180, "score": score, "seed": [1, 0]}
-    assert score_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
+    assert permutation_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
     crossing = cell_probabilities([0.3, 0.3], CROSSING)
-    assert score_power(crossing, null=null, **drawn) > 0.99
-    assert np.isnan(score_power(crossing, null=null[:18], **drawn))
+    assert permutation_power(crossing, null=null, **drawn) > 0.99
+    assert np.isnan(permutation_power(crossing, null=null[:18], **drawn))
 
 
 # --- refit --------------------------------------------------------------------------------------
@@ -372,8 +374,8 @@ def test_refit_is_a_logistic_regression(order):
         assert row["n"] == used.sum() and row["converged"] == "yes"
         assert row["log_odds"] == pytest.approx(value, rel=1e-5, abs=1e-7)
         assert row["se"] == pytest.approx(error, rel=1e-4)
-        assert row["odds_ratio"] == pytest.approx(np.exp(value), rel=1e-5)
-        assert row["or_low"] == pytest.approx(np.exp(value - 1.959964 * error), rel=1e-4)
+        assert row["odds_ratio"] == f"{np.exp(value):.4g}"
+        assert float(row["or_low"]) == pytest.approx(np.exp(value - 1.959964 * error), rel=1e-3)
     below = itertools.combinations(range(order), order - 1)
     lower = np.concatenate([one_hot(g[list(members)].T) for members in below], axis=1)
     whole = np.concatenate([lower, one_hot(g.T)], axis=1)
@@ -414,6 +416,16 @@ def test_cells_without_controls_do_not_stop_the_refit():
     genotypes = np.array([[0, 1, 2] * 40, [0] * 60 + [1] * 60], np.int8)
     rows = refit(genotypes, genotypes.prod(axis=0) > 0, np.zeros((120, 0)), [])
     assert rows[0]["kind"] == "interaction" and rows[0]["se"] > 50
+    assert rows[0]["odds_ratio"] == "infinite (no controls carry it)" and rows[0]["or_low"] == "NA"
+    rows = refit(genotypes, genotypes.prod(axis=0) == 0, np.zeros((120, 0)), [])
+    assert rows[0]["odds_ratio"] == "0 (no cases carry it)"
+
+
+def test_odds_ratios_in_words_where_they_are_not_finite():
+    y, carried = np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 0, 1])
+    assert odds_ratio(np.log(2.34567), 0.1, carried, y) == ("2.346", "1.928", "2.854")
+    assert odds_ratio(20.0, 5e4, carried, y)[0].startswith("not finite")
+    assert odds_ratio(1.0, np.nan, carried, y)[1:] == ("NA", "NA")
 
 
 def test_categorical_and_numeric_covariates():
@@ -527,10 +539,56 @@ MODEL = {"name": "m", "maf": [0.3, 0.3], "penetrance": CROSSING}
 REFUSED = {
     "one class": ({}, {"phenotype": "1"}, ["phenotype", "no sample is a control"]),
     "no phenotype": ({}, {"phenotype": "NA"}, ["phenotype", "no sample is a control"]),
-    "quantitative": (
-        {},
+    "triples of numbers": (
+        {"order": [2, 3]},
         {"phenotype": [str(k) for k in range(40)]},
+        ["triples are scanned in cases and controls", "set epistasis.binarize to 'median' or"],
+    ),
+    "association of numbers": (
+        {"score": "k2"},
+        {"phenotype": [str(k) for k in range(40)]},
+        ["score is 'k2', which needs cases and controls", "set epistasis.score to 'interaction'"],
+    ),
+    "screen of numbers": (
+        {"screen": 5},
+        {"phenotype": [str(k) for k in range(40)]},
+        ["screen needs cases and controls", "leave screen out"],
+    ),
+    "two other values": (
+        {},
+        {"phenotype": ["3", "5"] * 20},
         ["values other than 0 and 1", "set epistasis.binarize to 'median'"],
+    ),
+    "residuals of triples": (
+        {"order": [3], "score": "residuals"},
+        {},
+        ["score is 'residuals', which ranks pairs", "set epistasis.score to 'interaction'"],
+    ),
+    "missing code": ({}, {"phenotype": ["0", "-9"] * 20}, ["-9", "code for missing: write NA"]),
+    "text among numbers": (
+        {},
+        {"phenotype": [*map(str, range(39)), "tall"]},
+        ["sample 's39' is 'tall'; give 1 (case)"],
+    ),
+    "constant covariate": (
+        {"covariates": ["lab"]},
+        {"lab": "one"},
+        ["names 'lab', which is 'one' for all 40 people", "leave it out"],
+    ),
+    "collinear covariates": (
+        {"covariates": ["age", "years"]},
+        {"age": [str(k % 9) for k in range(40)], "years": [str(k % 9 + 1) for k in range(40)]},
+        ["names 'years', which follows from 'age'", "leave one of them out"],
+    ),
+    "too many covariates": (
+        {"covariates": ["place"]},
+        {"place": [str(k % 9) + "x" for k in range(40)]},
+        ["columns of a regression, too many for", "name fewer covariates"],
+    ),
+    "stratum of one class": (
+        {"strata": "place"},
+        {"place": ["x"] * 20 + ["y"] * 20, "phenotype": ["1"] * 20 + ["0", "1"] * 10},
+        ["all 20 people of place 'x' with a phenotype are cases", "strata to 'none'"],
     ),
     "a word": ({}, {"phenotype": ["0", "case"] * 20}, ["sample 's1' is 'case'"]),
     "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "not a column of samples.tsv"]),
@@ -653,10 +711,9 @@ def scanned(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("scanned")
     genotypes = random_genotypes(rng, 10, 300, 0.01)
     case = rng.random(300) < np.array(CROSSING)[3 * (genotypes[2] % 3) + genotypes[7] % 3]
-    strata = np.where(case, rng.choice(["x", "y"], 300, p=[0.8, 0.2]), "y")
-    reordered, _ = build(
-        folder, genotypes, case.astype(int), strata=list(strata), age=rng.normal(50, 9, 300)
-    )
+    strata = rng.choice(["x", "y"], 300)
+    people = {"age": rng.normal(50, 9, 300), "population": np.where(case, "north", strata)}
+    reordered, _ = build(folder, genotypes, case.astype(int), strata=list(strata), **people)
     out = folder / "epistasis"
     plan = PLAN | {"permutations": {2: 39, 3: 0}, "screen": 0}
     plan_scan(reordered, BACKEND, out / "plan.json", orders=[2, 3], max_device_hours=1.0, **plan)
@@ -676,13 +733,18 @@ def scanned(tmp_path_factory) -> Path:
             "max_per_site": 99,
         }
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
+    fit_null_model(
+        *(reordered, folder / "samples.tsv", [], out / "null_model.npz", out / "structure.tsv"),
+        **{"covariates": ["age"], "pcs": 0, "transform": "none", "seed": 1},
+    )
     refit_hits(
         reordered,
         {order: out / f"{NAMES[order]}.tsv" for order in (2, 3)},
-        folder / "samples.tsv",
-        ["age"],
+        out / "null_model.npz",
         out / "refit.tsv",
     )
+    scan_sites(reordered, out / "null_model.npz", out / "sites.tsv")
+    draw_sites(out / "sites.tsv", folder / "figures")
     draw_epistasis(folder, [2, 3], folder / "figures")
     return folder
 
@@ -710,7 +772,7 @@ def test_refit_lists_every_hit(scanned):
     assert set(rows.kind) == {"interaction", "lower", "main", "covariate"}
     whole = rows[rows.kind == "interaction"]
     assert list(whole["rank"][whole.scan == "pairs"]) == [str(k) for k in range(1, 31)]
-    assert "age" in set(rows.term) and "stratum=x" in set(rows.term)
+    assert {"age", "stratum=y"} <= set(rows.term)
     assert float(whole.shape_p.iloc[0]) < 1e-4
 
 
@@ -791,7 +853,10 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     for name in [figure.name for figure in epistasis_figures([2, 3])]:
         assert page.count(f'id="fig-{name}"') == 1
     assert "&lt;b&gt;rs2&lt;/b&gt;" in page and "<b>rs2" not in page
-    assert "Epistasis: strata." in page and "phenotype and stratum are associated" in page
+    assert "Epistasis: strata." in page and "Phenotype and population are associated" in page
+    for name in ("manhattan", "qq_sites"):
+        assert page.count(f'id="fig-{name}"') == 1
+    assert "Main effects" in page and "λ =" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
     assert "All 45 pairs were tested" in " ".join(page.split())
     write_report(outcome, distances, figures, load_config({}), out)

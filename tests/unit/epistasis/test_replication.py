@@ -7,12 +7,15 @@ import pandas as pd
 import pytest
 from study import Cohort, make_sites, write_raw
 
+from popdesic.epistasis.halves import discovery_half, families
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.epistasis.replication import discovery_half, families, replicate_hits
+from popdesic.epistasis.options import check_epistasis
+from popdesic.epistasis.replication import replicate_hits
 from popdesic.epistasis.significance import hit_tables
 from popdesic.io.bed import read_bim
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table, write_table
+from popdesic.study.configuration import load_config
 
 
 def sheet_of(n, **columns):
@@ -48,6 +51,17 @@ def test_halves_are_balanced_within_strata_and_classes_and_keep_families():
 def test_too_few_people_are_refused():
     with pytest.raises(UserError, match="which leaves 4 cases in one half, fewer than 10; set it"):
         discovery_half(sheet_of(60), np.arange(60) < 9, "none", 1)
+
+
+def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
+    block = load_config({"epistasis": {"order": [2], "replication": "half", "strata": "none"}})
+    numbers = sheet_of(60, phenotype=[f"{k / 7:.3f}" for k in range(60)])
+    with pytest.raises(UserError, match="replication needs cases and controls, and the phenotype"):
+        check_epistasis(block["epistasis"], numbers, "samples.tsv", tmp_path)
+    few = sheet_of(60, phenotype=["1"] * 9 + ["0"] * 51)
+    with pytest.raises(UserError, match="which leaves 4 cases in one half"):
+        check_epistasis(block["epistasis"], few, "samples.tsv", tmp_path)
+    check_epistasis(block["epistasis"] | {"replication": "none"}, few, "samples.tsv", tmp_path)
 
 
 def test_leads_are_tested_in_the_other_half_alone(tmp_path):

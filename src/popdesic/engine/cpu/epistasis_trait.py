@@ -18,10 +18,10 @@ import numba
 import numpy as np
 from numba import types
 
-from ..base import Hits, TraitData
+from ..base import LEVEL_BITS, ZERO_LEVEL, Hits, TraitData
 from ..host import interaction, trait
 from ..host.interaction import UNIT_BITS, fixed_cost, least_of
-from ..host.trait import LEVEL_BITS, MAX_SAMPLES, ZERO_LEVEL, half_trait_statistic, level_planes
+from ..host.trait import MAX_SAMPLES, half_trait_statistic, level_planes
 from ..threads import run_tasks
 from . import bitgemm as bitgemm_cpu
 from . import epistasis_cells, epistasis_hits

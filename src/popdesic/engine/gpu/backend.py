@@ -257,7 +257,12 @@ class GpuBackend:
     def scan_trait_pairs(
         self, data: TraitData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
-        raise ValueError("no GPU kernel scans residuals yet")
+        from .epistasis_trait import scan_trait_pairs
+
+        with device_errors(f"the scan of {data.n_sites} sites"):
+            return scan_trait_pairs(
+                data, first, top, cutoff, self.device, self.kernel, self.threads
+            )
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

@@ -21,10 +21,10 @@ import numpy as np
 from ..base import Hits, ScanData
 from ..host.interaction import UNIT
 from .devices import Device, supported_kernels
-from .epistasis_best import INT64_MAX, Best
-from .epistasis_bound import Bound, need_of, score_scale, share_of_cases
-from .epistasis_known import information_of_pairs
-from .epistasis_operands import KERNEL, DeviceScan, Operands
+from .epistasis_best import INT64_MAX
+from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
+from .epistasis_classes import ClassBest, ClassScan
+from .epistasis_operands import KERNEL
 from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
     FIRST_BARE,
@@ -33,24 +33,17 @@ from .epistasis_plans import (
     LOCKSTEP_STEPS,
     MAX_GRID,
     MAX_STORED,
-    RECORD_WORDS,
     Batch,
     Pace,
-    ScanShape,
     align,
     choose_core,
-    cut_runs,
     is_bare,
     missing_samples,
     operand_bytes,
-    order_items,
-    scan_shape,
     upload_blocks,
 )
-from .layout import SCAN, TILE_SITES
+from .layout import TILE_SITES
 
-#: Combinations that one launch may let through.
-CAPACITY = 1 << 23
 #: Share of the device's memory for the packed planes of one batch, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 256
 
@@ -59,7 +52,7 @@ def _nothing() -> None:
     pass
 
 
-class Scanner(DeviceScan):
+class Scanner(ClassScan):
     """One scan on the current device.
 
     Parameters
@@ -86,8 +79,11 @@ class Scanner(DeviceScan):
     ):
         super().__init__(data, device)
         self.order, self.n_cells = order, 3**order
-        self.best = Best(self, order, top, cutoff, threads)
+        self.best = ClassBest(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
+        self.k2_terms = None
+        if is_k2(data):
+            self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
         # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps = Bound.weighted(self.n_classes), 0.0
@@ -102,60 +98,23 @@ class Scanner(DeviceScan):
             self.join_neighbours(steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bare = is_bare(self.core, order, self.states)
-        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
-        self.number, self.progress = cupy.zeros(1, np.uint64), cupy.zeros(1, np.uint32)
-        self.pace = Pace(order, top, FIRST_BARE if self.bare else FIRST_LAUNCH)
+        self.prepare_launches(Pace(order, top, FIRST_BARE if self.bare else FIRST_LAUNCH))
 
-    # ------------------------------------------------------------------ launches
-
-    def _parts(self, order: int) -> int:
-        """Parts of the depth of an operand."""
+    def parts(self, order: int) -> int:
+        """See `LaunchedScan.parts`."""
         return self.depths.shape[1] // 2 if order == 3 else 1
 
-    def shape_of(self, order: int, table: int) -> ScanShape:
-        """How the kernel for pairs or triples is compiled."""
-        return scan_shape(
-            self.core,
-            order=order,
-            states=self.states,
-            table=table,
-            wide=self.wide,
-            joint=self.joint,
-            parts=self._parts(order),
-            bare=self.bare,
-            lockstep=self.lockstep,
-            device=self.device,
-        )
-
-    def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
-        """The kernel for pairs or triples, and the shared memory that it needs."""
-        shape = self.shape_of(order, table)
-        function = self.load(self.core.file, "epistasis_scan", **shape.defines)
-        function.max_dynamic_shared_size_bytes = shape.shared_bytes
-        return function, shape.shared_bytes
-
-    def _describe(self, first: range) -> np.ndarray:
-        """`Scan` of kernels/epistasis/scan.cuh."""
-        one = np.zeros(1, SCAN)
-        one["records"], one["number"] = self.records.data.ptr, self.number.data.ptr
-        one["capacity"], one["n_sites"] = CAPACITY, self.data.n_sites
-        if self.allowed is not None:
-            one["allowed"] = self.allowed.data.ptr
-            one["allowed_words"] = self.allowed.shape[1] * 2
-        one["first"], one["stop"] = first.start, first.stop
-        for name, value in self.bound.fields().items():
-            one[name] = value
+    def fields(self) -> dict[str, float]:
+        """See `LaunchedScan.fields`."""
         cutoff = self.best.cutoff
         cutoff = math.inf if cutoff == INT64_MAX else cutoff / self.scale
-        one["need"] = need_of(
-            cutoff, self.k2, self.n_classes, self.bound.r, self.n_cells, self._missing()
+        need = need_of(
+            cutoff, self.k2_terms, self.n_classes, self.bound.r, self.n_cells, self._missing()
         )
         if self.interaction:
-            one["need"] = max(-3e38, float(one["need"][0]) - 2 * UNIT)
-        one["controls"], one["cases"] = self.n_classes
-        one["margins"] = self.margins.data.ptr
-        one["known"], one["known_pitch"] = self.known_address, self.padded
-        return one
+            need = max(-3e38, need - 2 * UNIT)
+        controls, cases = self.n_classes
+        return {**self.bound.fields(), "need": need, "controls": controls, "cases": cases}
 
     def _missing(self) -> tuple[int, int]:
         """At most so many samples of each class lack a genotype at the sites of a combination."""
@@ -165,89 +124,8 @@ class Scanner(DeviceScan):
             self.missing = missing_samples(self.order, self.sizes_there.get())
         return self.missing
 
-    def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
-        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands."""
-        blocks = self.device.multiprocessors // self.core.cluster
-        tile, width = TILE_SITES * self.core.cluster, self.core.z_sites(order, self.states)
-        items = order_items(y, z, tile, width)
-        return cut_runs(items, operands, blocks)
-
-    def _launch(self, order, table, operands: Operands, items, first: int, yz, description) -> None:
-        function, shared = self._scan_kernel(order, table)
-        core, cluster = self.core, self.core.cluster
-        blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
-        self.progress.fill(0)
-        words = blocks * core.scratch_words(order, self.states, self._parts(order))
-        scratch = cupy.empty(max(1, words), np.uint32)
-        function(
-            (blocks,),
-            (self.core.threads,),
-            (
-                operands.packed,
-                operands.stages,
-                operands.segments,
-                items,
-                np.int32(len(items)),
-                np.int32(first),
-                np.int32(operands.batch.first_site),
-                np.int32(self.padded),
-                operands.xy,
-                yz,
-                scratch,
-                self.progress,
-                description if core.relay else cupy.asarray(description.view(np.uint8)),
-            ),
-            shared_mem=shared,
-        )
-
-    # ------------------------------------------------------------------ the best so far
-
-    def _run(
-        self, operands: Operands, items, on_device, first: range, yz, meanwhile=_nothing
-    ) -> None:
-        """Scan runs of items, as many at a time as `Pace` says.
-
-        `on_device`: a copy of the items on the device; `meanwhile`: what the host does while the
-        last of them are scanned.
-        """
-        if not len(items):
-            meanwhile()
-        width = self.core.z_sites(self.order, self.states)
-        a_item = TILE_SITES * self.core.cluster * width
-        a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
-        done = 0
-        while done < len(items):
-            budget = self.pace.budget(CAPACITY)
-            size = max(1, min(len(items) - done, budget // a_item))
-            # a launch that lets too many through is repeated with fewer items; one always fits
-            while True:
-                self._start(operands, on_device[done : done + size], first, yz)
-                if done + size == len(items):
-                    meanwhile()
-                    meanwhile = _nothing
-                if (found := self._take_over()) >= 0:
-                    break
-                size = max(1, size // 4)
-            self.pace.note(size * a_item, found)
-            done += size
-
-    def _start(self, operands: Operands, items, first: range, yz) -> None:
-        self.number.fill(0)
-        self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
-
-    def _take_over(self) -> int:
-        """Merge the records of a launch; returns their number, or -1 if they exceeded the room."""
-        found = int(self.number.get()[0])
-        kept = min(found, CAPACITY)
-        before = self.best.hits
-        if kept:
-            self._merge(kept)
-        if found <= CAPACITY:
-            return found
-        self.best.hits = before  # the tighter cutoff stays; the hits will be found again
-        return -1
-
-    def _merge(self, n: int) -> None:
+    def merge(self, n: int) -> None:
+        """See `LaunchedScan.merge`."""
         if self.bare:
             planes = self.planes
             self.load(KERNEL, "count_records")(
@@ -255,7 +133,7 @@ class Scanner(DeviceScan):
                 (256,),
                 (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),
             )
-        self.best.merge(self.records[:n])
+        super().merge(n)
 
     # ------------------------------------------------------------------ scans
 
@@ -304,7 +182,7 @@ class Scanner(DeviceScan):
         start = align(first.start, self.states)
         tables, yz = self._pair_tables(start)
         if self.offsets:
-            self.known, self.known_address = information_of_pairs(self, yz, start)
+            self.know_pairs(yz, start)
         packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:

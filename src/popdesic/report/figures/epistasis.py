@@ -95,7 +95,8 @@ def read_null(folder: Path, order: int, n_samples: int) -> np.ndarray:
 
 def hit_counts(row: pd.Series, order: int) -> np.ndarray:
     """Table of one hit, int64 (2, 3, ..., 3): controls, then cases."""
-    counts = [np.array(row[name].split(","), np.int64) for name in ("controls", "cases")]
+    names = ("people",) * 2 if "people" in row else ("controls", "cases")
+    counts = [np.array(row[name].split(","), np.int64) for name in names]
     return np.stack(counts).reshape(2, *(3,) * order)
 
 
@@ -230,6 +231,8 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
                 for g in range(3)
             ]
     figure, panels = new_figure(max(len(tables), 1), height=2.9)
+    if "means" in hits and tables:
+        return _draw_means(figure, panels, hits.head(TABLES))
     if not tables:
         panels[0].axis("off")
         panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
@@ -257,6 +260,43 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
     bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
     bar.set_ticks([0, prevalence, 1], labels=["0", f"all: {prevalence:.2f}", "1"])
     bar.set_label("share of cases")
+    bar.outline.set_linewidth(0.4)
+    return figure
+
+
+def _draw_means(figure: Figure, panels: list, hits: pd.DataFrame) -> Figure:
+    """Mean residual of a number in each combination of genotypes of the best pairs."""
+    means = [
+        np.array([np.nan if m == "NA" else float(m) for m in text.split(",")]).reshape(3, 3)
+        for text in hits.means
+    ]
+    largest = max(float(np.nanmax(np.abs(means))), 1e-9)
+    scale = mpl.colors.TwoSlopeNorm(0.0, -largest, largest)
+    shades = mpl.colormaps["RdBu_r"].with_extremes(bad=MISSING_COLOUR)
+    for axes, mean, (_, row) in zip(panels, means, hits.iterrows(), strict=False):
+        n = np.array(row["people"].split(","), np.int64).reshape(3, 3)
+        image = axes.imshow(np.ma.masked_invalid(mean), cmap=shades, norm=scale)
+        for i, j in np.ndindex(3, 3):
+            text = f"{mean[i, j]:.2g}\nn = {number(int(n[i, j]))}" if n[i, j] else "n = 0"
+            dark = bool(n[i, j]) and abs(float(scale(mean[i, j])) - 0.5) > 0.33
+            axes.text(
+                j,
+                i,
+                text,
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color="white" if dark else "black",
+            )
+        axes.set_title(f"rank {number(int(row['rank']))}")
+        axes.set_yticks(range(3), [_genotype(row, 1, g) for g in range(3)])
+        axes.set_xticks(range(3), [_genotype(row, 2, g) for g in range(3)])
+        axes.set_ylabel(_name(row, 1, 20))
+        axes.set_xlabel(_name(row, 2, 20))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
+    bar.set_label("mean residual")
     bar.outline.set_linewidth(0.4)
     return figure
 

@@ -12,12 +12,14 @@ from ...epistasis.options import LOCI_NAMES, NAMES
 from ...epistasis.phantoms import p_of_hits
 from ...epistasis.scores import SCORES
 from ...epistasis.significance import strata_warnings
+from ...epistasis.single_sites import genomic_control
+from ...epistasis.structure import structure_warnings
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..figures.epistasis import SIGNIFICANT, read_hits
 from ..findings import Finding
 from ..inline import describe_drawn
-from ..registry import epistasis_figures
+from ..registry import epistasis_figures, site_scan_figures
 from ..words import number
 
 #: Most rows of a table on the page; the files have all.
@@ -37,6 +39,7 @@ def epistasis_section(
     -------
     dict
         ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences;
+        ``quantitative``: whether the phenotype is a number; ``main``: the scan of single sites;
         ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
         the p of their interaction and their ``significant_loci``, ``associated`` hits by permuted
         phenotypes (None without), hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
@@ -54,11 +57,13 @@ def epistasis_section(
         "controls": len(samples) - cases,
         "cases": cases,
         "sites": plan["sites"],
-        "warnings": strata_warnings(samples),
+        "warnings": _warnings(folder / "structure.tsv", samples),
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
     }
+    section["quantitative"] = bool((samples["class"] == "quantitative").all())
+    section["main"] = _main_effects(folder / "sites.tsv", figures, orders)
     sizes = {"n_controls": number(section["controls"]), "n_cases": number(cases)}
     for order in orders:
         name = NAMES[order]
@@ -79,8 +84,28 @@ def epistasis_section(
     confirmed = read_table(path) if path.exists() else pd.DataFrame()
     section["replication"] = [_replication(row) for _, row in confirmed.iterrows()]
     section["replicated"] = path.exists()
-    section["single_sites"] = (folder / "sites.tsv").exists()
     return section
+
+
+def _main_effects(path: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
+    """Number of tested sites, how many are significant, λ and figures."""
+    if not path.exists():
+        return None
+    columns = ["chi2", "p", "p_adjusted"]
+    table = pd.read_csv(path, sep="\t", usecols=columns, na_values="NA")
+    tested = int(table.p.notna().sum())
+    factor = f"{genomic_control(table.chi2.to_numpy(float)):.3f}"
+    sizes = {"n_tested_sites": number(tested), "lambda_gc": factor}
+    return {
+        "tested": tested,
+        "significant": int((table.p_adjusted <= SIGNIFICANT).sum()),
+        "lambda": factor,
+        "figures": describe_drawn(site_scan_figures(orders), figures, sizes),
+    }
+
+
+def _warnings(structure: Path, samples: pd.DataFrame) -> list[str]:
+    return strata_warnings(samples) + (structure_warnings(structure) if structure.exists() else [])
 
 
 def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
@@ -91,8 +116,7 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         Finding(
             "warning",
             "Epistasis: strata",
-            f"{sentence[0].upper()}{sentence[1:]}; differences between the strata can look like an "
-            "interaction, and permutations within the strata do not remove them.",
+            f"{sentence[0].upper()}{sentence[1:]}.",
         )
         for sentence in section["warnings"]
     ]
