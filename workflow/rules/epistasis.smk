@@ -5,25 +5,30 @@
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
+#         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, scan_hours, scan_score
+from popdesic.epistasis.options import LOCI_NAMES, NAMES, candidates, scan_hours, scan_score
 
 PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
 LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
-RANKING = {"top": EPISTASIS["top"], "quantitative": QUANTITATIVE}
+RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
+RANKING["quantitative"] = QUANTITATIVE
 RANKING["code"] = code_of("rank_epistasis")
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
+LOCI = [f"results/epistasis/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {
     name: f"results/epistasis/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key] and not QUANTITATIVE
 }
+if ORDERS and EPISTASIS["replication"] == "half":
+    EXTRAS["replication"] = "results/epistasis/replication.tsv"
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
 
@@ -101,7 +106,7 @@ rule scan_epistasis:
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
-        top=EPISTASIS["top"],
+        top=candidates(EPISTASIS["top"]),
         n_units=len(UNITS),
         device=CONFIG["device"],
         code=code_of("scan_epistasis"),
@@ -150,7 +155,8 @@ rule rank_pairs:
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/pairs.tsv",
+        table="results/epistasis/pairs.tsv",
+        loci="results/epistasis/loci.tsv",
     log:
         "logs/rank_pairs.log",
     benchmark:
@@ -179,7 +185,8 @@ use rule rank_pairs as rank_triples with:
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/triples.tsv",
+        table="results/epistasis/triples.tsv",
+        loci="results/epistasis/loci_triples.tsv",
     log:
         "logs/rank_triples.log",
     benchmark:

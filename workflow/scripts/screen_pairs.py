@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.options import candidates
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json
@@ -18,7 +19,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         backend,
         hits,
         pairs=snakemake.params.pairs,
-        top=snakemake.params.top,
+        top=candidates(snakemake.params.top),
         **snakemake.params.scan,
     )
     log_counts(log, counts)
@@ -30,6 +31,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         order=3,
         score=snakemake.params.scan["score"],
         top=snakemake.params.top,
+        max_per_site=snakemake.params.max_per_site,
         tests=read_json(snakemake.input.plan)["screen"]["tests"],
         labels={"exhaustive": "no"},
     )

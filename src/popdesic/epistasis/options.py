@@ -12,6 +12,12 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
 NAMES = {2: "pairs", 3: "triples"}
+#: Table of the loci of each order.
+LOCI_NAMES = {2: "loci", 3: "loci_triples"}
+#: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.
+MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
+#: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
+CANDIDATES, MAX_PER_SITE = 10, 10
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10
@@ -36,6 +42,11 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     counted = read_json(plan)
     work = scans * counted[NAMES[order]]["tests"] * counted["samples"]
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
+
+
+def candidates(top: int) -> int:
+    """Combinations that a scan keeps so that `top` of them are listed."""
+    return CANDIDATES * top
 
 
 def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
@@ -100,6 +111,15 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
             f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."
         )
+    if block["replication"] == "half":
+        from .halves import discovery_half  # as above
+
+        if quantitative:
+            raise UserError(
+                f"{_WHERE}.replication needs cases and controls, and the phenotype of {sheet} has "
+                "more than two values; set it to 'none' or epistasis.binarize to 'median'."
+            )
+        discovery_half(samples, classes, block["strata"], block["seed"])
     for key in ("screen", "power") if quantitative else ():
         if block[key]:
             raise UserError(

@@ -17,8 +17,11 @@ from scipy import stats
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .interaction import interaction_test
+from .loci import describe_loci, list_units
+from .options import MAX_PER_SITE
+from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, merge_hits, permuted, scanner
+from .scan import genotypes_of, load_scan, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 
 #: Fewest permutations for an extreme-value fit.
@@ -119,19 +122,21 @@ def rank_hits(
     score: str,
     top: int,
     tests: int,
+    max_per_site: int = MAX_PER_SITE,
+    loci_out: Path | None = None,
+    design: np.ndarray | None = None,
     labels: dict[str, str] | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
-    `labels`: further columns with one value for all rows.
+    `labels`: further columns with one value for all rows. `loci_out`: table of the hits' loci.
+    `design`: of the null model, for the hits in cis (`phantoms`); none by default.
     """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
-    parts = []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-    hits = merge_hits(parts, sites["rank"].to_numpy(), top)
+    sizes = len(samples) - n_cases, n_cases
+    listing = list_units(units, words, sites, *sizes, top=top, max_per_site=max_per_site)
+    hits = listing.hits
     drawn = np.zeros(0, np.int64)
     if null is not None:
         drawn = read_table(null)["cost"].to_numpy(np.int64)
@@ -139,9 +144,14 @@ def rank_hits(
         hits, words, sites, len(samples) - n_cases, n_cases, order=order, score=score, drawn=drawn
     )
     if len(table):
+        table = table.assign(locus=listing.locus)
+        table = mark_cis(table, hits, words, sites, *sizes, tests=tests, covariates=design)
         table = table.assign(**labels or {})
     write_table(out, table)
-    return {"tests": tests, "hits": len(table), "permutations": len(drawn)}
+    if loci_out is not None:
+        write_table(loci_out, describe_loci(listing, table, order))
+    counts = {"tests": tests, "hits": len(table), "loci": len(listing.loci)}
+    return counts | {"permutations": len(drawn)}
 
 
 def describe_hits(

@@ -16,10 +16,13 @@ from scipy import stats
 from ..engine.base import Backend, Hits, OneHot, TraitData
 from ..io.tables import read_table, write_npz, write_table
 from .design import independent_columns
+from .loci import describe_loci, list_units
 from .null_model import NullModel, read_levels, read_null_model
+from .options import MAX_PER_SITE
 from .partners import partners_of
+from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, join_classes, merge_hits, unit_range
+from .scan import genotypes_of, join_classes, unit_range
 from .scores import scale_bits
 
 #: Bits after the point of a cost of the backend (`engine.host.interaction.UNIT_BITS`).
@@ -111,26 +114,29 @@ def rank_trait_hits(
     *,
     top: int,
     tests: int,
+    max_per_site: int = MAX_PER_SITE,
+    loci_out: Path | None = None,
 ) -> dict[str, float]:
-    """Merge the units' hits of a scan of numbers and write the ranked table."""
+    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci."""
     from .significance import extreme_value_p, permutation_p  # it imports scans, too
 
     words, sites, samples = read_reordered(folder)
-    parts = []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-    hits = merge_hits(parts, sites["rank"].to_numpy(), top)
+    listing = list_units(units, words, sites, len(samples), 0, top=top, max_per_site=max_per_site)
+    hits, model = listing.hits, read_null_model(null)
     drawn = np.zeros(0, np.int64)
     if permuted is not None:
         drawn = read_table(permuted)["cost"].to_numpy(np.int64)
-    table = describe_trait_hits(
-        hits, words, sites, read_null_model(null), 2.0 ** scale_bits(len(samples)), tests
-    )
+    table = describe_trait_hits(hits, words, sites, model, 2.0 ** scale_bits(len(samples)), tests)
     if len(table):
         table.insert(2, "p_permutation", permutation_p(hits.cost, drawn))
         table.insert(3, "p_extreme_value", extreme_value_p(hits.cost, drawn))
+        table = mark_cis(
+            table.assign(locus=listing.locus), hits, words, sites, len(samples), 0,
+            tests=tests, covariates=model.design, response=model.response,
+        )  # fmt: skip
     write_table(out, table)
+    if loci_out is not None:
+        write_table(loci_out, describe_loci(listing, table, 2))
     return {"tests": tests, "hits": len(table), "permutations": len(drawn)}
 
 

@@ -51,7 +51,12 @@ from popdesic.report.figures.epistasis import draw_epistasis
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
-from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
+from popdesic.report.sections.epistasis import (
+    epistasis_findings,
+    epistasis_section,
+    odds_text,
+    p_text,
+)
 from popdesic.study.configuration import load_config
 
 BACKEND = CpuBackend(1)
@@ -699,7 +704,15 @@ def scanned(tmp_path_factory) -> Path:
         unit = out / f"units/order{order}.0.npz"
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
         table, tests = out / f"{NAMES[order]}.tsv", count_tests(10, order)
-        options = {"order": order, "score": "k2", "top": 30, "tests": tests}
+        loci = out / ("loci.tsv" if order == 2 else "loci_triples.tsv")
+        options = {
+            "loci_out": loci,
+            "order": order,
+            "score": "k2",
+            "top": 30,
+            "tests": tests,
+            "max_per_site": 99,
+        }
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
     fit_null_model(
         *(reordered, folder / "samples.tsv", [], out / "null_model.npz", out / "structure.tsv"),
@@ -759,7 +772,7 @@ def test_figures_are_the_same_bytes_again(scanned, tmp_path):
         assert not n or f">{100 * a / n:.0f} %<" in svg
     assert "rs2" in svg and "rs7" in svg
     assert "p ≤ 0.05 (" in (tmp_path / "hits.pairs.svg").read_text("utf-8")
-    assert "not tested (30)" in (tmp_path / "hits.triples.svg").read_text("utf-8")
+    assert "p &gt; 0.05 (" in (tmp_path / "hits.triples.svg").read_text("utf-8")
     assert "rs7 (2)" in (tmp_path / "network.pairs.svg").read_text("utf-8")
 
 
@@ -778,14 +791,26 @@ def test_section_of_the_report(scanned):
     section = epistasis_section(scanned, scanned / "figures", [2, 3])
     pairs, triples = section["scans"]
     assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
-    assert triples["significant"] is None and len(triples["figures"]) == 3
+    assert pairs["associated"] >= 1 and triples["associated"] is None
+    assert len(triples["figures"]) == 4
+    assert pairs["rows"][0]["association"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert {name for name, _ in pairs["loci"][0]["sites"]} == {"rs2", "rs7"}
+    assert 1 <= pairs["significant_loci"] <= pairs["significant"] <= pairs["n_loci"] + 30
     assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}
     assert section["controls"] + section["cases"] == 300
     assert len(section["refit"]) == 15
     found = {finding.topic: finding.level for finding in epistasis_findings(section)}
-    assert found == {"Epistasis: strata": "warning", "Epistasis: no p-values": "note"}
+    assert found == {"Epistasis: strata": "warning", "Epistasis: hits in cis": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
     assert epistasis_findings(None) == []
+
+
+def test_numbers_of_the_page_are_rounded_and_limits_said_in_words():
+    assert [p_text(p, 20) for p in (1 / 21, 2 / 21, 1.0, np.nan)] == ["≤ 1/21", "0.095", "1", "NA"]
+    assert p_text(3.14159e-12) == "3.1e-12" and p_text(1 / 21) == "0.048"
+    shown = [odds_text(v) for v in ("1.23456", "0.01234", "inf", "1e8", "1e-9", "NA")]
+    want = ["1.23", "0.012", "no upper limit", "no upper limit", "no lower limit", "NA"]
+    assert shown == want
 
 
 MAPS = ("pcoa", "umap")
