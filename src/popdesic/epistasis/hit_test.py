@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ..engine.host.grouped_interaction import indicators
+from ..engine.host.grouped_tables import association_terms, indicators, interaction_terms
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
 from .kin import Relatives, independent_statistic, no_relatives, score_variance, shared_risk
-from .tail import DRAWS, FIRST_DRAWS, NullModel, fit_null, interaction_directions, tail_p
+from .tail import DRAWS, FIRST_DRAWS, NullModel, fit_null, free_directions, tail_p
 
 #: Hits with more than this, after correction, by `FIRST_DRAWS` draws and by offsets that do not
 #: depend on the hit, are not drawn again: their p is no evidence.
@@ -55,20 +55,25 @@ class HitTest:
         genotypes : int8 array, (k, n_samples)
             ALT counts of k = 2 or 3 sites, -1 missing.
         """
+        return self._p(genotypes, interaction_terms(3 ** len(genotypes)))
+
+    def p_association(self, genotypes: np.ndarray) -> float:
+        """The same of any association of the sites with the phenotype, main effects included."""
+        return self._p(genotypes, association_terms(3 ** len(genotypes)))
+
+    def _p(self, genotypes: np.ndarray, terms: np.ndarray) -> float:
         used = (genotypes >= 0).all(axis=0) & np.isfinite(self.offset)
         case, cell = self.case[used], cells_of(genotypes[:, used])
         if case.all() or not case.any():
             return 1.0
-        terms = indicators(3 ** len(genotypes))
-        null, which = _grouped_null(cell, case, self.offset[used], len(terms))
+        null, which = _grouped_null(cell, case, self.offset[used], terms)
         relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
         least = self._independent_half(null, cell, which, relatives)
-        p = tail_p(null, least, FIRST_DRAWS) * self.tests
-        if p > WORTH_MORE:
+        if tail_p(null, least, FIRST_DRAWS) * self.tests > WORTH_MORE:
             return 1.0
         if self.design.shape[1]:
-            offset = fit_offsets(case, self.design[used], cell, terms)
-            null, which = _grouped_null(cell, case, offset, len(terms))
+            offset = fit_offsets(case, self.design[used], cell, indicators(terms))
+            null, which = _grouped_null(cell, case, offset, terms)
             least = self._independent_half(null, cell, which, relatives)
         return min(1.0, tail_p(null, least, DRAWS) * self.tests)
 
@@ -76,7 +81,7 @@ class HitTest:
         """LR / 2, brought down to what it would be if nobody were related."""
         if not len(relatives) or null.half <= 0:
             return null.half
-        directions = interaction_directions(null)
+        directions = free_directions(null)
         if not directions.shape[1]:
             return null.half
         risk = expit(null.log_odds)[cell, which]
@@ -85,10 +90,10 @@ class HitTest:
         return independent_statistic(2 * null.half, weights) / 2
 
 
-def _grouped_null(cell, case, offset, n_cells: int) -> tuple[NullModel, np.ndarray]:
+def _grouped_null(cell, case, offset, terms: np.ndarray) -> tuple[NullModel, np.ndarray]:
     which, offsets = offset_classes(offset)
-    table = grouped_table(cell, case, which, n_cells, len(offsets))
-    return fit_null(table, offsets), which
+    table = grouped_table(cell, case, which, len(terms), len(offsets))
+    return fit_null(table, offsets, terms), which
 
 
 def hit_test(

@@ -1,15 +1,17 @@
-"""Likelihood ratio of the interaction where people differ in more than their genotypes.
+"""Likelihood ratios of tables whose people differ in more than their genotypes.
 
 People of a table (`engine.host.interaction`) are divided into groups of equal known log-odds
 `offset`, the part of covariates, components and strata. A group is a combination of genotypes and
 a class of the offset: group g = combination * n_offsets + offset, with n_g people and y_g cases.
 
-    smaller model    logit P(case | g) = offset_g + terms of fewer than k sites
+    smaller model    logit P(case | g) = offset_g + terms of the combination
     saturated model  logit P(case | g) = offset_g + a term of each combination
 
-LR = 2 (l_saturated - l_smaller), l the log-likelihoods at their maxima. With one offset of 0 it is
-the statistic of `engine.host.interaction`. The smaller model is fitted by Newton's method, as
-there; every step bounds LR from above, so a fit stops once LR is known to be below `least`.
+LR = 2 (l_saturated - l_smaller), l the log-likelihoods at their maxima. With the terms of fewer
+than k sites (`interaction_terms`) it tests the interaction, and with one offset of 0 it is the
+statistic of `engine.host.interaction`; with a constant (`association_terms`) it tests the
+association of the whole table. The smaller model is fitted by Newton's method, as there; every step
+bounds LR from above, so a fit stops once LR is known to be below `least`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from numba import types
 
 from ..threads import run_tasks
 from .interaction import (
-    _N_PARAMETERS,
     _OF_PAIRS,
     _OF_TRIPLES,
     MOST_STEP,
@@ -40,11 +41,11 @@ MOST_TERM = 40.0
 
 
 @numba.njit(nogil=True)
-def _saturated(counts, offsets, n_cells):
+def _saturated(counts, offsets):
     """Log-likelihood of the saturated model of one table."""
     n_offsets = len(offsets)
     total = 0.0
-    for k in range(n_cells):
+    for k in range(counts.shape[1] // n_offsets):
         first = k * n_offsets
         cases, people = 0.0, 0.0
         for b in range(n_offsets):
@@ -81,22 +82,20 @@ def _saturated(counts, offsets, n_cells):
 
 
 @numba.njit(nogil=True)
-def half_statistic_of_groups(counts, offsets, order, least, eta):
+def half_statistic_of_groups(counts, offsets, terms, least, eta):
     """LR / 2 of one table in nats; below `least`, some number from LR / 2 to `least`.
 
     counts: float64 (2, n_groups), controls and cases. eta: float64 (n_groups,), log-odds of some
     member of the smaller model, replaced by its fit.
     """
     n_offsets, n_groups = len(offsets), len(eta)
-    n_cells = 9 if order == 2 else 27
-    of_cell = _OF_PAIRS if order == 2 else _OF_TRIPLES
-    n_parameters = _N_PARAMETERS[0] if order == 2 else _N_PARAMETERS[1]
-    design = np.empty((n_groups, of_cell.shape[1]), np.int64)
+    n_parameters = terms.max() + 1
+    design = np.empty((n_groups, terms.shape[1]), np.int64)
     for g in range(n_groups):
-        design[g] = of_cell[g // n_offsets]
+        design[g] = terms[g // n_offsets]
     residual, weight = np.empty(n_groups), np.empty(n_groups)
     step, tried = np.empty(n_groups), np.empty(n_groups)
-    saturated = _saturated(counts, offsets, n_cells)
+    saturated = _saturated(counts, offsets)
     value = saturated - _likelihood(counts, n_groups, eta, residual, weight)
     for _ in range(STEPS):
         if value < least:
@@ -120,23 +119,30 @@ def half_statistic_of_groups(counts, offsets, order, least, eta):
     return max(value, 0.0)
 
 
-def indicators(n_cells: int) -> np.ndarray:
-    """Terms of fewer than k sites: 0 and 1, float64 (9, 5) for pairs, (27, 19) for triples."""
-    numbers = _OF_PAIRS if n_cells == 9 else _OF_TRIPLES
-    design = np.zeros((n_cells, int(numbers.max()) + 1))
-    for cell, row in enumerate(numbers):
+def interaction_terms(n_cells: int) -> np.ndarray:
+    """Numbers of the terms of fewer than k sites in each of 9 (27) combinations, -1: none."""
+    return {9: _OF_PAIRS, 27: _OF_TRIPLES}[n_cells]
+
+
+def association_terms(n_cells: int) -> np.ndarray:
+    """One constant: int64 (n_cells, 1)."""
+    return np.zeros((n_cells, 1), np.int64)
+
+
+def indicators(terms: np.ndarray) -> np.ndarray:
+    """Terms as columns of 0 and 1: float64 (n_cells, n_terms)."""
+    design = np.zeros((len(terms), int(terms.max()) + 1))
+    for cell, row in enumerate(terms):
         design[cell, row[row >= 0]] = 1.0
     return design
 
 
-def _statistics(tables, offsets, order, least, start, first, last, out, fits):
+def _statistics(tables, offsets, terms, least, start, first, last, out):
     counts, eta = np.empty(tables.shape[1:]), np.empty(len(start))
     for t in range(first, last):
         counts[:] = tables[t]
         eta[:] = start
-        out[t] = half_statistic_of_groups(counts, offsets, order, least, eta)
-        if fits.shape[0]:
-            fits[t] = eta
+        out[t] = half_statistic_of_groups(counts, offsets, terms, least, eta)
 
 
 _N, _F = types.int64, types.float64
@@ -145,8 +151,9 @@ _N, _F = types.int64, types.float64
 @functools.cache
 def _compiled():
     real = types.Array(_F, 1, "C")
-    tables, fits = types.Array(_N, 3, "C"), types.Array(_F, 2, "C")
-    signature = types.void(tables, real, _N, _F, real, _N, _N, real, fits)
+    tables = types.Array(_N, 3, "C")
+    numbers = types.Array(_N, 2, "C")
+    signature = types.void(tables, real, numbers, _F, real, _N, _N, real)
     return numba.njit([signature], nogil=True, cache=True)(_statistics)
 
 
@@ -154,9 +161,9 @@ def half_statistics(
     tables: np.ndarray,
     offsets: np.ndarray,
     start: np.ndarray,
+    terms: np.ndarray,
     *,
     least: float = -np.inf,
-    fits: np.ndarray | None = None,
     threads: int = 1,
 ) -> np.ndarray:
     """LR / 2 of tables in nats, float64 (n,); see `half_statistic_of_groups`.
@@ -167,23 +174,21 @@ def half_statistics(
         Controls, then cases; the last site's genotype varies faster than that of the others, the
         offset fastest.
     offsets : float64 array, (n_offsets,)
-        n_groups = 9 (27) * n_offsets.
+        n_groups = n_cells * n_offsets.
     start : float64 array, (n_groups,)
         Log-odds of a member of the smaller model: where each fit starts.
+    terms : int64 array, (n_cells, n)
+        `interaction_terms` or `association_terms`.
     least : float
         Of a table below, some number from its value to `least` is enough.
-    fits : float64 array, (n, n_groups), optional
-        Receives the log-odds of the smaller model of each table.
     """
     tables = np.ascontiguousarray(tables, np.int64)
     offsets = np.ascontiguousarray(offsets, np.float64)
-    order = {9: 2, 27: 3}[tables.shape[2] // len(offsets)]
     start, out = np.ascontiguousarray(start, np.float64), np.empty(len(tables))
-    kept = np.empty((0, 0)) if fits is None else fits
     kernel = _compiled()
 
     def work(first: int, last: int) -> None:
-        kernel(tables, offsets, order, least, start, first, last, out, kept)
+        kernel(tables, offsets, terms, least, start, first, last, out)
 
     run_tasks(work, tasks_of(len(tables)), threads)
     return out
