@@ -3,13 +3,15 @@
 # needs   results/reorder/onehot.npy sites.tsv samples.tsv
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
+#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan, which
+#                                                        tests association: not with the score
+#                                                        `interaction`
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, ON_CPU, scan_hours
+from popdesic.epistasis.options import NAMES, ON_CPU, permutations_run, scan_hours
 
-PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
+PERMUTATIONS = permutations_run(EPISTASIS)
 SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
 RANKING = {name: EPISTASIS[name] for name in ("score", "top")}
 RANKING["code"] = code_of("rank_epistasis")
@@ -22,6 +24,12 @@ EXTRAS = {
     name: f"results/epistasis/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key]
+}
+#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
+RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+PEDIGREE = {
+    "sheet": CONFIG["samples"],
+    "pedigree": STUDY.digest_of(None, "father", "mother"),
 }
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
@@ -111,6 +119,7 @@ rule scan_epistasis:
 rule permute_epistasis:
     input:
         planes=REORDERED,
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/null.order{order}.tsv",
@@ -127,6 +136,7 @@ rule permute_epistasis:
         gpu=SCAN_GPUS,
     params:
         scan=SCAN,
+        **PEDIGREE,
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
@@ -140,6 +150,7 @@ rule permute_epistasis:
 rule rank_pairs:
     input:
         null=null_of(2),
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
@@ -153,10 +164,12 @@ rule rank_pairs:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(500, mb=1),
-        runtime=minutes(1),
+        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice.
+        mem_mb=memory(700, mb=1),
+        runtime=minutes(2 + EPISTASIS["top"] / 200, samples=1e-3),
     params:
         **RANKING,
+        **PEDIGREE,
         order=2,
     message:
         "Rank the hits of the epistasis scan"
@@ -167,6 +180,7 @@ rule rank_pairs:
 use rule rank_pairs as rank_triples with:
     input:
         null=null_of(3),
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
@@ -178,4 +192,5 @@ use rule rank_pairs as rank_triples with:
         "benchmarks/rank_triples.tsv"
     params:
         **RANKING,
+        **PEDIGREE,
         order=3,

@@ -9,6 +9,7 @@
 rule screen_pairs:
     input:
         planes=REORDERED,
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
@@ -28,6 +29,7 @@ rule screen_pairs:
         gpu=GPUS,
     params:
         scan=SCAN,
+        **PEDIGREE,
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         device=CONFIG["device"],

@@ -17,7 +17,9 @@ V instead of with ones; it is brought down to the value of the same p in the lat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,9 +27,13 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from ..cohort.parents import NOBODY
+from ..cohort.samples import read_samples
+from ..io.tables import read_table
 
 #: Least kinship of relatives: third degree.
 LEAST_KINSHIP = 0.0442
+#: Share of all people in one family from which on families cannot be told apart.
+MOST_OF_ALL = 0.2
 #: Kinships below this are not passed on in a pedigree.
 FORGOTTEN = LEAST_KINSHIP / 8
 #: Smallest eigenvalue of V that is used.
@@ -75,7 +81,8 @@ def no_relatives() -> Relatives:
 def related_pairs(samples: list[str], pairs: pd.DataFrame) -> Relatives:
     """Relatives from a table of pairs with columns sample_a, sample_b, kinship.
 
-    Pairs below third degree, and of people who are not among `samples`, are left out.
+    Pairs below third degree, and of people who are not among `samples`, are left out. Of a pair
+    that is listed twice the first row counts.
     """
     row = {name: k for k, name in enumerate(samples)}
     a = pairs["sample_a"].map(row)
@@ -83,7 +90,65 @@ def related_pairs(samples: list[str], pairs: pd.DataFrame) -> Relatives:
     kinship = pairs["kinship"].astype(float).to_numpy()
     kept = (a.notna() & b.notna()).to_numpy() & (kinship >= LEAST_KINSHIP)
     a, b = a[kept].to_numpy(np.int64), b[kept].to_numpy(np.int64)
-    return Relatives(np.minimum(a, b), np.maximum(a, b), np.minimum(kinship[kept], 0.5))
+    first, second = np.minimum(a, b), np.maximum(a, b)
+    _, once = np.unique(first * len(samples) + second, return_index=True)
+    return Relatives(first[once], second[once], np.minimum(kinship[kept][once], 0.5))
+
+
+def read_relatives(folder: Path, tables: Iterable[Path], sheet: Path) -> Relatives:
+    """Relatives among the people of results/reorder.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/reorder`.
+    tables : iterable of Path
+        `results/compare/kinship.tsv` if kinship was computed.
+    sheet : Path
+        Sample sheet; its pedigree adds pairs that the tables do not list.
+    """
+    samples = read_table(folder / "samples.tsv")["sample"].tolist()
+    parts = [read_table(path) for path in tables]
+    parts.append(pedigree_pairs(read_samples(sheet)))
+    columns = ["sample_a", "sample_b", "kinship"]
+    return related_pairs(samples, pd.concat([part[columns] for part in parts]))
+
+
+def permutation_groups(strata: pd.Series, relatives: Relatives) -> np.ndarray:
+    """Names of the groups within which phenotypes are exchangeable: str (n,).
+
+    The relatives of a family that are in one stratum are a group; the other people of a stratum
+    are another.
+    """
+    groups = strata.astype(str).to_numpy(object).copy()
+    family = relatives.blocks(len(groups))
+    sizes = pd.Series(groups).groupby([groups, family]).transform("size").to_numpy()
+    related = sizes > 1
+    groups[related] += "\tfamily " + family[related].astype(str).astype(object)
+    return groups
+
+
+def kin_warnings(relatives: Relatives, n: int, permutations: bool) -> list[str]:
+    """What relatives mean for the p-values of a scan of `n` people; empty without any."""
+    if not len(relatives):
+        return []
+    sizes = np.bincount(relatives.blocks(n))
+    largest, in_families = int(sizes.max()), int(sizes[sizes > 1].sum())
+    among = f"{len(relatives)} pairs of relatives among {n} people"
+    said = []
+    if largest > MOST_OF_ALL * n:
+        said.append(
+            f"{among}: {largest} people form one family, as in a cross, so that hardly anybody is "
+            "independent of the others; "
+            + ("permutation p-values do not hold, and " if permutations else "")
+            + "p-values of interactions and associations are corrected for relatives only roughly: "
+            "confirm a hit in people who are not related to these"
+        )
+    elif permutations:
+        said.append(
+            f"{among} ({in_families} people in families): phenotypes were permuted within families"
+        )
+    return said
 
 
 def pedigree_pairs(sheet: pd.DataFrame) -> pd.DataFrame:

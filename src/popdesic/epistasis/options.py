@@ -20,6 +20,16 @@ ON_CPU = ("interaction",)
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
 
+def permutations_run(block: dict) -> dict[int, int]:
+    """Permuted scans of each order; `block` is `epistasis` of the configuration.
+
+    None if the score is the interaction: permutations test association.
+    """
+    if block["score"] == "interaction":
+        return {2: 0, 3: 0}
+    return {2: block["permutations"], 3: block["permutations_triples"]}
+
+
 def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:
     """Time limit in hours of this many scans: at most `longest`, which is used if no plan exists.
 
