@@ -3,15 +3,24 @@
 # needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
+#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan, which
+#                                                        tests association: not with the score
+#                                                        `interaction`
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import LOCI_NAMES, NAMES, candidates, scan_hours, scan_score
+from popdesic.epistasis.options import (
+    LOCI_NAMES,
+    NAMES,
+    candidates,
+    permutations_run,
+    scan_hours,
+    scan_score,
+)
 
-PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
+PERMUTATIONS = permutations_run(EPISTASIS, SCORES)
 LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
@@ -29,6 +38,12 @@ EXTRAS = {
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = "results/epistasis/replication.tsv"
+#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
+RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+PEDIGREE = {
+    "sheet": CONFIG["samples"],
+    "pedigree": STUDY.digest_of(None, "father", "mother"),
+}
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
 
@@ -119,7 +134,7 @@ rule scan_epistasis:
 rule permute_epistasis:
     input:
         planes=REORDERED,
-        null=lambda wildcards: null_model_of(int(wildcards.order)),
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/null.order{order}.tsv",
@@ -137,6 +152,7 @@ rule permute_epistasis:
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
+        **PEDIGREE,
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
@@ -151,6 +167,7 @@ rule rank_pairs:
     input:
         null=null_of(2),
         model=NULL_MODEL,
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
@@ -165,10 +182,12 @@ rule rank_pairs:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(500, mb=1),
-        runtime=minutes(1),
+        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice.
+        mem_mb=memory(700, mb=1),
+        runtime=minutes(2 + EPISTASIS["top"] / 200, samples=1e-3),
     params:
         **RANKING,
+        **PEDIGREE,
         order=2,
         score=SCORES[2],
     message:
@@ -181,6 +200,7 @@ use rule rank_pairs as rank_triples with:
     input:
         null=null_of(3),
         model=NULL_MODEL,
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
@@ -193,5 +213,6 @@ use rule rank_pairs as rank_triples with:
         "benchmarks/rank_triples.tsv"
     params:
         **RANKING,
+        **PEDIGREE,
         order=3,
         score=SCORES[3],

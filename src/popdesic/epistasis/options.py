@@ -11,6 +11,8 @@ from ..cohort.phenotype import is_quantitative
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
+#: Scores of association, which permutations test.
+ASSOCIATION = ("k2", "mutual_information")
 NAMES = {2: "pairs", 3: "triples"}
 #: Table of the loci of each order.
 LOCI_NAMES = {2: "loci", 3: "loci_triples"}
@@ -30,6 +32,22 @@ def scan_score(score: str, quantitative: bool, order: int) -> str:
     if order == 3:
         return "interaction" if score == "residuals" else score
     return "residuals" if quantitative else score
+
+
+def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
+    """Permuted scans of each order.
+
+    None of an order whose score is of interaction: permutations test association.
+
+    Parameters
+    ----------
+    block : dict
+        `epistasis` of the configuration.
+    scores : dict
+        `scan_score` of each order.
+    """
+    asked = {2: block["permutations"], 3: block["permutations_triples"]}
+    return {order: asked[order] if score in ASSOCIATION else 0 for order, score in scores.items()}
 
 
 def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from .k2_null import excess_of_cells
+from .options import ASSOCIATION
 
 #: The scores; the first is the default.
-SCORES = ("interaction", "k2", "mutual_information")
+SCORES = ("interaction", *ASSOCIATION)
 #: Fractional bits of a cost; fewer if costs of many samples would not fit int64.
 SCALE_BITS = 40
 
