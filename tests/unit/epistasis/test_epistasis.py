@@ -715,7 +715,7 @@ def scanned(tmp_path_factory) -> Path:
         }
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
     fit_null_model(
-        *(reordered, folder / "samples.tsv", [], out / "null_model.npz", out / "structure.tsv"),
+        *(reordered, folder / "samples.tsv", None, out / "null_model.npz", out / "structure.tsv"),
         **{"covariates": ["age"], "pcs": 0, "transform": "none", "seed": 1},
     )
     refit_hits(
