@@ -61,12 +61,16 @@ def statistic(states: np.ndarray, levels: np.ndarray, pair) -> tuple[float, int]
     return explained[1] - explained[0], rank[1] - rank[0]
 
 
-def scan(data: TraitData, states: np.ndarray, first: range, top: int, permitted=None) -> Hits:
+def scan(data: TraitData, states: np.ndarray, first: range, top: int) -> Hits:
     """All pairs of a scan, table by table."""
     found = []
     for pair in itertools.combinations(range(data.n_sites), 2):
-        if pair[0] in first and (permitted is None or permitted[pair]):
-            cost = int(trait_costs(*cells(states, data.levels, pair), data.variance)[0])
+        counts, sums = cells(states, data.levels, pair)
+        people = np.stack([counts, 0 * counts]).reshape(2, 3, 3)
+        if pair[0] in first and (
+            data.partners is None or epistasis.permits(data.partners, people, pair)
+        ):
+            cost = int(trait_costs(counts, sums, data.variance)[0])
             found.append((cost, *sorted(int(data.rank[site]) for site in pair), *pair))
     best = sorted(found)[:top]
     return Hits(

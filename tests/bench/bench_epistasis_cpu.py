@@ -59,7 +59,7 @@ def best_time(scan, data, repeats: int, clock=time.perf_counter) -> float:
 def by_interaction(data):
     """The same scan by interaction."""
     n = data.n_samples
-    total, part = score_tables("interaction", n)
+    total, part = score_tables("interaction", *(one.n_samples for one in data.classes))
     return replace(data, total=total, part=part, lr_bits=lr_bits("interaction", n))
 
 
@@ -91,7 +91,7 @@ def main() -> None:
         for missing in options.missing:
             data, _, _ = random_scan(
                 np.random.default_rng(1), n_sites, classes, missing=missing,
-                frequencies=frequencies, tables=score_tables("k2", sum(classes)),
+                frequencies=frequencies, tables=score_tables("k2", *classes),
             )  # fmt: skip
             one, many = select_backend("cpu", 1), select_backend("cpu", threads)
             pairs = tests[2] / best_time(many.scan_pairs, data, options.repeats)
@@ -106,7 +106,7 @@ def main() -> None:
             epistasis_cpu.kernels = kept
             many_pairs, _, _ = random_scan(
                 np.random.default_rng(2), 10 * n_sites, classes, missing=missing,
-                frequencies=frequencies, tables=score_tables("k2", sum(classes)),
+                frequencies=frequencies, tables=score_tables("k2", *classes),
             )  # fmt: skip
             ratios = [
                 slowdown(scan, given, options.repeats)

@@ -2,6 +2,7 @@
 #
 # needs   results/epistasis/* of epistasis.smk, results/reorder/*, the sample sheet
 # gives   results/epistasis/screen.tsv           best pairs with every third site
+#         results/epistasis/replication.tsv      best loci in the other half, if requested
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
 #         results/figures/hits.*, network.*, penetrance.*
 
@@ -9,6 +10,7 @@
 rule screen_pairs:
     input:
         planes=REORDERED,
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
@@ -28,14 +30,49 @@ rule screen_pairs:
         gpu=GPUS,
     params:
         scan=SCAN,
+        **PEDIGREE,
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
+        max_per_site=EPISTASIS["max_per_site"],
         device=CONFIG["device"],
         code=code_of("screen_pairs"),
     message:
         "Screen the best {params.pairs} pairs with every third site"
     script:
         "../scripts/screen_pairs.py"
+
+
+rule replicate_hits:
+    input:
+        hits=HITS,
+        loci=LOCI,
+        plan="results/epistasis/plan.json",
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+    output:
+        "results/epistasis/replication.tsv",
+    log:
+        "logs/replicate_hits.log",
+    benchmark:
+        "benchmarks/replicate_hits.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(800),
+        runtime=minutes(1, samples=1e-3),
+    params:
+        orders=ORDERS,
+        strata=EPISTASIS["strata"],
+        phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+        seed=EPISTASIS["seed"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("replicate_hits"),
+    message:
+        "Test the best loci in the half of the people that the scan did not see"
+    script:
+        "../scripts/replicate_hits.py"
 
 
 rule refit_hits:
@@ -82,7 +119,7 @@ rule estimate_power:
         mem_mb=memory(800),
         runtime=minutes(1),
     params:
-        orders=[order for order in ORDERS if PERMUTATIONS[order]],
+        orders=[order for order in ORDERS if null_of(order)],
         models=EPISTASIS["power"],
         score=SCAN["score"],
         seed=EPISTASIS["seed"],
@@ -98,6 +135,7 @@ rule draw_epistasis:
         planes=REORDERED,
         hits=HITS,
         nulls=NULLS,
+        plan="results/epistasis/plan.json",
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),

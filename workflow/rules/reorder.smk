@@ -44,6 +44,8 @@ rule build_onehot:
         rows=STUDY.digest_of(),
         strata=EPISTASIS["strata"],
         phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+        replication=EPISTASIS["replication"],
+        seed=EPISTASIS["seed"],
         orders=ORDERS,
         key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
         code=code_of("build_onehot"),

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.epistasis.kin import read_relatives
+from popdesic.epistasis.null_model import read_null_model
 from popdesic.epistasis.scan import NAMES
 from popdesic.epistasis.significance import rank_hits
 from popdesic.epistasis.trait_scan import rank_trait_hits
@@ -10,14 +12,22 @@ from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     order, params = snakemake.params.order, snakemake.params
-    folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output[0])
+    folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output.table)
     units = [Path(path) for path in snakemake.input.units]
     null = next(map(Path, snakemake.input.get("null", [])), None)
-    tests = read_json(snakemake.input.plan)[NAMES[order]]["tests"]
-    ranking = {"top": params.top, "tests": tests}
+    model = Path(snakemake.input.model)
+    ranking = {
+        "top": params.top,
+        "max_per_site": params.max_per_site,
+        "loci_out": Path(snakemake.output.loci),
+        "tests": read_json(snakemake.input.plan)[NAMES[order]]["tests"],
+    }
     if params.quantitative:
-        model = Path(snakemake.input.model)
-        counts = rank_trait_hits(folder, model, units, null, out, **ranking)
+        counts = rank_trait_hits(folder, model, units, out, **ranking)
     else:
-        counts = rank_hits(folder, units, null, out, order=order, score=params.score, **ranking)
+        kinship = map(Path, snakemake.input.get("kinship", []))
+        ranking |= {"order": order, "score": params.score}
+        ranking |= {"design": read_null_model(model).design}
+        ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
+        counts = rank_hits(folder, units, null, out, **ranking)
     log_counts(log, counts)

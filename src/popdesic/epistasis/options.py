@@ -11,12 +11,18 @@ from ..cohort.phenotype import is_quantitative
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
+#: Scores of association, which permutations test.
+ASSOCIATION = ("k2", "mutual_information")
 NAMES = {2: "pairs", 3: "triples"}
+#: Table of the loci of each order.
+LOCI_NAMES = {2: "loci", 3: "loci_triples"}
+#: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.
+MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
+#: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
+CANDIDATES, MAX_PER_SITE = 10, 10
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10
-#: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
-ON_CPU = ("interaction", "residuals")
 #: Tests x samples per second that time limits assume: a slow core, and a small GPU.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
@@ -26,6 +32,22 @@ def scan_score(score: str, quantitative: bool, order: int) -> str:
     if order == 3:
         return "interaction" if score == "residuals" else score
     return "residuals" if quantitative else score
+
+
+def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
+    """Permuted scans of each order.
+
+    None of an order whose score is of interaction: permutations test association.
+
+    Parameters
+    ----------
+    block : dict
+        `epistasis` of the configuration.
+    scores : dict
+        `scan_score` of each order.
+    """
+    asked = {2: block["permutations"], 3: block["permutations_triples"]}
+    return {order: asked[order] if score in ASSOCIATION else 0 for order, score in scores.items()}
 
 
 def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:
@@ -40,24 +62,12 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
-def refuse_device(score: str, device: str) -> None:
-    """Refuse ``device: gpu`` for a score that only a CPU ranks by.
-
-    Raises
-    ------
-    UserError
-        It was asked for.
-    """
-    if score in ON_CPU and device == "gpu":
-        raise UserError(
-            f"{_WHERE}.score is '{score}', which no GPU kernel ranks by yet, but device is 'gpu'; "
-            "set device to 'auto' or 'cpu', or epistasis.score to 'k2' or 'mutual_information'."
-        )
+def candidates(top: int) -> int:
+    """Combinations that a scan keeps so that `top` of them are listed."""
+    return CANDIDATES * top
 
 
-def check_epistasis(
-    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, device: str = "auto"
-) -> None:
+def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
@@ -69,8 +79,6 @@ def check_epistasis(
         The sample sheet; `sheet` is its name.
     folder : Path
         The study's folder.
-    device : str
-        `device` of the configuration.
 
     Raises
     ------
@@ -80,8 +88,6 @@ def check_epistasis(
     if not block["order"]:
         return
     quantitative = is_quantitative(samples, block["binarize"])
-    for order in block["order"]:
-        refuse_device(scan_score(block["score"], quantitative, order), device)
     from .reorder import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 
     classes, _ = scan_phenotype(samples, block["binarize"], sheet, block["order"], block["score"])
@@ -123,6 +129,15 @@ def check_epistasis(
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
             f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."
         )
+    if block["replication"] == "half":
+        from .halves import discovery_half  # as above
+
+        if quantitative:
+            raise UserError(
+                f"{_WHERE}.replication needs cases and controls, and the phenotype of {sheet} has "
+                "more than two values; set it to 'none' or epistasis.binarize to 'median'."
+            )
+        discovery_half(samples, classes, block["strata"], block["seed"])
     for key in ("screen", "power") if quantitative else ():
         if block[key]:
             raise UserError(

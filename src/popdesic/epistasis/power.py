@@ -1,4 +1,11 @@
-"""Power of the study's scans for penetrance models of the configuration."""
+"""Power of the study's scans for penetrance models of the configuration.
+
+The power for interaction is that of the likelihood-ratio test of `interaction.interaction_test` at
+the level 0.05 / tests. In a large sample its statistic is non-central chi-square, and the
+non-centrality is the statistic of the expected table: what is left of the model's effects after the
+best fit without interaction (Self, Mauritsen & Ohara 1992, Biometrics 48:31). A model without
+interaction has none, however strong its main effects, and passes as rarely as chance allows.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +17,7 @@ from scipy import stats
 
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
+from .interaction import degrees_of_freedom, interaction_statistics, interaction_test
 from .options import NAMES
 from .scores import lr_bits, score_tables, table_cost
 from .significance import permutation_p
@@ -18,6 +26,8 @@ from .significance import permutation_p
 ALPHA = 0.05
 #: Studies simulated for each model.
 DRAWN = 2000
+#: People of the expected table, as its counts have to be integers: LR is proportional to them.
+EXPECTED = 2**36
 
 
 def cell_probabilities(maf: list[float], penetrance: list[float]) -> np.ndarray:
@@ -34,7 +44,17 @@ def cell_probabilities(maf: list[float], penetrance: list[float]) -> np.ndarray:
     return by_class / by_class.sum(axis=1, keepdims=True)
 
 
-def chi2_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -> float:
+def draw_tables(
+    cells: np.ndarray, n_controls: int, n_cases: int, drawn: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Tables of simulated studies, int64 (2, drawn, 3**k): controls, then cases."""
+    sizes = (n_controls, n_cases)
+    return np.stack(
+        [rng.multinomial(n, part / part.sum(), drawn) for n, part in zip(sizes, cells, strict=True)]
+    )
+
+
+def association_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -> float:
     """Power of Pearson's test of the whole table: non-central chi-square (Cohen 1988)."""
     n = np.array([[n_controls], [n_cases]], np.float64)
     pooled = (n * cells).sum(axis=0) / n.sum()
@@ -44,25 +64,50 @@ def chi2_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -
     return float(stats.ncx2.sf(stats.chi2.isf(alpha, freedom), freedom, noncentral))
 
 
-def score_power(
+def expected_interaction(cells: np.ndarray, n_controls: int, n_cases: int) -> tuple[float, int]:
+    """LR of the expected table and its degrees of freedom: the excess over all smaller effects."""
+    n = n_controls + n_cases
+    shares = np.array([[n_controls], [n_cases]]) / n * cells
+    sides = (3,) * round(np.log(cells.shape[1]) / np.log(3))
+    counts = np.rint(shares * EXPECTED).astype(np.int64).reshape(2, *sides)
+    excess = float(interaction_statistics(counts[None])[0]) * n / EXPECTED
+    return excess, degrees_of_freedom(counts)
+
+
+def interaction_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -> float:
+    """Power of the likelihood-ratio test of the interaction; `alpha` if there is none."""
+    excess, freedom = expected_interaction(cells, n_controls, n_cases)
+    if not freedom:
+        return 0.0
+    return float(stats.ncx2.sf(stats.chi2.isf(alpha, freedom), freedom, excess))
+
+
+def simulated_power(
+    cells: np.ndarray, n_controls: int, n_cases: int, alpha: float, seed: list[int]
+) -> float:
+    """Share of simulated studies in which `interaction_test` has a p of at most `alpha`.
+
+    Unlike `interaction_power` it does not assume that counts are large.
+    """
+    tables = draw_tables(cells, n_controls, n_cases, DRAWN, np.random.default_rng(seed))
+    sides = (3,) * round(np.log(cells.shape[1]) / np.log(3))
+    tables = tables.swapaxes(0, 1).reshape(DRAWN, 2, *sides)
+    return float(np.mean([interaction_test(table)[2] <= alpha for table in tables]))
+
+
+def permutation_power(
     cells: np.ndarray, n_controls: int, n_cases: int, score: str, null: np.ndarray, seed: list[int]
 ) -> float:
     """Share of simulated studies whose score has a permutation p of at most `ALPHA`.
 
-    `null` holds the best costs of permuted scans, as for `significance.permutation_p`; NaN if
-    they are too few for such a small p.
+    Of association scores. `null` holds the best costs of permuted scans, as for
+    `significance.permutation_p`; NaN if they are too few for such a small p.
     """
     if 1 / (1 + len(null)) > ALPHA:
         return float("nan")
-    rng = np.random.default_rng(seed)
-    tables = np.stack(
-        [
-            rng.multinomial(n, part / part.sum(), DRAWN)
-            for n, part in zip((n_controls, n_cases), cells, strict=True)
-        ]
-    )
-    n = n_controls + n_cases
-    cost = table_cost(tables, *score_tables(score, n), lr_bits(score, n))
+    tables = draw_tables(cells, n_controls, n_cases, DRAWN, np.random.default_rng(seed))
+    bits = lr_bits(score, n_controls + n_cases)
+    cost = table_cost(tables, *score_tables(score, n_controls, n_cases), bits)
     return float((permutation_p(cost, null) <= ALPHA).mean())
 
 
@@ -85,18 +130,19 @@ def estimate_power(
     plan : Path
         `results/epistasis/plan.json`: number of tests of each scan.
     nulls : dict
-        Table of the permuted scans' best costs, by order, for orders that were permuted.
+        Table of the permuted scans' best costs, by order, for orders that were permuted; may be
+        empty.
     models : list of dict
         `name`, `maf` and `penetrance` of each model, as in the configuration.
 
     Returns
     -------
     dict
-        Power (chi-square) by model.
+        Power for the interaction by model.
     """
     case = (read_table(samples)["class"] == "case").to_numpy()
     n_cases = int(case.sum())
-    n_controls = len(case) - n_cases
+    n = (len(case) - n_cases, n_cases)
     tests = read_json(plan)
     drawn = {order: read_table(path)["cost"].to_numpy(np.int64) for order, path in nulls.items()}
     rows = []
@@ -116,13 +162,16 @@ def estimate_power(
                 "maf": ", ".join(f"{q:g}" for q in maf),
                 "prevalence": prevalence,
                 "heritability": variance / (prevalence * (1 - prevalence)),
-                "controls": n_controls,
-                "cases": n_cases,
+                "controls": n[0],
+                "cases": n[1],
                 "alpha": alpha,
-                "power_chi2": chi2_power(cells, n_controls, n_cases, alpha),
-                "power_score": score_power(cells, n_controls, n_cases, score, null, [seed, number]),
+                "expected_lr": expected_interaction(cells, *n)[0],
+                "power_interaction": interaction_power(cells, *n, alpha),
+                "power_simulated": simulated_power(cells, *n, alpha, [seed, number]),
+                "power_association": association_power(cells, *n, alpha),
+                "power_permutation": permutation_power(cells, *n, score, null, [seed, number]),
                 "permutations": len(null),
             }
         )
     write_table(out, pd.DataFrame(rows))
-    return {row["model"]: row["power_chi2"] for row in rows}
+    return {row["model"]: row["power_interaction"] for row in rows}

@@ -11,15 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_planes import site_planes
-from ..engine.base import Backend, Hits, OneHot, ScanData, TraitData
-from ..engine.comparisons import BLOCK_SITES, r2_block
-from ..engine.terms import Planes
+from ..engine.base import Backend, Hits, OneHot, Partners, ScanData, TraitData
 from ..io.errors import UserError
 from ..io.files import write_json
-from ..io.sites import chunks
 from ..io.tables import write_npz
 from .options import NAMES
+from .partners import partners_of
 from .reorder import pack_states, read_reordered, unpack_states
 from .scores import lr_bits, score_tables
 
@@ -56,16 +53,14 @@ def join_classes(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray
 
 
 def load_scan(
-    folder: Path, score: str, min_distance_bp: int, max_r2: float, backend: Backend
+    folder: Path, score: str, min_distance_bp: int, max_r2: float
 ) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
-    """Scan data, sites and samples of results/reorder, with the permitted partners."""
+    """Scan data, sites and samples of results/reorder, with the rules for partners."""
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
-    data = make_scan_data(
-        words, sites, n_controls, n_cases, score, min_distance_bp, max_r2, backend
-    )
-    return data, sites, samples
+    partners = partners_of(sites, min_distance_bp, max_r2)
+    return make_scan_data(words, sites, n_controls, n_cases, score, partners), sites, samples
 
 
 def make_scan_data(
@@ -74,19 +69,14 @@ def make_scan_data(
     n_controls: int,
     n_cases: int,
     score: str,
-    min_distance_bp: int,
-    max_r2: float,
-    backend: Backend,
+    partners: Partners | None = None,
 ) -> ScanData:
     """Scan data from the planes and sites of `reorder.reorder_sites`."""
     n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_samples)
-    allowed = permitted_partners(
-        words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
-    )
+    total, part = score_tables(score, n_controls, n_cases)
     classes = split_classes(words, n_controls, n_cases)
     rank = sites["rank"].to_numpy(np.int32)
-    return ScanData(classes, total, part, rank, allowed, lr_bits(score, n_samples))
+    return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples))
 
 
 def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
@@ -108,39 +98,6 @@ def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.nda
     columns = [[f"{key}{k}" for key in keys] for k in range(1, order + 1)]
     found = [[place[name] for name in names(hits, chosen)] for chosen in columns]
     return np.array(found, np.int64).reshape(order, len(hits)).T
-
-
-def permitted_partners(
-    words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
-) -> np.ndarray | None:
-    """Bit matrix of `engine.base.ScanData.allowed`, or None if all partners are permitted.
-
-    Partners on one chromosome are at least `min_distance_bp` apart, and the r2 of their ALT counts
-    over all samples of the scan is at most `max_r2` (an undefined r2 is permitted).
-    """
-    if min_distance_bp <= 0 and max_r2 >= 1:
-        return None
-    n = len(sites)
-    blocks = [slice(first, last) for first, last in chunks(n, BLOCK_SITES)]
-    planes: list[Planes] = []
-    if max_r2 < 1:
-        planes = [
-            site_planes(genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases))
-            for rows in blocks
-        ]
-    out = np.zeros((n, -(-n // 64) * 8), np.uint8)
-    for i, rows in enumerate(blocks):
-        permitted = np.ones((rows.stop - rows.start, n), bool)
-        if min_distance_bp > 0:
-            chrom, pos = pd.factorize(sites.chrom)[0], sites.pos.to_numpy()
-            near = np.abs(pos[rows, None] - pos[None]) < min_distance_bp
-            permitted &= ~((chrom[rows, None] == chrom[None]) & near)
-        for j, columns in enumerate(blocks if planes else []):
-            with np.errstate(invalid="ignore"):
-                permitted[:, columns] &= ~(r2_block(planes[i], planes[j], backend) > max_r2)
-        bits = np.packbits(permitted, axis=1, bitorder="little")
-        out[rows, : bits.shape[1]] = bits
-    return out.view(np.uint64)
 
 
 def count_tests(n_sites: int, order: int) -> int:
@@ -199,7 +156,7 @@ def thinned(data: ScanData, n: int) -> ScanData:
     """Scan data of `n` evenly spaced sites."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
     classes = tuple(OneHot(one.words[rows], one.n_samples) for one in data.classes)
-    return replace(data, classes=classes, rank=data.rank[rows], allowed=None)
+    return replace(data, classes=classes, rank=data.rank[rows], partners=None)
 
 
 def with_random_residuals(data: ScanData) -> TraitData:
@@ -220,7 +177,8 @@ def wtccc_shaped(n_sites: int, score: str) -> ScanData:
     states[drawn < shares[0]] = 0
     classes = split_classes(pack_states(states, n_controls), n_controls, n_cases)
     rank = np.arange(n_sites, dtype=np.int32)
-    return ScanData(classes, *score_tables(score, n), rank, lr_bits=lr_bits(score, n))
+    tables = score_tables(score, n_controls, n_cases)
+    return ScanData(classes, *tables, rank, lr_bits=lr_bits(score, n))
 
 
 def describe_scans(tests: int, scans: int, rate: float) -> str:
@@ -237,7 +195,6 @@ def plan_scan(
     orders: list[int],
     score: str,
     permutations: dict[int, int],
-    restricted_partners: bool,
     screen: int,
     top: int,
     max_device_hours: float,
@@ -249,7 +206,7 @@ def plan_scan(
     returned for the log, with the same forecast for a study of the size and frequencies of `WTCCC`.
     The file holds only what depends on the data, so it is the same in every run.
     """
-    data, _, _ = load_scan(folder, score, 0, 1.0, backend)
+    data, _, _ = load_scan(folder, score, 0, 1.0)
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
     for order in orders:
         tests = count_tests(data.n_sites, order)
@@ -266,10 +223,7 @@ def plan_scan(
         plan["screen"] = {"tests": pairs * (data.n_sites - 2), "scans": 1}
         lines["screen"] = f"{plan['screen']['tests']} tests, not exhaustive"
     planes = sum(one.words.nbytes for one in data.classes)
-    partners = data.n_sites * -(-data.n_sites // 64) * 8 if restricted_partners else 0
-    lines["memory"] = f"{planes / 1e6:.0f} MB of planes" + (
-        f", {partners / 1e6:.0f} MB of permitted partners" if partners else ""
-    )
+    lines["memory"] = f"{planes / 1e6:.0f} MB of planes"
     lines["device_hours"] = f"{hours:.3g} (epistasis.max_device_hours: {max_device_hours:g})"
     for order in orders:
         of_residuals = {"residuals": residuals and order == 2}
@@ -304,7 +258,7 @@ def scan_unit(
     max_r2: float,
 ) -> dict[str, int]:
     """Run one unit of a scan and write its best `top` hits as npz (cost, sites)."""
-    data, _, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
+    data, _, _ = load_scan(folder, score, min_distance_bp, max_r2)
     first = unit_range(data.n_sites, order, unit, n_units)
     hits = scanner(backend, order)(data, first, top)
     write_npz(out, cost=hits.cost, sites=hits.sites)

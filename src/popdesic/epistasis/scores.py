@@ -1,8 +1,9 @@
 """Scores of contingency tables: sums of entries of integer lookup tables, or the interaction.
 
 ``k2`` and ``mutual_information`` score association: what the genotypes say about the class, by
-main effects as well as by interaction. ``interaction`` scores what the sites say together beyond
-all fewer sites (`engine.host.interaction`).
+main effects as well as by interaction. K2 is centred: its cost is 0 on average where the genotypes
+say nothing, so that pairs of rare and of common sites can be compared (`k2_null`). ``interaction``
+scores what the sites say together beyond all fewer sites (`engine.host.interaction`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from .k2_null import excess_of_cells
+from .options import ASSOCIATION
+
 #: The scores; the first is the default.
-SCORES = ("interaction", "k2", "mutual_information")
+SCORES = ("interaction", *ASSOCIATION)
 #: Fractional bits of a cost; fewer if costs of many samples would not fit int64.
 SCALE_BITS = 40
 
@@ -29,16 +33,18 @@ def lr_bits(score: str, n_samples: int) -> int | None:
     return scale_bits(n_samples) if score == "interaction" else None
 
 
-def score_tables(score: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_samples + 1,).
+def score_tables(score: str, n_controls: int, n_cases: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_controls + n_cases + 1,).
 
-    ``k2``: lnGamma(n + 2) and lnGamma(n + 1); ``mutual_information``: n ln n for both, as for
-    ``interaction``, which it bounds, and ``residuals`` (`trait_scan`). Every entry is rounded once,
-    so sums are exact in any order and equal on every device.
+    ``k2``: lnGamma(n + 1) + excess(n) (`k2_null`) and lnGamma(n + 1); ``mutual_information``:
+    n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`trait_scan`).
+    Every entry is rounded once, so sums are exact in any order and equal on every device.
     """
+    n_samples = n_controls + n_cases
     n = np.arange(n_samples + 1, dtype=np.float64)
     if score == "k2":
-        tables = gammaln(n + 2), gammaln(n + 1)
+        part = gammaln(n + 1)
+        tables = part + excess_of_cells(n_controls, n_cases), part
     elif score in (*SCORES, "residuals"):
         tables = xlogy(n, n), xlogy(n, n)
     else:

@@ -6,7 +6,6 @@ For numbers, and for cases and controls with `epistasis.score: residuals`. The s
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,15 @@ import pandas as pd
 from scipy import stats
 
 from ..engine.base import Backend, Hits, OneHot, TraitData
-from ..io.tables import read_table, write_npz, write_table
+from ..io.tables import write_npz, write_table
 from .design import independent_columns
+from .loci import describe_loci, list_units
 from .null_model import NullModel, read_levels, read_null_model
+from .options import MAX_PER_SITE
+from .partners import partners_of
+from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, join_classes, merge_hits, permitted_partners, unit_range
+from .scan import genotypes_of, join_classes, unit_range
 from .scores import scale_bits
 
 #: Bits after the point of a cost of the backend (`engine.host.interaction.UNIT_BITS`).
@@ -26,19 +29,17 @@ UNIT_BITS = 20
 
 
 def load_trait(
-    folder: Path, null: Path, min_distance_bp: int, max_r2: float, backend: Backend
+    folder: Path, null: Path, min_distance_bp: int, max_r2: float
 ) -> tuple[TraitData, pd.DataFrame, pd.DataFrame]:
     """Scan data, sites and samples of results/reorder and a null model, with partners."""
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
     levels, variance = read_levels(null)
-    allowed = permitted_partners(
-        words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
-    )
+    partners = partners_of(sites, min_distance_bp, max_r2)
     planes = OneHot(join_classes(words, n_controls, n_cases), len(samples))
     rank = sites["rank"].to_numpy(np.int32)
-    return TraitData(planes, levels, variance, rank, allowed), sites, samples
+    return TraitData(planes, levels, variance, rank, partners), sites, samples
 
 
 def _fixed_point(cost: np.ndarray, n_samples: int) -> np.ndarray:
@@ -58,81 +59,38 @@ def scan_trait_unit(
     max_r2: float,
 ) -> dict[str, int]:
     """Run one unit of a scan of pairs and write its best `top` hits as npz (cost, sites)."""
-    data, _, _ = load_trait(folder, null, min_distance_bp, max_r2, backend)
+    data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
     first = unit_range(data.n_sites, 2, unit, n_units)
     hits = backend.scan_trait_pairs(data, first, top)
     write_npz(out, cost=_fixed_point(hits.cost, data.n_samples), sites=hits.sites)
     return {"first_sites": len(first), "hits": len(hits.cost)}
 
 
-def permute_trait_scan(
-    folder: Path,
-    null: Path,
-    backend: Backend,
-    out: Path,
-    *,
-    permutations: int,
-    seed: int,
-    min_distance_bp: int,
-    max_r2: float,
-) -> list[str]:
-    """Write the best cost of each scan of permuted residuals, one row each.
-
-    Residuals are permuted within strata, among people whose covariates are known. The statistic
-    does not contain main effects, so that they need not be kept.
-    """
-    data, _, samples = load_trait(folder, null, min_distance_bp, max_r2, backend)
-    used, best = read_null_model(null).used, []
-    for index in range(permutations):
-        levels = permuted_levels(data.levels, samples["stratum"], used, seed, index)
-        hits = backend.scan_trait_pairs(replace(data, levels=levels), range(data.n_sites), 1)
-        best.append(int(_fixed_point(hits.cost, data.n_samples)[0]) if len(hits.cost) else 0)
-    numbers = np.arange(1, permutations + 1)
-    write_table(out, pd.DataFrame({"permutation": numbers, "cost": best}, dtype=np.int64))
-    return []
-
-
-def permuted_levels(
-    levels: np.ndarray, strata: pd.Series, used: np.ndarray, seed: int, index: int
-) -> np.ndarray:
-    """Levels permuted within strata among `used` people: permutation `index` of `seed`."""
-    rng, out = np.random.default_rng([seed, index]), levels.copy()
-    for members in strata.groupby(strata, sort=True).indices.values():
-        members = members[used[members]]
-        out[members] = levels[rng.permutation(members)]
-    return out
-
-
 def rank_trait_hits(
     folder: Path,
     null: Path,
     units: list[Path],
-    permuted: Path | None,
     out: Path,
     *,
     top: int,
     tests: int,
+    max_per_site: int = MAX_PER_SITE,
+    loci_out: Path | None = None,
 ) -> dict[str, float]:
-    """Merge the units' hits of a scan of numbers and write the ranked table."""
-    from .significance import extreme_value_p, permutation_p  # it imports scans, too
-
+    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci."""
     words, sites, samples = read_reordered(folder)
-    parts = []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-    hits = merge_hits(parts, sites["rank"].to_numpy(), top)
-    drawn = np.zeros(0, np.int64)
-    if permuted is not None:
-        drawn = read_table(permuted)["cost"].to_numpy(np.int64)
-    table = describe_trait_hits(
-        hits, words, sites, read_null_model(null), 2.0 ** scale_bits(len(samples)), tests
-    )
+    listing = list_units(units, words, sites, len(samples), 0, top=top, max_per_site=max_per_site)
+    hits, model = listing.hits, read_null_model(null)
+    table = describe_trait_hits(hits, words, sites, model, 2.0 ** scale_bits(len(samples)), tests)
     if len(table):
-        table.insert(2, "p_permutation", permutation_p(hits.cost, drawn))
-        table.insert(3, "p_extreme_value", extreme_value_p(hits.cost, drawn))
+        table = mark_cis(
+            table.assign(locus=listing.locus), hits, words, sites, len(samples), 0,
+            tests=tests, covariates=model.design, response=model.response,
+        )  # fmt: skip
     write_table(out, table)
-    return {"tests": tests, "hits": len(table), "permutations": len(drawn)}
+    if loci_out is not None:
+        write_table(loci_out, describe_loci(listing, table, 2))
+    return {"tests": tests, "hits": len(table)}
 
 
 def describe_trait_hits(

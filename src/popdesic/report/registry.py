@@ -150,6 +150,7 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
     """Figures of `epistasis.order`; `source` is the name of the scan."""
     kinds = {
         "hits": "Ranked {}",
+        "interaction_qq": "Interaction tests of the best {}",
         "network": "Sites of the best {}",
         "penetrance": "Share of cases in the best {}",
     }

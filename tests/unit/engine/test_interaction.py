@@ -141,7 +141,7 @@ def test_a_cutoff_only_leaves_out_what_costs_more():
 @pytest.mark.parametrize("order", [2, 3])
 def test_tables_are_counted_from_the_planes(order, missing):
     rng = np.random.default_rng(order)
-    tables = score_tables("interaction", 330)
+    tables = score_tables("interaction", 127, 203)
     data, states, cases = oracle.random_scan(rng, 7, (127, 203), missing=missing, tables=tables)
     sites = np.array(list(itertools.combinations(range(7), order)))
     want = [oracle.table(states, cases, tuple(row)).reshape(2, -1) for row in sites]

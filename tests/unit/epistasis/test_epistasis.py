@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import shutil
 from pathlib import Path
 
@@ -17,18 +16,17 @@ from study import Cohort, make_sites, write_raw
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
 from popdesic.epistasis.design import covariate_columns
-from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
-from popdesic.epistasis.power import cell_probabilities, chi2_power, score_power
+from popdesic.epistasis.partners import far_enough, hardly_correlated
+from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
 from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.epistasis.scan import (
     count_tests,
     load_scan,
     measure_rate,
-    permitted_partners,
     permuted,
     plan_scan,
     scan_unit,
@@ -53,7 +51,12 @@ from popdesic.report.figures.epistasis import draw_epistasis
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
-from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
+from popdesic.report.sections.epistasis import (
+    epistasis_findings,
+    epistasis_section,
+    odds_text,
+    p_text,
+)
 from popdesic.study.configuration import load_config
 
 BACKEND = CpuBackend(1)
@@ -115,29 +118,28 @@ def squared_correlation(a, b) -> float:
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("min_distance_bp", [0, 401])
-def test_permitted_partners_are_those_of_the_definition(
-    tmp_path, missing, min_distance_bp, monkeypatch
-):
-    monkeypatch.setattr("popdesic.epistasis.scan.BLOCK_SITES", 15)
+def test_scans_of_pairs_permit_the_partners_of_the_definition(tmp_path, missing, min_distance_bp):
     rng = np.random.default_rng(2)
     genotypes = random_genotypes(rng, 34, 70, missing)
     genotypes[1::2] = np.where(rng.random((17, 70)) < 0.3, genotypes[1::2], genotypes[::2])
     case = np.arange(70) % 2
     folder, _ = build(tmp_path, genotypes, case)
-    words, sites, _ = read_reordered(folder)
-    controls_first = np.argsort(case, kind="stable")
-    ordered = genotypes[sites["rank"]][:, controls_first]
-    found = permitted_partners(words, sites, 35, 35, min_distance_bp, 0.3, BACKEND)
-    bits = np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")
-    n_forbidden = 0
-    for i, j in itertools.permutations(range(34), 2):
-        near = sites.chrom[i] == sites.chrom[j] and abs(sites.pos[i] - sites.pos[j])
-        close = sites.chrom[i] == sites.chrom[j] and near < min_distance_bp
-        want = not close and not squared_correlation(ordered[i], ordered[j]) > 0.3
-        n_forbidden += not want
-        assert bits[i, j] == want, (i, j)
-    assert 10 < n_forbidden < 500
-    assert permitted_partners(words, sites, 35, 35, 0, 1.0, BACKEND) is None
+    data, sites, _ = load_scan(folder, "k2", min_distance_bp, 0.3)
+    ordered = genotypes[sites["rank"]][:, np.argsort(case, kind="stable")]
+    found = {tuple(pair) for pair in BACKEND.scan_pairs(data, range(34), 1000).sites}
+    tables = np.stack(
+        [hit_tables(ordered[list(pair)], 35) for pair in itertools.combinations(range(34), 2)]
+    ).reshape(-1, 2, 9)
+    fits = hardly_correlated(tables.swapaxes(0, 1), 0.3)
+    for (i, j), fit in zip(itertools.combinations(range(34), 2), fits, strict=True):
+        far = sites.chrom[i] != sites.chrom[j] or (
+            abs(sites.pos[i] - sites.pos[j]) >= min_distance_bp
+        )
+        assert bool(far_enough(data.partners, i, j)) == far
+        assert fit == (not squared_correlation(ordered[i], ordered[j]) > 0.3), (i, j)
+        assert ((i, j) in found) == (far and fit), (i, j)
+    assert 10 < 561 - len(found) < 500
+    assert load_scan(folder, "k2", 0, 1.0)[0].partners is None
 
 
 # --- screen -------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, str
         strata = [f"t{s}" for s in stratum] if stratified else None
         out, _ = build(folder, genotypes, case, strata=strata)
         words, _, _ = read_reordered(out)
-        data, _, samples = load_scan(out, "k2", 0, 1.0, BACKEND)
+        data, _, samples = load_scan(out, "k2", 0, 1.0)
         whole = range(data.n_sites)
         best = scanner(BACKEND, order)(data, whole, 1).cost
         null = [
@@ -304,27 +306,27 @@ def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     expected = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True) / sum(n)
     statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum(axis=(1, 2))
     share = (statistic > stats.chi2.isf(alpha, 8)).mean()
-    assert chi2_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
+    assert association_power(cells, *n, alpha) == pytest.approx(share, abs=0.04)
     pooled = (n[0] * cells[0] + n[1] * cells[1]) / sum(n)
     noncentral = n[0] * n[1] / sum(n) * ((cells[1] - cells[0]) ** 2 / pooled).sum()
     exact = stats.ncx2.sf(stats.chi2.isf(alpha, 8), 8, noncentral)
-    assert chi2_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
+    assert association_power(cells, *n, alpha) == pytest.approx(exact, rel=1e-9)
     flat = cell_probabilities([0.4, 0.4], [0.3] * 9)
-    assert chi2_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
+    assert association_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "mutual_information"])
 def test_power_of_the_permutation_test(score):
     """Without an effect it equals the level; a strong effect is found; few permutations: NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)
     rng = np.random.default_rng(7)
     tables = np.stack([rng.multinomial(n, p, 999) for n, p in zip((220, 180), flat, strict=True)])
-    null = table_cost(tables, *score_tables(score, 400), lr_bits(score, 400))
+    null = table_cost(tables, *score_tables(score, 220, 180), lr_bits(score, 400))
     drawn = {"n_controls": 220, "n_cases": 180, "score": score, "seed": [1, 0]}
-    assert score_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
+    assert permutation_power(flat, null=null, **drawn) == pytest.approx(0.05, abs=0.02)
     crossing = cell_probabilities([0.3, 0.3], CROSSING)
-    assert score_power(crossing, null=null, **drawn) > 0.99
-    assert np.isnan(score_power(crossing, null=null[:18], **drawn))
+    assert permutation_power(crossing, null=null, **drawn) > 0.99
+    assert np.isnan(permutation_power(crossing, null=null[:18], **drawn))
 
 
 # --- refit --------------------------------------------------------------------------------------
@@ -466,7 +468,6 @@ def test_forecast_data_have_the_shape_of_the_wtccc():
 PLAN = {
     "score": "k2",
     "permutations": {2: 9, 3: 0},
-    "restricted_partners": True,
     "screen": 5,
     "top": 100,
 }
@@ -485,7 +486,7 @@ def test_forecast(tmp_path, monkeypatch):
         "triples": {"tests": 220, "scans": 1},
         "screen": {"tests": 50, "scans": 1},
     }
-    assert "MB of planes" in lines["memory"] and "permitted partners" in lines["memory"]
+    assert lines["memory"].endswith(" MB of planes")
     large = [text for name, text in lines.items() if "500568 sites x 5004 samples" in name]
     assert large[0].startswith("125283911028 tests") and large[1].startswith("20904288735880616 ")
     first = out.read_bytes()
@@ -636,23 +637,6 @@ def test_refused_before_any_job(tmp_path, case):
     assert sentence.endswith(".") and "\n" not in sentence
 
 
-def test_no_gpu_ranks_by_interaction_yet(tmp_path, caplog):
-    """`gpu` is refused before any job, `auto` takes the CPU and says so."""
-    words = "score is 'interaction', which no GPU kernel ranks by yet, but device is 'gpu'; set"
-    block = load_config({"epistasis": {"order": [2]}})["epistasis"]
-    for refused in (
-        lambda: check_epistasis(block, SHEET, "samples.tsv", tmp_path, "gpu"),
-        lambda: scan_backend("gpu", 1, "interaction"),
-    ):
-        with pytest.raises(UserError, match=re.escape(words)):
-            refused()
-    check_epistasis(block | {"order": []}, SHEET, "samples.tsv", tmp_path, "gpu")
-    check_epistasis(block | {"score": "k2"}, SHEET, "samples.tsv", tmp_path, "gpu")
-    with caplog.at_level("INFO"):
-        assert scan_backend("auto", 1, "interaction").name == "cpu"
-    assert "No GPU kernel ranks by interaction yet, so the CPU computes." in caplog.text
-
-
 def test_valid_settings_are_accepted(tmp_path):
     numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
     for block, sheet in (
@@ -720,7 +704,15 @@ def scanned(tmp_path_factory) -> Path:
         unit = out / f"units/order{order}.0.npz"
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
         table, tests = out / f"{NAMES[order]}.tsv", count_tests(10, order)
-        options = {"order": order, "score": "k2", "top": 30, "tests": tests}
+        loci = out / ("loci.tsv" if order == 2 else "loci_triples.tsv")
+        options = {
+            "loci_out": loci,
+            "order": order,
+            "score": "k2",
+            "top": 30,
+            "tests": tests,
+            "max_per_site": 99,
+        }
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
     fit_null_model(
         *(reordered, folder / "samples.tsv", None, out / "null_model.npz", out / "structure.tsv"),
@@ -780,7 +772,7 @@ def test_figures_are_the_same_bytes_again(scanned, tmp_path):
         assert not n or f">{100 * a / n:.0f} %<" in svg
     assert "rs2" in svg and "rs7" in svg
     assert "p ≤ 0.05 (" in (tmp_path / "hits.pairs.svg").read_text("utf-8")
-    assert "not tested (30)" in (tmp_path / "hits.triples.svg").read_text("utf-8")
+    assert "p &gt; 0.05 (" in (tmp_path / "hits.triples.svg").read_text("utf-8")
     assert "rs7 (2)" in (tmp_path / "network.pairs.svg").read_text("utf-8")
 
 
@@ -799,14 +791,26 @@ def test_section_of_the_report(scanned):
     section = epistasis_section(scanned, scanned / "figures", [2, 3])
     pairs, triples = section["scans"]
     assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
-    assert triples["significant"] is None and len(triples["figures"]) == 3
+    assert pairs["associated"] >= 1 and triples["associated"] is None
+    assert len(triples["figures"]) == 4
+    assert pairs["rows"][0]["association"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert {name for name, _ in pairs["loci"][0]["sites"]} == {"rs2", "rs7"}
+    assert 1 <= pairs["significant_loci"] <= pairs["significant"] <= pairs["n_loci"] + 30
     assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}
     assert section["controls"] + section["cases"] == 300
     assert len(section["refit"]) == 15
     found = {finding.topic: finding.level for finding in epistasis_findings(section)}
-    assert found == {"Epistasis: strata": "warning", "Epistasis: no p-values": "note"}
+    assert found == {"Epistasis: strata": "warning", "Epistasis: hits in cis": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
     assert epistasis_findings(None) == []
+
+
+def test_numbers_of_the_page_are_rounded_and_limits_said_in_words():
+    assert [p_text(p, 20) for p in (1 / 21, 2 / 21, 1.0, np.nan)] == ["≤ 1/21", "0.095", "1", "NA"]
+    assert p_text(3.14159e-12) == "3.1e-12" and p_text(1 / 21) == "0.048"
+    shown = [odds_text(v) for v in ("1.23456", "0.01234", "inf", "1e8", "1e-9", "NA")]
+    want = ["1.23", "0.012", "no upper limit", "no upper limit", "no lower limit", "NA"]
+    assert shown == want
 
 
 MAPS = ("pcoa", "umap")

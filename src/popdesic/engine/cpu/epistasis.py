@@ -14,7 +14,7 @@ import numpy as np
 from ..base import Hits, ScanData
 from ..threads import run_tasks
 from .epistasis_cells import GROUP, cost_bound
-from .epistasis_hits import RANK_BITS, Heaps
+from .epistasis_hits import RANK_BITS, Heaps, partner_rule
 from .epistasis_kernels import BLOCK, SKEW, TILE, kernels
 
 #: Sites x of one chunk, and bytes that its compacted planes may take.
@@ -54,12 +54,12 @@ class _Scan:
         total, part = data.total, data.part
         n0, n1 = self.sizes
         shift = int(total[n0 + n1]) - int(part[n0]) - int(part[n1])
-        allowed = np.zeros((0, 0), np.uint64) if data.allowed is None else data.allowed
+        rule = partner_rule(data.partners)
         rank = np.ascontiguousarray(data.rank, np.int32)
         bound = np.array(cost_bound(total, part, 3**order), np.float64)
         bits = -1 if data.lr_bits is None else data.lr_bits
         self.shift = shift
-        self.shared = (total, part, shift, bound, rank, np.ascontiguousarray(allowed), bits)
+        self.shared = (total, part, shift, bound, rank, rule, bits)
         #: Whether what parts of a combination say about the class is looked up.
         self.known = bits >= 0 and self.n_states == 2
         self.known_sites = self.of_sites()

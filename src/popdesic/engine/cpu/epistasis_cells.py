@@ -18,10 +18,12 @@ since the n_k, and likewise the n0_k and n1_k together, sum to at most N,
 
 `CostBound` takes u, v, u', v' from the tables themselves, at every n, with the very logarithm that
 the kernel computes; so the bound holds for any tables. It is tight where they resemble z log2 z:
-mutual information has beta = 0, and Stirling's series, lnGamma(z + 1/2) = z ln z - z + ln(2 pi)/2 -
-r(z) with 0 < r < 1/(24 z), gives beta = 3/2 and 1/2 for K2. Rounding: the sum is made of 3 cells
-fused multiply-adds, each off by at most 2**-24 of the largest partial sum, which is at most
-sum |A_total| + sum |A_part|, bounded in the same way.
+mutual information has beta = 0. For K2, Stirling's series, lnGamma(z + 1/2) = z ln z - z +
+ln(2 pi)/2 - r(z) with 0 < r < 1/(24 z), gives beta = 1/2 for `part`; `total` exceeds `part` by half
+of ln n and a constant (`epistasis.k2_null`), as with beta = 1, but by nothing in empty cells. The
+best of a few betas is taken. Rounding: the sum is made of 3 cells fused multiply-adds, each off by
+at most 2**-24 of the largest partial sum, which is at most sum |A_total| + sum |A_part|, bounded in
+the same way.
 """
 
 from __future__ import annotations
@@ -53,6 +55,13 @@ _LOG_COEFFICIENTS = (
     np.polynomial.Chebyshev.interpolate(lambda m: np.log2(m) - (m - 1), 5, domain=[1, 2])
     .convert(kind=np.polynomial.Polynomial)
     .coef
+)
+
+
+#: Betas of total and part, and lambda, that are tried: for the mutual information, and for K2.
+BETAS = (
+    (0.0, 0.0, 0.0),
+    *((beta, 0.5, float(1 / np.log(2))) for beta in (0.8, 0.9, 1.0, 1.1, 1.2)),
 )
 
 
@@ -350,7 +359,7 @@ def cost_bound(total: np.ndarray, part: np.ndarray, n_cells: int) -> CostBound:
     ratio = float(total[-1]) / max(largest * np.log(max(largest, 2)), 1.0)
     scale = 2.0 ** -round(np.log2(ratio)) / np.log(2) if ratio > 0 else 1.0
     found = []
-    for beta_total, beta_part, slope in ((0.0, 0.0, 0.0), (1.5, 0.5, 1 / np.log(2))):
+    for beta_total, beta_part, slope in BETAS:
         curves = [_z_log2_z(n, beta) for beta in (beta_total, beta_part)]
         gaps = [
             scale * table + slope * n - curve

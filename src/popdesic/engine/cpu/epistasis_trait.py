@@ -18,16 +18,16 @@ import numba
 import numpy as np
 from numba import types
 
-from ..base import Hits, TraitData
+from ..base import LEVEL_BITS, ZERO_LEVEL, Hits, TraitData
 from ..host import interaction, trait
 from ..host.interaction import UNIT_BITS, fixed_cost, least_of
-from ..host.trait import LEVEL_BITS, MAX_SAMPLES, ZERO_LEVEL, half_trait_statistic, level_planes
+from ..host.trait import MAX_SAMPLES, half_trait_statistic, level_planes
 from ..threads import run_tasks
 from . import bitgemm as bitgemm_cpu
 from . import epistasis_cells, epistasis_hits
 from .epistasis import padded_width, word_major
 from .epistasis_cells import count_row_of_state, fill_cells
-from .epistasis_hits import Heaps, offer, permitted, rank_key
+from .epistasis_hits import RULE, Heaps, offer, partner_rule, permitted, rank_key, too_near
 from .epistasis_kernels import BLOCK, TILE
 
 #: The streams of a state: its plane, and the plane and each slice of the levels.
@@ -99,7 +99,7 @@ def _bounds(cells, n_states, known_x, known, z0, out, whole):
 
 @numba.njit(nogil=True)
 def _task(
-    words, slices, planes, states_of, margins, sizes, known, start, stop, variance, rank, allowed,
+    words, slices, planes, states_of, margins, sizes, known, start, stop, variance, rank, rule,
     heap, state,
 ):  # fmt: skip
     """All pairs (x, z), start <= x < stop.
@@ -115,6 +115,7 @@ def _task(
     cells = np.zeros((2, 27, BLOCK), np.int32)
     bounds, whole = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32)
     counts, sums = np.empty(9, np.int64), np.empty(9, np.int64)
+    people = np.zeros((2, 9, 1), np.int32)  # as one class
     for x in range(start, stop):
         if x + 1 >= n_sites:
             break
@@ -139,14 +140,15 @@ def _task(
                 error = FLOAT_ERROR * np.float64(whole[i])
                 if np.float64(bounds[i]) + error < 2.0 * needed * variance:
                     continue
-                if not permitted(allowed, x, z):
+                if too_near(rule, x, z):
                     continue
                 for k in range(9):
                     counts[k] = cells[0, k, i]
+                    people[0, k, 0] = cells[0, k, i]
                     sums[k] = np.int64(cells[1, k, i]) - ZERO_LEVEL * counts[k]
                 value = half_trait_statistic(counts, sums, variance)
                 cost = fixed_cost(value, UNIT_BITS)
-                if cost <= min(state[1], np.int64(0)):
+                if cost <= min(state[1], np.int64(0)) and permitted(rule, people, 9, 0, -1, x, z):
                     offer(heap, state, cost, rank_key(rank, x, z, -1), x, z, -1)
                     needed = least_of(min(state[1], np.int64(0)), UNIT_BITS)
 
@@ -162,7 +164,7 @@ _SIGNATURE = (
     types.Array(types.float32, 1, "C"),
     *(_N, _N, types.float64),
     types.Array(types.int32, 1, "C", readonly=True),
-    types.Array(types.uint64, 2, "C", readonly=True),
+    RULE,
     types.Array(_N, 2, "C"),
     types.Array(_N, 1, "C"),
 )
@@ -204,8 +206,7 @@ def scan_trait_pairs(
     if words.shape[1] == 3:
         states_of[margins[0, 2, : data.n_sites] > 0] = 3
     known = _known(margins, sizes) if words.shape[1] == 2 else np.zeros(width, np.float32)
-    allowed = np.zeros((0, 0), np.uint64) if data.allowed is None else data.allowed
-    allowed, planes = np.ascontiguousarray(allowed), word_major(words, width)
+    rule, planes = partner_rule(data.partners), word_major(words, width)
     rank = np.ascontiguousarray(data.rank, np.int32)
     heaps, kernel = Heaps(top, cutoff, threads), _kernel()
 
@@ -213,7 +214,7 @@ def scan_trait_pairs(
         heap, state = heaps.free.get()
         kernel((
             words, slices, planes, states_of, margins, sizes, known, start, stop,
-            float(data.variance), rank, allowed, heap, state,
+            float(data.variance), rank, rule, heap, state,
         ))  # fmt: skip
         heaps.free.put((heap, state))
 

@@ -82,9 +82,54 @@ class Bound:
         return {"r": self.r, **scaled, "weights": w1 | (-w0 & 0xFF) << 8}
 
 
+@dataclass(frozen=True)
+class K2Terms:
+    """What K2 adds to the divergences: a lower bound of b(n), in nats.
+
+    With total[n] = lnGamma(n + 1) + excess(n) and part[n] = lnGamma(n + 1), a cell of n samples, k
+    of them cases, costs ln C(n, k) + excess(n). For 0 < k < n,
+
+        ln C(n, k) >= n H(k/n) - min(ln(2 n) / 2, ln(pi n / 2) / 2 + 1 / (3 n)):
+
+    the first by lemma 7 of MacWilliams and Sloane (ch. 10) and k (n - k) <= n^2 / 4, the second by
+    Robbins' bounds of n! (ln k / 2 + 1 / (12 k) is concave for k >= 1, so that its sum over k and
+    n - k is largest at n / 2). For k = 0 and k = n, and so for n = 1, both sides are without the
+    subtrahend, which is positive. With n H(k/n) = linear(k, n) - n KL(k/n || r), linear(k, n) =
+    -k ln r - (n - k) ln(1 - r), the cost is at least
+
+        linear(k, n) - n KL(k/n || r) + b(n),    b(n) = excess(n) less the subtrahend,
+
+    and b(0) = 0. Unlike the excess, about (ln(2 pi n r (1 - r)) + 1 - n / N) / 2, b does not grow:
+    it is about (ln(4 r (1 - r)) + 1 - n / N) / 2, a line. So b(n) >= occupied + person n where
+    n >= 1, the best line of a few slopes.
+
+    Attributes
+    ----------
+    excess : float64 array, (n_samples + 1,)
+    occupied, person : float
+        The line, in nats per cell that holds samples and per sample.
+    """
+
+    excess: np.ndarray
+    occupied: float
+    person: float
+
+    @classmethod
+    def of(cls, total: np.ndarray, part: np.ndarray, scale: float, n_cells: int) -> K2Terms:
+        """For score tables scaled by `scale` and tables of `n_cells` cells."""
+        excess = (total - part) / scale
+        n = np.arange(1, len(total), dtype=np.float64)
+        less = np.minimum(np.log(2 * n), np.log(np.pi / 2 * n) + 2 / (3 * n)) / 2
+        less[:1] = 0.0
+        b = excess[1:] - less
+        slopes = np.array([0.0, -0.25, -0.5, -0.75, -1.0]) / max(1, len(n))
+        lines = [(float((b - v * n).min(initial=1.0)), float(v)) for v in slopes]
+        return cls(excess, *max(lines, key=lambda line: n_cells * line[0] + len(n) * line[1]))
+
+
 def need_of(
     cutoff: float,
-    k2: bool,
+    k2: K2Terms | None,
     classes: tuple[int, int],
     r: float,
     n_cells: int,
@@ -92,28 +137,31 @@ def need_of(
 ) -> float:
     """The least divergence of a table whose cost can be at most `cutoff` nats.
 
-    Half the sum of ln(max(n, 1)) over the cells, which the K2 score needs, is added on the device.
-    `r`: of the bound.
+    `r`: of the bound. `k2`: None for the mutual information.
     `missing`: at most so many samples of each class are left out of a table. Then the one cell of
-    all n' = n0' + n1' samples costs ln((n' + 1) C(n', n1')), at most ln(n + 1) if a class is
-    empty, else n' H(n1'/n') + ln((n' + 1)^2 n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
-    Sloane), and n' H(n1'/n') is at most what the linear terms of its samples sum to.
+    all n' = n0' + n1' samples costs ln C(n', n1') + excess(n'), and ln C(n', n1') is at most 0 if a
+    class is empty, else n' H(n1'/n') + ln(n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
+    Sloane); n' H(n1'/n') is at most what the linear terms of its samples sum to.
+    Cells that hold no samples are taken to hold some if `k2.occupied` is below 0, else not.
     """
     n0, n1 = classes
     if cutoff == math.inf:
         return -3e38
     need = -cutoff - MARGIN_NATS
-    if k2 and any(missing):
-        n = n0 + n1
+    if k2 is None:
+        return need
+    n = n0 + n1
+    need += n_cells * min(0.0, k2.occupied)
+    if any(missing):
         left = [size - out for size, out in zip(classes, missing, strict=True)]
         ways = math.log(n / (2 * math.pi * max(1, left[0]) * max(1, left[1]))) / 2
         if min(left) < 1:
             ways = max(ways, 0.0)
-        need -= math.log(n + 1) + ways + n_cells / 2 * math.log(2)
-    elif k2:
-        whole = gammaln(n0 + n1 + 2) - gammaln(n0 + 1) - gammaln(n1 + 1)
+        need += n * k2.person - float(k2.excess[max(0, sum(left)) :].max()) - ways
+    else:
+        whole = gammaln(n + 1) - gammaln(n0 + 1) - gammaln(n1 + 1) + float(k2.excess[n])
         linear = -n1 * math.log(r) - n0 * math.log1p(-r)
-        need += linear - whole - n_cells / 2 * math.log(2)
+        need += n * k2.person + linear - whole
     return need
 
 
@@ -128,23 +176,18 @@ def score_scale(data: ScanData) -> float:
     Raises
     ------
     ValueError
-        The tables are neither lnGamma(n + 2), lnGamma(n + 1) nor n ln n twice, or the scan is by
-        interaction: its filter needs an offset per combination (docs/interactions.md).
+        `part` is neither lnGamma(n + 1) nor n ln n.
     """
-    if data.lr_bits is not None:
-        raise ValueError("no GPU kernel filters by interaction yet")
     # the smallest entries and some of all sizes
-    n = np.unique(np.geomspace(1, len(data.total), 1000).astype(int)) - 1
+    n = np.unique(np.geomspace(1, len(data.part), 1000).astype(int)) - 1
     if n[-1] == 0:
         return 1.0
-    exact = (gammaln(n + 2), gammaln(n + 1)) if is_k2(data) else (xlogy(n, n), xlogy(n, n))
+    exact = gammaln(n + 1) if is_k2(data) else xlogy(n, n)
     entry = min(2, n[-1])  # where both scores are above 0, or the only entry
-    entry = n[-1] if not exact[0][n == entry].any() else entry
-    known = exact[0][n == entry][0]
+    known = exact[n == entry][0]
     if not known:
         return 1.0
-    scale = 2.0 ** round(math.log2(data.total[entry] / known))
-    for table, right in zip((data.total, data.part), exact, strict=True):
-        if not np.allclose(table[n] / scale, right, rtol=1e-9, atol=2 / scale):
-            raise ValueError("the bound of a GPU scan is for K2 and mutual information alone")
+    scale = 2.0 ** round(math.log2(data.part[entry] / known))
+    if not np.allclose(data.part[n] / scale, exact, rtol=1e-9, atol=2 / scale):
+        raise ValueError("the bound of a GPU scan is for K2 and mutual information alone")
     return scale

@@ -41,14 +41,10 @@ import numba
 import numpy as np
 from numba import types
 
-from ..base import TraitData
+from ..base import LEVEL_BITS, ZERO_LEVEL, TraitData
 from ..threads import run_tasks
 from .interaction import UNIT_BITS, fixed_cost, least_of, tasks_of
 
-#: The level that stands for a residual of zero.
-ZERO_LEVEL = 128
-#: Bit slices of the levels.
-LEVEL_BITS = 8
 #: Most samples: the sum of their levels is an int32.
 MAX_SAMPLES = (2**31 - 1) // 255
 

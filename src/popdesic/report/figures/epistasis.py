@@ -9,11 +9,14 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from ...epistasis.options import NAMES
+from ...epistasis.phantoms import p_of_hits
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits
+from ...io.files import read_json
 from ...io.tables import read_table
 from ..registry import epistasis_figures
 from ..words import number
@@ -31,7 +34,7 @@ from .style import (
 
 #: Number of best hits in the network, and most sites that it labels.
 NETWORK_HITS, NETWORK_NAMES = 40, 12
-#: Largest permutation p of a hit that is drawn as significant.
+#: Largest p of a hit's interaction, corrected for all tests, that is drawn as significant.
 SIGNIFICANT = 0.05
 #: Best pairs with a contingency table (the best triple has one per genotype of its first site).
 TABLES = 3
@@ -60,8 +63,10 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
         for order in orders:
             hits = read_hits(results / "epistasis" / f"{NAMES[order]}.tsv")
             null = read_null(results / "epistasis", order, len(samples))
+            tests = read_json(results / "epistasis" / "plan.json")[NAMES[order]]["tests"]
             draw = {
-                "hits": partial(draw_hits, hits, null),
+                "hits": partial(draw_hits, hits, null, tests),
+                "interaction_qq": partial(draw_qq, hits, tests),
                 "network": partial(draw_network, hits, sites, order),
                 "penetrance": partial(draw_penetrance, hits, order, prevalence),
             }
@@ -74,7 +79,7 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
 def read_hits(path: Path) -> pd.DataFrame:
     """A table of hits with `rank`, `score` and p-values as numbers, the rest as strings."""
     hits = read_table(path)
-    for column in ("rank", "score", "p_permutation", "p_extreme_value"):
+    for column in ("rank", "score", "p_interaction", "p_association", "p_permutation"):
         if column in hits:
             hits[column] = pd.to_numeric(hits[column], errors="coerce")
     return hits
@@ -95,18 +100,15 @@ def hit_counts(row: pd.Series, order: int) -> np.ndarray:
     return np.stack(counts).reshape(2, *(3,) * order)
 
 
-def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
+def draw_hits(hits: pd.DataFrame, null: np.ndarray, tests: int) -> Figure:
     """Score by rank, beside the best scores of the permuted scans if there are any."""
-    significant = (hits.p_permutation <= SIGNIFICANT).to_numpy() if len(null) else None
-    entries = [Entry("hits")]
-    if significant is None:
-        entries.append(Entry(f"not tested ({len(hits)})", ACCENT, "o"))
-        shades = np.full(len(hits), ACCENT, object)
-    else:
-        entries.append(Entry(f"p ≤ {SIGNIFICANT:g} ({int(significant.sum())})", ALARM, "o"))
-        entries.append(Entry(f"p > {SIGNIFICANT:g} ({int((~significant).sum())})", ACCENT, "o"))
+    significant = p_of_hits(hits, tests) <= SIGNIFICANT
+    entries = [Entry("interaction")]
+    entries.append(Entry(f"p ≤ {SIGNIFICANT:g} ({int(significant.sum())})", ALARM, "o"))
+    entries.append(Entry(f"p > {SIGNIFICANT:g} ({int((~significant).sum())})", ACCENT, "o"))
+    if len(null):
         entries += [Entry("permuted scans"), Entry(f"best score ({len(null)})", MISSING_COLOUR)]
-        shades = np.where(significant, ALARM, ACCENT)
+    shades = np.where(significant, ALARM, ACCENT)
     figure, panels = new_figure(2 if len(null) else 1, entries)
     panels[0].scatter(
         hits["rank"], hits.score, s=12, c=list(shades), linewidths=0, rasterized=len(hits) > 5000
@@ -132,6 +134,36 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
             panels[1].axhline(hits.score.iloc[0], color=ALARM, linewidth=1)
         panels[1].set_xlabel("permuted scans")
     panels[0].invert_yaxis()
+    return figure
+
+
+def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
+    """p of each hit's own likelihood-ratio test by the p expected of its rank among all tests."""
+    figure, (axes,) = new_figure(1, width=4.2, height=3.6)
+    if not len(hits):
+        axes.text(0.5, 0.5, "no hit", transform=axes.transAxes, ha="center")
+        return figure
+    p = np.sort(np.maximum(pd.to_numeric(hits.lr_p).to_numpy(float), 1e-300))
+    expected = -np.log10((np.arange(len(p)) + 0.5) / max(tests, len(p)))
+    observed = -np.log10(p)
+    ends = [0.0, float(expected[0]) * 1.03]
+    # 95 % interval of each order statistic of independent tests.
+    k = np.arange(1, len(p) + 1)
+    low, high = (stats.beta.ppf(q, k, max(tests, len(p)) + 1 - k) for q in (0.025, 0.975))
+    axes.fill_between(
+        expected, -np.log10(high), -np.log10(low), color=MISSING_COLOUR, linewidth=0, zorder=0
+    )
+    axes.plot(ends, ends, color="#808080", linewidth=0.7, zorder=1)
+    cis = (hits.cis == "yes").to_numpy() if "cis" in hits else np.zeros(len(hits), bool)
+    by_p = np.argsort(pd.to_numeric(hits.lr_p).to_numpy(float), kind="stable")
+    axes.scatter(
+        expected, observed, s=10, c=list(np.where(cis[by_p], ALARM, ACCENT)), linewidths=0, zorder=2
+    )
+    axes.axhline(
+        -np.log10(SIGNIFICANT / tests), color="#808080", linewidth=0.7, linestyle="--", zorder=0
+    )
+    axes.set_xlabel("expected −log10 p of the best tests")
+    axes.set_ylabel("−log10 p of one test")
     return figure
 
 
