@@ -67,9 +67,8 @@ def fit(folder, axes=None, **changes):
 
 def scan(folder, top=50):
     """Ranked table of the pairs."""
-    out = folder / "epistasis"
+    reordered, out = folder / "reorder", folder / "epistasis"
     null, unit = out / "null_model.npz", out / "unit.npz"
-    reordered = folder / "reorder"
     scan_trait_unit(reordered, null, BACKEND, unit, unit=0, n_units=1, top=top, **LIMITS)
     n = len(read_reordered(reordered)[1])
     tests = n * (n - 1) // 2
