@@ -20,6 +20,8 @@ def scan_shape(
     wide: int = 0,
     bare: bool = False,
     lockstep: int = 0,
+    parts: int | None = None,
+    trait: bool = False,
     device: Device = HOPPER,
 ) -> epistasis_plans.ScanShape:
     """How `core` is compiled for a scan whose operands hold one first site each."""
@@ -30,8 +32,9 @@ def scan_shape(
         table=table,
         wide=wide,
         joint=1,
-        parts=states if order == 3 else 1,
+        parts=parts or (states if order == 3 else 1),
         bare=bare,
         lockstep=lockstep,
         device=device,
+        trait=trait,
     )

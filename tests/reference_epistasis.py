@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 from scipy import stats
 from scipy.special import gammaln
 
-from popdesic.engine.base import Hits, OneHot, ScanData
+from popdesic.engine.base import Hits, OneHot, Partners, ScanData
 from popdesic.engine.host.interaction import interaction_costs
 
 
@@ -37,7 +38,7 @@ def random_scan(
     return make_scan(states, cases, order.astype(np.int32), *tables), states, cases
 
 
-def make_scan(states, cases, rank, total, part, allowed=None) -> ScanData:
+def make_scan(states, cases, rank, total, part) -> ScanData:
     """Scan data from states (0, 1 stored; 2 missing; 3 not stored), plane by plane."""
     kinds = [0, 1, 2] if (states == 2).any() else [0, 1]
 
@@ -49,16 +50,38 @@ def make_scan(states, cases, rank, total, part, allowed=None) -> ScanData:
             words[:, k, : bits.shape[1]] = bits
         return OneHot(words.view(np.uint64), n)
 
-    return ScanData((planes(~cases), planes(cases)), total, part, rank, allowed)
+    return ScanData((planes(~cases), planes(cases)), total, part, rank)
 
 
-def pack_allowed(permitted: np.ndarray) -> np.ndarray:
-    """Pack the rows of a symmetric bool matrix into bits."""
-    n = len(permitted)
-    out = np.zeros((n, -(-n // 64) * 8), np.uint8)
-    bits = np.packbits(permitted, axis=1, bitorder="little")
-    out[:, : bits.shape[1]] = bits
-    return out.view(np.uint64)
+def random_partners(rng: np.random.Generator, n_sites: int, max_r2: float) -> Partners:
+    """Rules that forbid about a quarter of all pairs by distance, and some by r2."""
+    chrom = rng.integers(0, 2, n_sites, np.int32)
+    pos, middle = rng.integers(0, 100, n_sites, np.int32), rng.integers(0, 3, n_sites, np.int8)
+    return Partners(chrom, pos, middle, 30, max_r2)
+
+
+def permits(partners: Partners, counts: np.ndarray, sites: tuple[int, ...]) -> bool:
+    """Whether `partners` permits sites with this table, in Python's fractions."""
+    people = counts.sum(axis=0)
+    for a, b in itertools.combinations(range(len(sites)), 2):
+        i, j = sites[a], sites[b]
+        apart = abs(int(partners.pos[i]) - int(partners.pos[j]))
+        if partners.chrom[i] == partners.chrom[j] and apart < partners.min_distance_bp:
+            return False
+        values = []  # allele counts of everybody
+        for states in np.ndindex(*people.shape):
+            pair = [
+                {0: 1, 1: 2, 2: 0}[(states[k] - int(partners.middle[sites[k]])) % 3] for k in (a, b)
+            ]
+            values += [pair] * int(people[states])
+        if partners.max_r2 < 1 and values:
+            x, y = ([Fraction(v) for v in column] for column in zip(*values, strict=True))
+            mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+            covariance = sum((u - mean_x) * (v - mean_y) for u, v in zip(x, y, strict=True))
+            variances = [sum((u - m) ** 2 for u in c) for c, m in ((x, mean_x), (y, mean_y))]
+            if covariance**2 > Fraction(partners.max_r2) * variances[0] * variances[1]:
+                return False
+    return True
 
 
 def table(states: np.ndarray, cases: np.ndarray, sites: tuple[int, ...]) -> np.ndarray:
@@ -110,7 +133,6 @@ def scan(
     order: int,
     first: range,
     top: int,
-    permitted: np.ndarray | None = None,
 ) -> Hits:
     """The best `top` of all combinations, computed one by one.
 
@@ -120,11 +142,9 @@ def scan(
     for sites in itertools.combinations(range(len(states)), order):
         if sites[0] not in first:
             continue
-        if permitted is not None and not all(
-            permitted[a, b] for a, b in itertools.combinations(sites, 2)
-        ):
-            continue
         counts = table(states, cases, sites)
+        if data.partners is not None and not permits(data.partners, counts, sites):
+            continue
         if data.lr_bits is None:
             value = cost(counts, data.total, data.part)
         else:

@@ -14,31 +14,43 @@
 //           of the ends, and below its chords. And phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h
 //           is such a sum as well, at most its larger end value q2, so
 //             KL <= u^2 (q0 + q1 u + q2 u^2).
-//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r.
-//           K2: a cell costs ln(n+1) + ln C(n,k); C(n,k) >= exp(n H(k/n)) sqrt(n / (8 k (n-k)))
-//           (MacWilliams and Sloane, ch. 10, lemma 7) and k (n-k) <= n^2/4 give, for all k,
-//             ln(n+1) + ln C(n,k) >= n H(k/n) + 1/2 ln(max(n,1) / 2),
-//           and n H(k/n) = k ln(1/r) + (n-k) ln(1/(1-r)) - n KL(k/n || r), whose first terms sum to
-//           a constant. A table whose bound is above the K-th best cost cannot be among the best.
+//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. K2: a cell costs at
+//           least its share of that and a line in n (K2Terms of engine/gpu/epistasis_bound.py), so
+//           that `need` contains all but the divergences. A table whose bound is above the K-th
+//           best cost cannot be among the best.
 //           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
 //           w1 k - w0 (n - k) = (w0 + w1) (k - r n) is an integer dot product like n, one
 //           instruction each; the coefficients include the powers of w0 + w1.
 //           float32: k, n are exact, k - r n has at most one rounding, and all terms of a sum have
 //           the same sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
 //
+// Interaction  INTERACTION = 1: the value is that of the mutual information I of all sites and the
+//           phenotype, and a table passes if value >= need + offset, offset the largest I of one
+//           site fewer: LR / 2 <= I - offset (bound 1 of engine/host/interaction.py, which has the
+//           proof). Where genotypes are missing offset is 0 here; `bound_records` computes it from
+//           the table's own cells.
+//
+// Trait     TRAIT = 1 (engine/host/trait.py): a cell holds people and the sum of their levels in the
+//           places of controls and cases (so WIDE = 1), s = sum - ZERO_LEVEL n, and a pair passes if
+//           sum s^2 / n >= need + offset, offset that of the better site alone.
+//
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
 //           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared
-// memory of the margins of one site) and -DRECORD_WORDS=...
+// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = WIDE = 1) -DWIDE=0|1
+// -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
+// and -DRECORD_WORDS=...
 
 #pragma once
 
 #include "../types.cuh"
 
-#if !defined(RECORD_SITES)
-#error "RECORD_SITES comes from engine/gpu/layout.py"
+#if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
+#error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
+#endif
+#if !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(WIDE && INTERACTION))
+#error "INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
@@ -100,21 +112,6 @@ __device__ __forceinline__ float reciprocal(float x) {
 }
 constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
-// Half the sum of ln(n) over cells of n >= 1, from below, for K2: the bit pattern of the float n is
-// 2^23 (log2(n) + 127), less at most 0.087 of 2^23. The sum wraps around if the log2 of all cells
-// exceed 512: it is then too small, which only rules out less.
-struct Sizes {
-    u32 bits = 0;
-
-    __device__ __forceinline__ void add(float n) {
-        if (K2) bits += __float_as_uint(n);
-    }
-    __device__ __forceinline__ float value(int n_cells) const {
-        constexpr u32 ONE = 0x3F800000u;
-        return K2 ? (float)(bits - n_cells * ONE) * (0.34657359f / (1 << 23)) : 0.0f;
-    }
-};
-
 // Of a cell: excess = (w0 + w1) (k - r n), u = excess / n; n at least 1.
 struct Excess {
     float least, excess, u;
@@ -129,23 +126,18 @@ struct Excess {
 // Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. This one
 // evaluates phi in each cell: for tables with cells of a few samples.
 struct Bound {
-    Sizes sizes;
     float divergence = 0.0f;
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
         const Excess x(c, q);
         divergence = fmaf(x.excess * x.u, fmaf(fmaf(q.q2, x.u, q.q1), x.u, q.q0), divergence);
-        sizes.add(x.least);
     }
-    __device__ __forceinline__ float value(int n_cells) const {
-        return fmaf(divergence, SLACK, -sizes.value(n_cells));
-    }
+    __device__ __forceinline__ float value() const { return divergence * SLACK; }
 };
 
 // The same with phi at the ends of the range of u in the table: a third of the float instructions
 // that compete with the tensor cores.
 struct RangeBound {
-    Sizes sizes;
     float sum = 0.0f;
     // Bit patterns: the signed maximum is the largest u, the unsigned one the smallest if it is
     // negative.
@@ -157,13 +149,25 @@ struct RangeBound {
         sum = fmaf(x.excess, x.u, sum);
         high = max(high, __float_as_int(x.u));
         low = max(low, __float_as_uint(x.u));
-        sizes.add(x.least);
     }
-    __device__ __forceinline__ float value(int n_cells, const Polynomial& q) const {
+    __device__ __forceinline__ float value(const Polynomial& q) const {
         const float lowest = fminf(__uint_as_float(low), 0.0f), highest = __int_as_float(high);
         const float phi = fmaxf(q.below(lowest, q.low_slope), q.below(highest, q.high_slope));
-        return fmaf(sum, phi * SLACK, -sizes.value(n_cells));
+        return sum * (phi * SLACK);
     }
+};
+
+// The same of levels: the sum of squares between the cells.
+struct Squares {
+    float sum = 0.0f;
+
+    __device__ __forceinline__ void add(Count c) {
+#if TRAIT
+        const float s = (float)(int)(c.cases - ZERO_LEVEL * c.controls);
+        sum = fmaf(s * s, reciprocal(fmaxf((float)c.controls, 1.0f)), sum);
+#endif
+    }
+    __device__ __forceinline__ float value() const { return sum * SLACK; }
 };
 
 // Counts of a pair of sites: STATES x STATES packed words, y's state first.
@@ -232,16 +236,17 @@ struct Found {
     u32* records;
     u64* number;
     u64 capacity;
-    const u32* allowed;  // bit j of row i, or null
-    int allowed_words;
+    const int2* places;  // chromosome and position of each site, or null: all are far enough apart
+    int min_distance;
     int n_sites;
     int first, stop;  // range of the smallest site
 
     __device__ __forceinline__ bool permitted(int i, int j) const {
-        return !allowed || allowed[(i64)i * allowed_words + j / 32] >> (j % 32) & 1;
+        if (!places) return true;
+        const int2 a = places[i], b = places[j];
+        return a.x != b.x || abs(a.y - b.y) >= min_distance;
     }
-    // Reserves a record and writes its sites; null if there is no room or the combination is
-    // excluded.
+    // Reserves a record and writes its sites; null if there is no room or two sites are too close.
     __device__ __forceinline__ u32* take(int x, int y, int z) const {
         if (y >= z || z >= n_sites || !permitted(y, z)) return nullptr;
         if (x < 0 ? y < first || y >= stop

@@ -10,7 +10,7 @@
 //           of 32 x 32 bits in registers. Its cost is proportional to what is kept, not to what is
 //           read (EPIClear, section 4.2, compacts word by word with atomics).
 //
-// Compile with -DK2=0|1 -DWIDE=0|1 -DSTATES=2|3 and the parameters of cells.cuh and parts.cuh.
+// Compile with the parameters of cells.cuh and parts.cuh.
 
 #include "../common.cuh"
 #include "cells.cuh"
@@ -234,6 +234,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
         __stcs(reinterpret_cast<uint4*>(to + row * STAGE_BYTES + chunk * CHUNK_BYTES),
                make_uint4(from[0], from[1], from[2], from[3]));
     }
+#if !TRAIT
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
@@ -254,6 +255,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
             }
         }
     }
+#endif
 }
 
 // pack_rows: packed planes of all samples at the sites in [first, stop), whole groups of 8:
@@ -340,25 +342,223 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     }
 }
 
+// Cells of a table, and of its margins: controls and cases (TRAIT: people and their levels).
+struct Cells {
+    u32 n[2];
+};
+__device__ __forceinline__ Cells read_cell(const u32* cells, int i) {
+#if WIDE
+    return {{cells[2 * i], cells[2 * i + 1]}};
+#else
+    return {{cells[i] >> 16, cells[i] & 0xFFFF}};
+#endif
+}
+
+// Rules for partners that need the table (engine/base.py, Partners): the squared correlation of two
+// sites whose states vary in steps of step_i and step_j; middle: their heterozygotes.
+struct Correlation {
+    const signed char* middle;  // of all sites, or null: no limit
+    double max_r2;
+
+    __device__ bool too_large(const u32* cells, int n_cells, int step_i, int step_j, int middle_i,
+                              int middle_j) const {
+        i64 n = 0, s_i = 0, s_j = 0, s_ii = 0, s_jj = 0, s_ij = 0;
+        for (int k = 0; k < n_cells; ++k) {
+            const Cells c = read_cell(cells, k);
+            const i64 people = TRAIT ? (i64)c.n[0] : (i64)c.n[0] + c.n[1];
+            int i = (k / step_i + 3 - middle_i) % 3, j = (k / step_j + 3 - middle_j) % 3;
+            i -= i == 2 ? 3 : 0;
+            j -= j == 2 ? 3 : 0;
+            n += people;
+            s_i += people * i;
+            s_j += people * j;
+            s_ii += people * i * i;
+            s_jj += people * j * j;
+            s_ij += people * i * j;
+        }
+        const double covariance = (double)(n * s_ij - s_i * s_j);
+        const double variances =
+            __dmul_rn((double)(n * s_ii - s_i * s_i), (double)(n * s_jj - s_j * s_j));
+        return __dmul_rn(covariance, covariance) > __dmul_rn(max_r2, variances);
+    }
+    __device__ bool forbids(const u32* record, int n_cells) const {
+        if (!middle) return false;
+        const u32* cells = record + RECORD_SITES;
+        const int y = middle[record[1]], z = middle[record[2]];
+        if (too_large(cells, n_cells, 3, 1, y, z)) return true;
+        if (n_cells == 9) return false;
+        const int x = middle[record[0]];
+        return too_large(cells, n_cells, 9, 3, x, y) || too_large(cells, n_cells, 9, 1, x, z);
+    }
+};
+
+#if !INTERACTION
 // score_records: costs[i], the exact cost of record i: sum over its cells of total[n] - part[n0] -
-// part[n1], minus the same of one cell with all its samples (engine/base.py, ScanData). One thread
-// per record; int64, so that sums are exact in any order.
-extern "C" __global__ void score_records(const u32* records, i64 n_records, const i64* total,
-                                         const i64* part, int n_cells, i64* costs) {
+// part[n1], minus the same of one cell with all its samples (engine/base.py, ScanData); the largest
+// int64 if its sites may not be combined. One thread per record; int64, so that sums are exact in
+// any order.
+extern "C" __global__ void score_records(const u32* records, i64 n_records, Correlation limit,
+                                         int n_cells, const i64* total, const i64* part,
+                                         i64* costs) {
     const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
     if (i >= n_records) return;
-    const u32* cells = records + i * RECORD_WORDS + RECORD_SITES;
+    const u32* record = records + i * RECORD_WORDS;
     i64 cost = 0;
-    u32 controls = 0, cases = 0;
-    for (int c = 0; c < n_cells; ++c) {
-#if WIDE
-        const u32 n0 = cells[2 * c], n1 = cells[2 * c + 1];
-#else
-        const u32 n0 = cells[c] >> 16, n1 = cells[c] & 0xFFFF;
-#endif
-        cost += total[n0 + n1] - part[n0] - part[n1];
-        controls += n0;
-        cases += n1;
+    Cells all = {{0, 0}};
+    for (int k = 0; k < n_cells; ++k) {
+        const Cells c = read_cell(record + RECORD_SITES, k);
+        cost += total[c.n[0] + c.n[1]] - part[c.n[0]] - part[c.n[1]];
+        for (int p = 0; p < 2; ++p) all.n[p] += c.n[p];
     }
-    costs[i] = cost - (total[controls + cases] - part[controls] - part[cases]);
+    cost -= total[all.n[0] + all.n[1]] - part[all.n[0]] - part[all.n[1]];
+    costs[i] = limit.forbids(record, n_cells) ? 0x7FFFFFFFFFFFFFFF : cost;
 }
+#elif !TRAIT
+// The bounds of LR / 2 of one record of SITES sites, in nats (bounds 1 and 2 of
+// engine/host/interaction.py; the latter in BOOST's form, with one normaliser); -1 if it is below
+// `need`. Margins: pairs of sites (3; of two sites none), then single ones.
+template <int SITES>
+__device__ double bound_of(const u32* record, const i64* total, const i64* part, double unit,
+                           double need) {
+    constexpr int N = SITES == 3 ? 27 : 9, PAIRS_OF = SITES == 3 ? 3 : 0;
+    Cells pair[PAIRS_OF + 1][9], site[SITES][3], all = {{0, 0}};
+    for (int i = 0; i < PAIRS_OF; ++i)
+        for (int k = 0; k < 9; ++k) pair[i][k] = {{0, 0}};
+    for (int i = 0; i < SITES; ++i)
+        for (int k = 0; k < 3; ++k) site[i][k] = {{0, 0}};
+    auto information = [&](Cells c) { return total[c.n[0] + c.n[1]] - part[c.n[0]] - part[c.n[1]]; };
+    i64 cost = 0;
+    for (int i = 0; i < N; ++i) {
+        const Cells c = read_cell(record, i);
+        cost += information(c);
+        const int g[3] = {SITES == 3 ? i / 9 : i / 3, SITES == 3 ? i / 3 % 3 : i % 3, i % 3};
+        for (int p = 0; p < 2; ++p) {
+            all.n[p] += c.n[p];
+            for (int k = 0; k < SITES; ++k) site[k][g[k]].n[p] += c.n[p];
+            if constexpr (SITES == 3) {
+                pair[0][3 * g[0] + g[1]].n[p] += c.n[p];
+                pair[1][3 * g[0] + g[2]].n[p] += c.n[p];
+                pair[2][3 * g[1] + g[2]].n[p] += c.n[p];
+            }
+        }
+    }
+    if (!all.n[0] || !all.n[1]) return 0.0 >= need ? 0.0 : -1.0;
+    const i64 whole = information(all);
+    i64 best = 0, alternating = whole - cost;
+    for (int i = 0; i < SITES; ++i) {
+        i64 of_site = whole;
+        for (int k = 0; k < 3; ++k) of_site -= information(site[i][k]);
+        alternating += SITES == 3 ? of_site : -of_site;
+        if (SITES == 2) best = max(best, of_site);
+    }
+    for (int i = 0; i < PAIRS_OF; ++i) {
+        i64 of_pair = whole;
+        for (int k = 0; k < 9; ++k) of_pair -= information(pair[i][k]);
+        alternating -= of_pair;
+        best = max(best, of_pair);
+    }
+    const double first = (whole - cost - best) * unit;
+    if (first < need) return -1.0;
+    // N ln(sum q / N), q Kirkwood's product of the margins
+    const double n = (double)all.n[0] + all.n[1];
+    auto share = [&](Cells c, int p) {
+        return c.n[p] ? c.n[p] / ((double)c.n[0] + c.n[1]) : 0.0;
+    };
+    auto inverse = [&](Cells c, int p) {
+        return c.n[p] ? ((double)c.n[0] + c.n[1]) / c.n[p] : 0.0;
+    };
+    double sum = 0.0;
+    for (int i = 0; i < N; ++i) {
+        const Cells c = read_cell(record, i);
+        const int g[3] = {SITES == 3 ? i / 9 : i / 3, SITES == 3 ? i / 3 % 3 : i % 3, i % 3};
+        double q = 0.0;
+        for (int p = 0; p < 2; ++p) {
+            double one = SITES == 3 ? all.n[p] / n : n / all.n[p];
+            if constexpr (SITES == 3) {
+                one *= share(pair[0][3 * g[0] + g[1]], p) * share(pair[1][3 * g[0] + g[2]], p);
+                one *= share(pair[2][3 * g[1] + g[2]], p) * inverse(site[0][g[0]], p);
+                one *= inverse(site[1][g[1]], p) * inverse(site[2][g[2]], p);
+            } else {
+                one *= share(site[0][g[0]], p) * share(site[1][g[1]], p);
+            }
+            q += one;
+        }
+        sum += ((double)c.n[0] + c.n[1]) * q;
+    }
+    const double second = alternating * unit + n * log(sum / n) + n / ((i64)1 << 46);
+    const double bound = fmin(first, second);
+    return bound < need ? -1.0 : fmax(bound, 0.0);
+}
+
+// bound_records: bounds[i], what LR / 2 of record i is at most, in nats; -1 if that is below `need` or
+// its sites may not be combined. One thread per record. The host fits those that are left, the best
+// first.
+extern "C" __global__ void bound_records(const u32* records, i64 n_records, Correlation limit,
+                                         int n_cells, const i64* total, const i64* part,
+                                         double unit, double need, double* bounds) {
+    const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (i >= n_records) return;
+    const u32* record = records + i * RECORD_WORDS;
+    const u32* cells = record + RECORD_SITES;
+    double bound = n_cells == 9 ? bound_of<2>(cells, total, part, unit, need)
+                                : bound_of<3>(cells, total, part, unit, need);
+    if (bound >= 0.0 && limit.forbids(record, n_cells)) bound = -1.0;
+    bounds[i] = bound;
+}
+#else
+// sum_levels: sums[site][state], the levels of the samples in each stored state, from bit slices of
+// the levels (LEVEL_BITS, n_words). One warp per site and state.
+extern "C" __global__ void sum_levels(const u32* words, const u32* slices, u32* sums, int n_rows,
+                                      int n_words) {
+    const int row = (int)((blockIdx.x * (i64)blockDim.x + threadIdx.x) / 32), lane = threadIdx.x % 32;
+    if (row >= n_rows) return;
+    int sum = 0;
+    for (int w = lane; w < n_words; w += 32) {
+        const u32 own = words[(i64)row * n_words + w];
+        for (int b = 0; b < LEVEL_BITS; ++b) sum += __popc(own & slices[b * n_words + w]) << b;
+    }
+    sum = sum_of_warp(sum);
+    if (lane == 0) sums[row] = sum;
+}
+
+// bound_records: bounds[i], T / 2 of record i (engine/host/trait.py) and a rounding error; -1 if that
+// is below `need` or its sites may not be combined. One thread per record.
+extern "C" __global__ void bound_records(const u32* records, i64 n_records, Correlation limit,
+                                         int n_cells, double variance, double need, double* bounds) {
+    const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (i >= n_records) return;
+    const u32* record = records + i * RECORD_WORDS;
+    double whole = 0.0, rest = 0.0, q[3] = {0, 0, 0}, w01 = 0.0, w02 = 0.0, w12 = 0.0;
+    for (int a = 0; a < 3; ++a) {
+        double n[3], d[3], people = 0.0, sum = 0.0;
+        for (int b = 0; b < 3; ++b) {
+            const Cells c = read_cell(record + RECORD_SITES, 3 * a + b);
+            n[b] = c.n[0];
+            d[b] = (double)c.n[1] - (double)ZERO_LEVEL * c.n[0];
+            people += n[b];
+            sum += d[b];
+        }
+        if (people == 0.0) continue;
+        for (int b = 0; b < 3; ++b) {
+            if (n[b] > 0.0) whole += d[b] * d[b] / n[b];
+            d[b] -= n[b] * sum / people;
+            if (n[b] > 0.0) rest += d[b] * d[b] / n[b];
+            q[b] += d[b];
+        }
+        w01 += n[0] * n[1] / people;
+        w02 += n[0] * n[2] / people;
+        w12 += n[1] * n[2] / people;
+    }
+    const double trees = w01 * w02 + w01 * w12 + w02 * w12;
+    if (trees > 0.0)
+        rest -= (w12 * q[0] * q[0] + w02 * q[1] * q[1] + w01 * q[2] * q[2]) / trees;
+    else if (w01 > 0.0)
+        rest -= q[0] * q[0] / w01;
+    else if (w02 > 0.0)
+        rest -= q[2] * q[2] / w02;
+    else if (w12 > 0.0)
+        rest -= q[1] * q[1] / w12;
+    const double bound = 0.5 * (fmax(rest, 0.0) + whole / (1 << 26)) / variance;
+    bounds[i] = bound < need || limit.forbids(record, n_cells) ? -1.0 : bound;
+}
+#endif

@@ -23,8 +23,9 @@
 #endif
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
-constexpr int N_ACC = STATES == 2 ? 128 : 72;
-constexpr int PRODUCTS = ORDER == 3 && STATES == 2 ? 2 : 1;  // sets of accumulators: states of x
+constexpr int N_ACC = STATES == 2 ? 128 : TRAIT ? 144 : 72;
+// Sets of accumulators: states of x, or people and their levels.
+constexpr int PRODUCTS = (ORDER == 3 && STATES == 2) || TRAIT ? 2 : 1;
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
@@ -152,11 +153,16 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
         for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
         const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
         const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+        float least = need;
+        if (OFFSETS) {
+            const int j = first_y + y, k = first_z + z;
+            least += fmaxf(known_of(scan, j, k), fmaxf(known_of(scan, x, j), known_of(scan, x, k)));
+        }
         Bound bound;
         #pragma unroll
         for (int g = 0; g < 3; ++g)
             visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value(27) >= need) {
+        if (bound.value() >= least) {
             u32* record = scan.found.take(x, first_y + y, first_z + z);
             if (record)
                 #pragma unroll
@@ -185,7 +191,7 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
     }
     Bound bound;
     visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-    return bound.value(9);
+    return bound.value();
 }
 
 // One phase: x in state `g`. `before`: not the first phase (partial sums are in scratch); `last`:
@@ -240,22 +246,38 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
     const float need = scan.need;
     const int lane = place.lane, first_y = tile_y * TILE_SITES;
     each_combination(acc, stash, place, [&](int, int slot, int y, int z) {
-        const Counts c = read_counts(stash, slot, lane);
+        const Counts c = read_counts(stash, slot * PRODUCTS, lane);
 #if TABLE
         u32* table = tables + table_at(tile_y, first_z + z / TABLE_Z * TABLE_Z, padded_sites);
         write_counts(table, table_index(y, z % TABLE_Z), lane, c);
 #else
         Count cell[STATES][STATES], of_y[STATES], of_z[STATES], other = all_samples(scan);
+#if TRAIT
+        const Counts sums = read_counts(stash, slot * PRODUCTS + 1, lane);
+        #pragma unroll
+        for (int i = 0; i < CELLS; ++i)
+            cell[i / STATES][i % STATES] = {c.word[i], sums.word[i]};
+#else
         unpack(c, cell);
+#endif
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
-            of_y[s] = unpack(scan.margins[(i64)(first_y + y) * STATES + s]);
-            of_z[s] = unpack(scan.margins[(i64)(first_z + z) * STATES + s]);
+            of_y[s] = margin_of(scan, first_y + y, s);
+            of_z[s] = margin_of(scan, first_z + z, s);
             other = other - of_y[s];
         }
+        float least = need;
+        if (OFFSETS) least += fmaxf(scan.known[first_y + y], scan.known[first_z + z]);
+#if TRAIT
+        Squares squares;
+        visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
+        const float value = squares.value();
+#else
         Bound bound;
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value(9) >= need) {
+        const float value = bound.value();
+#endif
+        if (value >= least) {
             u32* record = scan.found.take(-1, first_y + y, first_z + z);
             if (record)
                 visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
@@ -265,4 +287,13 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
 #endif
     });
 }
+#endif
+
+#if ORDER == 2 && TABLE
+// Counts of two sites in the pair tables.
+__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
+    const u32* table = tables + table_at(y / TILE_SITES, z / TABLE_Z * TABLE_Z, padded_sites);
+    return read_counts(table, table_index(y % TILE_SITES, z % TABLE_Z), y % 8 * 4 + z % 8 / 2);
+}
+#include "information.cuh"
 #endif

@@ -9,7 +9,8 @@
 // Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
 //           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
 //           chunk of combinations; triples: two sets of margins.
-// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples.
+// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples. TRAIT: as in
+//           sm90_deep.cu.
 //
 // The POPC form has no NVIDIA-specific code, so it should compile under HIP with warps of 32; that
 // was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the
@@ -188,6 +189,22 @@ struct Mainloop {
     }
 };
 
+#if TRAIT
+// People, then their levels by Horner's rule (parts.cuh).
+__device__ __forceinline__ void count_levels(Mainloop& mainloop, int (&acc)[N_ACC],
+                                             const int* ends) {
+    #pragma unroll
+    for (int j = 0; j < N_ACC; ++j) acc[j] = 0;
+    mainloop.advance<0>(acc, ends[0]);
+    #pragma unroll 1
+    for (int s = 1; s < SEGMENTS; ++s) {
+        #pragma unroll
+        for (int j = N_ACC / PRODUCTS; j < N_ACC; ++j) acc[j] *= 2;
+        mainloop.advance<1>(acc, ends[s]);
+    }
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                const int* __restrict__ segments, const int4* __restrict__ items, int n_items,
@@ -258,7 +275,11 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         }
 #else
         mainloop.start(from_a, from_b, stride, stages[1]);
+#if TRAIT
+        count_levels(mainloop, acc, segments + 1);
+#else
         mainloop.count<0>(acc, segments + 1);
+#endif
         score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
 #endif
 #if !POPC

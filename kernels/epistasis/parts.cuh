@@ -15,7 +15,11 @@
 //           The two halves of a word do not overflow into each other while four parts hold fewer
 //           than 2^16 samples of a class, which the host checks.
 //
-// Compile with -DSTATES=2|3 -DJOINT=1|2 -DSEGMENTS=.. (of one operand).
+// Levels    TRAIT = 1: one operand of all samples. Segment 0 holds all of them, the next ones those
+//           with bit 7, 6 ... 0 of their level: sums of levels are products of these shorter
+//           depths, added from the highest bit, each sum twice the one before (Horner's rule).
+//
+// Compile with -DSTATES=2|3 -DJOINT=1|2 -DTRAIT=0|1 -DSEGMENTS=.. (of one operand).
 
 #pragma once
 
@@ -30,7 +34,7 @@
 
 constexpr int ALONE = STATES == 3 ? 2 : 0;      // parts of missing genotypes
 constexpr int PARTS_OF_X = SEGMENTS / 2;
-static_assert(PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : STATES),
+static_assert(TRAIT || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : STATES),
               "segments_of in engine/gpu/epistasis_plans.py counts other parts");
 
 // The stored states of one x in the order in which the depth holds them.

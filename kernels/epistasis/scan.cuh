@@ -30,7 +30,11 @@ struct Scan {
     Polynomial polynomial;
     float need;
     u32 controls, cases;
-    const u32* margins;  // (sites of all tiles, STATES): packed sizes of the states
+    const u32* margins;  // (sites of all tiles, STATES): packed sizes of the states; TRAIT: two words
+    // INTERACTION, no missing genotypes: what each site (ORDER = 2) or pair of sites i < j (3, rows
+    // of known_pitch) says about the phenotype, N times the mutual information in nats, rounded down
+    const float* known;
+    int known_pitch;
 };
 static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
 
@@ -39,6 +43,21 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
     return {scan.controls, scan.cases};
 #else
     return {scan.controls << 16 | scan.cases};
+#endif
+}
+
+constexpr bool OFFSETS = INTERACTION && STATES == 2;
+__device__ __forceinline__ float known_of(const Scan& scan, int i, int j) {
+    return scan.known[(i64)i * scan.known_pitch + j];
+}
+
+// All samples with a site in state s.
+__device__ __forceinline__ Count margin_of(const Scan& scan, int site, int s) {
+#if TRAIT
+    const uint2 two = reinterpret_cast<const uint2*>(scan.margins)[(i64)site * STATES + s];
+    return {two.x, two.y};
+#else
+    return unpack(scan.margins[(i64)site * STATES + s]);
 #endif
 }
 

@@ -19,7 +19,8 @@
 // Counts    One tile, of one part of an operand: [8 rows][8 sites of z][lane][state of z][2], in
 //           the order of the accumulators in the lanes; a pair table likewise.
 // Shared    slots of operands (sm90_mainloop.cuh); triples: two sets of margins.
-// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples.
+// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples. TRAIT: sums of
+//           levels below 2^31: at most 8 421 504 samples.
 //
 // Compile with the parameters of sm90_mainloop.cuh.
 
@@ -34,7 +35,7 @@ constexpr int BUFFERS = 2;
 constexpr int Z_SITES = LAUNCH_Z_SITES, COLUMNS = Z_SITES * STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
 constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
-constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // tiles of one operand
+constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : TRAIT ? 2 : 1;  // tiles of one operand
 constexpr int CONSUMER_WARPS = 4 * STATES, EPILOGUE_WARPS = 15 - CONSUMER_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
 // Launched with 128 registers per thread, which suffice for 96 accumulators (three states).
@@ -133,6 +134,9 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const float need = scan.need;
     const int y = y_group * 8 + lane / 4;
     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+    const float* of_x = OFFSETS ? scan.known + (i64)x * scan.known_pitch : nullptr;
+    const float* of_y = OFFSETS ? scan.known + (i64)(first_y + y) * scan.known_pitch : nullptr;
+    const float xy = OFFSETS ? of_x[first_y + y] : 0.0f;
     // Where registers allow, the counts of the next sites are loaded while these are scored.
     constexpr bool AHEAD = STATES == 2 && (JOINT == 1 || WHICH == 0);
     Counts next[STATES + 1][2];
@@ -173,8 +177,16 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             if (stored_state(index) < 2) add(stored_state(index), counts[index]);
         }
         add(2, rest);
-        const bool passes[2] = {bound[0].value(27, polynomial) >= need,
-                                bound[1].value(27, polynomial) >= need};
+        float least[2] = {need, need};
+        if (OFFSETS) {
+            const int k = first_z + z;
+            const float2 xz = *reinterpret_cast<const float2*>(of_x + k);
+            const float2 yz = *reinterpret_cast<const float2*>(of_y + k);
+            least[0] += fmaxf(xy, fmaxf(xz.x, yz.x));
+            least[1] += fmaxf(xy, fmaxf(xz.y, yz.y));
+        }
+        const bool passes[2] = {bound[0].value(polynomial) >= least[0],
+                                bound[1].value(polynomial) >= least[1]};
         if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // keeps the warp converged
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
@@ -205,32 +217,47 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     }
 }
 #elif !TABLE
-// Scores the pairs of 8 sites of y with some groups of z.
+// Scores the pairs of 8 sites of y with some groups of z; tile: TRAIT people, then sums of levels.
 __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_group, int z_stop,
                                             int lane, int first_y, int first_z, const Scan& scan) {
     const int y = first_y + y_group * 8 + lane / 4;
     Count of_y[STATES], other = all_samples(scan);
     #pragma unroll
     for (int s = 0; s < STATES; ++s) {
-        of_y[s] = unpack(scan.margins[(i64)y * STATES + s]);
+        of_y[s] = margin_of(scan, y, s);
         other = other - of_y[s];
     }
     #pragma unroll 1
     for (; z_group < z_stop; ++z_group) {
         const int z = first_z + z_group * 8 + lane % 4 * 2;
-        Counts c[2];
+        Counts c[2], sums[2];
         read_tile(tile, y_group, z_group, lane, c);
+        if (TRAIT) read_tile(tile + TILE_WORDS, y_group, z_group, lane, sums);
         #pragma unroll
         for (int e = 0; e < 2; ++e) {
             Count cell[STATES][STATES], of_z[STATES];
-            unpack(c[e], cell);
+#if TRAIT
             #pragma unroll
-            for (int s = 0; s < STATES; ++s)
-                of_z[s] = unpack(scan.margins[(i64)(z + e) * STATES + s]);
+            for (int i = 0; i < CELLS; ++i)
+                cell[i / STATES][i % STATES] = {c[e].word[i], sums[e].word[i]};
+#else
+            unpack(c[e], cell);
+#endif
+            #pragma unroll
+            for (int s = 0; s < STATES; ++s) of_z[s] = margin_of(scan, z + e, s);
+            float least = scan.need, value;
+            if (OFFSETS) least += fmaxf(scan.known[y], scan.known[z + e]);
+#if TRAIT
+            Squares squares;
+            visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
+            value = squares.value();
+#else
             RangeBound bound;
             visit_plane(0, cell, of_y, other, of_z,
                         [&](int, Count n) { bound.add(n, scan.polynomial); });
-            if (bound.value(9, scan.polynomial) < scan.need) continue;
+            value = bound.value(scan.polynomial);
+#endif
+            if (value < least) continue;
             u32* record = scan.found.take(-1, y, z + e);
             if (record)
                 visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
@@ -239,6 +266,20 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
         }
     }
 }
+#endif
+
+#if ORDER == 2 && TABLE
+// Counts of two sites in the pair tables.
+__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
+    const u32* table = tables + table_at(y / TILE_SITES, z / Z_SITES * Z_SITES, padded_sites);
+    Counts c;
+    #pragma unroll
+    for (int i = 0; i < CELLS; ++i)
+        c.word[i] = table[tile_at(y % TILE_SITES / 8, i / STATES, z % Z_SITES / 8,
+                                  y % 8 * 4 + z % 8 / 2) + i % STATES * 2 + z % 2];
+    return c;
+}
+#include "information.cuh"
 #endif
 
 __device__ __forceinline__ void resize_for_epilogue() {
@@ -279,10 +320,18 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const int2 range = operands_of(items[i], x_first);
             for (int operand = range.x; operand < range.y; ++operand) {
                 const int* ends = segments + (i64)operand * (SEGMENTS + 1) + 1;
-                mainloop.start(ends[2 * PARTS - 1]);
+                mainloop.start(ends[TRAIT ? SEGMENTS - 1 : 2 * PARTS - 1]);
                 #pragma unroll 1
                 for (int part = 0; part < PARTS; ++part) {
-                    if (JOINT == 1) {
+                    if (TRAIT) {
+                        mainloop.clear<0, N_ACC>(acc);
+                        #pragma unroll 1
+                        for (int s = part; s < (part ? SEGMENTS : 1); ++s) {
+                            #pragma unroll
+                            for (int j = 0; j < N_ACC; ++j) acc[j] *= 2;
+                            mainloop.advance<0, N_ACC>(acc, ends[s]);
+                        }
+                    } else if (JOINT == 1) {
                         mainloop.count<0, N_ACC>(acc, ends + 2 * part);
                     } else {
                         if (part <= ALONE || part == ALONE + PARTS_IN_A_ROW)

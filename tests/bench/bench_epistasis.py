@@ -1,5 +1,7 @@
 """Rates of exhaustive scans on a GPU beside EPIClear, Tensor-Episdet and the device's limits.
 
+By K2 and by interaction; g and G are all pairs of 500 000 sites.
+
     python tests/bench/bench_epistasis.py [--cases abc] [--quick]
 
 --phases adds the time of each phase and the waste by blocks and padding; --core, --joint and
@@ -23,13 +25,15 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.base import OneHot, ScanData
+from popdesic.engine.base import ZERO_LEVEL, OneHot, ScanData, TraitData
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.epistasis import Scanner
 from popdesic.engine.gpu.epistasis_plans import order_items
+from popdesic.engine.gpu.epistasis_trait import TraitScanner
 from popdesic.engine.gpu.layout import STEP_BITS
-from popdesic.epistasis.scores import score_tables
+from popdesic.engine.host.interaction import UNIT_BITS
+from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
 
@@ -47,6 +51,7 @@ class Case:
     peer: str
     missing: float = 0.0
     kernel: str | None = None
+    residuals: bool = False
 
 
 #: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the limit of tables with 27
@@ -59,6 +64,12 @@ CASES = {
     "e": Case(3, 16384, 3072, 2048, WTCCC, 190, "EPIClear 38"),
     "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
     "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
+    # by residuals: the aim is 120
+    "r": Case(2, 32768, 65536, 0, THIRDS, 120, "none", residuals=True),
+    "s": Case(2, 65536, 5120, 0, WTCCC, 120, "none", residuals=True),
+    # all pairs of a genome-wide study, and of a biobank
+    "g": Case(2, 500_000, 3000, 2000, WTCCC, math.nan, "none"),
+    "G": Case(2, 500_000, 50_000, 50_000, WTCCC, math.nan, "none"),
     "A": Case(3, 4096, 131072, 131072, THIRDS, 464, "none", 0.01),
     "B": Case(3, 8192, 131072, 131072, THIRDS, 720, "none", 0.01),
     "C": Case(3, 8192, 131072, 131072, TENTHS, 1040, "none", 0.01),
@@ -110,19 +121,36 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanDa
         OneHot(draw(n_sites, n, frequencies, missing, 7 + c), n) for c, n in enumerate((n0, n1))
     )
     tables = score_tables(score, n0, n1)
-    return ScanData(classes, *tables, np.arange(n_sites, dtype=np.int32))
+    rank, bits = np.arange(n_sites, dtype=np.int32), lr_bits(score, n0 + n1)
+    return ScanData(classes, *tables, rank, lr_bits=bits)
 
 
-def make_pinned(case: Case) -> ScanData:
+def make_pinned(case: Case, score: str = "k2") -> ScanData:
     """The case's planes in pinned host memory."""
-    data = make(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing)
+    data = make(
+        *(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing),
+        score=score,
+    )
     classes = []
     for one in data.classes:
         pinned = cupyx.empty_pinned(one.words.shape, np.uint64)
         one.words.get(out=pinned)
         classes.append(OneHot(pinned, one.n_samples))
     cupy.get_default_memory_pool().free_all_blocks()
-    return ScanData(tuple(classes), data.total, data.part, data.rank)
+    return replace(data, classes=tuple(classes))
+
+
+def make_trait(case: Case) -> TraitData:
+    """Planes in pinned host memory, and levels of normal residuals."""
+    words = draw(case.n_sites, case.controls, case.frequencies, case.missing, 7)
+    pinned = cupyx.empty_pinned(words.shape, np.uint64)
+    words.get(out=pinned)
+    drawn = np.random.default_rng(1).normal(ZERO_LEVEL, 30, case.controls)
+    levels = np.clip(np.rint(drawn), 1, 255).astype(np.uint8)
+    del words
+    cupy.get_default_memory_pool().free_all_blocks()
+    one = OneHot(pinned, case.controls)
+    return TraitData(one, levels, float(levels.var()), np.arange(case.n_sites, dtype=np.int32))
 
 
 def count(order: int, n_sites: int, stop: int) -> int:
@@ -133,7 +161,8 @@ def count(order: int, n_sites: int, stop: int) -> int:
 def products(case: Case, scanner: Scanner) -> float:
     """Bit products per combination on the tensor cores, mean over first sites."""
     if case.order == 2:
-        return scanner.states**2 * (case.controls + case.cases)
+        depth = 5 if case.residuals else 1  # people, and half of them for each of eight bits
+        return depth * scanner.states**2 * (case.controls + case.cases)
     n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.joint
     weight = np.array([math.comb(n - x - 1, 2) for x in range(len(depths))], float)
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
@@ -144,16 +173,24 @@ def first_sites(case: Case, share: float) -> int:
     return max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
 
 
-def scan(case: Case, data: ScanData, kernel: str | None, stop: int) -> Scanner:
+def scan(case: Case, data, kernel: str | None, stop: int) -> Scanner | TraitScanner:
     """Run one scan to its end."""
-    scanner = Scanner(data, case.order, 1000, None, current_device(), kernel or case.kernel)
+    if case.residuals:
+        scanner = TraitScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
+        scanner.pairs(range(stop))
+        return scanner
+    scanner = Scanner(
+        data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
+    )
     (scanner.pairs if case.order == 2 else scanner.triples)(range(stop))
     return scanner
 
 
-def measure(case: Case, kernel: str | None, share: float, limit: float) -> tuple[str, float]:
-    """Print a line of the table; combinations per second, with set-up, transfers, all phases."""
-    data = make_pinned(case)
+def measure(
+    case: Case, kernel: str | None, share: float, limit: float, score: str
+) -> tuple[str, float]:
+    """A line of the table; combinations per second, with set-up, transfers, all phases."""
+    data = make_trait(case) if case.residuals else make_pinned(case, score)
     stop = first_sites(case, share)
     tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
     times = []
@@ -164,12 +201,13 @@ def measure(case: Case, kernel: str | None, share: float, limit: float) -> tuple
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
     depth = products(case, scanner)
+    unit = 2.0**UNIT_BITS if case.residuals else scanner.scale
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
         f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
         f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  {case.peer:18s} "
         f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
-        f"({tests:.3g} tests, best {scanner.hits.cost[0] / scanner.scale:.2f})"
+        f"({tests:.3g} tests, best {scanner.best.hits.cost[0] / unit:.2f})"
     ), rate
 
 
@@ -182,13 +220,15 @@ PHASES = {
     "pack": "planes packed",
     "compact": "compaction",
     "_launch": "scan",
-    "_merge": "exact scores, best so far",
+    "merge": "exact scores, best so far",
 }
 
 
-def measure_phases(case: Case, kernel: str | None, share: float) -> None:
+def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> None:
     """Seconds of each phase, synchronised after each, so that nothing overlaps."""
-    data, spent, inside = make_pinned(case), dict.fromkeys(PHASES, 0.0), [0.0]
+    data = make_trait(case) if case.residuals else make_pinned(case, score)
+    spent, inside = dict.fromkeys(PHASES, 0.0), [0.0]
+    kind = TraitScanner if case.residuals else Scanner
 
     def timed(name: str, method):
         def run(*arguments):
@@ -208,8 +248,9 @@ def measure_phases(case: Case, kernel: str | None, share: float) -> None:
     scan(case, data, kernel, stop)  # compiles
     with contextlib.ExitStack() as stack:
         for name in PHASES:
-            method = timed(name, getattr(Scanner, name))
-            stack.enter_context(mock.patch.object(Scanner, name, method))
+            if hasattr(kind, name):
+                method = timed(name, getattr(kind, name))
+                stack.enter_context(mock.patch.object(kind, name, method))
         started = time.perf_counter()
         scanner = scan(case, data, kernel, stop)
         whole = time.perf_counter() - started
@@ -295,6 +336,7 @@ def resized(case: Case, n_sites: int | None, n_samples: int | None) -> Case:
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--cases", default="".join(CASES))
+    parser.add_argument("--scores", nargs="+", choices=SCORES, default=["k2", "interaction"])
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
     parser.add_argument("--joint", type=int, choices=(1, 2), help="first sites an operand, in deep")
@@ -320,18 +362,20 @@ def main() -> None:
     if arguments.joint:
         least = math.inf if arguments.joint == 1 else -math.inf
         epistasis_plans.JOINT_STEPS = dict.fromkeys((2, 3), least)
-    print(
-        f"{current_device().name}: K2, best 1000, planes in pinned host memory, all phases counted"
-    )
+    print(f"{current_device().name}: best 1000, planes in pinned host memory, all phases counted")
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)
-        line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT)
-        print(name, line, flush=True)
+        rates = []
+        for score in ["residuals"] if case.residuals else arguments.scores:
+            line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT, score)
+            rates.append(rate)
+            ratio = f"  {rate / rates[0]:.0%} of {arguments.scores[0]}" if rates[1:] else ""
+            print(f"{name} {score:12s}", line, ratio, flush=True)
+            if arguments.phases:
+                measure_phases(case, arguments.kernel, arguments.share, score)
         if case.order == 3 and case.frequencies == WTCCC:
             hours = math.comb(STUDY_SITES, 3) / rate / 3600
             print(f"   all triples of {STUDY_SITES} sites at this rate: {hours:.3g} device-hours")
-        if arguments.phases:
-            measure_phases(case, arguments.kernel, arguments.share)
 
 
 if __name__ == "__main__":

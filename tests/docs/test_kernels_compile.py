@@ -27,12 +27,21 @@ def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
     return defines_of(tune_plans.candidates(HOPPER, kernel)[0], XOR, True)
 
 
-def of_scan(core: str) -> tuple[tuple[str, int], ...]:
-    """Definitions of a scan of triples."""
-    shape = scan_shape(epistasis_plans.CORES[core], order=3, states=2)
-    return tuple((epistasis_plans.scan_defines(k2=True, wide=0, states=2) | shape.defines).items())
+def of_scan(
+    core: str, order: int = 3, *, interaction: bool = False, trait: bool = False, **given
+) -> tuple:
+    """Definitions of a scan, of triples if nothing else is said."""
+    states, wide = given.pop("states", 2), given.get("wide", 0)
+    shape = scan_shape(
+        epistasis_plans.CORES[core], order=order, states=states, trait=trait, **given
+    )
+    of_all = epistasis_plans.scan_defines(
+        wide=wide, states=states, interaction=interaction, trait=trait
+    )
+    return tuple((of_all | shape.defines).items())
 
 
+TRAIT = {"interaction": True, "trait": True, "wide": 1, "parts": 2}
 WGMMA, MMA = of_micro_kernel("wgmma"), of_micro_kernel("mma")
 #: Files of kernels/, the architecture that each is compiled for here, and one set of definitions as
 #: a launch makes it.
@@ -46,12 +55,41 @@ KERNELS = [
     (
         "epistasis/compact_score",
         "75",
-        tuple(epistasis_plans.scan_defines(k2=True, wide=0, states=2).items()),
+        tuple(epistasis_plans.scan_defines(wide=0, states=2).items()),
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep")),
     ("epistasis/sm90_fused", "90a", of_scan("wgmma")),
     ("epistasis/multistage", "80", of_scan("mma")),
     ("epistasis/multistage", "75", of_scan("popc")),
+    *(
+        (epistasis_plans.CORES[core].file, arch, of_scan(core, interaction=True, **given))
+        for core, arch in (("deep", "90a"), ("wgmma", "90a"), ("mma", "80"))
+        for given in (
+            {},
+            {"order": 2},
+            {"order": 2, "table": 1},
+            {"order": 2, "table": 1, "wide": 1},
+        )
+    ),
+    ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
+    *(
+        (epistasis_plans.CORES[core].file, arch, of_scan(core, 2, states=states, **TRAIT))
+        for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
+        for states in (2, 3)
+    ),
+    ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),
+    *(
+        (
+            "epistasis/compact_score",
+            "75",
+            tuple(
+                epistasis_plans.scan_defines(
+                    wide=wide, states=2, interaction=True, trait=trait
+                ).items()
+            ),
+        )
+        for wide, trait in ((0, False), (1, False), (1, True))
+    ),
     *(("minplus/minplus", "75", minplus_plans.shape_of(d).defines) for d in minplus_plans.SHAPES),
     ("bitgemm/rare_sites", "75", ()),
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from reference_epistasis import pack_allowed, random_scan, scan
+from reference_epistasis import make_scan, random_partners, random_scan, scan
 
 from popdesic.engine.base import Hits, OneHot, ScanData
-from popdesic.epistasis.scores import score_tables
+from popdesic.epistasis.scores import lr_bits, score_tables
 
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
@@ -48,7 +50,7 @@ def run(backend, order, data, first, top, cutoff=None):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
 @pytest.mark.parametrize(
     ("order", "n_sites", "n_samples"),
     [(2, 33, (40, 31)), (2, 2, (3, 2)), (3, 17, (50, 61)), (3, 3, (1, 1)), (2, 70, (300, 257))],
@@ -56,21 +58,23 @@ def run(backend, order, data, first, top, cutoff=None):
 def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_samples):
     tables = score_tables(score, *n_samples)
     data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
+    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(gpu, order, data, range(n_sites), 20), expected)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+@pytest.mark.parametrize("max_r2", [1.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
-def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order):
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_permitted_partners_and_first_sites_are_respected(gpu, rng, score, order, max_r2, missing):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
-    data, states, cases = random_scan(
-        rng, n_sites, n_samples, tables=score_tables("k2", *n_samples)
-    )
-    permitted = rng.random((n_sites, n_sites)) < 0.6
-    permitted |= permitted.T
-    data = ScanData(data.classes, data.total, data.part, data.rank, pack_allowed(permitted))
+    tables = score_tables(score, *n_samples)
+    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
+    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
+    data = replace(data, partners=random_partners(rng, n_sites, max_r2))
     first = range(3, 11)
-    expected = scan(data, states, cases, order, first, 30, permitted)
+    expected = scan(data, states, cases, order, first, 30)
     assert_same(run(gpu, order, data, first, 30), expected)
     cutoff = int(expected.cost[9])
     few = run(gpu, order, data, first, 30, cutoff)
@@ -78,7 +82,7 @@ def test_permitted_partners_and_first_sites_are_respected(gpu, rng, order):
     assert_same(Hits(few.cost[:n], few.sites[:n]), Hits(expected.cost[:n], expected.sites[:n]))
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
 @pytest.mark.parametrize("frequencies", [None, (0.067, 0.237, 0.696), (1 / 3, 1 / 3, 1 / 3)])
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 700), (3, 230)])
@@ -94,19 +98,73 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
         frequencies=frequencies,
         tables=score_tables(score, *n_samples),
     )
+    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
     expected = run(CpuBackend(threads=8), order, data, range(n_sites), 100)
     assert_same(run(gpu, order, data, range(n_sites), 100), expected)
 
 
+@pytest.mark.parametrize("score", ["k2", "interaction"])
 @pytest.mark.parametrize("n_samples", [(3000, 17), (24, 900), (9000, 61), (1000, 1000)])
 @pytest.mark.parametrize("order", [2, 3])
-def test_classes_of_any_balance(gpu, rng, n_samples, order):
+def test_classes_of_any_balance(gpu, rng, n_samples, order, score):
     """Shares of cases that small weights can express, and shares that they cannot."""
     from popdesic.engine.cpu.backend import CpuBackend
 
-    data, *_ = random_scan(rng, 90, n_samples, tables=score_tables("k2", *n_samples))
+    n = sum(n_samples)
+    data, *_ = random_scan(rng, 90, n_samples, tables=score_tables(score, *n_samples))
+    data = replace(data, lr_bits=lr_bits(score, n))
     expected = run(CpuBackend(threads=8), order, data, range(90), 40)
     assert_same(run(gpu, order, data, range(90), 40), expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+@pytest.mark.parametrize("order", [2, 3])
+def test_interactions_where_many_sites_have_effects_of_their_own(gpu, rng, order, missing):
+    """The filter lets much through, more than a launch has room for; the list is the CPU's."""
+    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.gpu import epistasis_launches
+
+    n_sites, n_samples = (900, 120)[order - 2], (1500, 1500)
+    data, states, cases = random_scan(
+        rng,
+        n_sites,
+        n_samples,
+        missing=missing,
+        frequencies=(0.1, 0.4, 0.5),
+        tables=score_tables("interaction", 1500, 1500),
+    )
+    for row in states[::3]:  # cases carry the rarest genotype more often
+        more = (rng.random(3000) < 0.15) & cases & (row != 2)
+        row[more] = 0
+    data = make_scan(states, cases, data.rank, data.total, data.part)
+    data = replace(data, lr_bits=lr_bits("interaction", 3000))
+    expected = run(CpuBackend(threads=8), order, data, range(n_sites), 60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epistasis_launches, "CAPACITY", 1 << 17)
+        assert_same(run(gpu, order, data, range(n_sites), 60), expected)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_what_pairs_say_is_rounded_down(gpu, rng, order):
+    """The offsets of the filter, beside the mutual information of all tables."""
+    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.host.site_tables import count_tables
+    from popdesic.epistasis.interaction import class_information
+
+    data, *_ = random_scan(rng, 90, (700, 413), tables=score_tables("interaction", 700, 413))
+    data = replace(data, lr_bits=lr_bits("interaction", 1113))
+    scanner = Scanner(data, order, 10, None, gpu.device, gpu.kernel)
+    (scanner.pairs if order == 2 else scanner.triples)(range(90))
+    pairs = np.argwhere(np.triu(np.ones((90, 90), bool), 1))
+    tables = count_tables(data, pairs)
+    if order == 2:
+        cells = tables.reshape(-1, 2, 3, 3)
+        found = scanner.known.get()[pairs[:, 0]]
+        exact = class_information(cells.sum(axis=3))
+    else:
+        found, exact = scanner.known.get()[pairs[:, 0], pairs[:, 1]], class_information(tables)
+    assert (found <= exact).all()
+    np.testing.assert_allclose(found, exact, rtol=3e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.02])
@@ -139,9 +197,10 @@ def test_the_batch_size_changes_nothing(gpu, rng, missing, monkeypatch):
         assert_same(found[0], other)
 
 
+@pytest.mark.parametrize("score", ["k2", "interaction"])
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
-def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
+def test_classes_beyond_sixteen_bits(gpu, rng, order, missing, score):
     from popdesic.engine.cpu.backend import CpuBackend
 
     n_samples = (70_001, 66_003)
@@ -151,8 +210,9 @@ def test_classes_beyond_sixteen_bits(gpu, rng, order, missing):
         n_samples,
         missing=missing,
         frequencies=(0.01, 0.03, 0.96),
-        tables=score_tables("k2", *n_samples),
+        tables=score_tables(score, *n_samples),
     )
+    data = replace(data, lr_bits=lr_bits(score, 136_004))
     expected = run(CpuBackend(threads=8), order, data, range(12), 10)
     assert_same(run(gpu, order, data, range(12), 10), expected)
 
@@ -190,7 +250,7 @@ def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint
 
 def test_many_ties_are_ranked(gpu):
     """Every triple costs the same, so more pass than a launch has room for."""
-    from popdesic.engine.gpu import epistasis as epistasis_gpu
+    from popdesic.engine.gpu import epistasis_launches
 
     words = np.full((200, 2, 1), 0b0110, np.uint64)
     words[:, 1] = 0b1001
@@ -198,7 +258,7 @@ def test_many_ties_are_ranked(gpu):
     rank = np.arange(200, dtype=np.int32)[::-1].copy()
     data = ScanData((one, one), *score_tables("k2", 4, 4), rank)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epistasis_gpu, "CAPACITY", 1 << 20)
+        patch.setattr(epistasis_launches, "CAPACITY", 1 << 20)
         hits = gpu.scan_triples(data, range(200), 5)
     ranks = np.sort(rank[hits.sites], axis=1).tolist()
     assert ranks == [[0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 1, 5], [0, 1, 6]]

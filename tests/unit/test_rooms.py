@@ -35,7 +35,16 @@ LAUNCHERS = {
     f"engine.gpu.{name}"
     for name in (
         *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
-        *("epistasis_planes", "minplus", "rare_sites", "rare_sites_kernels", "stream", "tune"),
+        *("epistasis_best", "epistasis_classes", "epistasis_launches"),
+        *(
+            "epistasis_planes",
+            "epistasis_trait",
+            "minplus",
+            "rare_sites",
+            "rare_sites_kernels",
+            "stream",
+            "tune",
+        ),
     )
 }
 

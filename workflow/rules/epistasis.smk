@@ -1,27 +1,48 @@
 # Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
-# needs   results/reorder/onehot.npy sites.tsv samples.tsv
+# needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
+#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan, which
+#                                                        tests association: not with the score
+#                                                        `interaction`
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
+#         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
 
-from popdesic.epistasis.options import NAMES, ON_CPU, scan_hours
+from popdesic.epistasis.options import (
+    LOCI_NAMES,
+    NAMES,
+    candidates,
+    permutations_run,
+    scan_hours,
+    scan_score,
+)
 
-PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
-SCAN = {name: EPISTASIS[name] for name in ("score", "min_distance_bp", "max_r2")}
-RANKING = {name: EPISTASIS[name] for name in ("score", "top")}
+SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
+PERMUTATIONS = permutations_run(EPISTASIS, SCORES)
+LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
+#: Of triples.
+SCAN = LIMITS | {"score": SCORES[3]}
+RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
+RANKING["quantitative"] = QUANTITATIVE
 RANKING["code"] = code_of("rank_epistasis")
-# No GPU is reserved for a score that none ranks by.
-SCAN_GPUS = 0 if EPISTASIS["score"] in ON_CPU else GPUS
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
+LOCI = [f"results/epistasis/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {
     name: f"results/epistasis/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
-    if ORDERS and EPISTASIS[key]
+    if ORDERS and EPISTASIS[key] and not QUANTITATIVE
+}
+if ORDERS and EPISTASIS["replication"] == "half":
+    EXTRAS["replication"] = "results/epistasis/replication.tsv"
+#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
+RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+PEDIGREE = {
+    "sheet": CONFIG["samples"],
+    "pedigree": STUDY.digest_of(None, "father", "mother"),
 }
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
@@ -37,10 +58,11 @@ wildcard_constraints:
 rule epistasis:
     input:
         HITS,
+        SITE_RESULTS if ORDERS else [],
         list(EXTRAS.values()),
         expand(
             "results/figures/{figure}.{end}",
-            figure=EPISTASIS_FIGURES if ORDERS else [],
+            figure=[*EPISTASIS_FIGURES, *figures_by("draw_sites")] if ORDERS else [],
             end=["svg", "png"],
         ),
 
@@ -61,12 +83,11 @@ rule plan_epistasis:
         # The planes, and random genotypes on which the forecast of a large study is measured.
         mem_mb=memory(1500, mb=2),
         runtime=minutes(2),
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         orders=ORDERS,
-        score=EPISTASIS["score"],
+        scores=SCORES,
         permutations=PERMUTATIONS,
-        restricted_partners=SCAN["min_distance_bp"] > 0 or SCAN["max_r2"] < 1,
         screen=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         max_device_hours=EPISTASIS["max_device_hours"],
@@ -81,6 +102,7 @@ rule plan_epistasis:
 rule scan_epistasis:
     input:
         planes=REORDERED,
+        null=lambda wildcards: null_model_of(int(wildcards.order)),
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/units/order{order}.{unit}.npz",
@@ -92,13 +114,14 @@ rule scan_epistasis:
         GPU_CONDA
     threads: 8
     resources:
-        # The planes twice, compacted planes of a chunk of sites, and the bit matrix of partners.
+        # The planes twice, and compacted planes of a chunk of sites.
         mem_mb=memory(1000, mb=4),
         runtime=scan_minutes,
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
-        scan=SCAN,
-        top=EPISTASIS["top"],
+        limits=LIMITS,
+        score=lambda wildcards: SCORES[int(wildcards.order)],
+        top=candidates(EPISTASIS["top"]),
         n_units=len(UNITS),
         device=CONFIG["device"],
         code=code_of("scan_epistasis"),
@@ -111,6 +134,7 @@ rule scan_epistasis:
 rule permute_epistasis:
     input:
         planes=REORDERED,
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/null.order{order}.tsv",
@@ -124,9 +148,11 @@ rule permute_epistasis:
     resources:
         mem_mb=memory(1000, mb=20),
         runtime=permutation_minutes,
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
-        scan=SCAN,
+        **PEDIGREE,
+        limits=LIMITS,
+        score=lambda wildcards: SCORES[int(wildcards.order)],
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
@@ -140,11 +166,14 @@ rule permute_epistasis:
 rule rank_pairs:
     input:
         null=null_of(2),
+        model=NULL_MODEL,
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/pairs.tsv",
+        table="results/epistasis/pairs.tsv",
+        loci="results/epistasis/loci.tsv",
     log:
         "logs/rank_pairs.log",
     benchmark:
@@ -153,11 +182,14 @@ rule rank_pairs:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(500, mb=1),
-        runtime=minutes(1),
+        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice.
+        mem_mb=memory(700, mb=1),
+        runtime=minutes(2 + EPISTASIS["top"] / 200, samples=1e-3),
     params:
         **RANKING,
+        **PEDIGREE,
         order=2,
+        score=SCORES[2],
     message:
         "Rank the hits of the epistasis scan"
     script:
@@ -167,15 +199,20 @@ rule rank_pairs:
 use rule rank_pairs as rank_triples with:
     input:
         null=null_of(3),
+        model=NULL_MODEL,
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
     output:
-        "results/epistasis/triples.tsv",
+        table="results/epistasis/triples.tsv",
+        loci="results/epistasis/loci_triples.tsv",
     log:
         "logs/rank_triples.log",
     benchmark:
         "benchmarks/rank_triples.tsv"
     params:
         **RANKING,
+        **PEDIGREE,
         order=3,
+        score=SCORES[3],

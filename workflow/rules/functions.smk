@@ -65,6 +65,11 @@ def null_of(order):
     return [f"results/epistasis/null.order{order}.tsv"] if PERMUTATIONS[order] else []
 
 
+def null_model_of(*orders):
+    """The null model, where one of these orders is ranked by its residuals."""
+    return [NULL_MODEL] if any(SCORES[order] == "residuals" for order in orders) else []
+
+
 def scan_minutes(wildcards, input, attempt):
     hours = scan_hours(input.plan, int(wildcards.order), 1 / len(UNITS), *SCAN_LIMITS)
     return limit_minutes(60 * hours, attempt)

@@ -2,6 +2,7 @@
 #
 # needs   results/epistasis/* of epistasis.smk, results/reorder/*, the sample sheet
 # gives   results/epistasis/screen.tsv           best pairs with every third site
+#         results/epistasis/replication.tsv      best loci in the other half, if requested
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
 #         results/figures/hits.*, network.*, penetrance.*
 
@@ -9,6 +10,7 @@
 rule screen_pairs:
     input:
         planes=REORDERED,
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
@@ -27,9 +29,11 @@ rule screen_pairs:
         runtime=minutes(1, mb=1e-4 * EPISTASIS["screen"]),
         gpu=GPUS,
     params:
+        **PEDIGREE,
         scan=SCAN,
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
+        max_per_site=EPISTASIS["max_per_site"],
         device=CONFIG["device"],
         code=code_of("screen_pairs"),
     message:
@@ -38,9 +42,43 @@ rule screen_pairs:
         "../scripts/screen_pairs.py"
 
 
+rule replicate_hits:
+    input:
+        hits=HITS,
+        loci=LOCI,
+        plan="results/epistasis/plan.json",
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+    output:
+        "results/epistasis/replication.tsv",
+    log:
+        "logs/replicate_hits.log",
+    benchmark:
+        "benchmarks/replicate_hits.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(800),
+        runtime=minutes(1, samples=1e-3),
+    params:
+        orders=ORDERS,
+        strata=EPISTASIS["strata"],
+        phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+        seed=EPISTASIS["seed"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("replicate_hits"),
+    message:
+        "Test the best loci in the half of the people that the scan did not see"
+    script:
+        "../scripts/replicate_hits.py"
+
+
 rule refit_hits:
     input:
         planes=REORDERED,
+        null=NULL_MODEL,
         hits=HITS,
     output:
         "results/epistasis/refit.tsv",
@@ -56,9 +94,6 @@ rule refit_hits:
         runtime=minutes(1, samples=1e-3),
     params:
         orders=ORDERS,
-        covariates=EPISTASIS["covariates"],
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
         code=code_of("refit_hits"),
     message:
         "Fit logistic regressions of the best hits"
@@ -86,7 +121,7 @@ rule estimate_power:
     params:
         orders=[order for order in ORDERS if null_of(order)],
         models=EPISTASIS["power"],
-        score=EPISTASIS["score"],
+        score=SCAN["score"],
         seed=EPISTASIS["seed"],
         code=code_of("estimate_power"),
     message:
@@ -100,6 +135,7 @@ rule draw_epistasis:
         planes=REORDERED,
         hits=HITS,
         nulls=NULLS,
+        plan="results/epistasis/plan.json",
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),

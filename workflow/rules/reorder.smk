@@ -5,7 +5,11 @@
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum
 
+from popdesic.cohort.phenotype import is_quantitative
+
 EPISTASIS = CONFIG["epistasis"]
+#: Whether scans read the phenotype as a number.
+QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(STUDY.samples, EPISTASIS["binarize"])
 ORDERS = sorted(EPISTASIS["order"])
 REORDERED = multiext("results/reorder/", "onehot.npy", "sites.tsv", "samples.tsv")
 
@@ -39,7 +43,9 @@ rule build_onehot:
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         strata=EPISTASIS["strata"],
-        binarize=EPISTASIS["binarize"],
+        phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+        replication=EPISTASIS["replication"],
+        seed=EPISTASIS["seed"],
         orders=ORDERS,
         key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
         code=code_of("build_onehot"),

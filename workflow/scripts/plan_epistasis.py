@@ -2,21 +2,23 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.device import scan_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import plan_scan
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = scan_backend(snakemake.params.device, snakemake.threads, snakemake.params.score)
+    scores = snakemake.params.scores
+    residuals = scores[2] == "residuals" and 2 in snakemake.params.orders
+    backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     forecast = plan_scan(
         Path(snakemake.input[0]).parent,
         backend,
         Path(snakemake.output[0]),
         orders=snakemake.params.orders,
-        score=snakemake.params.score,
+        score=scores[3],
+        residuals=residuals,
         permutations=snakemake.params.permutations,
-        restricted_partners=snakemake.params.restricted_partners,
         screen=snakemake.params.screen,
         top=snakemake.params.top,
         max_device_hours=snakemake.params.max_device_hours,

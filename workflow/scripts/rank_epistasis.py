@@ -2,21 +2,32 @@
 
 from pathlib import Path
 
+from popdesic.epistasis.kin import read_relatives
+from popdesic.epistasis.null_model import read_null_model
 from popdesic.epistasis.scan import NAMES
 from popdesic.epistasis.significance import rank_hits
+from popdesic.epistasis.trait_scan import rank_trait_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    order = snakemake.params.order
-    counts = rank_hits(
-        Path(snakemake.input.planes[0]).parent,
-        [Path(path) for path in snakemake.input.units],
-        next(map(Path, snakemake.input.get("null", [])), None),
-        Path(snakemake.output[0]),
-        order=order,
-        score=snakemake.params.score,
-        top=snakemake.params.top,
-        tests=read_json(snakemake.input.plan)[NAMES[order]]["tests"],
-    )
+    order, params = snakemake.params.order, snakemake.params
+    folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output.table)
+    units = [Path(path) for path in snakemake.input.units]
+    null = next(map(Path, snakemake.input.get("null", [])), None)
+    model = Path(snakemake.input.model)
+    ranking = {
+        "top": params.top,
+        "max_per_site": params.max_per_site,
+        "loci_out": Path(snakemake.output.loci),
+        "tests": read_json(snakemake.input.plan)[NAMES[order]]["tests"],
+    }
+    if params.quantitative:
+        counts = rank_trait_hits(folder, model, units, out, **ranking)
+    else:
+        kinship = map(Path, snakemake.input.get("kinship", []))
+        ranking |= {"order": order, "score": params.score}
+        ranking |= {"design": read_null_model(model).design}
+        ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
+        counts = rank_hits(folder, units, null, out, **ranking)
     log_counts(log, counts)

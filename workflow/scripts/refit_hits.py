@@ -10,8 +10,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     counts = refit_hits(
         Path(snakemake.input.planes[0]).parent,
         dict(tables),
-        Path(snakemake.params.sheet),
-        snakemake.params.covariates,
+        Path(snakemake.input.null),
         Path(snakemake.output[0]),
     )
     log_counts(log, counts)

@@ -2,23 +2,26 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.device import scan_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import scan_unit
+from popdesic.epistasis.trait_scan import scan_trait_unit
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = scan_backend(
-        snakemake.params.device, snakemake.threads, snakemake.params.scan["score"]
-    )
+    score = snakemake.params.score
+    backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
-    counts = scan_unit(
-        Path(snakemake.input.planes[0]).parent,
-        backend,
-        Path(snakemake.output[0]),
-        order=int(snakemake.wildcards.order),
+    folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output[0])
+    unit = dict(
         unit=int(snakemake.wildcards.unit),
         n_units=snakemake.params.n_units,
         top=snakemake.params.top,
-        **snakemake.params.scan,
+        **snakemake.params.limits,
     )
+    if score == "residuals":
+        null = Path(snakemake.input.null[0])
+        counts = scan_trait_unit(folder, null, backend, out, **unit)
+    else:
+        order = int(snakemake.wildcards.order)
+        counts = scan_unit(folder, backend, out, order=order, score=score, **unit)
     log_counts(log, counts)

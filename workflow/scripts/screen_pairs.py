@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.kin import read_relatives
+from popdesic.epistasis.options import candidates
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import rank_hits
 from popdesic.io.files import read_json
@@ -18,7 +20,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         backend,
         hits,
         pairs=snakemake.params.pairs,
-        top=snakemake.params.top,
+        top=candidates(snakemake.params.top),
         **snakemake.params.scan,
     )
     log_counts(log, counts)
@@ -30,6 +32,10 @@ with logged(snakemake.log[0], snakemake.input) as log:
         order=3,
         score=snakemake.params.scan["score"],
         top=snakemake.params.top,
+        max_per_site=snakemake.params.max_per_site,
         tests=read_json(snakemake.input.plan)["screen"]["tests"],
+        relatives=read_relatives(
+            folder, map(Path, snakemake.input.get("kinship", [])), Path(snakemake.params.sheet)
+        ),
         labels={"exhaustive": "no"},
     )

@@ -37,6 +37,44 @@ class OneHot:
 
 
 @dataclass(frozen=True)
+class Partners:
+    """Which sites may be combined. A pair or triple is scanned if every two of its sites
+
+    1. are on different chromosomes, or at least `min_distance_bp` apart, and
+    2. have a squared correlation r2 of their allele counts of at most `max_r2`.
+
+    r2 is that of the combination's own table: over the people who are called at all its sites,
+    controls and cases together. So a scan needs no matrix of all pairs of sites: rule 1 is two
+    look-ups, rule 2 is tested only for combinations that pass the scan's filter. Where a site does
+    not vary in the table, r2 is undefined and the partner is permitted.
+
+    Rule 2 is the same decision on every device. Allele counts are -1, 0 and 1 (0 the heterozygote:
+    r2 does not change with the sign); with n people, covariance n Sxy - Sx Sy and variances
+    n Sxx - Sx^2 are integers below 2**49. Forbidden is, in float64 with each product rounded once,
+
+        covariance * covariance > max_r2 * (variance_x * variance_y).
+
+    Attributes
+    ----------
+    chrom : int32 array, (n_sites,)
+        A number for each chromosome.
+    pos : int32 array, (n_sites,)
+        In base pairs.
+    middle : int8 array, (n_sites,)
+        The state that is the heterozygote: 0 or 1 (stored, see `OneHot`), or 2, the third.
+    min_distance_bp : int
+    max_r2 : float
+        1 or more sets no limit.
+    """
+
+    chrom: np.ndarray
+    pos: np.ndarray
+    middle: np.ndarray
+    min_distance_bp: int = 0
+    max_r2: float = 1.0
+
+
+@dataclass(frozen=True)
 class ScanData:
     """What a scan of pairs or triples reads.
 
@@ -58,8 +96,8 @@ class ScanData:
     rank : int32 array, (n_sites,)
         Index of each site in panel order. Sites are ordered by the number of samples in their
         stored states, fewest first, so the smallest index of a triple has the least to compact.
-    allowed : uint64 array, (n_sites, ceil(n_sites / 64)), or None
-        Bit j of row i: sites i and j may be partners (symmetric); None permits all.
+    partners : Partners or None
+        Which sites may be combined; None permits all.
     lr_bits : int or None
         If given, the cost is that of the interaction instead, -LR / 2 in nats with so many bits
         after the point (`engine.host.interaction`), and `total` and `part` are those of the mutual
@@ -70,7 +108,7 @@ class ScanData:
     total: np.ndarray
     part: np.ndarray
     rank: np.ndarray
-    allowed: np.ndarray | None = None
+    partners: Partners | None = None
     lr_bits: int | None = None
 
     @property
@@ -80,6 +118,41 @@ class ScanData:
     @property
     def n_samples(self) -> int:
         return self.classes[0].n_samples + self.classes[1].n_samples
+
+
+#: Bits of the levels of residuals, and the level that stands for a residual of zero.
+LEVEL_BITS, ZERO_LEVEL = 8, 128
+
+
+@dataclass(frozen=True)
+class TraitData:
+    """What a scan of pairs by residuals reads (`engine.host.trait`: statistic, costs, bound).
+
+    Attributes
+    ----------
+    planes : OneHot
+        All samples as one class.
+    levels : uint8 array, (n_samples,)
+        Residual of each sample under the null model, rounded; 128 stands for zero.
+    variance : float
+        Of the levels under the null model, in squared levels; positive.
+    rank, partners
+        As in `ScanData`.
+    """
+
+    planes: OneHot
+    levels: np.ndarray
+    variance: float
+    rank: np.ndarray
+    partners: Partners | None = None
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.rank)
+
+    @property
+    def n_samples(self) -> int:
+        return self.planes.n_samples
 
 
 @dataclass(frozen=True)
@@ -301,7 +374,7 @@ class Backend(Protocol):
         ...
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
-        """The best `top` pairs x < y with x in `first` and `allowed` partners.
+        """The best `top` pairs x < y with x in `first`, that `partners` permits.
 
         Parameters
         ----------
@@ -318,8 +391,17 @@ class Backend(Protocol):
     def scan_triples(
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
-        """The best `top` triples x < y < z, x in `first`, all three pairs allowed.
+        """The best `top` triples x < y < z, x in `first`, all three pairs permitted.
 
         Parameters as in `scan_pairs`.
+        """
+        ...
+
+    def scan_trait_pairs(
+        self, data: TraitData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        """The best `top` pairs x < y by `engine.host.trait`, x in `first`, that `partners` permits.
+
+        Costs are -T / 2 in units of 2**-20. Other parameters as in `scan_pairs`.
         """
         ...

@@ -4,20 +4,50 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from ..cohort.phenotype import UNKNOWN
+from ..cohort.phenotype import is_quantitative
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
+#: Scores of association, which permutations test.
+ASSOCIATION = ("k2", "mutual_information")
 NAMES = {2: "pairs", 3: "triples"}
-#: A categorical covariate becomes one column per level; with more levels it is an identifier.
-MAX_LEVELS = 30
+#: Table of the loci of each order.
+LOCI_NAMES = {2: "loci", 3: "loci_triples"}
+#: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.
+MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
+#: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
+CANDIDATES, MAX_PER_SITE = 10, 10
 _WHERE = "config/config.yaml: epistasis"
-#: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
-ON_CPU = ("interaction",)
+#: A stratum with one class is refused from this many people on; smaller ones say nothing.
+LEAST_OF_ONE_CLASS = 10
 #: Tests x samples per second that time limits assume: a slow core, and a small GPU.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
+
+
+def scan_score(score: str, quantitative: bool, order: int) -> str:
+    """The score that ranks pairs or triples: numbers by residuals, triples never by them."""
+    if order == 3:
+        return "interaction" if score == "residuals" else score
+    return "residuals" if quantitative else score
+
+
+def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
+    """Permuted scans of each order.
+
+    None of an order whose score is of interaction: permutations test association.
+
+    Parameters
+    ----------
+    block : dict
+        `epistasis` of the configuration.
+    scores : dict
+        `scan_score` of each order.
+    """
+    asked = {2: block["permutations"], 3: block["permutations_triples"]}
+    return {order: asked[order] if score in ASSOCIATION else 0 for order, score in scores.items()}
 
 
 def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:
@@ -32,24 +62,12 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
-def refuse_device(score: str, device: str) -> None:
-    """Refuse ``device: gpu`` for a score that only a CPU ranks by.
-
-    Raises
-    ------
-    UserError
-        It was asked for.
-    """
-    if score in ON_CPU and device == "gpu":
-        raise UserError(
-            f"{_WHERE}.score is '{score}', which no GPU kernel ranks by yet, but device is 'gpu'; "
-            "set device to 'auto' or 'cpu', or epistasis.score to 'k2' or 'mutual_information'."
-        )
+def candidates(top: int) -> int:
+    """Combinations that a scan keeps so that `top` of them are listed."""
+    return CANDIDATES * top
 
 
-def check_epistasis(
-    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, device: str = "auto"
-) -> None:
+def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
@@ -61,8 +79,6 @@ def check_epistasis(
         The sample sheet; `sheet` is its name.
     folder : Path
         The study's folder.
-    device : str
-        `device` of the configuration.
 
     Raises
     ------
@@ -71,10 +87,11 @@ def check_epistasis(
     """
     if not block["order"]:
         return
-    refuse_device(block["score"], device)
-    from .reorder import MAX_SAMPLES, phenotype_classes  # studies without scans do not need them
+    quantitative = is_quantitative(samples, block["binarize"])
+    from .reorder import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 
-    known = int((phenotype_classes(samples, block["binarize"], sheet) >= 0).sum())
+    classes, _ = scan_phenotype(samples, block["binarize"], sheet, block["order"], block["score"])
+    known = int((classes >= 0).sum())
     if known > MAX_SAMPLES:
         raise UserError(
             f"{sheet}: {known} samples have a phenotype, more than the {MAX_SAMPLES} that a scan "
@@ -107,45 +124,62 @@ def check_epistasis(
             f"{_WHERE}.screen is {block['screen']}, more than the {block['top']} pairs that "
             "epistasis.top keeps; raise top or lower screen."
         )
-    for column in block["covariates"]:
-        covariate_columns(samples, column, sheet)
+    if block["score"] == "residuals" and 2 not in block["order"]:
+        raise UserError(
+            f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
+            f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."
+        )
+    if block["replication"] == "half":
+        from .halves import discovery_half  # as above
+
+        if quantitative:
+            raise UserError(
+                f"{_WHERE}.replication needs cases and controls, and the phenotype of {sheet} has "
+                "more than two values; set it to 'none' or epistasis.binarize to 'median'."
+            )
+        discovery_half(samples, classes, block["strata"], block["seed"])
+    for key in ("screen", "power") if quantitative else ():
+        if block[key]:
+            raise UserError(
+                f"{_WHERE}.{key} needs cases and controls, and the phenotype of {sheet} has more "
+                f"than two values; leave {key} out or set epistasis.binarize to 'median'."
+            )
+    _check_design(block, samples, sheet, classes, quantitative)
     for number, model in enumerate(block["power"]):
         _check_model(model, number, block["order"])
 
 
-def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.DataFrame:
-    """Regression columns of a column of the sheet, NaN where unknown.
+def _check_design(
+    block: dict, samples: pd.DataFrame, sheet: str, classes: np.ndarray, quantitative: bool
+) -> None:
+    """Refuse strata and covariates that leave nothing to compare, or too much to fit."""
+    from .design import check_covariates, check_size, covariate_columns, of_one_class
 
-    Numbers stay as they are. Categories become one column of 0 and 1 per level, except for the
-    first level in alphabetical order.
-
-    Raises
-    ------
-    UserError
-        No such column, or too many levels.
-    """
-    if column not in samples or column in ("sample", "phenotype", "row"):
+    people, case = samples[classes >= 0], classes[classes >= 0]
+    check_covariates(people, block["covariates"], sheet)
+    columns, strata = 0, pd.Series("all", people.index)
+    if block["strata"] != "none":
+        strata = people[block["strata"]].replace("", "NA")
+        columns = strata.nunique() - 1
+    columns += sum(covariate_columns(people, name, sheet).shape[1] for name in block["covariates"])
+    if quantitative:
+        check_size(columns, len(people), "people with a phenotype")
+        return
+    single = of_one_class(case, strata.to_numpy())
+    sizes = strata[single].value_counts()
+    if len(sizes) and (single.all() or sizes.iloc[0] >= LEAST_OF_ONE_CLASS):
+        name = sorted(sizes.index[sizes == sizes.iloc[0]])[0]
+        kind = "cases" if case[(strata == name).to_numpy()][0] else "controls"
         raise UserError(
-            f"{_WHERE}.covariates names '{column}', which is not a further column of {sheet}; "
-            "correct the name or leave it out."
+            f"{sheet}: all {sizes[name]} people of {block['strata']} '{name}' with a phenotype are "
+            f"{kind}, so that nothing can be compared within it (epistasis.strata: "
+            f"{block['strata']}); set their phenotype to NA, or epistasis.strata to 'none' or to "
+            "another column."
         )
-    known = ~samples[column].isin(UNKNOWN)
-    numbers = pd.to_numeric(samples[column].where(known), errors="coerce")
-    if numbers[known].notna().all():
-        return pd.DataFrame({column: numbers.astype(float)})
-    levels = sorted(samples[column][known].unique())
-    if len(levels) > MAX_LEVELS:
-        raise UserError(
-            f"{_WHERE}.covariates names '{column}', which has {len(levels)} different values in "
-            f"{sheet}; a covariate has at most {MAX_LEVELS} categories, or is numeric."
-        )
-    return pd.DataFrame(
-        {
-            f"{column}={level}": (samples[column] == level).astype(float).where(known)
-            for level in levels[1:]
-        },
-        index=samples.index,
-    )
+    counts = np.bincount(case[~single], minlength=2)
+    kind = ("controls", "cases")[int(np.argmin(counts))]
+    columns -= len(sizes)
+    check_size(columns, int(counts.min()), kind)
 
 
 def _check_listed(path: Path, least: int) -> None:

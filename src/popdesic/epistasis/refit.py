@@ -1,7 +1,8 @@
 """Refit the best hits by logistic regression with covariates.
 
-Scans use only genotype tables. Here the phenotype is regressed on the ALT counts of a hit's sites,
-their products, the strata and the covariates of the study (statsmodels' binomial GLM). The product
+Scans by tables use genotypes alone. Here the phenotype is regressed on the ALT counts of a hit's
+sites, their products, and the strata, covariates and principal components of the null model
+(statsmodels' binomial GLM). The product
 of all sites is the interaction on the log-odds scale, if effects grow linearly with the count. In
 addition, a likelihood-ratio test covers interactions of any shape: every genotype combination
 against all lower-order terms, with the same covariates.
@@ -19,21 +20,22 @@ from scipy import stats
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
-from ..cohort.samples import read_samples
 from ..io.tables import read_table, write_table
-from .options import NAMES, covariate_columns
+from .design import independent_columns
+from .null_model import read_null_model
+from .options import NAMES
 from .reorder import read_reordered
 from .scan import genotypes_of, sites_of_hits
 
 #: Best hits of each scan that are refitted.
 REFIT_HITS = 100
+#: A fit with a larger log-odds or standard error is on its way to infinity.
+LARGEST_LOG_ODDS, LARGEST_SE = 15.0, 100.0
 #: Half the width of a 95 % interval in standard errors.
 _WIDTH = float(stats.norm.isf(0.025))
 
 
-def refit_hits(
-    folder: Path, tables: dict[int, Path], sheet: Path, covariates: list[str], out: Path
-) -> dict[str, int]:
+def refit_hits(folder: Path, tables: dict[int, Path], null: Path, out: Path) -> dict[str, int]:
     """Refit the best `REFIT_HITS` hits of each scan.
 
     Parameters
@@ -42,11 +44,8 @@ def refit_hits(
         `results/reorder`.
     tables : dict
         Table of hits by order.
-    sheet : Path
-        Sample sheet; people with an unknown covariate are left out.
-    covariates : list of str
-        Columns of the sheet. Strata are always covariates; linearly dependent columns are left
-        out.
+    null : Path
+        `results/epistasis/null_model.npz`; people with an unknown covariate are left out.
     out : Path
         One row per term; columns are described in config/README.md.
 
@@ -57,11 +56,7 @@ def refit_hits(
     """
     words, sites, samples = read_reordered(folder)
     case = (samples["class"] == "case").to_numpy()
-    described = read_samples(sheet).set_index("sample").loc[samples["sample"]]
-    parts = [pd.get_dummies(samples["stratum"], prefix="stratum", prefix_sep="=").astype(float)]
-    parts += [covariate_columns(described, column, str(sheet)) for column in covariates]
-    further = np.concatenate([part.to_numpy(float) for part in parts], axis=1)
-    names = [name for part in parts for name in part.columns]
+    model = read_null_model(null)
     n_controls, rows, failed = int((~case).sum()), [], 0
     for order, path in tables.items():
         hits = read_table(path).head(REFIT_HITS)
@@ -69,7 +64,7 @@ def refit_hits(
             genotypes = genotypes_of(
                 words[members], sites.iloc[members], n_controls, len(case) - n_controls
             )
-            found = refit(genotypes, case, further, names)
+            found = refit(genotypes, case, model.design, model.names)
             failed += found[0]["converged"] == "no"
             rows += [{"scan": NAMES[order], "rank": k + 1} | row for row in found]
     write_table(out, pd.DataFrame(rows))
@@ -93,11 +88,11 @@ def refit(
     dosage, y = genotypes[:, used].astype(float), case[used].astype(float)
     k, n = dosage.shape
     constant = np.ones((n, 1))
-    kept = _independent(constant, further[used])
+    kept = independent_columns(constant, further[used])
     base = np.concatenate([constant, further[used][:, kept]], axis=1)
     groups = [group for size in range(1, k + 1) for group in combinations(range(k), size)]
     products = np.stack([dosage[list(group)].prod(axis=0) for group in groups], axis=1)
-    possible = _independent(base, products)
+    possible = independent_columns(base, products)
     design = np.concatenate([base, products[:, possible]], axis=1)
     kinds = ["constant"] + ["covariate"] * len(kept)
     terms = ["constant"] + [names[column] for column in kept]
@@ -113,8 +108,7 @@ def refit(
             continue
         value, se = float(fitted.params[i]), float(fitted.bse[i])
         whole = kinds[i] == "interaction"
-        with np.errstate(over="ignore"):
-            ratio, low, high = np.exp([value, value - _WIDTH * se, value + _WIDTH * se])
+        ratio, low, high = odds_ratio(value, se, design[:, i], y)
         rows.append(
             {
                 "kind": kinds[i],
@@ -135,26 +129,30 @@ def refit(
     return rows
 
 
+def odds_ratio(
+    log_odds: float, se: float, column: np.ndarray, y: np.ndarray
+) -> tuple[str, str, str]:
+    """Odds ratio and its 95 % interval with four digits; in words where it is not finite.
+
+    column: float64 (n,), the term; y: 1 case, 0 control. If no control has a value other than 0,
+    the likelihood rises with the odds ratio for ever.
+    """
+    carriers = y[column != 0]
+    if not carriers.any() or carriers.all():
+        said = "infinite (no controls carry it)" if carriers.any() else "0 (no cases carry it)"
+        return said, "NA", "NA"
+    if not abs(log_odds) < LARGEST_LOG_ODDS or not se < LARGEST_SE:
+        return "not finite (genotypes separate cases from controls)", "NA", "NA"
+    with np.errstate(over="ignore"):
+        ratios = np.exp([log_odds, log_odds - _WIDTH * se, log_odds + _WIDTH * se])
+    return tuple(f"{ratio:.4g}" for ratio in ratios)
+
+
 def _fit(y: np.ndarray, design: np.ndarray):
     with warnings.catch_warnings():
         # Cells with only cases have no finite odds; a huge standard error shows this.
         warnings.simplefilter("ignore")
         return GLM(y, design, family=Binomial()).fit(maxiter=50)
-
-
-def _independent(base: np.ndarray, columns: np.ndarray) -> list[int]:
-    """Columns, from the left, that are linearly independent of `base` and the columns before."""
-    basis, _ = np.linalg.qr(base)
-    kept = []
-    for k in range(columns.shape[1]):
-        column = columns[:, k]
-        rest = column - basis @ (basis.T @ column)
-        rest -= basis @ (basis.T @ rest)  # repeat to remove rounding errors
-        length = float(np.linalg.norm(rest))
-        if length > 1e-8 * max(float(np.linalg.norm(column)), 1.0):
-            kept.append(k)
-            basis = np.concatenate([basis, rest[:, None] / length], axis=1)
-    return kept
 
 
 def _cells(genotypes: np.ndarray) -> np.ndarray:
@@ -171,9 +169,9 @@ def _shape_test(genotypes, y, base) -> tuple[float, int, float]:
     lower = np.concatenate(
         [_cells(genotypes[list(group)]) for group in combinations(range(k), k - 1)], axis=1
     )
-    reduced = np.concatenate([base, lower[:, _independent(base, lower)]], axis=1)
+    reduced = np.concatenate([base, lower[:, independent_columns(base, lower)]], axis=1)
     cells = _cells(genotypes)
-    added = cells[:, _independent(reduced, cells)]
+    added = cells[:, independent_columns(reduced, cells)]
     freedom = added.shape[1]
     if not freedom:
         return 0.0, 0, 1.0

@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..cohort.phenotype import known_numbers, recode_phenotype
+from ..cohort.phenotype import is_quantitative, known_numbers, recode_phenotype
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.genotypes import unpack_bed
@@ -26,6 +27,9 @@ logger = logging.getLogger("popdesic")
 
 #: Most samples that the backends' accumulators and the score tables can hold.
 MAX_SAMPLES = 1 << 24
+#: Scores that need cases and controls.
+BINARY_SCORES = ("k2", "mutual_information")
+_WHERE = "config/config.yaml: epistasis"
 #: Most entries of a list that the log names.
 MOST_NAMED = 5
 
@@ -51,8 +55,8 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
     if not np.isin(values[known], (0, 1)).all():
         if binarize != "median":
             raise UserError(
-                f"{source}: the phenotype has values other than 0 and 1, and epistasis scans need "
-                "cases and controls; set epistasis.binarize to 'median' or give a binary column."
+                f"{source}: the phenotype has values other than 0 and 1, and this scan needs cases "
+                "and controls; set epistasis.binarize to 'median' or give a binary column."
             )
         values = np.where(known, values > np.median(values[known]), values)
     classes = np.where(known, values, -1).astype(np.int8)
@@ -63,6 +67,45 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
                 "for; give both classes or set epistasis.order to []."
             )
     return classes
+
+
+class Phenotype(NamedTuple):
+    """Phenotype of each row of the sample sheet.
+
+    classes: int8, 0 control, 1 case, -1 unknown; numbers have 0 for everybody who has one.
+    quantitative: whether they are numbers.
+    """
+
+    classes: np.ndarray
+    quantitative: bool
+
+
+def scan_phenotype(
+    samples: pd.DataFrame, binarize: str, source: str, orders: list[int], score: str
+) -> Phenotype:
+    """Read the phenotype for scans of these orders by this score.
+
+    Raises
+    ------
+    UserError
+        As `phenotype_classes`; or numbers are to be scanned for triples or by an association score.
+    """
+    if not is_quantitative(samples, binarize):
+        return Phenotype(phenotype_classes(samples, binarize, source), False)
+    if 3 in orders:
+        raise UserError(
+            f"{_WHERE}.order has 3, but triples are scanned in cases and controls alone, and the "
+            f"phenotype of {source} has more than two values; set epistasis.binarize to 'median' "
+            "or epistasis.order to [2]."
+        )
+    if score in BINARY_SCORES:
+        raise UserError(
+            f"{_WHERE}.score is '{score}', which needs cases and controls, and the phenotype of "
+            f"{source} has more than two values; set epistasis.score to 'interaction' or "
+            "epistasis.binarize to 'median'."
+        )
+    values = known_numbers(recode_phenotype(samples, source))
+    return Phenotype(np.where(np.isnan(values), -1, 0).astype(np.int8), True)
 
 
 def read_restriction(path: Path, bim: pd.DataFrame) -> np.ndarray:
@@ -132,6 +175,7 @@ def build_onehot(
     samples: pd.DataFrame,
     classes: np.ndarray,
     *,
+    quantitative: bool = False,
     strata: str,
     restrict: Path | None,
     least: int,
@@ -146,7 +190,9 @@ def build_onehot(
     prefixes : list of Path
         Stems of the cohorts' genotypes on the panel (.bed .bim .fam), called genotypes only.
     samples, classes
-        Rows of the sample sheet and their `phenotype_classes`.
+        Rows of the sample sheet and their `phenotype.scan_phenotype`.
+    quantitative : bool
+        The phenotype is a number: class 0 is everybody.
     strata : str
         Column of the sheet within which phenotypes may be permuted, or ``none``.
     restrict : Path, optional
@@ -161,7 +207,8 @@ def build_onehot(
         chrom, pos, id, ref, alt, `rank` (row in the panel), `state0`, `state1`, `other` (ALT
         counts of the stored genotypes and of the third one), `n_missing`.
     samples_out : Path
-        sample, cohort, stratum, class; controls first, as in the planes.
+        sample, cohort, stratum, class (case, control or quantitative), phenotype; controls first,
+        as in the planes.
 
     Returns
     -------
@@ -187,7 +234,12 @@ def build_onehot(
             f"epistasis: {len(case)} samples are more than the {MAX_SAMPLES} that a scan can "
             "count; leave some without a phenotype."
         )
-    if not ((case == 0).any() and (case == 1).any()):
+    if quantitative and not (case == 0).any():
+        raise UserError(
+            "epistasis: after quality control no sample has a phenotype; lower "
+            "qc.min_sample_call_rate or set epistasis.order to []."
+        )
+    if not quantitative and not ((case == 0).any() and (case == 1).any()):
         raise UserError(
             "epistasis: after quality control only one phenotype class has samples; lower "
             "qc.min_sample_call_rate or set epistasis.order to []."
@@ -212,7 +264,7 @@ def build_onehot(
     write_npy(onehot_out, words)
     panel = bim[["chrom", "pos", "id", "ref", "alt"]].iloc[sites["rank"]].reset_index(drop=True)
     write_table(sites_out, pd.concat([panel, sites], axis=1))
-    listed = kept.iloc[order]
+    listed, name_of_rest = kept.iloc[order], "quantitative" if quantitative else "control"
     write_table(
         samples_out,
         pd.DataFrame(
@@ -220,13 +272,14 @@ def build_onehot(
                 "sample": listed.index,
                 "cohort": listed.cohort.to_numpy(),
                 "stratum": stratum[order],
-                "class": np.where(case[order] == 1, "case", "control"),
+                "class": np.where(case[order] == 1, "case", name_of_rest),
+                "phenotype": listed.phenotype.to_numpy(),
             }
         ),
     )
+    of_classes = {"controls": n_controls, "cases": len(order) - n_controls}
     return {
-        "controls": n_controls,
-        "cases": len(order) - n_controls,
+        **({"people": len(order)} if quantitative else of_classes),
         "sites": len(sites),
         "outside_restriction": int((~chosen).sum()),
         **counts,

@@ -11,15 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_planes import site_planes
-from ..engine.base import Backend, Hits, OneHot, ScanData
-from ..engine.comparisons import BLOCK_SITES, r2_block
-from ..engine.terms import Planes
+from ..engine.base import Backend, Hits, OneHot, Partners, ScanData, TraitData
 from ..io.errors import UserError
 from ..io.files import write_json
-from ..io.sites import chunks
 from ..io.tables import write_npz
 from .options import NAMES
+from .partners import partners_of
 from .reorder import pack_states, read_reordered, unpack_states
 from .scores import lr_bits, score_tables
 
@@ -41,17 +38,29 @@ def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[One
     )
 
 
+def join_classes(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
+    """The planes of onehot.npy with controls and cases as one class, without the gap between."""
+    controls, cases = (one.words for one in split_classes(words, n_controls, n_cases))
+    shift, n_words = n_controls % 64, -(-(n_controls + n_cases) // 64)
+    if not shift:
+        return np.concatenate([controls, cases], axis=2)
+    out = np.zeros((*words.shape[:2], controls.shape[2] + cases.shape[2]), np.uint64)
+    out[:, :, : controls.shape[2]] = controls
+    first = controls.shape[2] - 1
+    out[:, :, first : first + cases.shape[2]] |= cases << np.uint64(shift)
+    out[:, :, first + 1 : first + 1 + cases.shape[2]] |= cases >> np.uint64(64 - shift)
+    return np.ascontiguousarray(out[:, :, :n_words])
+
+
 def load_scan(
-    folder: Path, score: str, min_distance_bp: int, max_r2: float, backend: Backend
+    folder: Path, score: str, min_distance_bp: int, max_r2: float
 ) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
-    """Scan data, sites and samples of results/reorder, with the permitted partners."""
+    """Scan data, sites and samples of results/reorder, with the rules for partners."""
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
-    data = make_scan_data(
-        words, sites, n_controls, n_cases, score, min_distance_bp, max_r2, backend
-    )
-    return data, sites, samples
+    partners = partners_of(sites, min_distance_bp, max_r2)
+    return make_scan_data(words, sites, n_controls, n_cases, score, partners), sites, samples
 
 
 def make_scan_data(
@@ -60,19 +69,14 @@ def make_scan_data(
     n_controls: int,
     n_cases: int,
     score: str,
-    min_distance_bp: int,
-    max_r2: float,
-    backend: Backend,
+    partners: Partners | None = None,
 ) -> ScanData:
     """Scan data from the planes and sites of `reorder.reorder_sites`."""
     n_samples = n_controls + n_cases
     total, part = score_tables(score, n_controls, n_cases)
-    allowed = permitted_partners(
-        words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
-    )
     classes = split_classes(words, n_controls, n_cases)
     rank = sites["rank"].to_numpy(np.int32)
-    return ScanData(classes, total, part, rank, allowed, lr_bits(score, n_samples))
+    return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples))
 
 
 def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
@@ -96,39 +100,6 @@ def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.nda
     return np.array(found, np.int64).reshape(order, len(hits)).T
 
 
-def permitted_partners(
-    words, sites, n_controls, n_cases, min_distance_bp, max_r2, backend
-) -> np.ndarray | None:
-    """Bit matrix of `engine.base.ScanData.allowed`, or None if all partners are permitted.
-
-    Partners on one chromosome are at least `min_distance_bp` apart, and the r2 of their ALT counts
-    over all samples of the scan is at most `max_r2` (an undefined r2 is permitted).
-    """
-    if min_distance_bp <= 0 and max_r2 >= 1:
-        return None
-    n = len(sites)
-    blocks = [slice(first, last) for first, last in chunks(n, BLOCK_SITES)]
-    planes: list[Planes] = []
-    if max_r2 < 1:
-        planes = [
-            site_planes(genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases))
-            for rows in blocks
-        ]
-    out = np.zeros((n, -(-n // 64) * 8), np.uint8)
-    for i, rows in enumerate(blocks):
-        permitted = np.ones((rows.stop - rows.start, n), bool)
-        if min_distance_bp > 0:
-            chrom, pos = pd.factorize(sites.chrom)[0], sites.pos.to_numpy()
-            near = np.abs(pos[rows, None] - pos[None]) < min_distance_bp
-            permitted &= ~((chrom[rows, None] == chrom[None]) & near)
-        for j, columns in enumerate(blocks if planes else []):
-            with np.errstate(invalid="ignore"):
-                permitted[:, columns] &= ~(r2_block(planes[i], planes[j], backend) > max_r2)
-        bits = np.packbits(permitted, axis=1, bitorder="little")
-        out[rows, : bits.shape[1]] = bits
-    return out.view(np.uint64)
-
-
 def count_tests(n_sites: int, order: int) -> int:
     """Combinations of a whole scan, including those that partner limits exclude."""
     return math.comb(n_sites, order)
@@ -145,20 +116,30 @@ def unit_range(n_sites: int, order: int, unit: int, n_units: int) -> range:
     return range(bound(unit), bound(unit + 1))
 
 
-def scanner(backend: Backend, order: int):
-    """The backend's scan of this order."""
+def scanner(backend: Backend, order: int, *, residuals: bool = False):
+    """The backend's scan of this order; of pairs also by residuals."""
+    if residuals:
+        return backend.scan_trait_pairs
     return backend.scan_pairs if order == 2 else backend.scan_triples
 
 
 def measure_rate(
-    probe_of: Callable[[int], ScanData], n_sites: int, order: int, backend: Backend
+    probe_of: Callable[[int], ScanData],
+    n_sites: int,
+    order: int,
+    backend: Backend,
+    *,
+    residuals: bool = False,
 ) -> float:
     """Combinations per second on this device, measured by short scans.
 
     `probe_of(n)` returns scan data of n sites; n grows up to `n_sites` until a scan takes long
-    enough to be measured.
+    enough to be measured. `residuals`: of scans by residuals, drawn at random.
     """
-    scan, n = scanner(backend, order), min(n_sites, PROBE_SITES[order])
+    if residuals:
+        drawn = probe_of
+        probe_of = lambda n: with_random_residuals(drawn(n))  # noqa: E731
+    scan, n = scanner(backend, order, residuals=residuals), min(n_sites, PROBE_SITES[order])
     scan(probe_of(n), range(1), 1)  # compiles
     while True:
         probe = probe_of(n)
@@ -175,7 +156,15 @@ def thinned(data: ScanData, n: int) -> ScanData:
     """Scan data of `n` evenly spaced sites."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
     classes = tuple(OneHot(one.words[rows], one.n_samples) for one in data.classes)
-    return replace(data, classes=classes, rank=data.rank[rows], allowed=None)
+    return replace(data, classes=classes, rank=data.rank[rows], partners=None)
+
+
+def with_random_residuals(data: ScanData) -> TraitData:
+    """The same sites and people with residuals at random."""
+    words = np.concatenate([one.words for one in data.classes], axis=2)
+    planes = OneHot(join_classes(words, *(one.n_samples for one in data.classes)), data.n_samples)
+    levels = np.random.default_rng(1).integers(1, 256, data.n_samples).astype(np.uint8)
+    return TraitData(planes, levels, 127**2 / 3, data.rank)
 
 
 def wtccc_shaped(n_sites: int, score: str) -> ScanData:
@@ -206,23 +195,26 @@ def plan_scan(
     orders: list[int],
     score: str,
     permutations: dict[int, int],
-    restricted_partners: bool,
     screen: int,
     top: int,
     max_device_hours: float,
+    residuals: bool = False,
 ) -> dict[str, str]:
     """Forecast tests, device-hours and memory; refuse scans above `max_device_hours`.
 
-    The measured rate and the forecast are returned for the log, with the same forecast for
-    a study of the size and frequencies of `WTCCC`. The file holds only what depends on the data,
-    so it is the same in every run.
+    `score` ranks triples, and pairs unless `residuals` do. The measured rate and the forecast are
+    returned for the log, with the same forecast for a study of the size and frequencies of `WTCCC`.
+    The file holds only what depends on the data, so it is the same in every run.
     """
-    data, _, _ = load_scan(folder, score, 0, 1.0, backend)
+    data, _, _ = load_scan(folder, score, 0, 1.0)
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
     for order in orders:
         tests = count_tests(data.n_sites, order)
         scans = 1 + permutations[order]
-        rate = measure_rate(lambda n: thinned(data, n), data.n_sites, order, backend)
+        of_residuals = {"residuals": residuals and order == 2}
+        rate = measure_rate(
+            lambda n: thinned(data, n), data.n_sites, order, backend, **of_residuals
+        )
         hours += tests * scans / rate / 3600
         plan[NAMES[order]] = {"tests": tests, "scans": scans}
         lines[NAMES[order]] = describe_scans(tests, scans, rate)
@@ -231,13 +223,13 @@ def plan_scan(
         plan["screen"] = {"tests": pairs * (data.n_sites - 2), "scans": 1}
         lines["screen"] = f"{plan['screen']['tests']} tests, not exhaustive"
     planes = sum(one.words.nbytes for one in data.classes)
-    partners = data.n_sites * -(-data.n_sites // 64) * 8 if restricted_partners else 0
-    lines["memory"] = f"{planes / 1e6:.0f} MB of planes" + (
-        f", {partners / 1e6:.0f} MB of permitted partners" if partners else ""
-    )
+    lines["memory"] = f"{planes / 1e6:.0f} MB of planes"
     lines["device_hours"] = f"{hours:.3g} (epistasis.max_device_hours: {max_device_hours:g})"
     for order in orders:
-        rate = measure_rate(lambda n: wtccc_shaped(n, score), WTCCC[0], order, backend)
+        of_residuals = {"residuals": residuals and order == 2}
+        rate = measure_rate(
+            lambda n: wtccc_shaped(n, score), WTCCC[0], order, backend, **of_residuals
+        )
         lines[f"forecast of {NAMES[order]} for {WTCCC[0]} sites x {sum(WTCCC[1:3])} samples"] = (
             describe_scans(count_tests(WTCCC[0], order), 1, rate)
         )
@@ -266,7 +258,7 @@ def scan_unit(
     max_r2: float,
 ) -> dict[str, int]:
     """Run one unit of a scan and write its best `top` hits as npz (cost, sites)."""
-    data, _, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
+    data, _, _ = load_scan(folder, score, min_distance_bp, max_r2)
     first = unit_range(data.n_sites, order, unit, n_units)
     hits = scanner(backend, order)(data, first, top)
     write_npz(out, cost=hits.cost, sites=hits.sites)

@@ -11,6 +11,7 @@ from ..engine.base import Backend, Hits
 from ..engine.terms import Planes, Product, Terms
 from ..io.sites import chunks
 from ..io.tables import write_npz
+from .partners import far_enough, hardly_correlated
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits
 from .scores import table_cost
@@ -52,7 +53,7 @@ def screen_pairs(
         Numbers of pairs and of kept triples.
     """
     words, _, _ = read_reordered(folder)
-    data, sites, _ = load_scan(folder, score, min_distance_bp, max_r2, backend)
+    data, sites, _ = load_scan(folder, score, min_distance_bp, max_r2)
     n = [one.n_samples for one in data.classes]
     parts = []
     for path in units:
@@ -78,7 +79,8 @@ def screen_pairs(
                 ]
             )
             cost = table_cost(tables, data.total, data.part, data.lr_bits)
-            rows, where = np.nonzero(_permitted(chosen, first, last, data.allowed))
+            may = _permitted(chosen, first, last, data.partners)
+            rows, where = np.nonzero(may & hardly_correlated(tables, max_r2))
             members = np.column_stack([chosen[rows], first + where]).astype(np.int32)
             kept = _best_of(kept, cost[rows, where], np.sort(members, axis=1), data.rank, top)
     write_npz(out, cost=kept.cost, sites=kept.sites)
@@ -101,14 +103,11 @@ def tables_of_thirds(pairs: np.ndarray, third: Planes, backend: Backend) -> np.n
     return np.ascontiguousarray(table.swapaxes(1, 2)).reshape(len(pairs), -1, 27)
 
 
-def _permitted(pairs: np.ndarray, first: int, last: int, allowed) -> np.ndarray:
-    """Whether third sites first ... last - 1 may join each pair, bool (n_pairs, last - first)."""
+def _permitted(pairs: np.ndarray, first: int, last: int, partners) -> np.ndarray:
+    """Whether sites first ... last - 1 are others, and far enough: bool (n_pairs, last - first)."""
     sites = np.arange(first, last)
-    permitted = (pairs[:, :, None] != sites).all(axis=1)
-    if allowed is not None:
-        bits = np.unpackbits(allowed[pairs].view(np.uint8), axis=-1, bitorder="little")
-        permitted &= bits[:, :, first:last].all(axis=1)
-    return permitted
+    of_pairs = pairs[:, :, None]
+    return ((of_pairs != sites) & far_enough(partners, of_pairs, sites)).all(axis=1)
 
 
 def _best_of(kept: Hits, cost, sites, rank, top: int) -> Hits:

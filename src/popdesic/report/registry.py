@@ -150,6 +150,7 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
     """Figures of `epistasis.order`; `source` is the name of the scan."""
     kinds = {
         "hits": "Ranked {}",
+        "interaction_qq": "Interaction tests of the best {}",
         "network": "Sites of the best {}",
         "penetrance": "Share of cases in the best {}",
     }
@@ -162,6 +163,19 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
         )
         for order in orders
         for kind, title in kinds.items()
+    ]
+
+
+def site_scan_figures(orders: Sequence[int]) -> list[Figure]:
+    """Figures of the main effects of the scanned sites."""
+    titles = {
+        "manhattan": "Main effects along the genome",
+        "qq_sites": "Quantiles of the main effects",
+    }
+    sizes = "{n_tested_sites} sites, λ = {lambda_gc}."
+    return [
+        Figure(name, "draw_sites", "Epistasis", title, name, sizes)
+        for name, title in (titles if orders else {}).items()
     ]
 
 
@@ -199,5 +213,6 @@ def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Fig
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
         *geography_figures(placed),
+        *site_scan_figures(config["epistasis"]["order"]),
         *epistasis_figures(config["epistasis"]["order"]),
     ]

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference_epistasis as oracle
+import statsmodels.api as sm
 from reference import (
     augmented_scores,
     draw_genotypes,
@@ -140,6 +141,16 @@ BAD_CALLS = {
     "phenotype has the shape (2,)": lambda: popdesic.scan(GENOTYPES, [0, 1]),
     "phenotype[4] is 2": lambda: popdesic.scan(GENOTYPES, [1, 1, 1, 1, 2]),
     "phenotype has no control": lambda: popdesic.scan(GENOTYPES, [1, 1, 1, 1, -1]),
+    "phenotype has -1 beside 0 and 1": lambda: popdesic.scan_sites(GENOTYPES, [0, 1, 0, 1, -1]),
+    "phenotype has 1 different values": lambda: popdesic.scan_sites(GENOTYPES, [3] * 5),
+    "phenotype has the two values 1 and 2": lambda: popdesic.scan_sites(GENOTYPES, [1, 2, 1, 2, 1]),
+    "covariates has the shape (3, 1)": lambda: popdesic.scan_sites(
+        GENOTYPES, [0, 1, 0, 1, 1], np.zeros((3, 1))
+    ),
+    "explain the phenotype completely": lambda: popdesic.scan_sites(
+        GENOTYPES, np.arange(5), np.arange(5)[:, None]
+    ),
+    "transform is 'log'": lambda: popdesic.scan_sites(GENOTYPES, np.arange(5), transform="log"),
     "phenotype is of type <U1": lambda: popdesic.scan(GENOTYPES, list("abcde")),
     "have 0 sites that vary among the 2": lambda: popdesic.scan([[1, 1], [1, 1]], [0, 1]),
     "distances have the shape (3,)": lambda: popdesic.fermat_weights([1, 2, 3], 2),
@@ -382,8 +393,33 @@ def test_scan_ranks_by_interaction_unless_told_otherwise(order):
     assert first.lr_chi2 == pytest.approx(
         2 * oracle.interaction(table.reshape(2, *(3,) * order)), abs=1e-4
     )
-    with pytest.raises(ValueError, match="no GPU kernel ranks by 'interaction' yet; give 'auto'"):
-        popdesic.scan(genotypes, case, device="gpu")
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_scan_of_sites_is_the_regression_of_each_site(kind):
+    """Of people with a phenotype and covariates; a column that follows does not count."""
+    rng = np.random.default_rng(15)
+    genotypes = draw(300, 9, 0.0)
+    x = rng.normal(0, 1, (300, 2))
+    y = x[:, 0] + 0.5 * genotypes[:, 4] + rng.normal(0, 1, 300)
+    y = y if kind == "linear" else (y > np.median(y)).astype(float)
+    unknown = np.arange(300) % 10 == 3
+    masked = np.ma.masked_array(y, unknown)
+    twice = np.column_stack([x, x[:, 0] + 7])
+    found = popdesic.scan_sites(genotypes, masked, twice)
+    for site, row in found.iterrows():
+        base = sm.add_constant(x[~unknown])
+        both = np.column_stack([base, genotypes[~unknown, site]])
+        if kind == "linear":
+            fitted = sm.OLS(y[~unknown], both).fit()
+            expected = fitted.pvalues[-1]
+        else:
+            family = sm.families.Binomial()
+            fitted = sm.GLM(y[~unknown], base, family=family).fit(tol=1e-12)
+            expected = fitted.score_test(both[:, -1:])[1]
+        assert row.n == 270 and row.p == pytest.approx(float(np.squeeze(expected)), rel=1e-5)
+    ranked = popdesic.scan_sites(genotypes, masked, x, transform="normal")
+    assert ((ranked.p == found.p).all()) == (kind == "logistic")
 
 
 def test_scan_leaves_out_partners_in_ld():

@@ -44,15 +44,6 @@ def device_divergences(bound: Bound, n: np.ndarray, k: np.ndarray) -> tuple[floa
     return (excess * u * polynomial(u)).sum(), (excess * u).sum() * phi
 
 
-def test_a_gpu_refuses_to_rank_by_interaction():
-    """Its kernels bound the mutual information: the list would be that of the association."""
-    rank = np.arange(3, dtype=np.int32)
-    tables = score_tables("interaction", 25, 25)
-    with pytest.raises(ValueError, match="no GPU kernel filters by interaction yet"):
-        score_scale(ScanData((), *tables, rank, lr_bits=40))
-    assert score_scale(ScanData((), *tables, rank)) == 2.0**40
-
-
 @pytest.mark.parametrize("score", ["k2", "mutual_information"])
 def test_bound_is_below_the_cost(score):
     """Random and extreme tables."""

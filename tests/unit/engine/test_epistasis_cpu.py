@@ -7,7 +7,6 @@ import pytest
 import reference_epistasis as oracle
 from scipy.special import gammaln, xlogy
 
-from popdesic.engine.base import ScanData
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.cpu.epistasis_cells import WIDE, cost_bound, sum_logs
 from popdesic.engine.cpu.epistasis_kernels import _pext_loop
@@ -54,20 +53,23 @@ def test_sites_with_and_without_missing_beside_each_other(score):
     assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+@pytest.mark.parametrize("max_r2", [1.0, 0.3, 0.01])
 @pytest.mark.parametrize("score", ["k2", "interaction"])
-def test_only_permitted_partners(score):
+def test_only_permitted_partners(score, max_r2, missing):
     rng = np.random.default_rng(4)
     tables = score_tables(score, 40, 50)
-    data, states, cases = oracle.random_scan(rng, 10, (40, 50), tables=tables)
-    permitted = rng.random((10, 10)) < 0.6
-    permitted |= permitted.T
-    allowed = oracle.pack_allowed(permitted)
-    data = ScanData(data.classes, *tables, data.rank, allowed, lr_bits(score, 90))
-    for order in (2, 3):
-        want = oracle.scan(data, states, cases, order, range(10), 500, permitted)
-        got = scan(CpuBackend(2), order)(data, range(10), 500)
-        assert len(got.cost) == len(want.cost) > 5
-        assert np.array_equal(got.sites, want.sites)
+    data, states, cases = oracle.random_scan(rng, 12, (40, 50), missing=missing, tables=tables)
+    same = rng.random((6, 90)) < 0.7
+    states[1::2] = np.where(same, states[::2], states[1::2])
+    data = replace(oracle.make_scan(states, cases, data.rank, *tables), lr_bits=lr_bits(score, 90))
+    for partners in (None, oracle.random_partners(rng, 12, max_r2)):
+        data = replace(data, partners=partners)
+        for order in (2, 3):
+            want = oracle.scan(data, states, cases, order, range(12), 500)
+            got = scan(CpuBackend(2), order)(data, range(12), 500)
+            assert len(want.cost) > 5
+            assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -27,7 +27,7 @@ def name_of(path: Path) -> str:
 
 def launch_defines() -> set[str]:
     """Names that launches define in addition to the common ones."""
-    names = set(epistasis_plans.scan_defines(k2=True, wide=0, states=2))
+    names = set(epistasis_plans.scan_defines(wide=0, states=2))
     for core in epistasis_plans.CORES.values():
         names |= set(scan_shape(core, order=3, states=2).defines)
     for variant in tune_plans.candidates(HOPPER):
@@ -107,9 +107,9 @@ def test_every_definition_is_used(family):
 def test_records_are_laid_out_as_in_c():
     assert layout.STEP_BYTES == 5 * 4
     assert layout.MOMENTS_BYTES == 2 * 4
-    offsets = [layout.SCAN.fields[name][1] for name in ("allowed_words", "weights", "margins")]
+    offsets = [layout.SCAN.fields[name][1] for name in ("min_distance", "weights", "margins")]
     assert offsets == [32, 48, 88]
-    assert layout.SCAN_BYTES == 96
+    assert layout.SCAN_BYTES == 112
     step = variants.Step(1, 2, 3, 4, 5)
     assert variants.step_table((step,)).tolist() == [[1, 2, 3, 4, 5]]
 

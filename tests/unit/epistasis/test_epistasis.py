@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import shutil
 from pathlib import Path
 
@@ -16,17 +15,18 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
-from popdesic.epistasis.device import scan_backend
+from popdesic.epistasis.design import covariate_columns
+from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.epistasis.options import NAMES, check_epistasis, covariate_columns, scan_hours
+from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
+from popdesic.epistasis.partners import far_enough, hardly_correlated
 from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
-from popdesic.epistasis.refit import refit, refit_hits
+from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
 from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
 from popdesic.epistasis.scan import (
     count_tests,
     load_scan,
     measure_rate,
-    permitted_partners,
     permuted,
     plan_scan,
     scan_unit,
@@ -43,13 +43,20 @@ from popdesic.epistasis.significance import (
     rank_hits,
     strata_warnings,
 )
+from popdesic.epistasis.single_sites import scan_sites
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table
 from popdesic.report.figures.epistasis import draw_epistasis
+from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
-from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
+from popdesic.report.sections.epistasis import (
+    epistasis_findings,
+    epistasis_section,
+    odds_text,
+    p_text,
+)
 from popdesic.study.configuration import load_config
 
 BACKEND = CpuBackend(1)
@@ -111,29 +118,28 @@ def squared_correlation(a, b) -> float:
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("min_distance_bp", [0, 401])
-def test_permitted_partners_are_those_of_the_definition(
-    tmp_path, missing, min_distance_bp, monkeypatch
-):
-    monkeypatch.setattr("popdesic.epistasis.scan.BLOCK_SITES", 15)
+def test_scans_of_pairs_permit_the_partners_of_the_definition(tmp_path, missing, min_distance_bp):
     rng = np.random.default_rng(2)
     genotypes = random_genotypes(rng, 34, 70, missing)
     genotypes[1::2] = np.where(rng.random((17, 70)) < 0.3, genotypes[1::2], genotypes[::2])
     case = np.arange(70) % 2
     folder, _ = build(tmp_path, genotypes, case)
-    words, sites, _ = read_reordered(folder)
-    controls_first = np.argsort(case, kind="stable")
-    ordered = genotypes[sites["rank"]][:, controls_first]
-    found = permitted_partners(words, sites, 35, 35, min_distance_bp, 0.3, BACKEND)
-    bits = np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")
-    n_forbidden = 0
-    for i, j in itertools.permutations(range(34), 2):
-        near = sites.chrom[i] == sites.chrom[j] and abs(sites.pos[i] - sites.pos[j])
-        close = sites.chrom[i] == sites.chrom[j] and near < min_distance_bp
-        want = not close and not squared_correlation(ordered[i], ordered[j]) > 0.3
-        n_forbidden += not want
-        assert bits[i, j] == want, (i, j)
-    assert 10 < n_forbidden < 500
-    assert permitted_partners(words, sites, 35, 35, 0, 1.0, BACKEND) is None
+    data, sites, _ = load_scan(folder, "k2", min_distance_bp, 0.3)
+    ordered = genotypes[sites["rank"]][:, np.argsort(case, kind="stable")]
+    found = {tuple(pair) for pair in BACKEND.scan_pairs(data, range(34), 1000).sites}
+    tables = np.stack(
+        [hit_tables(ordered[list(pair)], 35) for pair in itertools.combinations(range(34), 2)]
+    ).reshape(-1, 2, 9)
+    fits = hardly_correlated(tables.swapaxes(0, 1), 0.3)
+    for (i, j), fit in zip(itertools.combinations(range(34), 2), fits, strict=True):
+        far = sites.chrom[i] != sites.chrom[j] or (
+            abs(sites.pos[i] - sites.pos[j]) >= min_distance_bp
+        )
+        assert bool(far_enough(data.partners, i, j)) == far
+        assert fit == (not squared_correlation(ordered[i], ordered[j]) > 0.3), (i, j)
+        assert ((i, j) in found) == (far and fit), (i, j)
+    assert 10 < 561 - len(found) < 500
+    assert load_scan(folder, "k2", 0, 1.0)[0].partners is None
 
 
 # --- screen -------------------------------------------------------------------------------------
@@ -189,7 +195,7 @@ def null_p_values(folder, rng, order, n_sites, studies, *, confounded=False, str
         strata = [f"t{s}" for s in stratum] if stratified else None
         out, _ = build(folder, genotypes, case, strata=strata)
         words, _, _ = read_reordered(out)
-        data, _, samples = load_scan(out, "k2", 0, 1.0, BACKEND)
+        data, _, samples = load_scan(out, "k2", 0, 1.0)
         whole = range(data.n_sites)
         best = scanner(BACKEND, order)(data, whole, 1).cost
         null = [
@@ -226,14 +232,12 @@ def test_ties_with_permuted_scans_count():
     assert np.isnan(permutation_p(np.array([4]), np.zeros(0))).all()
 
 
-def test_association_of_strata_and_phenotype_is_reported():
+def test_strata_of_one_class_are_reported():
     samples = pd.DataFrame(
         {"stratum": ["a"] * 40 + ["b"] * 40, "class": ["case"] * 40 + ["control", "case"] * 20}
     )
     said = strata_warnings(samples)
-    assert said[0].startswith("all of stratum a are of one class")
-    assert "associated (chi-square p" in said[1]
-    assert strata_warnings(samples.assign(stratum="a")) == []
+    assert said == ["all of stratum a are of one class: it is never permuted"]
 
 
 def interaction_studies(tmp_path, order, n_units):
@@ -368,8 +372,8 @@ def test_refit_is_a_logistic_regression(order):
         assert row["n"] == used.sum() and row["converged"] == "yes"
         assert row["log_odds"] == pytest.approx(value, rel=1e-5, abs=1e-7)
         assert row["se"] == pytest.approx(error, rel=1e-4)
-        assert row["odds_ratio"] == pytest.approx(np.exp(value), rel=1e-5)
-        assert row["or_low"] == pytest.approx(np.exp(value - 1.959964 * error), rel=1e-4)
+        assert row["odds_ratio"] == f"{np.exp(value):.4g}"
+        assert float(row["or_low"]) == pytest.approx(np.exp(value - 1.959964 * error), rel=1e-3)
     below = itertools.combinations(range(order), order - 1)
     lower = np.concatenate([one_hot(g[list(members)].T) for members in below], axis=1)
     whole = np.concatenate([lower, one_hot(g.T)], axis=1)
@@ -410,6 +414,16 @@ def test_cells_without_controls_do_not_stop_the_refit():
     genotypes = np.array([[0, 1, 2] * 40, [0] * 60 + [1] * 60], np.int8)
     rows = refit(genotypes, genotypes.prod(axis=0) > 0, np.zeros((120, 0)), [])
     assert rows[0]["kind"] == "interaction" and rows[0]["se"] > 50
+    assert rows[0]["odds_ratio"] == "infinite (no controls carry it)" and rows[0]["or_low"] == "NA"
+    rows = refit(genotypes, genotypes.prod(axis=0) == 0, np.zeros((120, 0)), [])
+    assert rows[0]["odds_ratio"] == "0 (no cases carry it)"
+
+
+def test_odds_ratios_in_words_where_they_are_not_finite():
+    y, carried = np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 0, 1])
+    assert odds_ratio(np.log(2.34567), 0.1, carried, y) == ("2.346", "1.928", "2.854")
+    assert odds_ratio(20.0, 5e4, carried, y)[0].startswith("not finite")
+    assert odds_ratio(1.0, np.nan, carried, y)[1:] == ("NA", "NA")
 
 
 def test_categorical_and_numeric_covariates():
@@ -454,7 +468,6 @@ def test_forecast_data_have_the_shape_of_the_wtccc():
 PLAN = {
     "score": "k2",
     "permutations": {2: 9, 3: 0},
-    "restricted_partners": True,
     "screen": 5,
     "top": 100,
 }
@@ -473,7 +486,7 @@ def test_forecast(tmp_path, monkeypatch):
         "triples": {"tests": 220, "scans": 1},
         "screen": {"tests": 50, "scans": 1},
     }
-    assert "MB of planes" in lines["memory"] and "permitted partners" in lines["memory"]
+    assert lines["memory"].endswith(" MB of planes")
     large = [text for name, text in lines.items() if "500568 sites x 5004 samples" in name]
     assert large[0].startswith("125283911028 tests") and large[1].startswith("20904288735880616 ")
     first = out.read_bytes()
@@ -524,10 +537,56 @@ MODEL = {"name": "m", "maf": [0.3, 0.3], "penetrance": CROSSING}
 REFUSED = {
     "one class": ({}, {"phenotype": "1"}, ["phenotype", "no sample is a control"]),
     "no phenotype": ({}, {"phenotype": "NA"}, ["phenotype", "no sample is a control"]),
-    "quantitative": (
-        {},
+    "triples of numbers": (
+        {"order": [2, 3]},
         {"phenotype": [str(k) for k in range(40)]},
+        ["triples are scanned in cases and controls", "set epistasis.binarize to 'median' or"],
+    ),
+    "association of numbers": (
+        {"score": "k2"},
+        {"phenotype": [str(k) for k in range(40)]},
+        ["score is 'k2', which needs cases and controls", "set epistasis.score to 'interaction'"],
+    ),
+    "screen of numbers": (
+        {"screen": 5},
+        {"phenotype": [str(k) for k in range(40)]},
+        ["screen needs cases and controls", "leave screen out"],
+    ),
+    "two other values": (
+        {},
+        {"phenotype": ["3", "5"] * 20},
         ["values other than 0 and 1", "set epistasis.binarize to 'median'"],
+    ),
+    "residuals of triples": (
+        {"order": [3], "score": "residuals"},
+        {},
+        ["score is 'residuals', which ranks pairs", "set epistasis.score to 'interaction'"],
+    ),
+    "missing code": ({}, {"phenotype": ["0", "-9"] * 20}, ["-9", "code for missing: write NA"]),
+    "text among numbers": (
+        {},
+        {"phenotype": [*map(str, range(39)), "tall"]},
+        ["sample 's39' is 'tall'; give 1 (case)"],
+    ),
+    "constant covariate": (
+        {"covariates": ["lab"]},
+        {"lab": "one"},
+        ["names 'lab', which is 'one' for all 40 people", "leave it out"],
+    ),
+    "collinear covariates": (
+        {"covariates": ["age", "years"]},
+        {"age": [str(k % 9) for k in range(40)], "years": [str(k % 9 + 1) for k in range(40)]},
+        ["names 'years', which follows from 'age'", "leave one of them out"],
+    ),
+    "too many covariates": (
+        {"covariates": ["place"]},
+        {"place": [str(k % 9) + "x" for k in range(40)]},
+        ["columns of a regression, too many for", "name fewer covariates"],
+    ),
+    "stratum of one class": (
+        {"strata": "place"},
+        {"place": ["x"] * 20 + ["y"] * 20, "phenotype": ["1"] * 20 + ["0", "1"] * 10},
+        ["all 20 people of place 'x' with a phenotype are cases", "strata to 'none'"],
     ),
     "a word": ({}, {"phenotype": ["0", "case"] * 20}, ["sample 's1' is 'case'"]),
     "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "not a column of samples.tsv"]),
@@ -576,23 +635,6 @@ def test_refused_before_any_job(tmp_path, case):
     sentence = str(error.value)
     assert all(part in sentence for part in parts), sentence
     assert sentence.endswith(".") and "\n" not in sentence
-
-
-def test_no_gpu_ranks_by_interaction_yet(tmp_path, caplog):
-    """`gpu` is refused before any job, `auto` takes the CPU and says so."""
-    words = "score is 'interaction', which no GPU kernel ranks by yet, but device is 'gpu'; set"
-    block = load_config({"epistasis": {"order": [2]}})["epistasis"]
-    for refused in (
-        lambda: check_epistasis(block, SHEET, "samples.tsv", tmp_path, "gpu"),
-        lambda: scan_backend("gpu", 1, "interaction"),
-    ):
-        with pytest.raises(UserError, match=re.escape(words)):
-            refused()
-    check_epistasis(block | {"order": []}, SHEET, "samples.tsv", tmp_path, "gpu")
-    check_epistasis(block | {"score": "k2"}, SHEET, "samples.tsv", tmp_path, "gpu")
-    with caplog.at_level("INFO"):
-        assert scan_backend("auto", 1, "interaction").name == "cpu"
-    assert "No GPU kernel ranks by interaction yet, so the CPU computes." in caplog.text
 
 
 def test_valid_settings_are_accepted(tmp_path):
@@ -650,10 +692,9 @@ def scanned(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("scanned")
     genotypes = random_genotypes(rng, 10, 300, 0.01)
     case = rng.random(300) < np.array(CROSSING)[3 * (genotypes[2] % 3) + genotypes[7] % 3]
-    strata = np.where(case, rng.choice(["x", "y"], 300, p=[0.8, 0.2]), "y")
-    reordered, _ = build(
-        folder, genotypes, case.astype(int), strata=list(strata), age=rng.normal(50, 9, 300)
-    )
+    strata = rng.choice(["x", "y"], 300)
+    people = {"age": rng.normal(50, 9, 300), "population": np.where(case, "north", strata)}
+    reordered, _ = build(folder, genotypes, case.astype(int), strata=list(strata), **people)
     out = folder / "epistasis"
     plan = PLAN | {"permutations": {2: 39, 3: 0}, "screen": 0}
     plan_scan(reordered, BACKEND, out / "plan.json", orders=[2, 3], max_device_hours=1.0, **plan)
@@ -663,15 +704,28 @@ def scanned(tmp_path_factory) -> Path:
         unit = out / f"units/order{order}.0.npz"
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
         table, tests = out / f"{NAMES[order]}.tsv", count_tests(10, order)
-        options = {"order": order, "score": "k2", "top": 30, "tests": tests}
+        loci = out / ("loci.tsv" if order == 2 else "loci_triples.tsv")
+        options = {
+            "loci_out": loci,
+            "order": order,
+            "score": "k2",
+            "top": 30,
+            "tests": tests,
+            "max_per_site": 99,
+        }
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
+    fit_null_model(
+        *(reordered, folder / "samples.tsv", None, out / "null_model.npz", out / "structure.tsv"),
+        **{"covariates": ["age"], "pcs": 0, "transform": "none", "seed": 1},
+    )
     refit_hits(
         reordered,
         {order: out / f"{NAMES[order]}.tsv" for order in (2, 3)},
-        folder / "samples.tsv",
-        ["age"],
+        out / "null_model.npz",
         out / "refit.tsv",
     )
+    scan_sites(reordered, out / "null_model.npz", out / "sites.tsv")
+    draw_sites(out / "sites.tsv", folder / "figures")
     draw_epistasis(folder, [2, 3], folder / "figures")
     return folder
 
@@ -699,7 +753,7 @@ def test_refit_lists_every_hit(scanned):
     assert set(rows.kind) == {"interaction", "lower", "main", "covariate"}
     whole = rows[rows.kind == "interaction"]
     assert list(whole["rank"][whole.scan == "pairs"]) == [str(k) for k in range(1, 31)]
-    assert "age" in set(rows.term) and "stratum=x" in set(rows.term)
+    assert {"age", "stratum=y"} <= set(rows.term)
     assert float(whole.shape_p.iloc[0]) < 1e-4
 
 
@@ -718,7 +772,7 @@ def test_figures_are_the_same_bytes_again(scanned, tmp_path):
         assert not n or f">{100 * a / n:.0f} %<" in svg
     assert "rs2" in svg and "rs7" in svg
     assert "p ≤ 0.05 (" in (tmp_path / "hits.pairs.svg").read_text("utf-8")
-    assert "not tested (30)" in (tmp_path / "hits.triples.svg").read_text("utf-8")
+    assert "p &gt; 0.05 (" in (tmp_path / "hits.triples.svg").read_text("utf-8")
     assert "rs7 (2)" in (tmp_path / "network.pairs.svg").read_text("utf-8")
 
 
@@ -737,14 +791,26 @@ def test_section_of_the_report(scanned):
     section = epistasis_section(scanned, scanned / "figures", [2, 3])
     pairs, triples = section["scans"]
     assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
-    assert triples["significant"] is None and len(triples["figures"]) == 3
+    assert pairs["associated"] >= 1 and triples["associated"] is None
+    assert len(triples["figures"]) == 4
+    assert pairs["rows"][0]["association"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert {name for name, _ in pairs["loci"][0]["sites"]} == {"rs2", "rs7"}
+    assert 1 <= pairs["significant_loci"] <= pairs["significant"] <= pairs["n_loci"] + 30
     assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}
     assert section["controls"] + section["cases"] == 300
     assert len(section["refit"]) == 15
     found = {finding.topic: finding.level for finding in epistasis_findings(section)}
-    assert found == {"Epistasis: strata": "warning", "Epistasis: no p-values": "note"}
+    assert found == {"Epistasis: strata": "warning", "Epistasis: hits in cis": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
     assert epistasis_findings(None) == []
+
+
+def test_numbers_of_the_page_are_rounded_and_limits_said_in_words():
+    assert [p_text(p, 20) for p in (1 / 21, 2 / 21, 1.0, np.nan)] == ["≤ 1/21", "0.095", "1", "NA"]
+    assert p_text(3.14159e-12) == "3.1e-12" and p_text(1 / 21) == "0.048"
+    shown = [odds_text(v) for v in ("1.23456", "0.01234", "inf", "1e8", "1e-9", "NA")]
+    want = ["1.23", "0.012", "no upper limit", "no upper limit", "no lower limit", "NA"]
+    assert shown == want
 
 
 MAPS = ("pcoa", "umap")
@@ -768,7 +834,10 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     for name in [figure.name for figure in epistasis_figures([2, 3])]:
         assert page.count(f'id="fig-{name}"') == 1
     assert "&lt;b&gt;rs2&lt;/b&gt;" in page and "<b>rs2" not in page
-    assert "Epistasis: strata." in page and "phenotype and stratum are associated" in page
+    assert "Epistasis: strata." in page and "Phenotype and population are associated" in page
+    for name in ("manhattan", "qq_sites"):
+        assert page.count(f'id="fig-{name}"') == 1
+    assert "Main effects" in page and "λ =" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
     assert "All 45 pairs were tested" in " ".join(page.split())
     write_report(outcome, distances, figures, load_config({}), out)

@@ -7,13 +7,14 @@ import functools
 import numpy as np
 from llvmlite import binding
 
-from ..base import Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
+from ..base import Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
 from ..matches import TopMatches
 from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
 from . import epistasis as epistasis_cpu
+from . import epistasis_trait
 from . import minplus as minplus_cpu
 
 
@@ -164,6 +165,11 @@ class CpuBackend:
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
         return epistasis_cpu.scan_triples(data, first, top, cutoff, threads=self.threads)
+
+    def scan_trait_pairs(
+        self, data: TraitData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        return epistasis_trait.scan_trait_pairs(data, first, top, cutoff, threads=self.threads)
 
 
 def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) -> np.ndarray:

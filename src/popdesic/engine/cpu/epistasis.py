@@ -9,31 +9,42 @@ interactions are exact up to a fit whose result is rounded (`engine.host.interac
 
 from __future__ import annotations
 
-from queue import SimpleQueue
-
 import numpy as np
 
 from ..base import Hits, ScanData
 from ..threads import run_tasks
 from .epistasis_cells import GROUP, cost_bound
-from .epistasis_hits import RANK_BITS
+from .epistasis_hits import RANK_BITS, Heaps, partner_rule
 from .epistasis_kernels import BLOCK, SKEW, TILE, kernels
 
 #: Sites x of one chunk, and bytes that its compacted planes may take.
 CHUNK, CHUNK_BYTES = 32, 1 << 28
 
 
+def padded_width(n_sites: int) -> int:
+    """Columns of arrays with one column per site."""
+    if n_sites >= 1 << RANK_BITS:
+        raise ValueError(f"{n_sites} sites: at most {(1 << RANK_BITS) - 1} can be scanned")
+    return -(-n_sites // BLOCK) * BLOCK + SKEW
+
+
+def word_major(words: np.ndarray, width: int) -> np.ndarray:
+    """Planes with sites contiguous, whole groups of words: uint64 (n_states * depth, width)."""
+    n_sites, n_states, n_words = words.shape
+    out = np.zeros((n_states, _whole_groups(n_words), width), np.uint64)
+    out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
+    return out.reshape(-1, width)
+
+
 class _Scan:
     """Arrays that all tasks of one scan read, and the workers' heaps."""
 
     def __init__(self, data: ScanData, order: int, top: int, cutoff: int | None, threads: int):
-        if data.n_sites >= 1 << RANK_BITS:
-            raise ValueError(f"{data.n_sites} sites: at most {(1 << RANK_BITS) - 1} can be scanned")
         self.data, self.threads = data, threads
         self.n_states = data.classes[0].words.shape[1]
-        self.width = -(-data.n_sites // BLOCK) * BLOCK + SKEW
+        self.width = padded_width(data.n_sites)
         self.words = [np.ascontiguousarray(one.words, np.uint64) for one in data.classes]
-        self.planes = [self._word_major(words) for words in self.words]
+        self.planes = [word_major(words, self.width) for words in self.words]
         self.sizes = np.array([one.n_samples for one in data.classes], np.int64)
         self.margins = np.zeros((2, self.n_states, self.width), np.int32)
         for c, words in enumerate(self.words):
@@ -43,27 +54,17 @@ class _Scan:
         total, part = data.total, data.part
         n0, n1 = self.sizes
         shift = int(total[n0 + n1]) - int(part[n0]) - int(part[n1])
-        allowed = np.zeros((0, 0), np.uint64) if data.allowed is None else data.allowed
+        rule = partner_rule(data.partners)
         rank = np.ascontiguousarray(data.rank, np.int32)
         bound = np.array(cost_bound(total, part, 3**order), np.float64)
         bits = -1 if data.lr_bits is None else data.lr_bits
         self.shift = shift
-        self.shared = (total, part, shift, bound, rank, np.ascontiguousarray(allowed), bits)
+        self.shared = (total, part, shift, bound, rank, rule, bits)
         #: Whether what parts of a combination say about the class is looked up.
         self.known = bits >= 0 and self.n_states == 2
         self.known_sites = self.of_sites()
-        self.heaps = []
-        self.free: SimpleQueue = SimpleQueue()
-        limit = np.iinfo(np.int64).max if cutoff is None else cutoff
-        for _ in range(max(1, threads)):
-            self.heaps.append((np.empty((top, 5), np.int64), np.array([0, limit], np.int64)))
-            self.free.put(self.heaps[-1])
-
-    def _word_major(self, words):
-        n_sites, n_states, n_words = words.shape
-        out = np.zeros((n_states, _whole_groups(n_words), self.width), np.uint64)
-        out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
-        return out.reshape(-1, self.width)
+        self.heaps = Heaps(top, cutoff, threads)
+        self.free = self.heaps.free
 
     def of_sites(self) -> np.ndarray:
         """I(site; class) as an integer, int64 (width,); empty if it is not looked up."""
@@ -90,11 +91,6 @@ class _Scan:
     def tables(self, n: int) -> np.ndarray:
         return np.zeros((n, 2, self.n_states, self.n_states, self.width), np.int32)
 
-    def hits(self, order: int) -> Hits:
-        found = np.concatenate([heap[: state[0]] for heap, state in self.heaps])
-        found = found[np.lexsort((found[:, 1], found[:, 0]))][: len(self.heaps[0][0])]
-        return Hits(found[:, 0].copy(), found[:, 2 : 2 + order].astype(np.int32))
-
 
 def scan_pairs(
     data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
@@ -116,7 +112,7 @@ def scan_pairs(
 
     starts = range(first.start, min(first.stop, data.n_sites), TILE)
     run_tasks(work, [(s, min(s + TILE, first.stop, data.n_sites)) for s in starts], threads)
-    return scan.hits(2)
+    return scan.heaps.hits(2)
 
 
 def scan_triples(
@@ -132,7 +128,7 @@ def scan_triples(
         n = max(1, int(np.searchsorted(rows * scan.width * 8, CHUNK_BYTES, "right")))
         _scan_chunk(scan, start, depths[:n])
         start += len(depths[:n])
-    return scan.hits(3)
+    return scan.heaps.hits(3)
 
 
 def _depths(scan: _Scan, start: int, stop: int) -> np.ndarray:

@@ -101,21 +101,22 @@ class _Rows:
 def _counter(z_states: int):
     """counts[s, t, column] of LANES sites: one state s of y, `z_states` states t of z.
 
-    planes: uint64 (rows, width). The plane of y's state starts at row i, that of z's first state
-    at row j, the next ones `depth` rows on; depth is a multiple of GROUP.
+    left, planes: uint64 (rows, width). The plane of y's state starts at row i of left, that of z's
+    first state at row j of planes, the next ones `depth` rows on; depth is a multiple of GROUP.
     """
 
     @intrinsic
-    def count(typing_context, planes, i, y, j, depth, z, counts, s, column):
+    def count(typing_context, left, i, y, planes, j, depth, z, counts, s, column):
         n = types.int64
-        signature = types.void(planes, n, n, n, n, n, counts, n, n)
+        signature = types.void(left, n, n, planes, n, n, n, counts, n, n)
 
         def codegen(context, builder, signature, arguments):
-            array, i, y, j, depth, z, counts, s, column = arguments
-            rows = _Rows(context, builder, signature.args[0], array)
-            out = _Rows(context, builder, signature.args[6], counts)
-            stride = rows.strides[0]
-            address_y = rows.address(i, y)
+            left, i, y, array, j, depth, z, counts, s, column = arguments
+            rows_y = _Rows(context, builder, signature.args[0], left)
+            rows = _Rows(context, builder, signature.args[3], array)
+            out = _Rows(context, builder, signature.args[7], counts)
+            stride_y, stride = rows_y.strides[0], rows.strides[0]
+            address_y = rows_y.address(i, y)
             addresses = [
                 rows.address(builder.add(j, builder.mul(depth, _I64(t))), z)
                 for t in range(z_states)
@@ -124,8 +125,10 @@ def _counter(z_states: int):
             with cgutils.for_range_slice(builder, _I64(0), depth, _I64(GROUP)) as (word, _):
                 found = [[] for _ in streams]
                 for k in range(GROUP):
-                    offset = builder.mul(builder.add(word, _I64(k)), stride)
-                    one = rows.load(builder.add(address_y, offset), _I64, 8)
+                    at = builder.add(word, _I64(k))
+                    offset = builder.mul(at, stride)
+                    one = builder.add(address_y, builder.mul(at, stride_y))
+                    one = rows_y.load(one, _I64, 8)
                     a = _splat(builder, one, _WORDS)
                     for vectors, address in zip(found, addresses, strict=True):
                         b = rows.load(builder.add(address, offset), _WORDS, 8)
@@ -203,6 +206,16 @@ _fill_two, _fill_three = _filler(2), _filler(3)
 
 
 @numba.njit(nogil=True)
+def count_row_of_state(left, i, y, planes, row0, depth, z0, width, z_states, counts, s):
+    """counts[s, t, z - z0] of the plane in column y of left, from row i on; see `_counter`."""
+    for z in range(0, width, LANES):
+        if z_states == 2:
+            _count_two(left, i, y, planes, row0, depth, z0 + z, counts, s, z)
+        else:
+            _count_three(left, i, y, planes, row0, depth, z0 + z, counts, s, z)
+
+
+@numba.njit(nogil=True)
 def count_states(planes, row0, depth, n_states, y, y_states, z0, width, z_states, counts):
     """counts[s, t, z - z0] = popcounts of y's state s and z's state t over `depth` words.
 
@@ -214,11 +227,7 @@ def count_states(planes, row0, depth, n_states, y, y_states, z0, width, z_states
                 counts[s, t, :width] = 0
     for s in range(y_states):
         i = row0 + s * depth
-        for z in range(0, width, LANES):
-            if z_states == 2:
-                _count_two(planes, i, y, row0, depth, z0 + z, counts, s, z)
-            else:
-                _count_three(planes, i, y, row0, depth, z0 + z, counts, s, z)
+        count_row_of_state(planes, i, y, planes, row0, depth, z0, width, z_states, counts, s)
 
 
 @numba.njit(nogil=True)

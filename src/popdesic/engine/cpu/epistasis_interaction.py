@@ -14,7 +14,7 @@ import numpy as np
 
 from ..host.interaction import UNIT_BITS, fixed_cost, half_statistic, least_of, margins_of
 from .epistasis_cells import sum_logs
-from .epistasis_hits import exact_cost, offer, permitted, rank_key
+from .epistasis_hits import exact_cost, offer, permitted, rank_key, too_near
 
 
 @numba.njit(nogil=True)
@@ -109,7 +109,7 @@ def product_excess(counts, order):
 
 @numba.njit(nogil=True)
 def collect_interactions(
-    cells, n_cells, n_states, x, y, z0, low, high, total, part, shift, bound, rank, allowed,
+    cells, n_cells, n_states, x, y, z0, low, high, total, part, shift, bound, rank, rule,
     work, sums, heap, state, bits, known, alternating,
 ):  # fmt: skip
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
@@ -143,7 +143,7 @@ def collect_interactions(
             shift = total[n0 + n1] - part[n0] - part[n1]
         if work[i] > limit + np.float64(shift - information) * scale:
             continue
-        if not permitted(allowed, y, z) or (x >= 0 and not permitted(allowed, x, z)):
+        if too_near(rule, y, z) or (x >= 0 and too_near(rule, x, z)):
             continue
         least = exact_cost(cells, n_cells, i, total, part) - shift - rounding
         if least + information > worst:
@@ -155,6 +155,8 @@ def collect_interactions(
             best, others = of_margins(cells, order, i, part, shift, enough)
             if best >= enough:
                 continue
+        if not permitted(rule, cells, n_cells, i, x, y, z):
+            continue
         for c in range(2):
             for k in range(n_cells):
                 counts[c, k] = cells[c, k, i]

@@ -25,7 +25,7 @@ from ..host import interaction
 from . import bitgemm as bitgemm_cpu
 from . import epistasis_cells, epistasis_hits, epistasis_interaction
 from .epistasis_cells import count_states, fill_cells, sum_logs
-from .epistasis_hits import exact_cost, offer, permitted, rank_key
+from .epistasis_hits import RULE, exact_cost, offer, permitted, rank_key, too_near
 from .epistasis_interaction import collect_interactions
 
 #: Sites z of one block, y of one tile.
@@ -149,7 +149,7 @@ def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
 @numba.njit(nogil=True)
 def _collect(
     cells, n_cells, n_states, x, y, z0, low, high,
-    total, part, shift, bound, rank, allowed, work, sums, heap, state,
+    total, part, shift, bound, rank, rule, work, sums, heap, state,
 ):  # fmt: skip
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
@@ -175,16 +175,16 @@ def _collect(
         if work[i] > threshold:
             continue
         cost = exact_cost(cells, n_cells, i, total, part) - shift
-        if cost <= state[1] and permitted(allowed, y, z):
+        if cost <= state[1] and permitted(rule, cells, n_cells, i, x, y, z):
             if x < 0:
                 offer(heap, state, cost, rank_key(rank, y, z, -1), y, z, -1)
-            elif permitted(allowed, x, z):
+            else:
                 offer(heap, state, cost, rank_key(rank, x, y, z), x, y, z)
 
 
 @numba.njit(nogil=True)
 def _pair_task(
-    tables, sizes, margins, n_states, x, known, total, part, shift, bound, rank, allowed, bits,
+    tables, sizes, margins, n_states, x, known, total, part, shift, bound, rank, rule, bits,
     heap, state,
 ):  # fmt: skip
     """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`.
@@ -202,7 +202,7 @@ def _pair_task(
         if bits < 0:
             _collect(
                 cells, 9, n_states, -1, x, z0, low, high,
-                total, part, shift, bound, rank, allowed, work, sums, heap, state,
+                total, part, shift, bound, rank, rule, work, sums, heap, state,
             )  # fmt: skip
             continue
         if n_states == 2:
@@ -211,7 +211,7 @@ def _pair_task(
                 alternating[i] = known[x] + known[z0 + i]
         collect_interactions(
             cells, 9, n_states, -1, x, z0, low, high,
-            total, part, shift, bound, rank, allowed, work, sums, heap, state, bits, best,
+            total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
             alternating,
         )  # fmt: skip
 
@@ -232,7 +232,7 @@ def _row_information(tables, sizes, margins, n_states, x, first, total, part, sh
 @numba.njit(nogil=True)
 def _triple_task(
     tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
-    y0, y1, known, known_x, known_y, total, part, shift, bound, rank, allowed, bits, heap, state,
+    y0, y1, known, known_x, known_y, total, part, shift, bound, rank, rule, bits, heap, state,
 ):  # fmt: skip
     """All triples (x, y, z) of the chunk of x that starts at `first` and y in [y0, y1).
 
@@ -256,7 +256,7 @@ def _triple_task(
             x = first + i
             for y in range(max(x + 1, y0), y1):
                 low, high = max(z0, y + 1), min(z0 + BLOCK, n_sites)
-                if low >= high or not permitted(allowed, x, y):
+                if low >= high or too_near(rule, x, y):
                     continue
                 for c in range(2):
                     for g in range(states_of[x]):
@@ -274,7 +274,7 @@ def _triple_task(
                 if bits < 0:
                     _collect(
                         cells, 27, n_states, x, y, z0, low, high,
-                        total, part, shift, bound, rank, allowed, work, sums, heap, state,
+                        total, part, shift, bound, rank, rule, work, sums, heap, state,
                     )  # fmt: skip
                     continue
                 if n_states == 2:
@@ -285,7 +285,7 @@ def _triple_task(
                         alternating[k] = of_xy + of_xz + of_yz - of_x_and_y - known[z0 + k]
                 collect_interactions(
                     cells, 27, n_states, x, y, z0, low, high,
-                    total, part, shift, bound, rank, allowed, work, sums, heap, state, bits, best,
+                    total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
                     alternating,
                 )  # fmt: skip
 
@@ -297,7 +297,7 @@ _T3, _T4, _T5 = (types.Array(types.int32, n, "C") for n in (3, 4, 5))
 _N = types.int64
 _SHARED = (_R1, _R1, _N, types.Array(types.float64, 1, "C"))
 _SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
-_SHARED += (types.Array(types.uint64, 2, "C", readonly=True), _N)
+_SHARED += (RULE, _N)
 _HITS = (_I2, _I1)
 
 

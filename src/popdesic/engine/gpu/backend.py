@@ -16,7 +16,7 @@ import cupy
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, closure_panel, infinity
+from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
 from ..comparisons import (
     exact_pairs,
     r2_pairs_by_blocks,
@@ -244,7 +244,7 @@ class GpuBackend:
         from .epistasis import scan_pairs
 
         with device_errors(f"the scan of {data.n_sites} sites"):
-            return scan_pairs(data, first, top, cutoff, self.device, self.kernel)
+            return scan_pairs(data, first, top, cutoff, self.device, self.kernel, self.threads)
 
     def scan_triples(
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
@@ -252,7 +252,17 @@ class GpuBackend:
         from .epistasis import scan_triples
 
         with device_errors(f"the scan of {data.n_sites} sites"):
-            return scan_triples(data, first, top, cutoff, self.device, self.kernel)
+            return scan_triples(data, first, top, cutoff, self.device, self.kernel, self.threads)
+
+    def scan_trait_pairs(
+        self, data: TraitData, first: range, top: int, cutoff: int | None = None
+    ) -> Hits:
+        from .epistasis_trait import scan_trait_pairs
+
+        with device_errors(f"the scan of {data.n_sites} sites"):
+            return scan_trait_pairs(
+                data, first, top, cutoff, self.device, self.kernel, self.threads
+            )
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

@@ -4,6 +4,10 @@ The device computes tables and a lower bound of each combination's cost, and wri
 those whose bound is not above the K-th best cost so far; their exact integer costs decide. Work is
 cut into batches of x (triples) and launches of items (tiles of y and z); after each launch the K-th
 best is updated. The result does not depend on how the work is cut.
+
+Scans by interaction write records where the mutual information exceeds that of fewer sites by
+enough; a second bound of these is computed from their cells, and the best of them by it are fitted
+on the host until the bound of the next one is not enough (docs/interactions.md).
 """
 
 from __future__ import annotations
@@ -15,37 +19,31 @@ import cupy
 import numpy as np
 
 from ..base import Hits, ScanData
+from ..host.interaction import UNIT
 from .devices import Device, supported_kernels
+from .epistasis_best import INT64_MAX
 from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
-from .epistasis_operands import KERNEL, DeviceScan, Operands
+from .epistasis_classes import ClassBest, ClassScan
+from .epistasis_operands import KERNEL
 from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
-    FEW_RECORDS,
     FIRST_BARE,
     FIRST_LAUNCH,
     LOCKSTEP,
     LOCKSTEP_STEPS,
     MAX_GRID,
     MAX_STORED,
-    RECORD_WORDS,
     Batch,
     Pace,
     align,
     choose_core,
-    cut_runs,
     is_bare,
     missing_samples,
     operand_bytes,
-    order_items,
-    scan_shape,
     upload_blocks,
 )
-from .layout import RECORD_SITES, SCAN, TILE_SITES, divide_up
+from .layout import TILE_SITES
 
-#: The largest cost: nothing is ruled out.
-INT64_MAX = np.iinfo(np.int64).max
-#: Combinations that one launch may let through.
-CAPACITY = 1 << 23
 #: Share of the device's memory for the packed planes of one batch, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 256
 
@@ -54,7 +52,7 @@ def _nothing() -> None:
     pass
 
 
-class Scanner(DeviceScan):
+class Scanner(ClassScan):
     """One scan on the current device.
 
     Parameters
@@ -65,6 +63,8 @@ class Scanner(DeviceScan):
     device : Device
     kernel : str, optional
         wgmma, mma or popc; the fastest that the device and the data allow.
+    threads : int
+        CPU threads that fit interactions.
     """
 
     def __init__(
@@ -75,10 +75,11 @@ class Scanner(DeviceScan):
         cutoff: int | None,
         device: Device,
         kernel: str | None = None,
+        threads: int = 1,
     ):
         super().__init__(data, device)
-        self.order, self.top, self.n_cells = order, top, 3**order
-        self.cutoff = INT64_MAX if cutoff is None else cutoff
+        self.order, self.n_cells = order, 3**order
+        self.best = ClassBest(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
         self.k2_terms = None
         if is_k2(data):
@@ -97,53 +98,23 @@ class Scanner(DeviceScan):
             self.join_neighbours(steps)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bare = is_bare(self.core, order, self.states)
-        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
-        self.number, self.progress = cupy.zeros(1, np.uint64), cupy.zeros(1, np.uint32)
-        self.hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
-        self.pace = Pace(order, top, FIRST_BARE if self.bare else FIRST_LAUNCH)
+        self.prepare_launches(Pace(order, top, FIRST_BARE if self.bare else FIRST_LAUNCH))
 
-    # ------------------------------------------------------------------ launches
-
-    def _parts(self, order: int) -> int:
-        """Parts of the depth of an operand."""
+    def parts(self, order: int) -> int:
+        """See `LaunchedScan.parts`."""
         return self.depths.shape[1] // 2 if order == 3 else 1
 
-    def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
-        """The kernel for pairs or triples, and the shared memory that it needs."""
-        shape = scan_shape(
-            self.core,
-            order=order,
-            states=self.states,
-            table=table,
-            wide=self.wide,
-            joint=self.joint,
-            parts=self._parts(order),
-            bare=self.bare,
-            lockstep=self.lockstep,
-            device=self.device,
-        )
-        function = self.load(self.core.file, "epistasis_scan", **shape.defines)
-        function.max_dynamic_shared_size_bytes = shape.shared_bytes
-        return function, shape.shared_bytes
-
-    def _describe(self, first: range) -> np.ndarray:
-        """`Scan` of kernels/epistasis/scan.cuh."""
-        one = np.zeros(1, SCAN)
-        one["records"], one["number"] = self.records.data.ptr, self.number.data.ptr
-        one["capacity"], one["n_sites"] = CAPACITY, self.data.n_sites
-        if self.allowed is not None:
-            one["allowed"] = self.allowed.data.ptr
-            one["allowed_words"] = self.allowed.shape[1] * 2
-        one["first"], one["stop"] = first.start, first.stop
-        for name, value in self.bound.fields().items():
-            one[name] = value
-        cutoff = math.inf if self.cutoff == INT64_MAX else self.cutoff / self.scale
-        one["need"] = need_of(
+    def fields(self) -> dict[str, float]:
+        """See `LaunchedScan.fields`."""
+        cutoff = self.best.cutoff
+        cutoff = math.inf if cutoff == INT64_MAX else cutoff / self.scale
+        need = need_of(
             cutoff, self.k2_terms, self.n_classes, self.bound.r, self.n_cells, self._missing()
         )
-        one["controls"], one["cases"] = self.n_classes
-        one["margins"] = self.margins.data.ptr
-        return one
+        if self.interaction:
+            need = max(-3e38, need - 2 * UNIT)
+        controls, cases = self.n_classes
+        return {**self.bound.fields(), "need": need, "controls": controls, "cases": cases}
 
     def _missing(self) -> tuple[int, int]:
         """At most so many samples of each class lack a genotype at the sites of a combination."""
@@ -153,92 +124,8 @@ class Scanner(DeviceScan):
             self.missing = missing_samples(self.order, self.sizes_there.get())
         return self.missing
 
-    def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
-        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands."""
-        blocks = self.device.multiprocessors // self.core.cluster
-        tile, width = TILE_SITES * self.core.cluster, self.core.z_sites(order, self.states)
-        items = order_items(y, z, tile, width)
-        return cut_runs(items, operands, blocks)
-
-    def _launch(self, order, table, operands: Operands, items, first: int, yz, description) -> None:
-        function, shared = self._scan_kernel(order, table)
-        core, cluster = self.core, self.core.cluster
-        blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
-        self.progress.fill(0)
-        words = blocks * core.scratch_words(order, self.states, self._parts(order))
-        scratch = cupy.empty(max(1, words), np.uint32)
-        function(
-            (blocks,),
-            (self.core.threads,),
-            (
-                operands.packed,
-                operands.stages,
-                operands.segments,
-                items,
-                np.int32(len(items)),
-                np.int32(first),
-                np.int32(operands.batch.first_site),
-                np.int32(self.padded),
-                operands.xy,
-                yz,
-                scratch,
-                self.progress,
-                description if core.relay else cupy.asarray(description.view(np.uint8)),
-            ),
-            shared_mem=shared,
-        )
-
-    # ------------------------------------------------------------------ the best so far
-
-    def _run(
-        self, operands: Operands, items, on_device, first: range, yz, meanwhile=_nothing
-    ) -> None:
-        """Scan runs of items, as many at a time as `Pace` says.
-
-        `on_device`: a copy of the items on the device; `meanwhile`: what the host does while the
-        last of them are scanned.
-        """
-        if not len(items):
-            meanwhile()
-        width = self.core.z_sites(self.order, self.states)
-        a_item = TILE_SITES * self.core.cluster * width
-        a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
-        done = 0
-        while done < len(items):
-            budget = self.pace.budget(CAPACITY)
-            size = max(1, min(len(items) - done, budget // a_item))
-            # a launch that lets too many through is repeated with fewer items; one always fits
-            while True:
-                self._start(operands, on_device[done : done + size], first, yz)
-                if done + size == len(items):
-                    meanwhile()
-                    meanwhile = _nothing
-                if (found := self._take_over()) >= 0:
-                    break
-                size = max(1, size // 4)
-            self.pace.note(size * a_item, found)
-            done += size
-
-    def _full(self) -> bool:
-        return len(self.hits.cost) >= self.top
-
-    def _start(self, operands: Operands, items, first: range, yz) -> None:
-        self.number.fill(0)
-        self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
-
-    def _take_over(self) -> int:
-        """Merge the records of a launch; returns their number, or -1 if they exceeded the room."""
-        found = int(self.number.get()[0])
-        kept = min(found, CAPACITY)
-        before = self.hits
-        if kept:
-            self._merge(kept)
-        if found <= CAPACITY:
-            return found
-        self.hits = before  # the tighter cutoff stays; the hits will be found again
-        return -1
-
-    def _merge(self, n: int) -> None:
+    def merge(self, n: int) -> None:
+        """See `LaunchedScan.merge`."""
         if self.bare:
             planes = self.planes
             self.load(KERNEL, "count_records")(
@@ -246,31 +133,7 @@ class Scanner(DeviceScan):
                 (256,),
                 (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),
             )
-        costs = cupy.empty(n, np.int64)
-        self.load(KERNEL, "score_records")(
-            (divide_up(n, 128),),
-            (128,),
-            (self.records, np.int64(n), self.total, self.part, np.int32(self.n_cells), costs),
-        )
-        sites = self.records[:n, RECORD_SITES - self.order : RECORD_SITES]
-        if n > FEW_RECORDS:
-            costs, sites = self._below(cupy, costs, sites)
-        costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
-        cost = np.concatenate([self.hits.cost, costs])
-        sites = np.concatenate([self.hits.sites, sites.view(np.int32)])
-        ranks = np.sort(self.data.rank[sites], axis=1)
-        best = np.lexsort((*ranks.T[::-1], cost))[: self.top]
-        self.hits = Hits(cost[best], np.ascontiguousarray(sites[best]))
-        if self._full():
-            self.cutoff = min(self.cutoff, int(self.hits.cost[-1]))
-
-    def _below(self, xp, costs, sites):
-        """Those that cost no more than the worst hit and the K-th best of them."""
-        limit = self.cutoff
-        if len(costs) > self.top:
-            limit = min(limit, int(xp.partition(costs, self.top - 1)[self.top - 1]))
-        good = xp.flatnonzero(costs <= limit)
-        return costs[good], sites[good]
+        super().merge(n)
 
     # ------------------------------------------------------------------ scans
 
@@ -278,7 +141,7 @@ class Scanner(DeviceScan):
         """The best pairs (y, z), y in `first`."""
         first = range(first.start, min(first.stop, self.data.n_sites))
         if not len(first) or self.data.n_sites < 2:
-            return self.hits
+            return self.best.hits
         operands = self.operands_of_all(align(first.start, self.states))
         start, n = operands.batch.first_site, self.data.n_sites
         blocks = upload_blocks(start, n, self.states)
@@ -295,7 +158,7 @@ class Scanner(DeviceScan):
         steps[0]()
         for run, on_device, following in zip(runs, there, [*steps[1:], _nothing], strict=True):
             self._run(operands, run, on_device, first, np.uint64(0), following)
-        return self.hits
+        return self.best.hits
 
     def _pair_tables(self, first_site: int) -> tuple[cupy.ndarray, np.uint64]:
         """Tables of all pairs of sites from `first_site` on, and the address of site 0's."""
@@ -314,9 +177,12 @@ class Scanner(DeviceScan):
         """The best triples (x, y, z), x in `first`."""
         stop = min(first.stop, self.data.n_sites - 2)
         if first.start >= stop:
-            return self.hits
+            return self.best.hits
         samples = self.transposed()
-        tables, yz = self._pair_tables(align(first.start, self.states))
+        start = align(first.start, self.states)
+        tables, yz = self._pair_tables(start)
+        if self.offsets:
+            self.know_pairs(yz, start)
         packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
@@ -333,18 +199,30 @@ class Scanner(DeviceScan):
             self._run(operands, items, cupy.asarray(items), range(x, end), yz)
             x = end
         del tables
-        return self.hits
+        return self.best.hits
 
 
 def scan_pairs(
-    data: ScanData, first: range, top: int, cutoff: int | None, device: Device, kernel=None
+    data: ScanData,
+    first: range,
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_pairs`."""
-    return Scanner(data, 2, top, cutoff, device, kernel).pairs(first)
+    return Scanner(data, 2, top, cutoff, device, kernel, threads).pairs(first)
 
 
 def scan_triples(
-    data: ScanData, first: range, top: int, cutoff: int | None, device: Device, kernel=None
+    data: ScanData,
+    first: range,
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_triples`."""
-    return Scanner(data, 3, top, cutoff, device, kernel).triples(first)
+    return Scanner(data, 3, top, cutoff, device, kernel, threads).triples(first)

@@ -142,8 +142,7 @@ def need_of(
     all n' = n0' + n1' samples costs ln C(n', n1') + excess(n'), and ln C(n', n1') is at most 0 if a
     class is empty, else n' H(n1'/n') + ln(n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
     Sloane); n' H(n1'/n') is at most what the linear terms of its samples sum to.
-    The device may subtract max(0, `k2.occupied`) from the divergence for each cell that holds
-    samples; if it does not count these cells, more combinations pass.
+    Cells that hold no samples are taken to hold some if `k2.occupied` is below 0, else not.
     """
     n0, n1 = classes
     if cutoff == math.inf:
@@ -177,11 +176,8 @@ def score_scale(data: ScanData) -> float:
     Raises
     ------
     ValueError
-        The tables are neither lnGamma(n + 1) with any other, nor n ln n twice, or the scan is by
-        interaction: its filter needs an offset per combination (docs/interactions.md).
+        `part` is neither lnGamma(n + 1) nor n ln n.
     """
-    if data.lr_bits is not None:
-        raise ValueError("no GPU kernel filters by interaction yet")
     # the smallest entries and some of all sizes
     n = np.unique(np.geomspace(1, len(data.part), 1000).astype(int)) - 1
     if n[-1] == 0:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...io.errors import UserError
+from ..base import LEVEL_BITS
 from .devices import Device
 from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
 
@@ -31,8 +32,6 @@ ITEMS_A_BLOCK = 12
 
 #: Largest number of samples of a class in one stored state: counts share a word.
 MAX_STORED = (1 << 16) - 1
-#: Records up to which the best are picked out on the host, where a step costs less than a launch.
-FEW_RECORDS = 1 << 15
 #: By order: the next launch is assumed to let through at most so many times the number of hits,
 #: once a cutoff is known; triples, which cost more, as many as the one before.
 PASSING = {2: 32, 3: math.inf}
@@ -77,15 +76,15 @@ class Core:
     cluster: int = 1
     relay: bool = False
 
-    def z_sites(self, order: int, states: int) -> int:
+    def z_sites(self, order: int, states: int, trait: bool = False) -> int:
         """Sites of z of one item (Z_SITES in the kernel file)."""
         if self.relay:
             return {2: 128, 3: 64}[states]
-        return {2: 128 if order == 2 else 64, 3: 32}[states]
+        return {2: 128 if order == 2 and not trait else 64, 3: 32}[states]
 
-    def stash_bytes(self, order: int, states: int) -> int:
+    def stash_bytes(self, order: int, states: int, trait: bool = False) -> int:
         """Shared memory of the counts that are being scored."""
-        products = 2 if order == 3 and states == 2 else 1
+        products = 2 if (order == 3 and states == 2) or trait else 1
         return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
 
     def scratch_words(self, order: int, states: int, parts: int) -> int:
@@ -234,6 +233,7 @@ def scan_shape(
     bare: bool,
     lockstep: int,
     device: Device,
+    trait: bool = False,
 ) -> ScanShape:
     """How a core is compiled for pairs or triples.
 
@@ -251,6 +251,8 @@ def scan_shape(
         Of the scan that this launch is part of (`is_bare`).
     lockstep : int
         Stages after which thread blocks wait for each other; 0: never.
+    trait : bool
+        Whether levels are counted beside people.
 
     Raises
     ------
@@ -260,9 +262,9 @@ def scan_shape(
     defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
     if order == 3:
         defines["JOINT"] = joint
-    z_sites = core.z_sites(order, states)
+    z_sites = core.z_sites(order, states, trait)
     slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
-    fixed = 2048 + core.stash_bytes(order, states)
+    fixed = 2048 + core.stash_bytes(order, states, trait)
     if order == 3:
         of_y, of_z = MARGINS[states]
         fixed += 8 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
@@ -287,15 +289,23 @@ def scan_shape(
     return ScanShape(defines, shared)
 
 
-def scan_defines(*, k2: bool, wide: int, states: int, joint: int = 1) -> dict[str, int]:
+def scan_defines(
+    *,
+    wide: int,
+    states: int,
+    joint: int = 1,
+    interaction: bool = False,
+    trait: bool = False,
+) -> dict[str, int]:
     """What every kernel of one scan is compiled with."""
     of_y, of_z = MARGINS[states]
     return {
-        "K2": int(k2),
+        "INTERACTION": int(interaction),
+        "TRAIT": int(trait),
         "WIDE": wide,
         "STATES": states,
         "JOINT": joint,
-        "SEGMENTS": segments_of(states, joint),
+        "SEGMENTS": 1 + LEVEL_BITS if trait else segments_of(states, joint),
         "RECORD_WORDS": RECORD_WORDS[wide],
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base import BASE, INFINITY_INT32, INFINITY_INT64
+from ..base import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
 from ..matches import SHARE_BITS
 from ..terms import PLANE_LETTERS
 
@@ -93,8 +93,8 @@ FOUND = [
     ("records", np.uint64),
     ("number", np.uint64),
     ("capacity", np.uint64),
-    ("allowed", np.uint64),
-    ("allowed_words", np.int32),
+    ("places", np.uint64),
+    ("min_distance", np.int32),
     ("n_sites", np.int32),
     ("first", np.int32),
     ("stop", np.int32),
@@ -108,10 +108,14 @@ SCAN = np.dtype(
         ("controls", np.uint32),
         ("cases", np.uint32),
         ("margins", np.uint64),
+        ("known", np.uint64),
+        ("known_pitch", np.int32),
     ],
     align=True,
 )
 SCAN_BYTES = SCAN.itemsize
+#: `Correlation` of kernels/epistasis/compact_score.cu.
+LIMIT = np.dtype([("middle", np.uint64), ("max_r2", np.float64)])
 
 
 def _states_of_parts(which: int) -> int:
@@ -152,6 +156,8 @@ DEFINES: dict[str, dict[str, int]] = {
         **_named("TRANSPOSED_WORDS", "RECORD_SITES", "SCAN_BYTES"),
         "PARTS_OF_FIRST": _states_of_parts(0),
         "PARTS_OF_SECOND": _states_of_parts(1),
+        "LEVEL_BITS": LEVEL_BITS,
+        "ZERO_LEVEL": ZERO_LEVEL,
     },
 }
 

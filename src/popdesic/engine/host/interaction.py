@@ -72,7 +72,7 @@ NO_PIVOT = 1e-14
 #: A gradient, in people, along a direction without information: the fit is far from its end.
 LEAST_GRADIENT = 1e-6
 #: Tables of one task.
-TABLES_A_TASK = 1024
+TABLES_A_TASK = 128
 
 
 def _indicators(order: int) -> np.ndarray:

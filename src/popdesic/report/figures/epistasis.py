@@ -9,11 +9,14 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from ...epistasis.options import NAMES
+from ...epistasis.phantoms import p_of_hits
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits
+from ...io.files import read_json
 from ...io.tables import read_table
 from ..registry import epistasis_figures
 from ..words import number
@@ -31,7 +34,7 @@ from .style import (
 
 #: Number of best hits in the network, and most sites that it labels.
 NETWORK_HITS, NETWORK_NAMES = 40, 12
-#: Largest permutation p of a hit that is drawn as significant.
+#: Largest p of a hit's interaction, corrected for all tests, that is drawn as significant.
 SIGNIFICANT = 0.05
 #: Best pairs with a contingency table (the best triple has one per genotype of its first site).
 TABLES = 3
@@ -60,8 +63,10 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
         for order in orders:
             hits = read_hits(results / "epistasis" / f"{NAMES[order]}.tsv")
             null = read_null(results / "epistasis", order, len(samples))
+            tests = read_json(results / "epistasis" / "plan.json")[NAMES[order]]["tests"]
             draw = {
-                "hits": partial(draw_hits, hits, null),
+                "hits": partial(draw_hits, hits, null, tests),
+                "interaction_qq": partial(draw_qq, hits, tests),
                 "network": partial(draw_network, hits, sites, order),
                 "penetrance": partial(draw_penetrance, hits, order, prevalence),
             }
@@ -74,7 +79,7 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
 def read_hits(path: Path) -> pd.DataFrame:
     """A table of hits with `rank`, `score` and p-values as numbers, the rest as strings."""
     hits = read_table(path)
-    for column in ("rank", "score", "p_permutation", "p_extreme_value"):
+    for column in ("rank", "score", "p_interaction", "p_association", "p_permutation"):
         if column in hits:
             hits[column] = pd.to_numeric(hits[column], errors="coerce")
     return hits
@@ -90,22 +95,20 @@ def read_null(folder: Path, order: int, n_samples: int) -> np.ndarray:
 
 def hit_counts(row: pd.Series, order: int) -> np.ndarray:
     """Table of one hit, int64 (2, 3, ..., 3): controls, then cases."""
-    counts = [np.array(row[name].split(","), np.int64) for name in ("controls", "cases")]
+    names = ("people",) * 2 if "people" in row else ("controls", "cases")
+    counts = [np.array(row[name].split(","), np.int64) for name in names]
     return np.stack(counts).reshape(2, *(3,) * order)
 
 
-def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
+def draw_hits(hits: pd.DataFrame, null: np.ndarray, tests: int) -> Figure:
     """Score by rank, beside the best scores of the permuted scans if there are any."""
-    significant = (hits.p_permutation <= SIGNIFICANT).to_numpy() if len(null) else None
-    entries = [Entry("hits")]
-    if significant is None:
-        entries.append(Entry(f"not tested ({len(hits)})", ACCENT, "o"))
-        shades = np.full(len(hits), ACCENT, object)
-    else:
-        entries.append(Entry(f"p ≤ {SIGNIFICANT:g} ({int(significant.sum())})", ALARM, "o"))
-        entries.append(Entry(f"p > {SIGNIFICANT:g} ({int((~significant).sum())})", ACCENT, "o"))
+    significant = p_of_hits(hits, tests) <= SIGNIFICANT
+    entries = [Entry("interaction")]
+    entries.append(Entry(f"p ≤ {SIGNIFICANT:g} ({int(significant.sum())})", ALARM, "o"))
+    entries.append(Entry(f"p > {SIGNIFICANT:g} ({int((~significant).sum())})", ACCENT, "o"))
+    if len(null):
         entries += [Entry("permuted scans"), Entry(f"best score ({len(null)})", MISSING_COLOUR)]
-        shades = np.where(significant, ALARM, ACCENT)
+    shades = np.where(significant, ALARM, ACCENT)
     figure, panels = new_figure(2 if len(null) else 1, entries)
     panels[0].scatter(
         hits["rank"], hits.score, s=12, c=list(shades), linewidths=0, rasterized=len(hits) > 5000
@@ -131,6 +134,36 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray) -> Figure:
             panels[1].axhline(hits.score.iloc[0], color=ALARM, linewidth=1)
         panels[1].set_xlabel("permuted scans")
     panels[0].invert_yaxis()
+    return figure
+
+
+def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
+    """p of each hit's own likelihood-ratio test by the p expected of its rank among all tests."""
+    figure, (axes,) = new_figure(1, width=4.2, height=3.6)
+    if not len(hits):
+        axes.text(0.5, 0.5, "no hit", transform=axes.transAxes, ha="center")
+        return figure
+    p = np.sort(np.maximum(pd.to_numeric(hits.lr_p).to_numpy(float), 1e-300))
+    expected = -np.log10((np.arange(len(p)) + 0.5) / max(tests, len(p)))
+    observed = -np.log10(p)
+    ends = [0.0, float(expected[0]) * 1.03]
+    # 95 % interval of each order statistic of independent tests.
+    k = np.arange(1, len(p) + 1)
+    low, high = (stats.beta.ppf(q, k, max(tests, len(p)) + 1 - k) for q in (0.025, 0.975))
+    axes.fill_between(
+        expected, -np.log10(high), -np.log10(low), color=MISSING_COLOUR, linewidth=0, zorder=0
+    )
+    axes.plot(ends, ends, color="#808080", linewidth=0.7, zorder=1)
+    cis = (hits.cis == "yes").to_numpy() if "cis" in hits else np.zeros(len(hits), bool)
+    by_p = np.argsort(pd.to_numeric(hits.lr_p).to_numpy(float), kind="stable")
+    axes.scatter(
+        expected, observed, s=10, c=list(np.where(cis[by_p], ALARM, ACCENT)), linewidths=0, zorder=2
+    )
+    axes.axhline(
+        -np.log10(SIGNIFICANT / tests), color="#808080", linewidth=0.7, linestyle="--", zorder=0
+    )
+    axes.set_xlabel("expected −log10 p of the best tests")
+    axes.set_ylabel("−log10 p of one test")
     return figure
 
 
@@ -198,6 +231,8 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
                 for g in range(3)
             ]
     figure, panels = new_figure(max(len(tables), 1), height=2.9)
+    if "means" in hits and tables:
+        return _draw_means(figure, panels, hits.head(TABLES))
     if not tables:
         panels[0].axis("off")
         panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
@@ -225,6 +260,43 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
     bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
     bar.set_ticks([0, prevalence, 1], labels=["0", f"all: {prevalence:.2f}", "1"])
     bar.set_label("share of cases")
+    bar.outline.set_linewidth(0.4)
+    return figure
+
+
+def _draw_means(figure: Figure, panels: list, hits: pd.DataFrame) -> Figure:
+    """Mean residual of a number in each combination of genotypes of the best pairs."""
+    means = [
+        np.array([np.nan if m == "NA" else float(m) for m in text.split(",")]).reshape(3, 3)
+        for text in hits.means
+    ]
+    largest = max(float(np.nanmax(np.abs(means))), 1e-9)
+    scale = mpl.colors.TwoSlopeNorm(0.0, -largest, largest)
+    shades = mpl.colormaps["RdBu_r"].with_extremes(bad=MISSING_COLOUR)
+    for axes, mean, (_, row) in zip(panels, means, hits.iterrows(), strict=False):
+        n = np.array(row["people"].split(","), np.int64).reshape(3, 3)
+        image = axes.imshow(np.ma.masked_invalid(mean), cmap=shades, norm=scale)
+        for i, j in np.ndindex(3, 3):
+            text = f"{mean[i, j]:.2g}\nn = {number(int(n[i, j]))}" if n[i, j] else "n = 0"
+            dark = bool(n[i, j]) and abs(float(scale(mean[i, j])) - 0.5) > 0.33
+            axes.text(
+                j,
+                i,
+                text,
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color="white" if dark else "black",
+            )
+        axes.set_title(f"rank {number(int(row['rank']))}")
+        axes.set_yticks(range(3), [_genotype(row, 1, g) for g in range(3)])
+        axes.set_xticks(range(3), [_genotype(row, 2, g) for g in range(3)])
+        axes.set_ylabel(_name(row, 1, 20))
+        axes.set_xlabel(_name(row, 2, 20))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
+    bar.set_label("mean residual")
     bar.outline.set_linewidth(0.4)
     return figure
 

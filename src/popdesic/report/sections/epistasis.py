@@ -5,21 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ...epistasis.options import NAMES
+from ...epistasis.options import LOCI_NAMES, NAMES
+from ...epistasis.phantoms import p_of_hits
 from ...epistasis.scores import SCORES
 from ...epistasis.significance import strata_warnings
+from ...epistasis.single_sites import genomic_control
+from ...epistasis.structure import structure_warnings
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..figures.epistasis import SIGNIFICANT, read_hits
 from ..findings import Finding
 from ..inline import describe_drawn
-from ..registry import epistasis_figures
+from ..registry import epistasis_figures, site_scan_figures
 from ..words import number
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 15
+#: Odds ratios beyond this, or below its inverse, come from cells with nobody in them.
+MOST_ODDS = 1000
+#: Table of loci of each table of hits.
+LOCI = {NAMES[order]: f"{name}.tsv" for order, name in LOCI_NAMES.items()}
 
 
 def epistasis_section(
@@ -31,9 +39,11 @@ def epistasis_section(
     -------
     dict
         ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences;
-        ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits
-        (None without permutations), ``rows`` (at most MOST_ROWS, formatted) and ``figures``
-        (FigureText);
+        ``quantitative``: whether the phenotype is a number; ``main``: the scan of single sites;
+        ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
+        the p of their interaction and their ``significant_loci``, ``associated`` hits by permuted
+        phenotypes (None without), hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
+        formatted), ``n_loci`` and ``figures`` (FigureText);
         ``power`` and ``refit``: rows, empty if not requested; ``screen``: as a scan, or None.
     """
     folder = results / "epistasis"
@@ -47,78 +57,195 @@ def epistasis_section(
         "controls": len(samples) - cases,
         "cases": cases,
         "sites": plan["sites"],
-        "warnings": strata_warnings(samples),
+        "warnings": _warnings(folder / "structure.tsv", samples),
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
     }
+    section["quantitative"] = bool((samples["class"] == "quantitative").all())
+    section["main"] = _main_effects(folder / "sites.tsv", figures, orders)
     sizes = {"n_controls": number(section["controls"]), "n_cases": number(cases)}
     for order in orders:
         name = NAMES[order]
-        scan = _scan(folder / f"{name}.tsv", order, name, plan[name])
+        scan = _scan(folder, name, order, name, plan[name])
         of_scan = sizes | {"n_tests": number(scan["tests"]), "scan": name}
         scan["figures"] = describe_drawn(epistasis_figures([order]), figures, of_scan)
         section["scans"].append(scan)
     if (folder / "screen.tsv").exists():
         section["screen"] = _scan(
-            folder / "screen.tsv", 3, "triples", {"tests": plan["screen"]["tests"], "scans": 1}
+            folder, "screen", 3, "triples", {"tests": plan["screen"]["tests"], "scans": 1}
         )
     for extra in ("power", "refit"):
         path = folder / f"{extra}.tsv"
         section[extra] = read_table(path).to_dict("records") if path.exists() else []
-    section["refit"] = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
+    whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
+    section["refit"] = [_refit(row) for row in whole]
+    path = folder / "replication.tsv"
+    confirmed = read_table(path) if path.exists() else pd.DataFrame()
+    section["replication"] = [_replication(row) for _, row in confirmed.iterrows()]
+    section["replicated"] = path.exists()
     return section
 
 
+def _main_effects(path: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
+    """Number of tested sites, how many are significant, λ and figures."""
+    if not path.exists():
+        return None
+    columns = ["chi2", "p", "p_adjusted"]
+    table = pd.read_csv(path, sep="\t", usecols=columns, na_values="NA")
+    tested = int(table.p.notna().sum())
+    factor = f"{genomic_control(table.chi2.to_numpy(float)):.3f}"
+    sizes = {"n_tested_sites": number(tested), "lambda_gc": factor}
+    return {
+        "tested": tested,
+        "significant": int((table.p_adjusted <= SIGNIFICANT).sum()),
+        "lambda": factor,
+        "figures": describe_drawn(site_scan_figures(orders), figures, sizes),
+    }
+
+
+def _warnings(structure: Path, samples: pd.DataFrame) -> list[str]:
+    return strata_warnings(samples) + (structure_warnings(structure) if structure.exists() else [])
+
+
 def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
-    """Warnings about strata, and notes about scans without permutations."""
+    """Warnings about strata, and notes about hits in cis."""
     if section is None:
         return []
     found = [
         Finding(
             "warning",
             "Epistasis: strata",
-            f"{sentence[0].upper()}{sentence[1:]}; differences between the strata can look like an "
-            "interaction, and permutations within the strata do not remove them.",
+            f"{sentence[0].upper()}{sentence[1:]}.",
         )
         for sentence in section["warnings"]
     ]
     found += [
         Finding(
             "note",
-            "Epistasis: no p-values",
-            f"The {scan['name']} were scanned without permutations: ranks show which of the "
-            f"{number(scan['tests'])} tests are best, not whether any of them is better than "
-            "expected by chance.",
+            "Epistasis: hits in cis",
+            f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']} have sites "
+            "near each other or correlated. A causal site that is not typed can make its "
+            "neighbours look like an interaction; these hits count by p given the best sites of "
+            "their region.",
         )
         for scan in section["scans"]
-        if scan["significant"] is None and scan["rows"]
+        if scan["cis"]
     ]
     return found
 
 
-def _scan(path: Path, order: int, name: str, plan: dict[str, int]) -> dict[str, Any]:
-    hits = read_hits(path)
-    permutations = plan["scans"] - 1
+def _scan(folder: Path, stem: str, order: int, name: str, plan: dict[str, int]) -> dict[str, Any]:
+    """A scan's tables: `stem` is that of its file of hits."""
+    hits = read_hits(folder / f"{stem}.tsv")
+    permutations, tests = plan["scans"] - 1, plan["tests"]
+    p = p_of_hits(hits, tests) if len(hits) else np.zeros(0)
+    good = p <= SIGNIFICANT
+    path = folder / LOCI.get(stem, "none")
+    loci = read_table(path) if path.exists() else pd.DataFrame()
+    rows = [
+        _row(row, order, value, permutations)
+        for (_, row), value in zip(hits.head(MOST_ROWS).iterrows(), p, strict=False)
+    ]
     return {
         "name": name,
         "order": order,
-        "tests": plan["tests"],
+        "tests": tests,
         "permutations": permutations,
         "hits": len(hits),
-        "significant": int((hits.p_permutation <= SIGNIFICANT).sum()) if permutations else None,
-        "rows": [_row(row, order) for _, row in hits.head(MOST_ROWS).iterrows()],
+        "significant": int(good.sum()),
+        "significant_loci": hits.locus[good].nunique() if "locus" in hits else 0,
+        "associated": int((_association(hits) <= SIGNIFICANT).sum()) if permutations else None,
+        "cis": int((hits.cis == "yes").sum()) if "cis" in hits else 0,
+        "rows": rows,
+        "n_loci": len(loci),
+        "loci": [_locus(row, order, tests) for _, row in loci.head(MOST_ROWS).iterrows()],
     }
 
 
-def _row(row: pd.Series, order: int) -> dict[str, Any]:
-    sites = [(row[f"id{k}"], f"{row[f'chrom{k}']}:{row[f'pos{k}']}") for k in range(1, order + 1)]
+def _association(hits: pd.DataFrame) -> pd.Series:
+    name = "p_association" if "p_association" in hits else "p_permutation"
+    return hits[name] if name in hits else pd.Series(np.nan, hits.index)
+
+
+def _places(row: pd.Series, order: int) -> list[tuple[str, str]]:
+    return [(row[f"id{k}"], f"{row[f'chrom{k}']}:{row[f'pos{k}']}") for k in range(1, order + 1)]
+
+
+def _row(row: pd.Series, order: int, p: float, permutations: int) -> dict[str, Any]:
+    association = row.get("p_association", row.get("p_permutation", np.nan))
     return {
         "rank": row["rank"],
-        "sites": sites,
+        "locus": row.get("locus", "NA"),
+        "sites": _places(row, order),
         "score": f"{row['score']:.2f}",
         "main": ", ".join(f"{float(row[f'main{k}']):.1f}" for k in range(1, order + 1)),
         "gain": f"{float(row['interaction_gain']):.2f}",
-        "lr_p": f"{float(row['lr_p']):.2g}",
-        "p": "NA" if pd.isna(row["p_permutation"]) else f"{row['p_permutation']:.3g}",
+        "lr_p": p_text(float(row["lr_p"])),
+        "cis": row.get("cis", "NA"),
+        "p": p_text(p),
+        "association": p_text(float(association), permutations),
     }
+
+
+def _locus(row: pd.Series, order: int, tests: int) -> dict[str, Any]:
+    """One row of the loci, with the lead's p as `p_of_hits` counts it."""
+    p = float(p_of_hits(row.to_frame().T, tests)[0])
+    spans = [int(row[f"end{k}"]) - int(row[f"start{k}"]) for k in range(1, order + 1)]
+    r2 = pd.to_numeric(row["best_r2"], errors="coerce")
+    return {
+        "locus": row["locus"],
+        "rank": row["rank"],
+        "sites": _places(row, order),
+        "hits": int(row["n_hits"]),
+        "spans": ", ".join(f"{span / 1000:.0f} kb" if span else "one site" for span in spans),
+        "r2": "NA" if pd.isna(r2) else f"{r2:.2f}",
+        "cis": row.get("cis", "NA"),
+        "lr_p": p_text(float(row["lr_p"])),
+        "p": p_text(p),
+    }
+
+
+def p_text(p: float, permutations: int = 0) -> str:
+    """A p-value for the page; the smallest one that permutations can give as ≤ 1/(n + 1)."""
+    if pd.isna(p):
+        return "NA"
+    if permutations and p <= 1.0000001 / (permutations + 1):
+        return f"≤ 1/{number(permutations + 1)}"
+    return "1" if p >= 0.995 else f"{p:.2g}"
+
+
+def odds_text(value: str | float) -> str:
+    """An odds ratio for the page: rounded, and words where the data set no finite limit to it."""
+    ratio = pd.to_numeric(value, errors="coerce")
+    if pd.isna(ratio):
+        return "NA"
+    if not 1 / MOST_ODDS <= ratio <= MOST_ODDS:
+        return "no upper limit" if ratio > 1 else "no lower limit"
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def _replication(row: pd.Series) -> dict[str, Any]:
+    order = {name: order for order, name in NAMES.items()}[row["scan"]]
+    return {
+        "scan": row["scan"],
+        "locus": row["locus"],
+        "sites": ", ".join(name for name, _ in _places(row, order)),
+        "people": f"{number(int(row['n_cases']))} / {number(int(row['n_controls']))}",
+        "discovery": p_text(float(row["p_discovery"])),
+        "p": p_text(float(row["p_replication"])),
+    }
+
+
+def _refit(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of refit.tsv with numbers rounded."""
+    shown = dict(row)
+    for name in ("odds_ratio", "or_low", "or_high"):
+        shown[name] = odds_text(row[name])
+    if shown["odds_ratio"].startswith("no "):
+        shown["odds_ratio"] = "not estimable"
+    for name in ("p", "shape_p"):
+        shown[name] = p_text(float(pd.to_numeric(row[name], errors="coerce")))
+    se = float(pd.to_numeric(row["se"], errors="coerce"))
+    shown["se"] = "NA" if pd.isna(se) else f"{se:.2f}" if se < 100 else "very large"
+    return shown

@@ -1,0 +1,230 @@
+"""Planes of cases and controls on a CUDA device: their sizes, margins and operands."""
+
+from __future__ import annotations
+
+import cupy
+import numpy as np
+
+from ...io.errors import UserError
+from ..base import ScanData
+from ..host.interaction import interaction_costs
+from .devices import Device
+from .epistasis_best import INT64_MAX, ROUNDING, Best
+from .epistasis_launches import LaunchedScan
+from .epistasis_operands import KERNEL, Operands
+from .epistasis_plans import MAX_GRID, MAX_STORED, Batch, joins, joint_depths, segments_of
+from .layout import RECORD_SITES, STAGE_BITS, STEP_BITS, TILE_SITES, divide_up
+
+#: Records up to which the best are picked out on the host, where a step costs less than a launch.
+FEW_RECORDS = 1 << 15
+
+
+class ClassScan(LaunchedScan):
+    """A scan of cases and controls.
+
+    Attributes
+    ----------
+    sizes_there : int32 device array, (n_sites, 2, states)
+        Samples of each site, class and stored state.
+    margins : uint32 device array, (padded sites, states)
+        The same, controls << 16 | cases.
+    depths : int64 array, (operands, segments)
+        Samples of each segment of an operand; of triples.
+    missing : tuple of int, or None
+        See `epistasis_plans.missing_samples`; None until it is needed.
+    """
+
+    depths: np.ndarray
+
+    def __init__(self, data: ScanData, device: Device) -> None:
+        super().__init__(data, data.classes, device)
+        self.interaction = data.lr_bits is not None
+        #: Whether the filter looks up what parts of a combination say about the class.
+        self.offsets = self.interaction and self.states == 2
+        self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
+        self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
+        self.margins = cupy.zeros((self.padded, self.states), np.uint32)
+        self.missing: tuple[int, int] | None = None
+        if self.offsets:
+            self.known = cupy.zeros(self.padded, np.float32)
+            self.known_address = self.known.data.ptr
+
+    def receive(self, sites: range, arrival: cupy.cuda.Event) -> None:
+        """Wait (on the stream) for the planes of some sites, and count their states."""
+        cupy.cuda.get_current_stream().wait_event(arrival)
+        self.missing = None  # that of the sites so far
+        count = self.load(KERNEL, "count_states")
+        for c, words in enumerate(self.planes.words):
+            count(
+                (divide_up(max(1, len(sites)) * self.states * 32, 256),),
+                (256,),
+                (
+                    words,
+                    self.sizes_there,
+                    np.int32(sites.start),
+                    np.int32(sites.stop),
+                    self.planes.n_words[c],
+                    np.int32(c),
+                ),
+            )
+        if self.offsets:
+            self._know_sites(sites)
+        sizes = self.sizes_there[sites.start : sites.stop].astype(np.uint32)
+        self.margins[sites.start : sites.stop] = (sizes[:, 0] << 16) | sizes[:, 1]
+        if (
+            max(self.n_classes) > MAX_STORED
+            and len(sites)
+            and (most := int(sizes.max())) > MAX_STORED
+        ):
+            raise UserError(
+                f"a stored genotype of a scanned site is carried by {most} samples of one "
+                f"phenotype class, and a GPU scan counts {MAX_STORED}; set device to cpu."
+            )
+
+    def _know_sites(self, sites: range) -> None:
+        """What some sites say about the class: N times the mutual information, rounded down.
+
+        In nats. The offsets of the filter by interaction, for scans without missing genotypes.
+        """
+        total, sizes = self.total, self.sizes_there[sites.start : sites.stop]
+        third = cupy.asarray(self.n_classes, dtype=sizes.dtype) - sizes.sum(axis=2)
+        cells = cupy.concatenate([sizes, third[:, :, None]], axis=2)
+        cost = (total[cells.sum(axis=1)] - total[cells].sum(axis=1)).sum(axis=1)
+        n0, n1 = self.n_classes
+        whole = total[n0 + n1] - total[n0] - total[n1]
+        self.known[sites.start : sites.stop] = (whole - cost) * self._rounded_down()
+
+    def _rounded_down(self) -> float:
+        """Nats in a unit of `total`, less a little."""
+        return 2.0**-self.data.lr_bits * (1 - ROUNDING)
+
+    def know_pairs(self, tables: np.uint64, first_site: int) -> None:
+        """The same of all pairs y < z of sites from `first_site` on.
+
+        `tables`: the address of site 0 in their pair tables.
+        """
+        first_row, n = first_site // TILE_SITES * TILE_SITES, self.data.n_sites
+        self.known = cupy.empty((self.padded - first_row, self.padded), np.float32)
+        self.known_address = self.known.data.ptr - first_row * self.padded * 4
+        function = self.load(self.core.file, "pair_information", **self.shape_of(2, 1).defines)
+        function(
+            (divide_up(self.padded, 256), min(MAX_GRID, max(1, n - first_site))),
+            (256,),
+            (
+                *(tables, np.int32(first_site), np.int32(n), np.int32(self.padded)),
+                *(self.total, self.part, np.float64(self._rounded_down())),
+                *(self.margins, *map(np.uint32, self.n_classes), np.uint64(self.known_address)),
+            ),
+        )
+
+    def measure_depths(self) -> float:
+        """Samples of each state of each site, and the mean depth of an x in steps."""
+        self.sizes = sizes = self.sizes_there.get().astype(np.int64)
+        # a cell holds at most the samples with its first site in that state
+        others = np.array(self.n_classes) - sizes.sum(axis=2)
+        self.wide |= int(others.max(initial=0) > MAX_STORED)
+        # an x's segments: states in the order of the depth, controls and cases of each
+        order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
+        self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
+        self.depths = self.depths.reshape(self.data.n_sites, -1)
+        return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
+
+    def join_neighbours(self, steps: float) -> None:
+        """Let each x share its operand with the site after it, if that pays and its sums fit."""
+        n = self.data.n_sites - 1
+        if n < 1:
+            return
+        both = cupy.empty((n, 2, 2, 2), np.int32)
+        for c, words in enumerate(self.planes.words):
+            self.load(KERNEL, "count_neighbours")(
+                (divide_up(n * 4 * 32, 256),),
+                (256,),
+                (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
+            )
+        depths = joint_depths(self.sizes, both.get())
+        saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
+        if joins(depths, saved, self.states):
+            self.joint, self.depths = 2, depths
+
+    def operands_of_all(self, first_site: int) -> Operands:
+        """Operands of all samples, still to be packed."""
+        return self._empty_operands(Batch.of(np.array([self.n_classes]), first_site))
+
+    def pack(self, operands: Operands, sites: range) -> None:
+        """Pack the planes of some sites, whole blocks of rows, into operands of all samples."""
+        self.load(KERNEL, "pack_rows")(
+            (8 * self.device.multiprocessors,),
+            (256,),
+            (
+                *self.planes.words,
+                *self.planes.n_words,
+                operands.segments,
+                operands.packed,
+                np.int32(self.data.n_sites),
+                np.int32(operands.batch.first_site),
+                np.int32(self.padded),
+                np.int32(sites.start),
+                np.int32(sites.stop),
+                np.int32(operands.batch.stages[-1]),
+            ),
+        )
+
+    def compact(self, samples, first: int, batch: Batch) -> Operands:
+        """Operands of the x from `first` on, and the pair counts of these with every site."""
+        n, total = len(batch), int(batch.stages[-1])
+        operands = self._empty_operands(batch)
+        operands.xy = cupy.zeros((n * self.joint, self.padded, self.states**2), np.uint32)
+        if not total:
+            return operands
+        carriers = cupy.empty(total * STAGE_BITS, np.int32)
+        self.load(KERNEL, "list_carriers", JOINT=self.joint)(
+            (n, segments_of(self.states, self.joint)),
+            (256,),
+            (
+                *self.planes.words,
+                *self.planes.n_words,
+                np.int32(first),
+                operands.stages,
+                operands.segments,
+                carriers,
+            ),
+        )
+        self.gather(samples, carriers, operands)
+        return operands
+
+
+class ClassBest(Best):
+    """Of cases and controls."""
+
+    scan: ClassScan
+
+    def bits(self) -> int:
+        return self.data.lr_bits
+
+    def arguments(self) -> tuple:
+        return self.scan.total, self.scan.part, np.float64(2.0**-self.data.lr_bits)
+
+    def costs(self, records: np.ndarray) -> np.ndarray:
+        tables = self.cells_of(records)
+        return interaction_costs(tables, self.bits(), self.cutoff, threads=self.threads)
+
+    def merge(self, records: cupy.ndarray) -> None:
+        """Scores other than the interaction are sums of table entries, exact on the device."""
+        if self.scan.interaction:
+            super().merge(records)
+            return
+        costs = cupy.empty(len(records), np.int64)
+        self.launch("score_records", records, self.scan.total, self.scan.part, costs)
+        sites = records[:, RECORD_SITES - self.order : RECORD_SITES]
+        if len(records) > FEW_RECORDS:
+            costs, sites = self._below(cupy, costs, sites)
+        costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
+        self.keep(costs, sites.view(np.int32))
+
+    def _below(self, xp, costs, sites):
+        """Those that cost no more than the worst hit and the K-th best of them."""
+        limit = min(self.cutoff, INT64_MAX - 1)  # the largest cost: not permitted
+        if len(costs) > self.top:
+            limit = min(limit, int(xp.partition(costs, self.top - 1)[self.top - 1]))
+        good = xp.flatnonzero(costs <= limit)
+        return costs[good], sites[good]

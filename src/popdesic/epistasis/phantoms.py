@@ -1,0 +1,246 @@
+"""Phantoms: pairs and triples in LD whose interaction may be that of an untyped causal site.
+
+Two typed sites that are imperfect tags of one causal site predict its genotype together better than
+each alone, and not by a sum: a purely additive effect of the untyped site then looks like an
+interaction of its tags (Wood et al. 2014, Nature 514:E3; de los Campos et al. 2019, G3 9:1429;
+Hemani et al. 2014, retracted 2021). More people make this worse, not better.
+
+A hit is in cis if two of its sites are on one chromosome less than CIS_BP apart, or have an r2
+above CIS_R2. It is tested again, given the sites of its region that explain the phenotype best: the
+main effect of the untyped site is then in the model as far as any typed site carries it. The region
+is all scanned sites within REGION_BP of a site of the hit. The site with the best score test, given
+the hit's own effects, is added, and up to MOST_GIVEN in all while the next one passes Bonferroni's
+limit within the region. Measured on real haplotypes (tests/bench/bench_phantoms.py), this removes
+most phantoms, not all, so near partners are not scanned at all by default
+(`epistasis.min_distance_bp`).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..engine.base import Hits
+from .scan import genotypes_of
+
+#: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2.
+CIS_BP, CIS_R2 = 2_000_000, 0.02
+#: Farthest site of a hit's region from a site of the hit.
+REGION_BP = 500_000
+#: Sites of the region that enter the model, at most.
+MOST_GIVEN = 3
+#: Level of a further site in the region, and of the hits that are tested again.
+LEVEL = 0.05
+#: Newton's steps, and the gain in log-likelihood below which they end.
+_STEPS, _GAIN = 50, 1e-7
+
+
+def mark_cis(
+    table: pd.DataFrame,
+    hits: Hits,
+    words: np.ndarray,
+    sites: pd.DataFrame,
+    n_controls: int,
+    n_cases: int,
+    *,
+    tests: int,
+    covariates: np.ndarray | None = None,
+    response: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """The ranked table with the columns `cis` (yes, no) and `p_conditional`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per hit of `hits`, with `lr_p` and, if there is one, `p_interaction`.
+    words, sites
+        Of `reorder.read_reordered`: `sites` has `chrom` and `pos`.
+    tests : int
+        Tests of the scan, for which `p_conditional` is corrected (Bonferroni). It is never below
+        `p_interaction`, and is computed where that is at most LEVEL; elsewhere and in trans NaN.
+    covariates : float64 array, (n_samples, n_columns), optional
+        As `NullModel.design`: no constant, NaN where unknown, controls first.
+    response : float64 array, (n_samples,), optional
+        Numbers, which are tested in linear models; by default cases and controls.
+    """
+    chosen = hits.sites
+    case = np.arange(n_controls + n_cases) >= n_controls if response is None else response
+    p_scan = np.minimum(table["lr_p"].to_numpy(float) * tests, 1.0)
+    if "p_interaction" in table:
+        p_scan = pd.to_numeric(table["p_interaction"], errors="coerce").to_numpy(float)
+    further = np.zeros((len(case), 0)) if covariates is None else covariates
+    chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy(np.int64)
+    cis, conditional = np.zeros(len(chosen), bool), np.full(len(chosen), np.nan)
+    for k, members in enumerate(chosen):
+        genotypes = genotypes_of(words[members], sites.iloc[members], n_controls, n_cases)
+        cis[k] = in_cis(chrom[members], pos[members], genotypes)
+        if not (cis[k] and p_scan[k] <= LEVEL):
+            continue
+        near = np.zeros(len(sites), bool)
+        for member in members:
+            near |= (chrom == chrom[member]) & (np.abs(pos - pos[member]) <= REGION_BP)
+        near[members] = False
+        rows = np.flatnonzero(near)
+        region = genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases)
+        p, _ = conditional_test(genotypes, region, case, further)
+        conditional[k] = min(1.0, max(p * tests, p_scan[k]))
+    return table.assign(cis=np.where(cis, "yes", "no"), p_conditional=conditional)
+
+
+def in_cis(chrom: np.ndarray, pos: np.ndarray, genotypes: np.ndarray) -> bool:
+    """Whether two of the sites are near each other or correlated; `genotypes`: -1 missing."""
+    for a, b in combinations(range(len(chrom)), 2):
+        if chrom[a] == chrom[b] and abs(int(pos[a]) - int(pos[b])) < CIS_BP:
+            return True
+        both = (genotypes[a] >= 0) & (genotypes[b] >= 0)
+        x, y = genotypes[a, both].astype(float), genotypes[b, both].astype(float)
+        if x.size and np.ptp(x) and np.ptp(y) and np.corrcoef(x, y)[0, 1] ** 2 > CIS_R2:
+            return True
+    return False
+
+
+def conditional_test(
+    genotypes: np.ndarray, region: np.ndarray, phenotype: np.ndarray, covariates: np.ndarray
+) -> tuple[float, list[int]]:
+    """p of the interaction given the best sites of the region, and which these are.
+
+    Likelihood-ratio test of all combinations of genotypes against all of fewer sites, both with the
+    covariates and each chosen site's genotypes: in a logistic model, of numbers in a linear one.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (order, n_samples)
+        ALT counts of the hit's sites; people with a missing one (-1) are left out.
+    region : int8 array, (n_region, n_samples)
+        Further sites; a missing genotype is a genotype of its own.
+    phenotype : bool or float64 array, (n_samples,)
+        Whether a case; or a number.
+    covariates : float64 array, (n_samples, n_columns)
+        People with an unknown one (NaN) are left out.
+    """
+    used = (genotypes >= 0).all(axis=0) & np.isfinite(covariates).all(axis=1)
+    fit = fit_logistic if phenotype.dtype == bool else fit_linear
+    y, sites = phenotype[used].astype(float), genotypes[:, used].astype(np.int64)
+    order = len(sites)
+    smaller = [_classes(sites[list(group)]) for group in combinations(range(order), order - 1)]
+    base = [np.ones((len(y), 1)), covariates[used], *smaller]
+    others = region[:, used]
+    dosage = np.where(others < 0, np.nan, others.astype(float))
+    known = np.isfinite(dosage)
+    mean = np.where(known, dosage, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    dosage = np.where(known, dosage, mean[:, None])
+    given: list[int] = []
+    while len(given) < min(MOST_GIVEN, len(others)):
+        design = independent_columns(np.concatenate(base, axis=1))
+        chi2 = score_statistics(dosage, design, *fit(design, y)[1:])
+        chi2[given] = 0
+        best = int(chi2.argmax())
+        if given and stats.chi2.sf(chi2[best], 1) * len(others) > LEVEL:
+            break
+        given.append(best)
+        base.append(_classes(others[best : best + 1].astype(np.int64) + 1))
+    reduced = independent_columns(np.concatenate(base, axis=1))
+    whole = independent_columns(np.concatenate([reduced, _classes(sites)], axis=1))
+    freedom = whole.shape[1] - reduced.shape[1]
+    if not freedom:
+        return 1.0, given
+    chi2 = 2 * (fit(whole, y)[0] - fit(reduced, y)[0])
+    return float(stats.chi2.sf(max(chi2, 0.0), freedom)), given
+
+
+def _classes(genotypes: np.ndarray) -> np.ndarray:
+    """One column of 0 and 1 for each combination of genotypes that occurs, but the first."""
+    cell = np.zeros(genotypes.shape[1], np.int64)
+    for row in genotypes:
+        cell = 4 * cell + row
+    return (cell[:, None] == np.unique(cell)[None, 1:]).astype(float)
+
+
+def independent_columns(design: np.ndarray) -> np.ndarray:
+    """Columns, from the left, that are linearly independent of those before."""
+    scaled = design / np.maximum(np.sqrt((design**2).sum(axis=0)), 1e-300)
+    rest, kept = scaled.copy(), []
+    for k in range(design.shape[1]):
+        length = float(np.sqrt(rest[:, k] @ rest[:, k]))
+        if length > 1e-7:
+            kept.append(k)
+            unit = rest[:, k] / length
+            rest[:, k + 1 :] -= unit[:, None] * (unit @ rest[:, k + 1 :])
+    return design[:, kept]
+
+
+def fit_linear(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """As `fit_logistic`, of a linear regression: residuals divided by their variance."""
+    fitted = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    variance = max(float(((y - fitted) ** 2).mean()), 1e-300)
+    weights = np.full(len(y), 1 / variance)
+    return -len(y) / 2 * np.log(variance), (y - fitted) * weights, weights
+
+
+def fit_logistic(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log-likelihood, residuals and their variances, by Newton's method.
+
+    Where some combination has only cases or only controls, the likelihood has no maximum at finite
+    parameters; the steps then end when it no longer grows.
+    """
+
+    def evaluate(b: np.ndarray) -> tuple[float, np.ndarray]:
+        eta = np.clip(design @ b, -35, 35)
+        return float(y @ eta - np.logaddexp(0, eta).sum()), 1 / (1 + np.exp(-eta))
+
+    b = np.zeros(design.shape[1])
+    value, p = evaluate(b)
+    for _ in range(_STEPS):
+        weights = np.maximum(p * (1 - p), 1e-12)
+        information = (design * weights[:, None]).T @ design
+        step = np.linalg.lstsq(information, design.T @ (y - p), rcond=None)[0]
+        for _ in range(30):
+            after, p_after = evaluate(b + step)
+            if after >= value:
+                break
+            step = step / 2
+        else:
+            break
+        gain, b, value, p = after - value, b + step, after, p_after
+        if gain < _GAIN:
+            break
+    return value, y - p, p * (1 - p)
+
+
+def score_statistics(
+    dosage: np.ndarray, design: np.ndarray, residuals: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Score test (1 df) of each further site in a fitted model: float64 (n_sites,).
+
+    dosage : float64 array, (n_sites, n_samples). 0 where the site adds nothing to `design`.
+    """
+    weighted = design * weights[:, None]
+    cross = dosage @ weighted
+    explained = np.einsum("ij,ij->i", cross @ np.linalg.pinv(weighted.T @ design), cross)
+    total = (dosage**2) @ weights
+    variance = total - explained
+    score = dosage @ residuals
+    there = variance > 1e-8 * np.maximum(total, 1e-300)
+    return np.where(there, score**2 / np.where(there, variance, 1.0), 0.0)
+
+
+def p_of_hits(table: pd.DataFrame, tests: int) -> np.ndarray:
+    """The p of each hit's interaction that counts: float64 (n_hits,), corrected for all tests.
+
+    `p_conditional` of hits in cis where it was computed, else `p_interaction`. A table without
+    `p_interaction` has that of Bonferroni's correction of `lr_p`.
+    """
+
+    def column(name: str) -> np.ndarray:
+        return pd.to_numeric(table[name], errors="coerce").to_numpy(float)
+
+    p = column("p_interaction") if "p_interaction" in table else np.full(len(table), np.nan)
+    if "lr_p" in table:
+        p = np.where(np.isnan(p), np.minimum(column("lr_p") * tests, 1.0), p)
+    if "p_conditional" not in table:
+        return p
+    conditional = column("p_conditional")
+    return np.where(np.isnan(conditional), p, conditional)

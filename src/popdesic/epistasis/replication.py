@@ -1,0 +1,98 @@
+"""Half of the people discovers, the other half confirms (`epistasis.replication: half`).
+
+The scan, its permutations and its p-values see the discovery half alone. The leads of its best loci
+are then tested in the people it never saw, so that nothing was chosen with the data that tests it.
+This protects from chance and from p-values that are too small; a phantom of an untyped causal site,
+or population structure, is there in both halves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..io.bed import open_bed, read_bim, read_fam
+from ..io.genotypes import unpack_bed
+from ..io.tables import read_table, write_table
+from .halves import discovery_half
+from .options import NAMES
+from .phantoms import conditional_test, p_of_hits
+from .scan import sites_of_hits
+from .significance import hit_tables
+
+#: Loci of each scan, the best, whose leads are tested in the other half.
+MOST_TESTED = 20
+
+
+def replicate_hits(
+    tables: dict[int, tuple[Path, Path]],
+    prefixes: list[Path],
+    samples: pd.DataFrame,
+    classes: np.ndarray,
+    out: Path,
+    *,
+    strata: str,
+    seed: int,
+    tests: dict[int, int],
+) -> dict[str, int]:
+    """Test the leads of the best loci in the people who did not discover them.
+
+    Parameters
+    ----------
+    tables : dict
+        Hits and loci of each order.
+    prefixes : list of Path
+        Stems of the cohorts' genotypes on the panel.
+    samples, classes
+        The sample sheet and everybody's classes, as for `discovery_half`.
+    out : Path
+        One row per lead: `scan`, `locus`, `rank`, the sites, `p_discovery` (`phantoms.p_of_hits`),
+        people (`n_controls`, `n_cases`), `lr_p` (strata as covariates) and `p_replication`, lr_p
+        times the leads of this scan; `controls`, `cases`: the contingency table.
+    tests : dict
+        Tests of the scan of each order.
+
+    Returns
+    -------
+    dict
+        Numbers of people in the other half, of leads, and of those with p_replication <= 0.05.
+    """
+    half = discovery_half(samples, classes, strata, seed)
+    names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
+    place = pd.Series(np.arange(len(samples)), samples["sample"])
+    rows = place.loc[[name for group in names for name in group]].to_numpy()
+    classes = np.asarray(classes)[rows]
+    kept = (classes >= 0) & ~half[rows]
+    kept = np.concatenate([np.flatnonzero(kept & (classes == c)) for c in (0, 1)])
+    case = classes[kept] == 1
+    stratum = samples[strata].iloc[rows[kept]] if strata != "none" else pd.Series("all", kept)
+    further = pd.get_dummies(stratum.reset_index(drop=True)).to_numpy(float)[:, 1:]
+    beds = [(open_bed(prefix), len(group)) for prefix, group in zip(prefixes, names, strict=True)]
+    panel = read_bim(prefixes[0]).reset_index(drop=True)
+    found: list[dict] = []
+    for order, (hits_path, loci_path) in tables.items():
+        loci = read_table(loci_path).head(MOST_TESTED)
+        if not len(loci):
+            continue
+        hits = read_table(hits_path)
+        leads = hits.iloc[loci["rank"].astype(int) - 1].reset_index(drop=True)
+        p_discovery = p_of_hits(leads, tests[order])
+        for k, sites in enumerate(sites_of_hits(leads, panel, order)):
+            genotypes = np.concatenate([unpack_bed(bed[sites], n) for bed, n in beds], axis=1)
+            genotypes = np.ascontiguousarray(genotypes[:, kept])
+            p, _ = conditional_test(genotypes, np.zeros((0, len(kept)), np.int8), case, further)
+            table = hit_tables(genotypes, int((~case).sum()))
+            row = {"scan": NAMES[order], "locus": loci["locus"][k], "rank": loci["rank"][k]}
+            row |= {f"{name}{s}": leads[f"{name}{s}"][k] for s in range(1, order + 1)
+                    for name in ("id", "chrom", "pos")}  # fmt: skip
+            row |= {"p_discovery": p_discovery[k]}
+            row |= {"n_controls": int(table[0].sum()), "n_cases": int(table[1].sum())}
+            row |= {"lr_p": p, "p_replication": min(1.0, p * len(leads))}
+            for name, counts in zip(("controls", "cases"), table, strict=True):
+                row[name] = ",".join(map(str, counts.ravel()))
+            found.append(row)
+    write_table(out, pd.DataFrame(found))
+    confirmed = sum(row["p_replication"] <= 0.05 for row in found)
+    return {"people": len(kept), "leads": len(found), "confirmed": confirmed}

@@ -1,0 +1,214 @@
+"""Scans of pairs by the residuals of the null model, with covariates in the model.
+
+For numbers, and for cases and controls with `epistasis.score: residuals`. The statistic is in
+`engine.host.trait`; costs are written in the fixed point of the other scans.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..engine.base import Backend, Hits, OneHot, TraitData
+from ..io.tables import write_npz, write_table
+from .design import independent_columns
+from .loci import describe_loci, list_units
+from .null_model import NullModel, read_levels, read_null_model
+from .options import MAX_PER_SITE
+from .partners import partners_of
+from .phantoms import mark_cis
+from .reorder import read_reordered
+from .scan import genotypes_of, join_classes, unit_range
+from .scores import scale_bits
+
+#: Bits after the point of a cost of the backend (`engine.host.interaction.UNIT_BITS`).
+UNIT_BITS = 20
+
+
+def load_trait(
+    folder: Path, null: Path, min_distance_bp: int, max_r2: float
+) -> tuple[TraitData, pd.DataFrame, pd.DataFrame]:
+    """Scan data, sites and samples of results/reorder and a null model, with partners."""
+    words, sites, samples = read_reordered(folder)
+    n_cases = int((samples["class"] == "case").sum())
+    n_controls = len(samples) - n_cases
+    levels, variance = read_levels(null)
+    partners = partners_of(sites, min_distance_bp, max_r2)
+    planes = OneHot(join_classes(words, n_controls, n_cases), len(samples))
+    rank = sites["rank"].to_numpy(np.int32)
+    return TraitData(planes, levels, variance, rank, partners), sites, samples
+
+
+def _fixed_point(cost: np.ndarray, n_samples: int) -> np.ndarray:
+    return cost << (scale_bits(n_samples) - UNIT_BITS)
+
+
+def scan_trait_unit(
+    folder: Path,
+    null: Path,
+    backend: Backend,
+    out: Path,
+    *,
+    unit: int,
+    n_units: int,
+    top: int,
+    min_distance_bp: int,
+    max_r2: float,
+) -> dict[str, int]:
+    """Run one unit of a scan of pairs and write its best `top` hits as npz (cost, sites)."""
+    data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
+    first = unit_range(data.n_sites, 2, unit, n_units)
+    hits = backend.scan_trait_pairs(data, first, top)
+    write_npz(out, cost=_fixed_point(hits.cost, data.n_samples), sites=hits.sites)
+    return {"first_sites": len(first), "hits": len(hits.cost)}
+
+
+def rank_trait_hits(
+    folder: Path,
+    null: Path,
+    units: list[Path],
+    out: Path,
+    *,
+    top: int,
+    tests: int,
+    max_per_site: int = MAX_PER_SITE,
+    loci_out: Path | None = None,
+) -> dict[str, float]:
+    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci."""
+    words, sites, samples = read_reordered(folder)
+    listing = list_units(units, words, sites, len(samples), 0, top=top, max_per_site=max_per_site)
+    hits, model = listing.hits, read_null_model(null)
+    table = describe_trait_hits(hits, words, sites, model, 2.0 ** scale_bits(len(samples)), tests)
+    if len(table):
+        table = mark_cis(
+            table.assign(locus=listing.locus), hits, words, sites, len(samples), 0,
+            tests=tests, covariates=model.design, response=model.response,
+        )  # fmt: skip
+    write_table(out, table)
+    if loci_out is not None:
+        write_table(loci_out, describe_loci(listing, table, 2))
+    return {"tests": tests, "hits": len(table)}
+
+
+def describe_trait_hits(
+    hits: Hits,
+    words: np.ndarray,
+    sites: pd.DataFrame,
+    null: NullModel,
+    unit: float,
+    tests: int,
+    named: tuple[str, ...] = ("id", "chrom", "pos", "ref", "alt"),
+) -> pd.DataFrame:
+    """The ranked table of a scan of numbers; see config/README.md.
+
+    Each hit is tested again in float64 by linear regressions with the design: `trait_tests`.
+
+    Parameters
+    ----------
+    words : uint64 array
+        Planes of everybody as one class (`n_controls` = all).
+    unit : float
+        Of a cost, per nat.
+    tests : int
+        Pairs of the scan, for `p_interaction` and `p_association`.
+    """
+    rows, ranks = [], sites["rank"].to_numpy()
+    used, local = np.unique(hits.sites, return_inverse=True)
+    genotypes = genotypes_of(words[used], sites.iloc[used], len(null.used), 0)
+    local = local.reshape(hits.sites.shape)
+    for k, members in enumerate(hits.sites):
+        by_rank = np.argsort(ranks[members])
+        row = {"rank": k + 1, "score": hits.cost[k] / unit}
+        for number, member in enumerate(members[by_rank], 1):
+            row |= {f"{name}{number}": sites.iloc[member][name] for name in named}
+        row |= trait_tests(genotypes[local[k][by_rank]], null)
+        for name, p in (("p_interaction", "lr_p"), ("p_association", "association_p")):
+            row[name] = min(1.0, tests * row[p])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
+    """Linear regressions of one pair with the design of the null model, in float64.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (2, n_people)
+        ALT counts, -1 missing.
+    null : NullModel
+        Linear.
+
+    Returns
+    -------
+    dict
+        `main1`, `main2`: -F / 2 times df of each site alone, and `interaction_gain` what both
+        together gain over the better one, in the same unit; `lr_chi2`, `lr_df`, `lr_p`: F test of
+        all combinations of genotypes against genotypic main effects (statistic times df);
+        `association_p`: against the design alone; `product_beta`, `product_se`, `product_p`: the
+        product of allele counts beside genotypic main effects; `people`, `means`: number and mean
+        residual of each combination, the second site varying fastest.
+    """
+    good = null.used & (genotypes >= 0).all(axis=0)
+    g, y = genotypes[:, good].astype(np.int64), null.response[good]
+    base = np.column_stack([np.ones(int(good.sum())), null.design[good]])
+    base = base[:, [0, *(1 + k for k in independent_columns(base[:, :1], base[:, 1:]))]]
+    cell = 3 * g[0] + g[1]
+    sites = [(row[:, None] == np.arange(3)).astype(float) for row in g]
+    cells = (cell[:, None] == np.arange(9)).astype(float)
+    product = (g[0] * g[1]).astype(float)[:, None]
+    both = _more(base, np.concatenate(sites, axis=1))
+    whole = _more(both, cells)
+    start = _residual_squares(base, y)
+    found = {}
+    for number, columns in enumerate(sites, 1):
+        found[f"main{number}"] = -_f_test(start, _residual_squares(_more(base, columns), y))[0] / 2
+    interaction = _f_test(_residual_squares(both, y), _residual_squares(whole, y))
+    association = _f_test(start, _residual_squares(whole, y))
+    found["interaction_gain"] = association[0] / 2 + min(found["main1"], found["main2"])
+    found |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction, strict=True))
+    found["association_p"] = association[2]
+    names = ("product_beta", "product_se", "product_p")
+    found |= dict(zip(names, _last(both, product, y), strict=True))
+    people = np.bincount(cell, minlength=9)
+    mean = np.bincount(cell, null.raw_residuals[good], minlength=9) / np.maximum(people, 1)
+    found["people"] = ",".join(map(str, people))
+    found["means"] = ",".join(f"{m:.4g}" if n else "NA" for m, n in zip(mean, people, strict=True))
+    return found
+
+
+def _more(base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return np.concatenate([base, columns[:, independent_columns(base, columns)]], axis=1)
+
+
+def _residual_squares(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
+    """Sum of squares that a regression leaves, and its degrees of freedom."""
+    basis, _ = np.linalg.qr(x)
+    rest = y - basis @ (basis.T @ y)
+    return float(rest @ rest), len(y) - x.shape[1]
+
+
+def _f_test(small: tuple[float, int], large: tuple[float, int]) -> tuple[float, int, float]:
+    """F of a larger model times its added columns, their number, and p."""
+    added = small[1] - large[1]
+    if added < 1 or large[1] < 1:
+        return 0.0, 0, 1.0
+    if large[0] <= 0:
+        return np.inf, added, 0.0
+    statistic = max(small[0] - large[0], 0.0) / (large[0] / large[1])
+    return statistic, added, float(stats.f.sf(statistic / added, added, large[1]))
+
+
+def _last(base: np.ndarray, column: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+    """Coefficient, standard error and p of one more column; NaN if it follows from the others."""
+    x = _more(base, column)
+    if x.shape[1] == base.shape[1] or len(y) <= x.shape[1]:
+        return np.nan, np.nan, np.nan
+    fitted = np.linalg.lstsq(x, y, rcond=None)[0]
+    freedom = len(y) - x.shape[1]
+    rest = y - x @ fitted
+    variance = float(rest @ rest) / freedom * np.linalg.inv(x.T @ x)[-1, -1]
+    t = fitted[-1] / np.sqrt(variance)
+    return float(fitted[-1]), float(np.sqrt(variance)), float(2 * stats.t.sf(abs(t), freedom))

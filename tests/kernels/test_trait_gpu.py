@@ -1,0 +1,81 @@
+"""Scans of residuals on a GPU give the hits of the oracle and of the CPU exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import reference_trait as oracle
+from reference_epistasis import random_partners
+
+pytestmark = pytest.mark.gpu
+cupy = pytest.importorskip("cupy")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng()
+
+
+@pytest.fixture(params=["wgmma", "mma", "popc"])
+def gpu(request, gpu_device):
+    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.devices import supported_kernels
+
+    if request.param not in supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {request.param}")
+    return GpuBackend(kernel=request.param)
+
+
+def on_cpu(data, *given):
+    from popdesic.engine.cpu.backend import CpuBackend
+
+    return CpuBackend(threads=8).scan_trait_pairs(data, *given)
+
+
+def assert_same(found, expected) -> None:
+    assert found.cost.tolist() == expected.cost.tolist()
+    assert found.sites.tolist() == expected.sites.tolist()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("n_sites", "n_samples"), [(2, 1), (2, 5), (17, 65), (70, 300), (33, 257)])
+def test_hits_equal_the_oracle(gpu, rng, n_sites, n_samples, missing):
+    data, states = oracle.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
+    expected = oracle.scan(data, states, range(n_sites), 30)
+    assert_same(gpu.scan_trait_pairs(data, range(n_sites), 30), expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+@pytest.mark.parametrize("n_samples", [60, 1023, 4096, 20_001])
+@pytest.mark.parametrize("effect", [0, 60])
+def test_hits_equal_the_cpu(gpu, rng, n_samples, missing, effect):
+    data, _ = oracle.random_trait(rng, 700, n_samples, missing=missing, effect=effect)
+    for first in (range(700), range(130, 300), range(699, 700)):
+        assert_same(gpu.scan_trait_pairs(data, first, 100), on_cpu(data, first, 100))
+    cutoff = int(on_cpu(data, range(700), 20).cost[-1])
+    few = gpu.scan_trait_pairs(data, range(700), 100, cutoff)
+    n = int((few.cost <= cutoff).sum())
+    assert n >= 20
+    expected = on_cpu(data, range(700), 100)
+    assert (few.cost[:n] == expected.cost[:n]).all() and (few.sites[:n] == expected.sites[:n]).all()
+
+
+@pytest.mark.parametrize("max_r2", [1.0, 0.005])
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_partners(gpu, rng, missing, max_r2):
+    data, _ = oracle.random_trait(rng, 300, 700, missing=missing, effect=60)
+    limited = replace(data, partners=random_partners(rng, 300, max_r2))
+    expected = on_cpu(limited, range(300), 500)
+    assert_same(gpu.scan_trait_pairs(limited, range(300), 500), expected)
+    assert not np.array_equal(expected.sites, on_cpu(data, range(300), 500).sites)
+
+
+def test_levels_of_every_kind(gpu, rng):
+    """All equal, two values as of cases and controls, and the whole range."""
+    data, _ = oracle.random_trait(rng, 200, 900, missing=0.0)
+    for levels in (np.full(900, 128), rng.choice([1, 255], 900), np.arange(900) % 256):
+        levels = levels.astype(np.uint8)
+        given = replace(data, levels=levels, variance=max(1.0, float(levels.var())))
+        assert_same(gpu.scan_trait_pairs(given, range(200), 60), on_cpu(given, range(200), 60))

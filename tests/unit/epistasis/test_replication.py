@@ -1,0 +1,107 @@
+"""Half of the people discovers, the other half confirms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from study import Cohort, make_sites, write_raw
+
+from popdesic.epistasis.halves import discovery_half, families
+from popdesic.epistasis.interaction import interaction_test
+from popdesic.epistasis.options import check_epistasis
+from popdesic.epistasis.replication import replicate_hits
+from popdesic.epistasis.significance import hit_tables
+from popdesic.io.bed import read_bim
+from popdesic.io.errors import UserError
+from popdesic.io.tables import read_table, write_table
+from popdesic.study.configuration import load_config
+
+
+def sheet_of(n, **columns):
+    return pd.DataFrame({"sample": [f"s{k}" for k in range(n)], "cohort": "one", **columns})
+
+
+def test_families_are_joined_by_parents_and_by_absent_ones():
+    father = ["NA", "NA", "s0", "lost", "lost", "", "s2"]
+    sheet = sheet_of(7, father=father, mother=["NA", "NA", "s1", "NA", "NA", "NA", "NA"])
+    family = families(sheet)
+    assert [int((family == family[k]).sum()) for k in range(7)] == [4, 4, 4, 2, 2, 1, 4]
+    assert len(set(families(sheet_of(4)))) == 4
+
+
+def test_halves_are_balanced_within_strata_and_classes_and_keep_families():
+    rng = np.random.default_rng(1)
+    classes = rng.choice([-1, 0, 1], 600, p=[0.1, 0.6, 0.3])
+    father = np.where(np.arange(600) % 6 == 5, [f"s{max(k - 1, 0)}" for k in range(600)], "NA")
+    sheet = sheet_of(600, father=father, place=rng.choice(["x", "y"], 600, p=[0.8, 0.2]))
+    half = discovery_half(sheet, classes, "place", 7)
+    assert not half[classes < 0].any()
+    for stratum in ("x", "y"):
+        for value in (0, 1):
+            inside = (sheet.place == stratum) & (classes == value)
+            assert abs(2 * half[inside].sum() - inside.sum()) <= 6
+    children = np.flatnonzero((father != "NA") & (classes >= 0))
+    together = [k for k in children if classes[k - 1] >= 0]
+    assert len(together) > 50 and all(half[k] == half[k - 1] for k in together)
+    assert (half == discovery_half(sheet, classes, "place", 7)).all()
+    assert (half != discovery_half(sheet, classes, "place", 8)).any()
+
+
+def test_too_few_people_are_refused():
+    with pytest.raises(UserError, match="which leaves 4 cases in one half, fewer than 10; set it"):
+        discovery_half(sheet_of(60), np.arange(60) < 9, "none", 1)
+
+
+def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
+    block = load_config({"epistasis": {"order": [2], "replication": "half", "strata": "none"}})
+    numbers = sheet_of(60, phenotype=[f"{k / 7:.3f}" for k in range(60)])
+    with pytest.raises(UserError, match="replication needs cases and controls, and the phenotype"):
+        check_epistasis(block["epistasis"], numbers, "samples.tsv", tmp_path)
+    few = sheet_of(60, phenotype=["1"] * 9 + ["0"] * 51)
+    with pytest.raises(UserError, match="which leaves 4 cases in one half"):
+        check_epistasis(block["epistasis"], few, "samples.tsv", tmp_path)
+    check_epistasis(block["epistasis"] | {"replication": "none"}, few, "samples.tsv", tmp_path)
+
+
+def test_leads_are_tested_in_the_other_half_alone(tmp_path):
+    """A planted pair is confirmed, a chance one of the discovery half is not."""
+    rng = np.random.default_rng(3)
+    n = 1200
+    genotypes = rng.binomial(2, 0.45, (6, n)).astype(np.int8)
+    genotypes[0, :30] = -1
+    logit = 1.6 * ((genotypes[0] == 1) ^ (genotypes[1] == 1)) - 0.8
+    case = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(int)
+    sheet = sheet_of(n)
+    cohort = Cohort("one", sheet["sample"].tolist(), make_sites(6), genotypes)
+    prefix = write_raw(tmp_path / "genotypes", cohort)
+    half = discovery_half(sheet, case, "none", 5)
+    sites = read_bim(prefix)
+    rows = [(0, 1), (2, 3)]
+    hits = pd.DataFrame(
+        [
+            {"rank": k + 1, "lr_p": 1e-9}
+            | {f"{name}{s + 1}": sites[name][pair[s]] for s in (0, 1)
+               for name in ("id", "chrom", "pos", "ref", "alt")}
+            for k, pair in enumerate(rows)
+        ]
+    )  # fmt: skip
+    write_table(tmp_path / "pairs.tsv", hits)
+    write_table(tmp_path / "loci.tsv", pd.DataFrame({"locus": [1, 2], "rank": [1, 2]}))
+    counts = replicate_hits(
+        {2: (tmp_path / "pairs.tsv", tmp_path / "loci.tsv")}, [prefix], sheet, case,
+        tmp_path / "replication.tsv", strata="none", seed=5, tests={2: 15},
+    )  # fmt: skip
+    assert counts == {"people": int((~half).sum()), "leads": 2, "confirmed": 1}
+    table = read_table(tmp_path / "replication.tsv")
+    others = np.flatnonzero(~half)
+    others = others[np.argsort(case[others], kind="stable")]
+    n_controls = int((case[others] == 0).sum())
+    for k, pair in enumerate(rows):
+        counted = hit_tables(genotypes[list(pair)][:, others], n_controls)
+        assert table.controls[k] == ",".join(map(str, counted[0].ravel()))
+        assert float(table.lr_p[k]) == pytest.approx(interaction_test(counted)[2], rel=1e-4)
+        assert float(table.p_replication[k]) == pytest.approx(
+            min(1, 2 * float(table.lr_p[k])), rel=1e-4
+        )
+    assert float(table.p_replication[0]) < 1e-4 and float(table.p_replication[1]) > 0.05

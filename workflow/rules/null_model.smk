@@ -1,0 +1,96 @@
+# Null model of the scans: phenotype given strata, covariates and principal components; main effects.
+#
+# needs   results/reorder/*, the sample sheet, results/embedding/axes.npz axes.json,
+#         results/cohorts/{cohort}/genotypes.bed (unless epistasis.pcs is 0)
+# gives   results/epistasis/null_model.npz   design matrix, fitted values, residuals
+#         results/epistasis/structure.tsv    what populations and components say about the phenotype
+#         results/epistasis/sites.tsv        score tests of every site
+#         results/figures/manhattan.*, qq_sites.*
+
+# The scanned people are placed on the axes here: scans need no distances.
+
+#: Axes of the PCA, and how many are significant.
+NULL_AXES = multiext("results/embedding/axes", ".npz", ".json") if EPISTASIS["pcs"] else []
+NULL_MODEL = "results/epistasis/null_model.npz"
+SITE_RESULTS = ["results/epistasis/sites.tsv", "results/epistasis/structure.tsv"]
+
+
+rule fit_null_model:
+    input:
+        planes=REORDERED,
+        axes=NULL_AXES,
+        genotypes=expand(
+            "results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS if NULL_AXES else []
+        ),
+    output:
+        model=NULL_MODEL,
+        structure="results/epistasis/structure.tsv",
+    log:
+        "logs/fit_null_model.log",
+    benchmark:
+        "benchmarks/fit_null_model.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # As compute_pca, and a few copies of the design matrix.
+        mem_mb=memory(500, samples=0.05, pairs=32e-6),
+        runtime=minutes(1, mb_samples=4e-6, samples=1e-4),
+    params:
+        model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform", "seed")},
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("fit_null_model"),
+    message:
+        "Fit the null model of the epistasis scans"
+    script:
+        "../scripts/fit_null_model.py"
+
+
+rule scan_sites:
+    input:
+        planes=REORDERED,
+        null=NULL_MODEL,
+    output:
+        "results/epistasis/sites.tsv",
+    log:
+        "logs/scan_sites.log",
+    benchmark:
+        "benchmarks/scan_sites.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # The planes, and chunks of genotypes as float64.
+        mem_mb=memory(1200, mb=1),
+        runtime=minutes(1, mb=1 / 20),
+    params:
+        code=code_of("scan_sites"),
+    message:
+        "Test the main effect of every site"
+    script:
+        "../scripts/scan_sites.py"
+
+
+rule draw_sites:
+    input:
+        "results/epistasis/sites.tsv",
+    output:
+        svg=reported("draw_sites"),
+        png=expand("results/figures/{name}.png", name=figures_by("draw_sites")),
+    log:
+        "logs/draw_sites.log",
+    benchmark:
+        "benchmarks/draw_sites.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(500, mb=10),
+        runtime=minutes(1),
+    params:
+        code=code_of("draw_sites"),
+    message:
+        "Draw figures of the main effects"
+    script:
+        "../scripts/draw_sites.py"

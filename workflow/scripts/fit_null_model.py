@@ -1,0 +1,23 @@
+"""Fit the null model of the scans, and compare the phenotype with the structure of the study."""
+
+from pathlib import Path
+
+from popdesic.epistasis.fit_null import fit_null_model, place_on_axes
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    axes = None
+    if snakemake.input.axes:
+        beds = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
+        axes = place_on_axes(beds, *map(Path, snakemake.input.axes), snakemake.threads)
+    counts, warnings = fit_null_model(
+        Path(snakemake.input.planes[0]).parent,
+        Path(snakemake.params.sheet),
+        axes,
+        Path(snakemake.output.model),
+        Path(snakemake.output.structure),
+        **snakemake.params.model,
+    )
+    for warning in warnings:
+        log.warning("%s", warning)
+    log_counts(log, counts)
