@@ -20,7 +20,11 @@ import numpy as np
 import pandas as pd
 from cyvcf2 import VCF
 
-import popdesic
+from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.epistasis.interaction import interaction_test
+from popdesic.epistasis.reorder import reorder_sites
+from popdesic.epistasis.scan import make_scan_data, merge_hits, scanner
+from popdesic.epistasis.significance import hit_tables
 
 from .peers import TESTS, run_plink
 
@@ -37,10 +41,6 @@ class Study:
     n_controls: int
     names: list[str]
     contigs: list[str]
-
-    @property
-    def case(self) -> np.ndarray:
-        return np.arange(self.genotypes.shape[1]) >= self.n_controls
 
     @classmethod
     def of(cls, genotypes: np.ndarray, case: np.ndarray, names, contigs) -> Study:
@@ -83,13 +83,23 @@ class Study:
         return math.comb(varying, order)
 
     def scan(self, order: int, score: str = "interaction", top: int = TOP) -> pd.DataFrame:
-        """Our hits; `members` are the names of their sites, `p` is corrected for all tests."""
-        hits = popdesic.scan(
-            self.genotypes.T, self.case, order=order, score=score, top=top, device="cpu"
-        )
-        columns = [f"site{k + 1}" for k in range(order)]
-        hits["members"] = [tuple(self.names[k] for k in row) for row in hits[columns].to_numpy()]
-        return hits.assign(p=np.minimum(1.0, hits.lr_p * self.tests(order)))
+        """Our hits, best first: names of their sites (`members`), `lr_chi2`, corrected `p`.
+
+        p is that of the chi-square distribution times all tests, as for PLINK's statistics, not the
+        `p_interaction` of the workflow, which takes longer.
+        """
+        n0, n1 = self.n_controls, self.genotypes.shape[1] - self.n_controls
+        every = np.arange(len(self.genotypes))
+        words, sites, _ = reorder_sites(lambda part: self.genotypes[part], every, n0)
+        backend = CpuBackend(1)
+        data = make_scan_data(words, sites, n0, n1, score)
+        hits = scanner(backend, order)(data, range(data.n_sites), top)
+        rows = np.sort(data.rank[merge_hits([hits], data.rank, top).sites], axis=1)
+        tested = [interaction_test(hit_tables(self.genotypes[row], n0)) for row in rows]
+        lr, _, p = np.array(tested).T
+        members = [tuple(self.names[k] for k in row) for row in rows]
+        p = np.minimum(1.0, p * self.tests(order))
+        return pd.DataFrame({"members": members, "lr_chi2": lr, "p": p})
 
     def plink(self, test: str, least_p: float = 0.01) -> pd.DataFrame:
         """PLINK's pairs, best first, in the same columns (`statistic`, corrected `p`)."""
