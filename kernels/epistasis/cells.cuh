@@ -15,8 +15,9 @@
 //           is such a sum as well, at most its larger end value q2, so
 //             KL <= u^2 (q0 + q1 u + q2 u^2).
 //           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. K2: a cell costs at
-//           least its share of that and a line in n (K2Terms of engine/gpu/epistasis_bound.py), so
-//           that `need` contains all but the divergences. A table whose bound is above the K-th
+//           least its share of that and a line in n, occupied + person n where n >= 1 (K2Terms of
+//           engine/gpu/epistasis_bound.py): K2 = 1 subtracts `occupied` for each cell that holds
+//           samples, `need` contains the rest. A table whose bound is above the K-th
 //           best cost cannot be among the best.
 //           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
 //           w1 k - w0 (n - k) = (w0 + w1) (k - r n) is an integer dot product like n, one
@@ -38,7 +39,7 @@
 //           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = WIDE = 1) -DWIDE=0|1
+// Compile with -DK2=0|1 -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = WIDE = 1) -DWIDE=0|1
 // -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
 // and -DRECORD_WORDS=...
 
@@ -49,8 +50,8 @@
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
 #error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
 #endif
-#if !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(WIDE && INTERACTION))
-#error "INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
+#if !defined(K2) || !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(WIDE && INTERACTION))
+#error "K2, INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
@@ -60,6 +61,7 @@
 struct Polynomial {
     u32 weights;  // signed bytes w1, -w0; unused with WIDE
     float r, q0, q1, q2, low_slope, high_slope;
+    float occupied;  // see K2
 
     __device__ __forceinline__ float below(float u, float slope) const {
         return fminf(fmaf(fmaf(q2, u, q1), u, q0), fmaf(slope, u, q0));
@@ -112,6 +114,22 @@ __device__ __forceinline__ float reciprocal(float x) {
 }
 constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
+// Cells that hold samples.
+struct Occupied {
+    int cells = 0;
+
+    __device__ __forceinline__ void add(Count c) {
+#if WIDE
+        if (K2) cells += (c.controls | c.cases) != 0;
+#else
+        if (K2) cells += c.packed != 0;
+#endif
+    }
+    __device__ __forceinline__ float value(const Polynomial& q) const {
+        return K2 ? (float)cells * q.occupied : 0.0f;
+    }
+};
+
 // Of a cell: excess = (w0 + w1) (k - r n), u = excess / n; n at least 1.
 struct Excess {
     float least, excess, u;
@@ -126,18 +144,23 @@ struct Excess {
 // Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. This one
 // evaluates phi in each cell: for tables with cells of a few samples.
 struct Bound {
+    Occupied occupied;
     float divergence = 0.0f;
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
         const Excess x(c, q);
+        occupied.add(c);
         divergence = fmaf(x.excess * x.u, fmaf(fmaf(q.q2, x.u, q.q1), x.u, q.q0), divergence);
     }
-    __device__ __forceinline__ float value() const { return divergence * SLACK; }
+    __device__ __forceinline__ float value(const Polynomial& q) const {
+        return fmaf(divergence, SLACK, -occupied.value(q));
+    }
 };
 
 // The same with phi at the ends of the range of u in the table: a third of the float instructions
 // that compete with the tensor cores.
 struct RangeBound {
+    Occupied occupied;
     float sum = 0.0f;
     // Bit patterns: the signed maximum is the largest u, the unsigned one the smallest if it is
     // negative.
@@ -146,6 +169,7 @@ struct RangeBound {
 
     __device__ __forceinline__ void add(Count c, const Polynomial& q) {
         const Excess x(c, q);
+        occupied.add(c);
         sum = fmaf(x.excess, x.u, sum);
         high = max(high, __float_as_int(x.u));
         low = max(low, __float_as_uint(x.u));
@@ -153,7 +177,7 @@ struct RangeBound {
     __device__ __forceinline__ float value(const Polynomial& q) const {
         const float lowest = fminf(__uint_as_float(low), 0.0f), highest = __int_as_float(high);
         const float phi = fmaxf(q.below(lowest, q.low_slope), q.below(highest, q.high_slope));
-        return sum * (phi * SLACK);
+        return fmaf(sum, phi * SLACK, -occupied.value(q));
     }
 };
 

@@ -162,7 +162,7 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
         #pragma unroll
         for (int g = 0; g < 3; ++g)
             visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value() >= least) {
+        if (bound.value(polynomial) >= least) {
             u32* record = scan.found.take(x, first_y + y, first_z + z);
             if (record)
                 #pragma unroll
@@ -191,7 +191,7 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
     }
     Bound bound;
     visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-    return bound.value();
+    return bound.value(polynomial);
 }
 
 // One phase: x in state `g`. `before`: not the first phase (partial sums are in scratch); `last`:
@@ -275,7 +275,7 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
 #else
         Bound bound;
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-        const float value = bound.value();
+        const float value = bound.value(polynomial);
 #endif
         if (value >= least) {
             u32* record = scan.found.take(-1, first_y + y, first_z + z);

@@ -36,7 +36,7 @@ def of_scan(
         epistasis_plans.CORES[core], order=order, states=states, trait=trait, **given
     )
     of_all = epistasis_plans.scan_defines(
-        wide=wide, states=states, interaction=interaction, trait=trait
+        k2=not interaction, wide=wide, states=states, interaction=interaction, trait=trait
     )
     return tuple((of_all | shape.defines).items())
 

@@ -84,6 +84,7 @@ class Scanner(ClassScan):
         self.k2_terms = None
         if is_k2(data):
             self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
+            self.counts_cells = self.k2_terms.occupied > 0
         # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps = Bound.weighted(self.n_classes), 0.0
@@ -114,7 +115,9 @@ class Scanner(ClassScan):
         if self.interaction:
             need = max(-3e38, need - 2 * UNIT)
         controls, cases = self.n_classes
-        return {**self.bound.fields(), "need": need, "controls": controls, "cases": cases}
+        occupied = self.k2_terms.occupied if self.counts_cells else 0.0
+        fields = {**self.bound.fields(), "need": need, "controls": controls, "cases": cases}
+        return fields | {"occupied": np.nextafter(np.float32(occupied), np.float32(-1))}
 
     def _missing(self) -> tuple[int, int]:
         """At most so many samples of each class lack a genotype at the sites of a combination."""

@@ -142,7 +142,8 @@ def need_of(
     all n' = n0' + n1' samples costs ln C(n', n1') + excess(n'), and ln C(n', n1') is at most 0 if a
     class is empty, else n' H(n1'/n') + ln(n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
     Sloane); n' H(n1'/n') is at most what the linear terms of its samples sum to.
-    Cells that hold no samples are taken to hold some if `k2.occupied` is below 0, else not.
+    The device subtracts `k2.occupied`, if it is above 0, from the divergence for each cell that
+    holds samples.
     """
     n0, n1 = classes
     if cutoff == math.inf:

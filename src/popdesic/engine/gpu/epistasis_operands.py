@@ -51,7 +51,8 @@ class DeviceScan:
     wide = 0
     joint = 1
     known_address = 0
-    interaction = trait = False
+    #: Whether the bound counts the cells that hold samples (`epistasis_bound.K2Terms`).
+    counts_cells = interaction = trait = False
     margins: cupy.ndarray
 
     def __init__(
@@ -77,6 +78,7 @@ class DeviceScan:
             wide=self.wide,
             states=self.states,
             joint=defines.get("JOINT", 1),
+            k2=self.counts_cells,
             interaction=self.interaction,
             trait=self.trait,
         )

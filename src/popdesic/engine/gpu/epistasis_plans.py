@@ -294,12 +294,14 @@ def scan_defines(
     wide: int,
     states: int,
     joint: int = 1,
+    k2: bool = False,
     interaction: bool = False,
     trait: bool = False,
 ) -> dict[str, int]:
     """What every kernel of one scan is compiled with."""
     of_y, of_z = MARGINS[states]
     return {
+        "K2": int(k2),
         "INTERACTION": int(interaction),
         "TRAIT": int(trait),
         "WIDE": wide,

@@ -104,6 +104,7 @@ SCAN = np.dtype(
         *FOUND,
         ("weights", np.uint32),
         *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
+        ("occupied", np.float32),
         ("need", np.float32),
         ("controls", np.uint32),
         ("cases", np.uint32),
