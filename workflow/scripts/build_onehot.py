@@ -6,7 +6,8 @@ import numpy as np
 
 from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.halves import discovery_half
-from popdesic.epistasis.reorder import build_onehot, scan_phenotype
+from popdesic.epistasis.phenotype import scan_phenotype
+from popdesic.epistasis.reorder import build_onehot
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:

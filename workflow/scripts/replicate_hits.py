@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.options import NAMES
-from popdesic.epistasis.reorder import scan_phenotype
+from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.replication import replicate_hits
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged

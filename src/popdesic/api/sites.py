@@ -13,7 +13,8 @@ from ..epistasis.hit_test import hit_test
 from ..epistasis.kin import LEAST_KINSHIP, Relatives
 from ..epistasis.null_model import fit_null
 from ..epistasis.partners import partners_of
-from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
+from ..epistasis.phenotype import MAX_SAMPLES
+from ..epistasis.reorder import reorder_sites
 from ..epistasis.scan import count_tests, make_scan_data, merge_hits, scanner
 from ..epistasis.scores import SCORES
 from ..epistasis.significance import describe_hits

@@ -88,7 +88,7 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
     if not block["order"]:
         return
     quantitative = is_quantitative(samples, block["binarize"])
-    from .reorder import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
+    from .phenotype import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 
     classes, _ = scan_phenotype(samples, block["binarize"], sheet, block["order"], block["score"])
     known = int((classes >= 0).sum())

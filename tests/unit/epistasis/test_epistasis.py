@@ -14,15 +14,15 @@ from scipy import stats
 from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.epistasis import reorder
 from popdesic.epistasis.design import covariate_columns
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
+from popdesic.epistasis.phenotype import phenotype_classes
 from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
 from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
-from popdesic.epistasis.reorder import build_onehot, phenotype_classes, read_reordered
+from popdesic.epistasis.reorder import build_onehot, read_reordered
 from popdesic.epistasis.scan import (
     count_tests,
     load_scan,
@@ -669,7 +669,7 @@ def test_too_short_a_list_of_sites(tmp_path, text, sentence):
 
 
 def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(reorder, "MAX_SAMPLES", 39)
+    monkeypatch.setattr("popdesic.epistasis.phenotype.MAX_SAMPLES", 39)
     filled = load_config({"epistasis": {"order": [2]}})["epistasis"]
     with pytest.raises(UserError, match="40 samples have a phenotype, more than the 39"):
         check_epistasis(filled, SHEET, "samples.tsv", tmp_path)

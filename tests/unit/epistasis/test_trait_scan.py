@@ -14,7 +14,8 @@ from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis.design import Axes
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
-from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered, scan_phenotype
+from popdesic.epistasis.phenotype import scan_phenotype
+from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered
 from popdesic.epistasis.scan import join_classes, plan_scan
 from popdesic.epistasis.significance import rank_hits
 from popdesic.epistasis.single_sites import scan_sites
