@@ -56,7 +56,7 @@ def chromosomes(mice, members) -> str:
     [(2, "2 x 4", 9, ((81, 83), (48, 50))), (3, "2 x 4 x 7", 18, ((81, 83), (48, 50), (49, 50)))],
 )
 def test_black_coat_is_the_first_locus(mice, order, coat, n_hits, ends):
-    """agouti x Tyrp1 (x Tyr): the hits that lead the scan by K2 are one locus of a few megabases."""
+    """agouti x Tyrp1 (x Tyr): the hits that lead by K2 are one locus of a few megabases."""
     listing, kept = listed(mice, order, "k2")
     leads = [chromosomes(mice, listing.hits.sites[rank - 1]) for rank in listing.loci["rank"]]
     assert leads[0] == coat
@@ -67,7 +67,7 @@ def test_black_coat_is_the_first_locus(mice, order, coat, n_hits, ends):
     # Nearly all of the thousand best are the same two or three loci with any further site.
     lines = [chromosomes(mice, members) for members in kept[:TOP]]
     assert lines.count(coat) < 100
-    used, times = np.unique(listing.hits.sites, return_counts=True)
+    _, times = np.unique(listing.hits.sites, return_counts=True)
     assert times.max() == MAX_PER_SITE < np.bincount(kept[:TOP].ravel()).max() / 10
     if order == 3:
         assert len(listing.hits.cost) <= 40 and len(leads) <= 6

@@ -47,7 +47,8 @@ def planted() -> tuple[list[Cohort], np.ndarray]:
 def write(folder: Path, **epistasis) -> None:
     """Sheets of the study with its phenotypes, and its configuration."""
     cohorts, case = planted()
-    block = {"order": [2, 3], "permutations": 19, "screen": 2} | epistasis
+    everything = {"min_distance_bp": 0, "max_r2": 1, "max_per_site": 999}
+    block = everything | {"order": [2, 3], "permutations": 19, "screen": 2} | epistasis
     write_sheets(folder, cohorts, FAST | {"epistasis": block})
     path = folder / "config/samples.tsv"
     sheet = pd.read_csv(path, sep="\t", dtype=str)

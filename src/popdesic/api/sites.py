@@ -8,7 +8,7 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
-from ..epistasis.options import ON_CPU
+from ..epistasis.options import MAX_R2, ON_CPU
 from ..epistasis.partners import partners_of
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import make_scan_data, merge_hits, scanner
@@ -66,7 +66,7 @@ def scan(
     order: int = 2,
     score: str = "interaction",
     top: int = 100,
-    max_r2: float = 1.0,
+    max_r2: float = MAX_R2,
     device: str = "auto",
     threads: int | None = None,
 ) -> pd.DataFrame:
@@ -95,7 +95,8 @@ def scan(
     top : int
         Largest number of combinations to return.
     max_r2 : float
-        Sites with an r² above this are not combined: pairs in strong LD look like interactions.
+        Sites with an r² above this are not combined: sites in LD can look like an interaction
+        because of a causal site that is not among them. 1 combines all.
     device : {'auto', 'cpu', 'gpu'}
         ``auto`` uses a GPU if there is a usable one and it has a kernel for this score: for
         ``interaction`` there is none yet. Hits do not depend on the device.
