@@ -1,7 +1,7 @@
 """Power to find an interaction at equal family-wise error, beside PLINK 1.9, or on real data.
 
     python tests/bench/bench_interaction_power.py [--replicates 200] [--jobs 2] [--quick]
-    python tests/bench/bench_interaction_power.py --real
+    python tests/bench/bench_interaction_power.py --real ../shared/data
 
 Studies of independent sites (MAF 0.05 to 0.5). The first two follow a model of MAF 0.05 to 0.5
 (`tests/interactions/models.py`): `xor`, `threshold`, `product`, or `pure`, a random model without
@@ -10,13 +10,15 @@ of 0.6, or the largest allowed. A method finds the pair if its statistic is abov
 threshold: exceeded by the best pair of one in 20 studies with the same genotypes and main effects
 without the interaction. All methods see the same studies. Columns:
 
-    LR          our `interaction`: likelihood ratio (`p`: by its p, `lr_df` degrees of freedom)
+    LR          our `interaction`: likelihood ratio (`p`: by its p, `lr_df` degrees of freedom;
+                `prior`: p corrected by main effects, `epistasis/priority.py`)
     K2, MI      association by our centred K2 (`raw K2`: as Schaffer et al.) and mutual information
     BOOST       plink1.9 --fast-epistasis boost
     logistic    plink1.9 --epistasis: product of allele counts in a logistic regression
 
-`goal`: LR at least as often as BOOST, and as the better of LR and K2 less 0.03. The second table
-says how often the best pair of a study without interaction passes Bonferroni's limit of 0.05.
+`goal`: LR, and `prior`, at least as often as BOOST and as the better of LR and K2 less 0.03. The
+second table says how often the best pair of a study without interaction has a corrected p of at
+most 0.05.
 
 `--real` ranks the pairs and triples of real and published data sets (`tests/interactions/real.py`).
 """
@@ -24,6 +26,7 @@ says how often the best pair of a study without interaction passes Bonferroni's 
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -31,45 +34,62 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from interactions.models import MODELS, Model, draw_study, pair_tables, statistics, tuned
+from interactions.models import MODELS, Model, by_p, draw_study, pair_tables, statistics, tuned
 from interactions.peers import TESTS, run_plink
 from timing import print_table
-
-from popdesic.epistasis.interaction import interaction_test
 
 SITES = 60
 MAFS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 SIZES = ((500, 500), (1000, 1000))
 LEVEL, TOLERANCE = 0.05, 0.03
-OURS = ("LR", "p", "K2", "raw K2", "MI")
-#: Best pairs by LR among which the smallest p is looked for; pairs that PLINK need not print.
-FEW, PRINTED_P = 10, 0.01
+OURS = ("LR", "p", "prior", "K2", "raw K2", "MI")
+#: Pairs with a larger p need not be printed by PLINK.
+PRINTED_P = 0.01
+#: Studies whose pairs PLINK reads at once.
+AT_ONCE = 20
 
 
-def p_of(table: np.ndarray) -> float:
-    return interaction_test(table.reshape(2, 3, 3))[2]
-
-
-def of_study(
-    cells: np.ndarray, sizes: tuple[int, int], n_sites: int, peers: bool, seed: list[int]
+def of_null(
+    cells: np.ndarray, sizes: tuple[int, int], peers: bool, seed: list[int]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The best statistic of a study's pairs by method, and the smallest p of tests that have one.
-
-    A study of two sites has one pair, whose statistics these are.
-    """
-    genotypes = draw_study(cells, sizes, n_sites, np.random.default_rng(seed))
+    """Best statistic by method in a study without interaction; smallest p by test."""
+    genotypes = draw_study(cells, sizes, SITES, np.random.default_rng(seed))
     tables = pair_tables(genotypes, sizes[0])
-    found = statistics(tables, sizes)
+    found = statistics(tables, sizes) | by_p(genotypes, tables, sizes[0])
     best = {name: float(values.max()) for name, values in found.items()}
-    p = {"p": min(p_of(tables[k]) for k in np.argsort(-found["LR"])[:FEW])}
-    best["p"] = -p["p"]
+    p = {"p": math.exp(-best["p"]), "prior": math.exp(-best["prior"])}
     with tempfile.TemporaryDirectory() as folder:
         for test in TESTS if peers else ():
-            least = 1.0 if n_sites == 2 else PRINTED_P
-            table = run_plink(test, genotypes, sizes[0], Path(folder), least)
+            table = run_plink(test, genotypes, sizes[0], Path(folder), PRINTED_P)
             best[test] = float(table.statistic.max()) if len(table) else 0.0
             p[test] = float(table.p.min()) if len(table) else 1.0
     return best, p
+
+
+def of_planted(
+    cells: np.ndarray, sizes: tuple[int, int], peers: bool, seed: list[int], replicates: int
+) -> dict[str, np.ndarray]:
+    """Statistic of the model's pair by method in each of several studies: float64 (replicates,).
+
+    As all studies have the same controls and cases, PLINK reads the pairs of several as one study.
+    """
+    rngs = [np.random.default_rng([*seed, k]) for k in range(replicates)]
+    studies = [draw_study(cells, sizes, SITES, rng) for rng in rngs]
+    rows = []
+    for genotypes in studies:
+        table = pair_tables(genotypes[:2], sizes[0])
+        rows.append(statistics(table, sizes) | by_p(genotypes, table, sizes[0]))
+    found = {name: np.array([row[name][0] for row in rows]) for name in rows[0]}
+    pairs = np.stack([genotypes[:2] for genotypes in studies])
+    for test in TESTS if peers else ():
+        found[test] = np.zeros(replicates)
+        for first in range(0, replicates, AT_ONCE):
+            some = pairs[first : first + AT_ONCE]
+            with tempfile.TemporaryDirectory() as folder:
+                table = run_plink(test, np.concatenate(some), sizes[0], Path(folder))
+            own = table[(table.site1 % 2 == 0) & (table.site2 == table.site1 + 1)]
+            found[test][first + own.site1.to_numpy() // 2] = own.statistic
+    return found
 
 
 def limits_of(null: list[dict[str, float]]) -> dict[str, float]:
@@ -85,13 +105,10 @@ def of_cell(
     tests = math.comb(SITES, 2)
     model = tuned(name, maf, sizes, tests)
     seed = [MODELS.index(name), round(1000 * maf), sizes[0]]
-    null = [of_study(model.without, sizes, SITES, peers, [*seed, 0, k]) for k in range(replicates)]
+    null = [of_null(model.without, sizes, peers, [*seed, 0, k]) for k in range(replicates)]
     limits = limits_of([best for best, _ in null])
-    drawn = [of_study(model.cells, sizes, 2, peers, [*seed, 1, k])[0] for k in range(replicates)]
-    power = {
-        name: float(np.mean([study[name] > limit for study in drawn]))
-        for name, limit in limits.items()
-    }
+    drawn = of_planted(model.cells, sizes, peers, [*seed, 1], replicates)
+    power = {method: float((drawn[method] > limit).mean()) for method, limit in limits.items()}
     false = {
         test: float(np.mean([p[test] * tests <= LEVEL for _, p in null])) for test in null[0][1]
     }
@@ -101,10 +118,11 @@ def of_cell(
 def missed_goal(power: dict[str, float]) -> str:
     """Which goals of the first table a cell misses."""
     short = []
-    if power["LR"] < power.get("BOOST", 0.0):
-        short.append("BOOST")
-    if power["LR"] < max(power["LR"], power["K2"]) - TOLERANCE:
-        short.append("K2")
+    for ours in ("LR", "prior"):
+        if power[ours] < power.get("BOOST", power["LR"]):
+            short.append(f"{ours} < BOOST")
+        if power[ours] < max(power["LR"], power["K2"]) - TOLERANCE:
+            short.append(f"{ours} < K2")
     return ", ".join(short) or "met"
 
 
@@ -114,13 +132,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--mafs", nargs="+", type=float, default=list(MAFS))
-    parser.add_argument("--real", action="store_true", help="real data instead")
+    parser.add_argument("--real", type=Path, metavar="FOLDER", help="real data instead")
     options = commandline.parse(parser, replicates=3, jobs=1, models=["xor"], mafs=[0.3])
     peers = commandline.find_peer("plink1.9") is not None
     if options.real:
         from interactions.real import print_real
 
-        print_real(peers)
+        print_real(options.real, peers, options.quick)
         return
     columns = (*OURS, *(TESTS if peers else ()))
     cells = [(m, q, sizes) for sizes in SIZES for m in options.models for q in options.mafs]
@@ -132,10 +150,11 @@ def main() -> None:
         ):
             shown = [f"{power[column]:.2f}" for column in columns]
             rows.append((name, maf, sum(sizes), f"{model.power:.2f}", *shown, missed_goal(power)))
+            print(*rows[-1], file=sys.stderr, flush=True)  # progress
             false.append((name, sum(sizes), in_vain))
     title = f"Power at a family-wise error of {LEVEL}, {options.replicates} studies of each kind"
     print_table(title, ("model", "MAF", "people", "expected", *columns, "goal"), rows)
-    tests = ("p", *(TESTS if peers else ()))
+    tests = ("p", "prior", *(TESTS if peers else ()))
     rows = []
     for name in options.models:
         for people in map(sum, SIZES):
@@ -143,7 +162,7 @@ def main() -> None:
             rows.append(
                 (name, people, *(f"{np.mean([p[test] for p in own]):.3f}" for test in tests))
             )
-    title = f"Best pair without interaction, with main effects, beyond Bonferroni's {LEVEL}"
+    title = f"Best pair without interaction, with main effects: corrected p at most {LEVEL}"
     print_table(title, ("model", "people", *tests), rows)
 
 

@@ -8,7 +8,7 @@ being a case; there is no interaction. All pairs of the typed sites within 1 Mb 
 A row is the share of studies with at least one pair that is significant, with its 95 % interval
 (Wilson). Rows differ in which partners are permitted and which p counts:
 
-    p            that of the likelihood ratio times the number of pairs of the region
+    p            p_interaction, corrected for all pairs of the region
     conditional  for pairs in cis the larger one of it and that given the best sites of the region
 
 In 'nothing', the untyped site has no effect: what the test itself does. In 'trans', there are two
@@ -27,9 +27,10 @@ from timing import print_table
 from bench_interactions import wilson  # isort: skip
 from interactions.real_haplotypes import Study, folder, untyped_site  # isort: skip
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.options import MAX_R2, MIN_DISTANCE_BP
 from popdesic.epistasis.partners import partners_of
-from popdesic.epistasis.phantoms import mark_cis
+from popdesic.epistasis.phantoms import mark_cis, p_of_hits
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.significance import describe_hits
@@ -53,19 +54,18 @@ def significant(study: Study, limits: tuple[int, float], *, trans: bool = False)
     partners = partners_of(sites, 10**9 if trans else min_distance_bp, max_r2)
     data = make_scan_data(words, sites, n_controls, n_cases, "interaction", partners)
     hits = CpuBackend(1).scan_pairs(data, range(data.n_sites), TOP)
+    tests = math.comb(len(sites), 2)
+    if trans:
+        tests = math.prod(np.unique(study.chrom, return_counts=True)[1])
     table = describe_hits(
-        hits, words, sites, n_controls, n_cases, order=2, score="interaction",
+        hits, words, sites, hit_test(study.case[order], tests), order=2, score="interaction",
         drawn=np.zeros(0, np.int64), named=("chrom", "pos"),
     )  # fmt: skip
     if not len(table):
         return False, False
-    tests = math.comb(len(sites), 2)
-    if trans:
-        tests = math.prod(np.unique(study.chrom, return_counts=True)[1])
     table = mark_cis(table, hits, words, sites, n_controls, n_cases, tests=tests)
-    p = np.minimum(table.lr_p.astype(float) * tests, 1)
-    final = np.where((table.cis == "yes") & (p <= LEVEL), table.p_conditional, p)
-    return bool((p <= LEVEL).any()), bool((final <= LEVEL).any())
+    final = p_of_hits(table, tests)
+    return bool((table.p_interaction <= LEVEL).any()), bool((final <= LEVEL).any())
 
 
 def main() -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
-from popdesic.epistasis.interaction import interaction_statistics
+from popdesic.epistasis.interaction import (
+    class_information,
+    degrees_of_freedom,
+    interaction_statistics,
+)
 from popdesic.epistasis.power import cell_probabilities, interaction_power
+from popdesic.epistasis.priority import correction_factors, ranks_of_main_effects
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
 
 #: Log-odds of the models by numbers of minor alleles, for an effect of 1: both sites beyond
@@ -146,3 +153,29 @@ def statistics(tables: np.ndarray, sizes: tuple[int, int]) -> dict[str, np.ndarr
     n = tables.sum(axis=1)
     found["raw K2"] = (gammaln(tables + 1.0).sum(axis=1) - gammaln(n + 2.0)).sum(axis=1)
     return found
+
+
+@functools.cache
+def _freedom(there: bytes) -> int:
+    """Degrees of freedom of a table of two sites with these combinations of genotypes."""
+    one = np.frombuffer(there, bool).astype(np.int64).reshape(3, 3)
+    return degrees_of_freedom(np.stack([one, one]))
+
+
+def by_p(genotypes: np.ndarray, tables: np.ndarray, n_controls: int) -> dict[str, np.ndarray]:
+    """-ln p of the first pairs, as `interaction_test` has it: the larger the better.
+
+    `p`, and `prior`, for which p is multiplied by its correction (`epistasis.priority`) over that
+    of Bonferroni. `tables`: of all pairs of the sites, or of the first ones.
+    """
+    n_sites = len(genotypes)
+    counts = np.stack(
+        [[(part == g).sum(axis=1) for g in COUNTS] for part in np.split(genotypes, [n_controls], 1)]
+    )
+    ranks = ranks_of_main_effects(class_information(np.moveaxis(counts, 2, 0)))
+    last = np.maximum(*(ranks[one] for one in np.triu_indices(n_sites, 1)))[: len(tables)]
+    freedom = np.array([_freedom(table.tobytes()) for table in tables.sum(axis=1) > 0])
+    p = -stats.chi2.logsf(interaction_statistics(tables), np.maximum(freedom, 1))
+    p[freedom == 0] = 0.0
+    tests = n_sites * (n_sites - 1) / 2
+    return {"p": p, "prior": p - np.log(correction_factors(last, n_sites, 2) / tests)}

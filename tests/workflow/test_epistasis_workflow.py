@@ -137,3 +137,39 @@ def test_errors_are_found_before_the_scans(study, tmp_path):
     output = snakemake(folder, "epistasis", fails=True)
     assert "device-hours at the rate measured here, above epistasis.max_device_hours" in output
     assert not finished(output) and "Traceback" not in output
+
+
+def test_a_number_is_scanned_with_its_covariates(study, tmp_path):
+    """The same study with a number for a phenotype: the pair's cases have more of it."""
+    folder = tmp_path / "study"
+    shutil.copytree(study["folder"], folder, symlinks=True)
+    write(folder, order=[2], screen=0, covariates=["age"])
+    path = folder / "config/samples.tsv"
+    sheet = pd.read_csv(path, sep="\t", dtype=str)
+    rng = np.random.default_rng(21)
+    sheet["age"] = rng.integers(20, 80, len(sheet))
+    noise = rng.normal(0, 0.5, len(sheet))
+    sheet["phenotype"] = (sheet.phenotype.astype(int) + 0.1 * sheet.age + noise).round(4)
+    sheet.to_csv(path, sep="\t", index=False)
+    ran = finished(snakemake(folder, "epistasis"))
+    assert ran["fit_null_model"] == ran["scan_sites"] == ran["draw_sites"] == 1
+    pairs = hits(folder, "pairs")
+    assert pairs.sites[0] == set(PAIR) and pairs.p_interaction[0] < 1e-6
+    assert pairs.p_permutation[0] == 1 / 20
+    text = (folder / "logs/fit_null_model.log").read_text()
+    assert "linear" in text and "stratum=south, age" in text
+    sites = pd.read_csv(folder / "results/epistasis/sites.tsv", sep="\t")
+    assert len(sites) == N_SITES and sites.p.between(0, 1).all()
+    for name in ("manhattan", "qq_sites", "penetrance.pairs"):
+        assert (folder / f"results/figures/{name}.svg").stat().st_size > 1000
+
+
+def test_cases_are_scanned_with_their_covariates(study, tmp_path):
+    """`score: residuals` ranks pairs by residuals, and triples as ever."""
+    folder = tmp_path / "study"
+    shutil.copytree(study["folder"], folder, symlinks=True)
+    write(folder, units=3, score="residuals")
+    ran = finished(snakemake(folder, "epistasis"))
+    assert ran["scan_epistasis"] == 6  # three of pairs, and three of triples by other code's score
+    pairs = hits(folder, "pairs")
+    assert pairs.sites[0] == set(PAIR) and pairs.p_permutation[0] == 1 / 20

@@ -3,7 +3,9 @@
 # needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
+#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan, which
+#                                                        tests association: not with the score
+#                                                        `interaction`
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
@@ -11,22 +13,20 @@
 from popdesic.epistasis.options import (
     LOCI_NAMES,
     NAMES,
-    ON_CPU,
     candidates,
+    permutations_run,
     scan_hours,
     scan_score,
 )
 
-PERMUTATIONS = {2: EPISTASIS["permutations"], 3: EPISTASIS["permutations_triples"]}
 SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
+PERMUTATIONS = permutations_run(EPISTASIS, SCORES)
 LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
 RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
 RANKING["quantitative"] = QUANTITATIVE
 RANKING["code"] = code_of("rank_epistasis")
-# No GPU is reserved for a score that none ranks by.
-SCAN_GPUS = 0 if any(SCORES[order] in ON_CPU for order in ORDERS) else GPUS
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
@@ -38,6 +38,12 @@ EXTRAS = {
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = "results/epistasis/replication.tsv"
+#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
+RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+PEDIGREE = {
+    "sheet": CONFIG["samples"],
+    "pedigree": STUDY.digest_of(None, "father", "mother"),
+}
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
 
@@ -77,7 +83,7 @@ rule plan_epistasis:
         # The planes, and random genotypes on which the forecast of a large study is measured.
         mem_mb=memory(1500, mb=2),
         runtime=minutes(2),
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         orders=ORDERS,
         scores=SCORES,
@@ -111,7 +117,7 @@ rule scan_epistasis:
         # The planes twice, and compacted planes of a chunk of sites.
         mem_mb=memory(1000, mb=4),
         runtime=scan_minutes,
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
@@ -128,7 +134,7 @@ rule scan_epistasis:
 rule permute_epistasis:
     input:
         planes=REORDERED,
-        null=lambda wildcards: null_model_of(int(wildcards.order)),
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
     output:
         "results/epistasis/null.order{order}.tsv",
@@ -142,10 +148,11 @@ rule permute_epistasis:
     resources:
         mem_mb=memory(1000, mb=20),
         runtime=permutation_minutes,
-        gpu=SCAN_GPUS,
+        gpu=GPUS,
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
+        **PEDIGREE,
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],
@@ -160,6 +167,7 @@ rule rank_pairs:
     input:
         null=null_of(2),
         model=NULL_MODEL,
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
@@ -174,10 +182,12 @@ rule rank_pairs:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(500, mb=1),
-        runtime=minutes(1),
+        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice.
+        mem_mb=memory(700, mb=1),
+        runtime=minutes(2 + EPISTASIS["top"] / 200, samples=1e-3),
     params:
         **RANKING,
+        **PEDIGREE,
         order=2,
         score=SCORES[2],
     message:
@@ -190,6 +200,7 @@ use rule rank_pairs as rank_triples with:
     input:
         null=null_of(3),
         model=NULL_MODEL,
+        kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
@@ -202,5 +213,6 @@ use rule rank_pairs as rank_triples with:
         "benchmarks/rank_triples.tsv"
     params:
         **RANKING,
+        **PEDIGREE,
         order=3,
         score=SCORES[3],

@@ -10,6 +10,7 @@
 rule screen_pairs:
     input:
         planes=REORDERED,
+        kinship=RELATIVES,
         plan="results/epistasis/plan.json",
         units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
     output:
@@ -29,6 +30,7 @@ rule screen_pairs:
         gpu=GPUS,
     params:
         scan=SCAN,
+        **PEDIGREE,
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         max_per_site=EPISTASIS["max_per_site"],

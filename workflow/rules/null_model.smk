@@ -1,17 +1,16 @@
 # Null model of the scans: phenotype given strata, covariates and principal components; main effects.
 #
-# needs   results/reorder/*, the sample sheet, results/embedding/pca.npy (unless epistasis.pcs is 0)
+# needs   results/reorder/*, the sample sheet, results/embedding/axes.npz axes.json,
+#         results/cohorts/{cohort}/genotypes.bed (unless epistasis.pcs is 0)
 # gives   results/epistasis/null_model.npz   design matrix, fitted values, residuals
 #         results/epistasis/structure.tsv    what populations and components say about the phenotype
 #         results/epistasis/sites.tsv        score tests of every site
 #         results/figures/manhattan.*, qq_sites.*
 
-#: Principal components of everybody, how many are significant, and whose they are.
-NULL_AXES = [
-    "results/embedding/pca.npy",
-    "results/embedding/axes.json",
-    "results/distance/samples.tsv",
-]
+# The scanned people are placed on the axes here: scans need no distances.
+
+#: Axes of the PCA, and how many are significant.
+NULL_AXES = multiext("results/embedding/axes", ".npz", ".json") if EPISTASIS["pcs"] else []
 NULL_MODEL = "results/epistasis/null_model.npz"
 SITE_RESULTS = ["results/epistasis/sites.tsv", "results/epistasis/structure.tsv"]
 
@@ -19,7 +18,10 @@ SITE_RESULTS = ["results/epistasis/sites.tsv", "results/epistasis/structure.tsv"
 rule fit_null_model:
     input:
         planes=REORDERED,
-        axes=NULL_AXES if EPISTASIS["pcs"] else [],
+        axes=NULL_AXES,
+        genotypes=expand(
+            "results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS if NULL_AXES else []
+        ),
     output:
         model=NULL_MODEL,
         structure="results/epistasis/structure.tsv",
@@ -29,11 +31,11 @@ rule fit_null_model:
         "benchmarks/fit_null_model.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 8
     resources:
-        # A few copies of the design matrix.
-        mem_mb=memory(500, samples=0.05),
-        runtime=minutes(1, samples=1e-4),
+        # As compute_pca, and a few copies of the design matrix.
+        mem_mb=memory(500, samples=0.05, pairs=32e-6),
+        runtime=minutes(1, mb_samples=4e-6, samples=1e-4),
     params:
         model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform", "seed")},
         sheet=CONFIG["samples"],

@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.fit_null import fit_null_model
+from popdesic.epistasis.fit_null import fit_null_model, place_on_axes
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    axes = None
+    if snakemake.input.axes:
+        beds = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
+        axes = place_on_axes(beds, *map(Path, snakemake.input.axes), snakemake.threads)
     counts, warnings = fit_null_model(
         Path(snakemake.input.planes[0]).parent,
         Path(snakemake.params.sheet),
-        list(map(Path, snakemake.input.get("axes", []))),
+        axes,
         Path(snakemake.output.model),
         Path(snakemake.output.structure),
         **snakemake.params.model,

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.device import scan_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import plan_scan
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     scores = snakemake.params.scores
     residuals = scores[2] == "residuals" and 2 in snakemake.params.orders
-    score = "residuals" if residuals else scores[3]
-    backend = scan_backend(snakemake.params.device, snakemake.threads, score)
+    backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     forecast = plan_scan(
         Path(snakemake.input[0]).parent,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.null_model import read_null_model
 from popdesic.epistasis.scan import NAMES
 from popdesic.epistasis.significance import rank_hits
@@ -22,9 +23,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
         "tests": read_json(snakemake.input.plan)[NAMES[order]]["tests"],
     }
     if params.quantitative:
-        counts = rank_trait_hits(folder, model, units, null, out, **ranking)
+        counts = rank_trait_hits(folder, model, units, out, **ranking)
     else:
+        kinship = map(Path, snakemake.input.get("kinship", []))
         ranking |= {"order": order, "score": params.score}
         ranking |= {"design": read_null_model(model).design}
+        ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
         counts = rank_hits(folder, units, null, out, **ranking)
     log_counts(log, counts)

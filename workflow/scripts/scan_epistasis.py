@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from popdesic.epistasis.device import scan_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import scan_unit
 from popdesic.epistasis.trait_scan import scan_trait_unit
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     score = snakemake.params.score
-    backend = scan_backend(snakemake.params.device, snakemake.threads, score)
+    backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output[0])
     unit = dict(

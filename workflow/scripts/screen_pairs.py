@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.options import candidates
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import rank_hits
@@ -33,5 +34,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         top=snakemake.params.top,
         max_per_site=snakemake.params.max_per_site,
         tests=read_json(snakemake.input.plan)["screen"]["tests"],
+        relatives=read_relatives(
+            folder, map(Path, snakemake.input.get("kinship", [])), Path(snakemake.params.sheet)
+        ),
         labels={"exhaustive": "no"},
     )

@@ -8,10 +8,12 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
-from ..epistasis.options import MAX_R2, ON_CPU
+from ..epistasis.hit_test import hit_test
+from ..epistasis.kin import LEAST_KINSHIP, Relatives
+from ..epistasis.options import MAX_R2
 from ..epistasis.partners import partners_of
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
-from ..epistasis.scan import make_scan_data, merge_hits, scanner
+from ..epistasis.scan import count_tests, make_scan_data, merge_hits, scanner
 from ..epistasis.scores import SCORES
 from ..epistasis.significance import describe_hits
 from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
@@ -67,15 +69,15 @@ def scan(
     score: str = "interaction",
     top: int = 100,
     max_r2: float = MAX_R2,
+    covariates: ArrayLike | None = None,
+    kinship: ArrayLike | None = None,
     device: str = "auto",
     threads: int | None = None,
 ) -> pd.DataFrame:
     """Search all pairs or triples of sites for interactions in a case-control sample.
 
     Every combination of polymorphic sites is scored by its contingency table, and the best are
-    returned. A low score alone proves nothing: multiply ``lr_p`` by the number of combinations, or
-    permute the phenotype and scan again to see which scores arise by chance, as the workflow does
-    (`epistasis.permutations`).
+    returned. The best of many scores is low by chance: ``p_interaction`` says how often.
 
     Parameters
     ----------
@@ -97,9 +99,16 @@ def scan(
     max_r2 : float
         Sites with an r² above this are not combined: sites in LD can look like an interaction
         because of a causal site that is not among them. 1 combines all.
+    covariates : array-like, (n_samples, n_columns), optional
+        Numbers for which the p-values are adjusted: principal components, age, one column of 0 and
+        1 for each population but one. NaN where unknown; such samples are left out of the tests.
+        The score and its ranks are not adjusted.
+    kinship : array-like, (n_samples, n_samples), optional
+        Kinship coefficients (1/4 for parents and children), as from `popdesic.kinship`. The
+        p-values allow for pairs related to third degree or closer; without it, samples are taken
+        for unrelated.
     device : {'auto', 'cpu', 'gpu'}
-        ``auto`` uses a GPU if there is a usable one and it has a kernel for this score: for
-        ``interaction`` there is none yet. Hits do not depend on the device.
+        ``auto`` uses a GPU if there is a usable one. Hits do not depend on the device.
     threads : int, optional
         Number of CPU threads; all CPUs by default.
 
@@ -109,13 +118,18 @@ def scan(
         Best combination first, ties in the order of the sites:
 
         - ``rank``, ``score``;
+        - ``p_interaction``: how often a scan of this size has a combination with as strong an
+          interaction by chance (p of the combination's likelihood ratio, drawn under the model
+          without interaction, times the number of combinations, at most 1); ``p_association``: the
+          same for any association with the phenotype, main effects included;
         - ``site1``, ``site2`` (and ``site3``): columns of `genotypes`;
         - ``main1``, …: scores of the single sites (for ``interaction``, their mutual information);
           for triples also ``best_pair`` and ``best_pair_score``;
         - ``interaction_gain``: improvement of the association over the best of these scores;
         - ``alpha``, ``beta``: those of BitEpi (Bayat et al. 2021);
         - ``lr_chi2``, ``lr_df``, ``lr_p``: likelihood-ratio test of the interaction of all sites
-          (for pairs that of BOOST, Wan et al. 2010), for one test;
+          (for pairs that of BOOST, Wan et al. 2010), for one test, by chi-square, without
+          covariates;
         - ``controls``, ``cases``: counts of genotype combinations as text, with the last site
           varying fastest.
 
@@ -141,12 +155,6 @@ def scan(
     require_choice(score, SCORES, "score")
     if top < 1:
         raise ValueError(f"top is {top}; give at least 1.")
-    on_cpu = score in ON_CPU and device == "auto"
-    if score in ON_CPU and device == "gpu":
-        raise ValueError(
-            f"device is 'gpu', but no GPU kernel ranks by {score!r} yet; give 'auto' or 'cpu', or "
-            "score='k2' or 'mutual_information'."
-        )
     if not max_r2 >= 0:
         raise ValueError(f"max_r2 is {max_r2}; give a number from 0 to 1.")
     array = genotype_array(genotypes)
@@ -168,21 +176,54 @@ def scan(
             f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
             f"phenotype; a scan of order {order} needs at least {order}."
         )
-    backend = backend_for("cpu" if on_cpu else device, threads)
+    test = hit_test(
+        np.arange(len(samples)) >= n_controls,
+        count_tests(len(sites), order),
+        _covariates(covariates, len(array))[samples],
+        _relatives(kinship, samples, len(array)),
+    )
+    backend = backend_for(device, threads)
     data = make_scan_data(words, sites, n_controls, n_cases, score, partners_of(sites, 0, max_r2))
     hits = scanner(backend, order)(data, range(data.n_sites), top)
     table = describe_hits(
         merge_hits([hits], data.rank, top),
         words,
         sites.assign(site=sites["rank"]),
-        n_controls,
-        n_cases,
+        test,
         order=order,
         score=score,
         drawn=np.zeros(0, np.int64),
         named=("site",),
     )
-    return table.drop(columns=["p_permutation", "p_extreme_value"], errors="ignore")
+    return table.drop(columns="p_permutation", errors="ignore")
+
+
+def _covariates(given: ArrayLike | None, n_samples: int) -> np.ndarray:
+    """Columns of the null model: float64 (n_samples, n_columns), NaN where unknown."""
+    if given is None:
+        return np.zeros((n_samples, 0))
+    array = host_array(given)
+    if array.dtype.kind not in "iubf" or array.ndim != 2 or len(array) != n_samples:
+        raise ValueError(
+            f"covariates have the shape {array.shape} and the type {array.dtype}; give numbers, "
+            f"one row for each of the {n_samples} samples."
+        )
+    return array.astype(np.float64)
+
+
+def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -> Relatives | None:
+    """Related pairs among `samples`, rows of the matrix; None if it is not known."""
+    if kinship is None:
+        return None
+    array = host_array(kinship)
+    if array.dtype.kind != "f" or array.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"kinship has the shape {array.shape} and the type {array.dtype}; give "
+            f"coefficients for all pairs of the {n_samples} samples."
+        )
+    array = array[np.ix_(samples, samples)]
+    first, second = np.nonzero(np.triu(array >= LEAST_KINSHIP, 1))  # NaN is not related
+    return Relatives(first, second, np.minimum(array[first, second], 0.5).astype(np.float64))
 
 
 def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:

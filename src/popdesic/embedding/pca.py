@@ -123,6 +123,38 @@ def choose_components(
     return replace(axes, k=min(max(asked), len(axes.values))), tests
 
 
+def place_everyone(
+    prefixes: list[Path], definition: Path, threads: int = 1
+) -> tuple[list[str], np.ndarray, np.ndarray, Axes]:
+    """Scores of all samples of some cohorts on a study's axes.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the cohorts' genotypes on the panel, in sample order.
+    definition : Path
+        `axes.npz` of `define_axes`.
+
+    Returns
+    -------
+    everyone : list of str
+    founders : bool array, (n,)
+        Those who define the axes.
+    scores : float64 array, (n, k)
+    axes : Axes
+    """
+    with np.load(definition) as found:
+        stored = {name: found[name] for name in found.files}
+    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    everyone = [name for own in names for name in own]
+    defining = set(stored["samples"].tolist())
+    founders = np.array([name in defining for name in everyone])
+    read, sizes = read_cohorts(prefixes, stored["sites"])
+    rows, own = relationship_to(read, sizes, founders, stored["af"], threads)
+    axes = Axes(stored["values"], stored["vectors"], float(stored["trace"]), int(stored["k"]))
+    return everyone, founders, axes.place(founders, rows, own), axes
+
+
 def compute_pca(
     prefixes: list[Path],
     definition: Path,
@@ -154,16 +186,7 @@ def compute_pca(
         `about` with `samples`, `variance_explained` of each component, and `shifts`
         (`find_cohort_shifts` of those who define the axes).
     """
-    with np.load(definition) as found:
-        stored = {name: found[name] for name in found.files}
-    names = [read_fam(prefix)["sample"] for prefix in prefixes]
-    everyone = [name for own in names for name in own]
-    defining = set(stored["samples"].tolist())
-    founders = np.array([name in defining for name in everyone])
-    read, sizes = read_cohorts(prefixes, stored["sites"])
-    rows, own = relationship_to(read, sizes, founders, stored["af"], threads)
-    axes = Axes(stored["values"], stored["vectors"], float(stored["trace"]), int(stored["k"]))
-    scores = axes.place(founders, rows, own)
+    everyone, founders, scores, axes = place_everyone(prefixes, definition, threads)
     samples = describe_samples(order, sheet)
     place = {name: i for i, name in enumerate(everyone)}
     kept = np.array([place[name] for name in samples["sample"]])

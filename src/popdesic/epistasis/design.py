@@ -7,7 +7,6 @@ is unknown. Columns that depend linearly on the constant and on columns before t
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,6 @@ import pandas as pd
 
 from ..cohort.phenotype import UNKNOWN
 from ..io.errors import UserError
-from ..io.files import read_json
-from ..io.tables import read_table
 
 log = logging.getLogger(__name__)
 _WHERE = "config/config.yaml: epistasis"
@@ -46,12 +43,6 @@ class Axes(NamedTuple):
     samples: list[str]
     scores: np.ndarray
     significant: int
-
-
-def read_axes(scores: Path, about: Path, samples: Path) -> Axes:
-    """Axes of embedding/pca.npy, embedding/axes.json and distance/samples.tsv."""
-    names = read_table(samples)["sample"].tolist()
-    return Axes(names, np.load(scores), int(read_json(about)["significant"]))
 
 
 def design_matrix(
@@ -122,7 +113,7 @@ def _components(samples: list[str], axes: Axes, pcs: int | str) -> pd.DataFrame:
     count = min(axes.significant, MOST_PCS, held) if pcs == "auto" else int(pcs)
     if count > held:
         raise UserError(
-            f"{_WHERE}.pcs is {count}, but the study's PCA has {held} "
+            f"{_WHERE}.pcs is {count}, but the study's axes have {held} "
             "components; lower it, or raise embedding.components."
         )
     place = {name: row for row, name in enumerate(axes.samples)}

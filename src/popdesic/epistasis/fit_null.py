@@ -9,19 +9,38 @@ import numpy as np
 
 from ..cohort.phenotype import known_numbers
 from ..cohort.samples import read_samples
+from ..embedding.pca import place_everyone
 from ..io.errors import UserError
+from ..io.files import read_json
 from ..io.tables import read_table, write_table
-from .design import PEOPLE_A_COLUMN, Design, check_size, design_matrix, read_axes
+from .design import MOST_PCS, PEOPLE_A_COLUMN, Axes, Design, check_size, design_matrix
 from .null_model import NullModel, fit_null, residual_levels, write_null_model
 from .structure import structure_table, structure_warnings
 
 log = logging.getLogger(__name__)
 
 
+def place_on_axes(genotypes: list[Path], definition: Path, about: Path, threads: int = 1) -> Axes:
+    """Components of all people of some cohorts.
+
+    They are placed here, and not read from the study's PCA, which holds the people of the distance
+    matrix: scans need no distances.
+
+    Parameters
+    ----------
+    genotypes : list of Path
+        Stems of the cohorts' genotypes on the panel.
+    definition, about : Path
+        embedding/axes.npz and axes.json.
+    """
+    names, _, scores, _ = place_everyone(genotypes, definition, threads)
+    return Axes(names, scores, int(read_json(about)["significant"]))
+
+
 def fit_null_model(
     folder: Path,
     sheet: Path,
-    axes: list[Path],
+    axes: Axes | None,
     model_out: Path,
     structure_out: Path,
     *,
@@ -38,8 +57,8 @@ def fit_null_model(
         `results/reorder`.
     sheet : Path
         The sample sheet.
-    axes : list of Path
-        embedding/pca.npy, embedding/axes.json, distance/samples.tsv; empty for none.
+    axes : Axes, optional
+        `place_on_axes`.
     model_out, structure_out : Path
         See `null_model.write_null_model` and `structure.structure_table`.
     covariates, pcs
@@ -59,15 +78,14 @@ def fit_null_model(
     scanned, described = read_table(folder / "samples.tsv"), read_samples(sheet)
     kind = "linear" if (scanned["class"] == "quantitative").all() else "logistic"
     response = known_numbers(scanned["phenotype"])
-    components = read_axes(*axes) if axes else None
 
     def design_of(count: int | str) -> Design:
-        return design_matrix(scanned, described, str(sheet), covariates, components, count)
+        return design_matrix(scanned, described, str(sheet), covariates, axes, count)
 
     design = design_of(0)
     room = _smallest(design, response, kind) // PEOPLE_A_COLUMN - len(design.names)
-    if components is not None and pcs != 0:
-        count = components.significant if pcs == "auto" else int(pcs)
+    if axes is not None and pcs != 0:
+        count = min(axes.significant, axes.scores.shape[1], MOST_PCS) if pcs == "auto" else int(pcs)
         if pcs == "auto" and count > max(room, 0):
             log.warning(
                 "null model: %d of %d significant components are taken; there are too few people "
@@ -81,7 +99,7 @@ def fit_null_model(
     levels, variance = residual_levels(null, seed)
     write_null_model(model_out, null, levels, variance)
     people = described.set_index("sample").loc[scanned["sample"]].reset_index()
-    table = structure_table(null.response, Design(null.design, null.names), people, components)
+    table = structure_table(null.response, Design(null.design, null.names), people, axes)
     write_table(structure_out, table)
     counts = {
         "kind": null.kind,

@@ -11,6 +11,8 @@ from ..cohort.phenotype import is_quantitative
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
+#: Scores of association, which permutations test.
+ASSOCIATION = ("k2", "mutual_information")
 NAMES = {2: "pairs", 3: "triples"}
 #: Table of the loci of each order.
 LOCI_NAMES = {2: "loci", 3: "loci_triples"}
@@ -21,8 +23,6 @@ CANDIDATES, MAX_PER_SITE = 10, 10
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10
-#: Ranked on a CPU, whatever the device: no GPU kernel filters by interaction yet.
-ON_CPU: tuple[str, ...] = ()
 #: Tests x samples per second that time limits assume: a slow core, and a small GPU.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
@@ -32,6 +32,22 @@ def scan_score(score: str, quantitative: bool, order: int) -> str:
     if order == 3:
         return "interaction" if score == "residuals" else score
     return "residuals" if quantitative else score
+
+
+def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
+    """Permuted scans of each order.
+
+    None of an order whose score is of interaction: permutations test association.
+
+    Parameters
+    ----------
+    block : dict
+        `epistasis` of the configuration.
+    scores : dict
+        `scan_score` of each order.
+    """
+    asked = {2: block["permutations"], 3: block["permutations_triples"]}
+    return {order: asked[order] if score in ASSOCIATION else 0 for order, score in scores.items()}
 
 
 def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest: float) -> float:
@@ -51,24 +67,7 @@ def candidates(top: int) -> int:
     return CANDIDATES * top
 
 
-def refuse_device(score: str, device: str) -> None:
-    """Refuse ``device: gpu`` for a score that only a CPU ranks by.
-
-    Raises
-    ------
-    UserError
-        It was asked for.
-    """
-    if score in ON_CPU and device == "gpu":
-        raise UserError(
-            f"{_WHERE}.score is '{score}', which no GPU kernel ranks by yet, but device is 'gpu'; "
-            "set device to 'auto' or 'cpu', or epistasis.score to 'k2' or 'mutual_information'."
-        )
-
-
-def check_epistasis(
-    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, device: str = "auto"
-) -> None:
+def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
@@ -80,8 +79,6 @@ def check_epistasis(
         The sample sheet; `sheet` is its name.
     folder : Path
         The study's folder.
-    device : str
-        `device` of the configuration.
 
     Raises
     ------
@@ -91,8 +88,6 @@ def check_epistasis(
     if not block["order"]:
         return
     quantitative = is_quantitative(samples, block["binarize"])
-    for order in block["order"]:
-        refuse_device(scan_score(block["score"], quantitative, order), device)
     from .reorder import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 
     classes, _ = scan_phenotype(samples, block["binarize"], sheet, block["order"], block["score"])

@@ -6,13 +6,13 @@ interaction of its tags (Wood et al. 2014, Nature 514:E3; de los Campos et al. 2
 Hemani et al. 2014, retracted 2021). More people make this worse, not better.
 
 A hit is in cis if two of its sites are on one chromosome less than CIS_BP apart, or have an r2
-above CIS_R2 that chance rarely makes. It is tested again, given the sites of its region that explain the phenotype best: the
-main effect of the untyped site is then in the model as far as any typed site carries it. The region
-is all scanned sites within REGION_BP of a site of the hit. The site with the best score test, given
-the hit's own effects, is added, and up to MOST_GIVEN in all while the next one passes Bonferroni's
-limit within the region. Measured on real haplotypes (tests/bench/bench_phantoms.py), this removes
-most phantoms, not all, so near partners are not scanned at all by default
-(`epistasis.min_distance_bp`).
+above CIS_R2 that chance rarely makes. It is tested again, given the sites of its region that
+explain the phenotype best: the main effect of the untyped site is then in the model as far as any
+typed site carries it. The region is all scanned sites within REGION_BP of a site of the hit. The
+site with the best score test, given the hit's own effects, is added, and up to MOST_GIVEN in all
+while the next one passes Bonferroni's limit within the region. Measured on real haplotypes
+(tests/bench/bench_phantoms.py), this removes most phantoms, not all, so near partners are not
+scanned at all by default (`epistasis.min_distance_bp`).
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from .k2_null import excess_of_cells
+from .options import ASSOCIATION
 
 #: The scores; the first is the default.
-SCORES = ("interaction", "k2", "mutual_information")
+SCORES = ("interaction", *ASSOCIATION)
 #: Fractional bits of a cost; fewer if costs of many samples would not fit int64.
 SCALE_BITS = 40
 
@@ -36,8 +37,8 @@ def score_tables(score: str, n_controls: int, n_cases: int) -> tuple[np.ndarray,
     """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_controls + n_cases + 1,).
 
     ``k2``: lnGamma(n + 1) + excess(n) (`k2_null`) and lnGamma(n + 1); ``mutual_information``:
-    n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`trait_scan`). Every
-    entry is rounded once, so sums are exact in any order and equal on every device.
+    n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`trait_scan`).
+    Every entry is rounded once, so sums are exact in any order and equal on every device.
     """
     n_samples = n_controls + n_cases
     n = np.arange(n_samples + 1, dtype=np.float64)

@@ -1,7 +1,11 @@
-"""Significance of hits: null distribution of the best score, interaction tests, BitEpi's measures.
+"""Significance of hits: tests of interaction and association, permuted scans, BitEpi's measures.
 
-Phenotypes are permuted within strata. The best score of each permuted scan is one draw from the
-null distribution of the maximum, which corrects for all tests of a scan (Westfall & Young 1993).
+`hit_test` gives p of a hit's interaction and of its association, corrected for all tests of a scan.
+
+Permutations test association, whatever the score: a permuted phenotype loses main effects as well.
+They are run for association scores alone. Phenotypes are permuted within strata and families. The
+best score of each permuted scan is one draw from the null distribution of the maximum, which
+corrects for all tests of a scan (Westfall & Young 1993).
 """
 
 from __future__ import annotations
@@ -12,22 +16,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
+from .hit_test import HitTest, hit_test
 from .interaction import interaction_test
+from .kin import Relatives, permutation_groups
 from .loci import describe_loci, list_units
 from .options import MAX_PER_SITE
 from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
-
-#: Fewest permutations for an extreme-value fit.
-LEAST_FOR_FIT = 20
-#: Lower bound of the fitted p, relative to the smallest p of N permutations, 1 / (N + 1).
-LEAST_OF_RESOLUTION = 0.1
 
 
 def permute_scan(
@@ -41,10 +41,17 @@ def permute_scan(
     score: str,
     min_distance_bp: int,
     max_r2: float,
+    relatives: Relatives | None = None,
 ) -> list[str]:
-    """Write the best cost of each permuted scan, one row each; return warnings for the log."""
+    """Write the best cost of each permuted scan, one row each; return warnings for the log.
+
+    Phenotypes are permuted within strata and, within these, within families of `relatives`.
+    """
     words, _, _ = read_reordered(folder)
     data, _, samples = load_scan(folder, score, min_distance_bp, max_r2)
+    warnings = strata_warnings(samples)
+    if relatives is not None:
+        samples = samples.assign(stratum=permutation_groups(samples["stratum"], relatives))
     best = []
     for index in range(permutations):
         hits = scanner(backend, order)(
@@ -53,7 +60,7 @@ def permute_scan(
         best.append(int(hits.cost[0]) if len(hits.cost) else 0)
     numbers = np.arange(1, permutations + 1)
     write_table(out, pd.DataFrame({"permutation": numbers, "cost": best}, dtype=np.int64))
-    return strata_warnings(samples)
+    return warnings
 
 
 def strata_warnings(samples: pd.DataFrame) -> list[str]:
@@ -65,25 +72,17 @@ def strata_warnings(samples: pd.DataFrame) -> list[str]:
     return [f"all of stratum {name} are of one class: it is never permuted" for name in single]
 
 
+def strata_columns(samples: pd.DataFrame) -> np.ndarray:
+    """One column of 0 and 1 for each stratum but the first: float64 (n_samples, n_strata - 1)."""
+    codes, names = pd.factorize(samples["stratum"], sort=True)
+    return (codes[:, None] == np.arange(1, len(names))).astype(np.float64)
+
+
 def permutation_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
     """(1 + permutations with an equal or better best) / (1 + permutations); NaN without any."""
     if not len(null):
         return np.full(len(cost), np.nan)
     return (1 + np.searchsorted(np.sort(null), cost, "right")) / (1 + len(null))
-
-
-def extreme_value_p(cost: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """p of each cost under a generalised extreme-value fit to the null; NaN with too few draws.
-
-    Never below LEAST_OF_RESOLUTION times the smallest permutation p: the fitted tail may end
-    before a cost, and a p of 0 would claim more than permutations can show.
-    """
-    if len(null) < LEAST_FOR_FIT or np.ptp(null) == 0:
-        return np.full(len(cost), np.nan)
-    centre, scale = null.mean(), null.std()
-    shape, location, width = stats.genextreme.fit(-(null - centre) / scale)
-    fitted = stats.genextreme.sf(-(cost - centre) / scale, shape, location, width)
-    return np.maximum(fitted, LEAST_OF_RESOLUTION / (1 + len(null)))
 
 
 def hit_tables(genotypes: np.ndarray, n_controls: int) -> np.ndarray:
@@ -125,14 +124,25 @@ def rank_hits(
     max_per_site: int = MAX_PER_SITE,
     loci_out: Path | None = None,
     design: np.ndarray | None = None,
+    relatives: Relatives | None = None,
     labels: dict[str, str] | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
-    `labels`: further columns with one value for all rows. `loci_out`: table of the hits' loci.
-    `design`: of the null model, for the hits in cis (`phantoms`); none by default.
+    Parameters
+    ----------
+    max_per_site, loci_out
+        See `loci.list_units`; table of the hits' loci.
+    design : float64 array, (n_samples, n_columns), optional
+        Columns of the null model of the tests, see `hit_test.HitTest`; the strata by default.
+    relatives : Relatives, optional
+    labels : dict, optional
+        Further columns with one value for all rows.
     """
     words, sites, samples = read_reordered(folder)
+    if design is None:
+        design = strata_columns(samples)
+    test = hit_test((samples["class"] == "case").to_numpy(), tests, design, relatives)
     n_cases = int((samples["class"] == "case").sum())
     sizes = len(samples) - n_cases, n_cases
     listing = list_units(units, words, sites, *sizes, top=top, max_per_site=max_per_site)
@@ -140,9 +150,7 @@ def rank_hits(
     drawn = np.zeros(0, np.int64)
     if null is not None:
         drawn = read_table(null)["cost"].to_numpy(np.int64)
-    table = describe_hits(
-        hits, words, sites, len(samples) - n_cases, n_cases, order=order, score=score, drawn=drawn
-    )
+    table = describe_hits(hits, words, sites, test, order=order, score=score, drawn=drawn)
     if len(table):
         table = table.assign(locus=listing.locus)
         table = mark_cis(table, hits, words, sites, *sizes, tests=tests, covariates=design)
@@ -158,8 +166,7 @@ def describe_hits(
     hits: Hits,
     words: np.ndarray,
     sites: pd.DataFrame,
-    n_controls: int,
-    n_cases: int,
+    test: HitTest,
     *,
     order: int,
     score: str,
@@ -173,6 +180,8 @@ def describe_hits(
     hits : Hits
     words, sites
         From `reorder.reorder_sites`; `sites` also has the columns of `named`.
+    test : HitTest
+        Of the scan's samples, controls first.
     drawn : int64 array
         Best cost of each permuted scan.
     named : sequence of str
@@ -183,13 +192,14 @@ def describe_hits(
     DataFrame
         One row per hit; without columns if there are no hits.
     """
-    n_samples = n_controls + n_cases
+    n_samples, n_cases = len(test.case), int(test.case.sum())
+    n_controls = n_samples - n_cases
     total, part = score_tables(score, n_controls, n_cases)
     unit = 2.0 ** scale_bits(n_samples)
     used, local = np.unique(hits.sites, return_inverse=True)
     genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)
     local = local.reshape(hits.sites.shape)
-    p, p_fit = permutation_p(hits.cost, drawn), extreme_value_p(hits.cost, drawn)
+    p = permutation_p(hits.cost, drawn)
 
     def cost(table: np.ndarray) -> float:
         return float(table_cost(table.reshape(2, -1), total, part)) / unit
@@ -197,9 +207,14 @@ def describe_hits(
     ranks, rows = sites["rank"].to_numpy(), []
     for k, members in enumerate(hits.sites):
         by_rank = np.argsort(ranks[members])
-        table = hit_tables(genotypes[local[k][by_rank]], n_controls)
+        members_genotypes = genotypes[local[k][by_rank]]
+        table = hit_tables(members_genotypes, n_controls)
         row = {"rank": k + 1, "score": hits.cost[k] / unit}
-        row |= {"p_permutation": p[k], "p_extreme_value": p_fit[k]}
+        row |= {
+            "p_interaction": test.p_interaction(members_genotypes),
+            "p_association": test.p_association(members_genotypes),
+            "p_permutation": p[k],
+        }
         for number, member in enumerate(members[by_rank], 1):
             site = sites.iloc[member]
             row |= {f"{name}{number}": site[name] for name in named}

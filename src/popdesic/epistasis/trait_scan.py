@@ -6,7 +6,6 @@ For numbers, and for cases and controls with `epistasis.score: residuals`. The s
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from ..engine.base import Backend, Hits, OneHot, TraitData
-from ..io.tables import read_table, write_npz, write_table
+from ..io.tables import write_npz, write_table
 from .design import independent_columns
 from .loci import describe_loci, list_units
 from .null_model import NullModel, read_levels, read_null_model
@@ -67,49 +66,10 @@ def scan_trait_unit(
     return {"first_sites": len(first), "hits": len(hits.cost)}
 
 
-def permute_trait_scan(
-    folder: Path,
-    null: Path,
-    backend: Backend,
-    out: Path,
-    *,
-    permutations: int,
-    seed: int,
-    min_distance_bp: int,
-    max_r2: float,
-) -> list[str]:
-    """Write the best cost of each scan of permuted residuals, one row each.
-
-    Residuals are permuted within strata, among people whose covariates are known. The statistic
-    does not contain main effects, so that they need not be kept.
-    """
-    data, _, samples = load_trait(folder, null, min_distance_bp, max_r2)
-    used, best = read_null_model(null).used, []
-    for index in range(permutations):
-        levels = permuted_levels(data.levels, samples["stratum"], used, seed, index)
-        hits = backend.scan_trait_pairs(replace(data, levels=levels), range(data.n_sites), 1)
-        best.append(int(_fixed_point(hits.cost, data.n_samples)[0]) if len(hits.cost) else 0)
-    numbers = np.arange(1, permutations + 1)
-    write_table(out, pd.DataFrame({"permutation": numbers, "cost": best}, dtype=np.int64))
-    return []
-
-
-def permuted_levels(
-    levels: np.ndarray, strata: pd.Series, used: np.ndarray, seed: int, index: int
-) -> np.ndarray:
-    """Levels permuted within strata among `used` people: permutation `index` of `seed`."""
-    rng, out = np.random.default_rng([seed, index]), levels.copy()
-    for members in strata.groupby(strata, sort=True).indices.values():
-        members = members[used[members]]
-        out[members] = levels[rng.permutation(members)]
-    return out
-
-
 def rank_trait_hits(
     folder: Path,
     null: Path,
     units: list[Path],
-    permuted: Path | None,
     out: Path,
     *,
     top: int,
@@ -118,18 +78,11 @@ def rank_trait_hits(
     loci_out: Path | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci."""
-    from .significance import extreme_value_p, permutation_p  # it imports scans, too
-
     words, sites, samples = read_reordered(folder)
     listing = list_units(units, words, sites, len(samples), 0, top=top, max_per_site=max_per_site)
     hits, model = listing.hits, read_null_model(null)
-    drawn = np.zeros(0, np.int64)
-    if permuted is not None:
-        drawn = read_table(permuted)["cost"].to_numpy(np.int64)
     table = describe_trait_hits(hits, words, sites, model, 2.0 ** scale_bits(len(samples)), tests)
     if len(table):
-        table.insert(2, "p_permutation", permutation_p(hits.cost, drawn))
-        table.insert(3, "p_extreme_value", extreme_value_p(hits.cost, drawn))
         table = mark_cis(
             table.assign(locus=listing.locus), hits, words, sites, len(samples), 0,
             tests=tests, covariates=model.design, response=model.response,
@@ -137,7 +90,7 @@ def rank_trait_hits(
     write_table(out, table)
     if loci_out is not None:
         write_table(loci_out, describe_loci(listing, table, 2))
-    return {"tests": tests, "hits": len(table), "permutations": len(drawn)}
+    return {"tests": tests, "hits": len(table)}
 
 
 def describe_trait_hits(

@@ -18,6 +18,7 @@ import yaml
 
 from ..cohort.sources import expand_sources, source_files
 from ..distance.tiles import study_matrices
+from ..epistasis.options import permutations_run
 from ..epistasis.site_list import read_site_list
 from ..io.errors import UserError
 from ..io.files import read_json
@@ -160,14 +161,14 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     scanned = n_sites
     if scan["order"] and scan["restrict"]:
         scanned = len(read_site_list(study / scan["restrict"]).rows)
-    permutations = (scan["permutations"], scan["permutations_triples"])
+    permutations = permutations_run(scan)
     sizes = Sizes(
         counts,
         n_sites,
         len(study_matrices(config["distance"]["metric"])),
         scanned=scanned if scan["order"] else 0,
         units=scan["units"],
-        permutations=permutations,
+        permutations=(permutations[2], permutations[3]),
     )
     return sizes, source
 

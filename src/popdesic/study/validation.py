@@ -54,9 +54,7 @@ def validate_study(
     config = load_config(given, str(CONFIG_PATH))
     study = load_study(config, folder, check_files=files)
     if files:
-        check_epistasis(
-            config["epistasis"], study.samples, config["samples"], folder, config["device"]
-        )
+        check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
         check_side_files(config, folder)
     remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
     if files:

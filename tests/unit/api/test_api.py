@@ -381,8 +381,6 @@ def test_scan_ranks_by_interaction_unless_told_otherwise(order):
     assert first.lr_chi2 == pytest.approx(
         2 * oracle.interaction(table.reshape(2, *(3,) * order)), abs=1e-4
     )
-    with pytest.raises(ValueError, match="no GPU kernel ranks by 'interaction' yet; give 'auto'"):
-        popdesic.scan(genotypes, case, device="gpu")
 
 
 def test_scan_leaves_out_partners_in_ld():

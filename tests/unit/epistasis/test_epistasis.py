@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from study import Cohort, make_sites, write_raw
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis import reorder
 from popdesic.epistasis.design import covariate_columns
-from popdesic.epistasis.device import scan_backend
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
@@ -639,23 +637,6 @@ def test_refused_before_any_job(tmp_path, case):
     assert sentence.endswith(".") and "\n" not in sentence
 
 
-def test_no_gpu_ranks_by_interaction_yet(tmp_path, caplog):
-    """`gpu` is refused before any job, `auto` takes the CPU and says so."""
-    words = "score is 'interaction', which no GPU kernel ranks by yet, but device is 'gpu'; set"
-    block = load_config({"epistasis": {"order": [2]}})["epistasis"]
-    for refused in (
-        lambda: check_epistasis(block, SHEET, "samples.tsv", tmp_path, "gpu"),
-        lambda: scan_backend("gpu", 1, "interaction"),
-    ):
-        with pytest.raises(UserError, match=re.escape(words)):
-            refused()
-    check_epistasis(block | {"order": []}, SHEET, "samples.tsv", tmp_path, "gpu")
-    check_epistasis(block | {"score": "k2"}, SHEET, "samples.tsv", tmp_path, "gpu")
-    with caplog.at_level("INFO"):
-        assert scan_backend("auto", 1, "interaction").name == "cpu"
-    assert "No GPU kernel ranks by interaction yet, so the CPU computes." in caplog.text
-
-
 def test_valid_settings_are_accepted(tmp_path):
     numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
     for block, sheet in (
@@ -734,7 +715,7 @@ def scanned(tmp_path_factory) -> Path:
         }
         rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
     fit_null_model(
-        *(reordered, folder / "samples.tsv", [], out / "null_model.npz", out / "structure.tsv"),
+        *(reordered, folder / "samples.tsv", None, out / "null_model.npz", out / "structure.tsv"),
         **{"covariates": ["age"], "pcs": 0, "transform": "none", "seed": 1},
     )
     refit_hits(
@@ -810,9 +791,10 @@ def test_section_of_the_report(scanned):
     section = epistasis_section(scanned, scanned / "figures", [2, 3])
     pairs, triples = section["scans"]
     assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
-    assert pairs["associated"] >= 1 and triples["associated"] is None
+    assert pairs["associated"] >= 1 and pairs["permuted"] >= 1 and triples["permuted"] == 0
     assert len(triples["figures"]) == 4
-    assert pairs["rows"][0]["association"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert pairs["rows"][0]["permuted"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert 0 < float(pairs["rows"][0]["association"]) < 1 / 40
     assert {name for name, _ in pairs["loci"][0]["sites"]} == {"rs2", "rs7"}
     assert 1 <= pairs["significant_loci"] <= pairs["significant"] <= pairs["n_loci"] + 30
     assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}

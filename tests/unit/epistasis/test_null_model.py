@@ -132,7 +132,7 @@ def test_fewer_components_than_asked_for():
     sheet, scanned = study(30)
     axes = Axes(sheet["sample"].tolist(), np.random.default_rng(1).normal(size=(30, 3)), 1)
     sentence = refusal(lambda: design_matrix(scanned, sheet, "s", [], axes, 4))
-    assert "epistasis.pcs is 4, but the study's PCA has 3 components" in sentence
+    assert "epistasis.pcs is 4, but the study's axes have 3 components" in sentence
 
 
 def test_independent_columns_are_those_that_raise_the_rank():

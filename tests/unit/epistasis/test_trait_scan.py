@@ -11,6 +11,7 @@ import statsmodels.api as sm
 from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.epistasis.design import Axes
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
 from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered, scan_phenotype
@@ -25,8 +26,8 @@ from popdesic.epistasis.trait_scan import (
     scan_trait_unit,
     trait_tests,
 )
-from popdesic.io.files import read_json, write_json
-from popdesic.io.tables import read_table, write_npy, write_table
+from popdesic.io.files import read_json
+from popdesic.io.tables import read_table
 
 BACKEND = CpuBackend(2)
 LIMITS = {"min_distance_bp": 0, "max_r2": 1.0}
@@ -59,10 +60,10 @@ def build(folder, genotypes, phenotype, **columns):
     return counts
 
 
-def fit(folder, axes=(), **changes):
+def fit(folder, axes=None, **changes):
     """The null model of `build`, in epistasis/."""
     out = folder / "epistasis"
-    paths = folder / "samples.tsv", list(axes), out / "null_model.npz", out / "structure.tsv"
+    paths = folder / "samples.tsv", axes, out / "null_model.npz", out / "structure.tsv"
     return fit_null_model(folder / "reorder", *paths, **MODEL | changes)
 
 
@@ -294,14 +295,8 @@ def test_warnings_speak_when_the_remedy_is_missing_and_are_silent_when_it_is_rig
     assert fit(tmp_path)[1] == []
 
 
-def axes_of(folder, scores: np.ndarray, significant: int):
-    """Files of a PCA."""
-    out = folder / "embedding"
-    write_npy(out / "pca.npy", scores)
-    write_json(out / "axes.json", {"significant": significant})
-    names = [f"s{k}" for k in range(len(scores))]
-    write_table(out / "samples.tsv", pd.DataFrame({"sample": names}))
-    return out / "pca.npy", out / "axes.json", out / "samples.tsv"
+def axes_of(scores: np.ndarray, significant: int) -> Axes:
+    return Axes([f"s{k}" for k in range(len(scores))], scores, significant)
 
 
 def test_significant_components_are_in_the_model(tmp_path):
@@ -310,7 +305,7 @@ def test_significant_components_are_in_the_model(tmp_path):
     rng = np.random.default_rng(7)
     scores = rng.normal(0, 1, (1200, 6))
     scores[:, 0] += 60 * (population == "north")
-    axes = axes_of(tmp_path, scores, 2)
+    axes = axes_of(scores, 2)
     counts, warnings = fit(tmp_path, axes, pcs="auto")
     assert counts["columns"] == "PC1, PC2"
     # the components follow the population but for noise, so that little is left to warn of
@@ -328,11 +323,11 @@ def test_auto_takes_fewer_components_where_people_are_few(tmp_path, caplog):
     case[:] = np.arange(60) < 12
     build(tmp_path, g, case.astype(float))
     rng = np.random.default_rng(8)
-    axes = axes_of(tmp_path, rng.normal(0, 1, (60, 9)), 9)
+    axes = axes_of(rng.normal(0, 1, (60, 9)), 9)
     with caplog.at_level(logging.WARNING):
         assert fit(tmp_path, axes, pcs="auto")[0]["columns"] == "PC1, PC2, PC3, PC4"
     assert "4 of 9 significant components are taken" in caplog.text
-    separating = axes_of(tmp_path, (case + rng.normal(0, 0.01, 60))[:, None], 1)
+    separating = axes_of((case + rng.normal(0, 0.01, 60))[:, None], 1)
     with caplog.at_level(logging.WARNING):
         assert fit(tmp_path, separating, pcs="auto")[0]["columns"] == "none"
     assert "null model without principal components" in caplog.text

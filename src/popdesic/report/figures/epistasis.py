@@ -79,7 +79,7 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
 def read_hits(path: Path) -> pd.DataFrame:
     """A table of hits with `rank`, `score` and p-values as numbers, the rest as strings."""
     hits = read_table(path)
-    for column in ("rank", "score", "p_permutation", "p_extreme_value", "p_association"):
+    for column in ("rank", "score", "p_interaction", "p_association", "p_permutation"):
         if column in hits:
             hits[column] = pd.to_numeric(hits[column], errors="coerce")
     return hits

@@ -1,0 +1,121 @@
+"""The test of a listed hit: p of its interaction, corrected for all tests of the scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from ..engine.host.grouped_tables import association_terms, indicators, interaction_terms
+from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
+from .kin import Relatives, independent_statistic, no_relatives, score_variance, shared_risk
+from .tail import DRAWS, FIRST_DRAWS, NullModel, fit_null, free_directions, tail_p
+
+#: Hits with more than this, after correction, by `FIRST_DRAWS` draws and by offsets that do not
+#: depend on the hit, are not drawn again: their p is no evidence.
+WORTH_MORE = 3.0
+
+
+@dataclass(frozen=True)
+class HitTest:
+    """Test of the interaction of a combination of sites.
+
+    The model without interaction is a logistic regression on the columns of `design`, on all
+    terms of fewer than k of the sites and on a constant. p is the share of people drawn from it
+    (`tail`) whose likelihood ratio is as large; relatives widen the distribution (`kin`).
+
+    Attributes
+    ----------
+    case : bool array, (n_samples,)
+    offset : float64 array, (n_samples,)
+        The columns' part of the log-odds, without sites; NaN where a column is unknown.
+    design : float64 array, (n_samples, n_columns)
+        Without a constant, NaN where unknown: such people are left out of the test. No columns:
+        nothing is adjusted.
+    relatives : Relatives
+    risk : float
+        Part of the variance of the phenotype that relatives share (`kin.shared_risk`).
+    tests : int
+        Combinations of the scan, by which p is multiplied (Bonferroni).
+    """
+
+    case: np.ndarray
+    offset: np.ndarray
+    design: np.ndarray
+    relatives: Relatives
+    risk: float
+    tests: int
+
+    def p_interaction(self, genotypes: np.ndarray) -> float:
+        """p of the interaction of all sites, corrected for all tests: 0 < p <= 1.
+
+        Parameters
+        ----------
+        genotypes : int8 array, (k, n_samples)
+            ALT counts of k = 2 or 3 sites, -1 missing.
+        """
+        return self._p(genotypes, interaction_terms(3 ** len(genotypes)))
+
+    def p_association(self, genotypes: np.ndarray) -> float:
+        """The same of any association of the sites with the phenotype, main effects included."""
+        return self._p(genotypes, association_terms(3 ** len(genotypes)))
+
+    def _p(self, genotypes: np.ndarray, terms: np.ndarray) -> float:
+        used = (genotypes >= 0).all(axis=0) & np.isfinite(self.offset)
+        case, cell = self.case[used], cells_of(genotypes[:, used])
+        if case.all() or not case.any():
+            return 1.0
+        null, which = _grouped_null(cell, case, self.offset[used], terms)
+        relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
+        least = self._independent_half(null, cell, which, relatives)
+        if tail_p(null, least, FIRST_DRAWS) * self.tests > WORTH_MORE:
+            return 1.0
+        if self.design.shape[1]:
+            offset = fit_offsets(case, self.design[used], cell, indicators(terms))
+            null, which = _grouped_null(cell, case, offset, terms)
+            least = self._independent_half(null, cell, which, relatives)
+        return min(1.0, tail_p(null, least, DRAWS) * self.tests)
+
+    def _independent_half(self, null: NullModel, cell, which, relatives: Relatives) -> float:
+        """LR / 2, brought down to what it would be if nobody were related."""
+        if not len(relatives) or null.half <= 0:
+            return null.half
+        directions = free_directions(null)
+        if not directions.shape[1]:
+            return null.half
+        risk = expit(null.log_odds)[cell, which]
+        deviation = np.sqrt(risk * (1 - risk))
+        weights = score_variance(relatives, directions[cell], deviation, self.risk)
+        return independent_statistic(2 * null.half, weights) / 2
+
+
+def _grouped_null(cell, case, offset, terms: np.ndarray) -> tuple[NullModel, np.ndarray]:
+    which, offsets = offset_classes(offset)
+    table = grouped_table(cell, case, which, len(terms), len(offsets))
+    return fit_null(table, offsets, terms), which
+
+
+def hit_test(
+    case: np.ndarray,
+    tests: int,
+    design: np.ndarray | None = None,
+    relatives: Relatives | None = None,
+) -> HitTest:
+    """Prepare the test of a scan's hits; parameters as in `HitTest`."""
+    case = np.asarray(case, bool)
+    design = np.zeros((len(case), 0)) if design is None else np.asarray(design, np.float64)
+    relatives = no_relatives() if relatives is None else relatives
+    known = np.isfinite(design).all(axis=1)
+    offset, residual = np.full(len(case), np.nan), np.zeros(len(case))
+    one = np.ones((1, 1))
+    if case[known].any() and not case[known].all():
+        everyone = np.zeros(int(known.sum()), np.int64)
+        fitted = fit_offsets(case[known], design[known], everyone, one)
+        share = case[known].mean()
+        eta = fitted - fitted.mean() + np.log(share / (1 - share))
+        p = np.clip(expit(eta), 1e-6, 1 - 1e-6)
+        offset[known] = fitted
+        residual[known] = (case[known] - p) / np.sqrt(p * (1 - p))
+    risk = shared_risk(relatives.among(known), residual[known])
+    return HitTest(case, offset, design, relatives, risk, tests)

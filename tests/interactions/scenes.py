@@ -1,0 +1,129 @@
+"""Studies without any interaction on the scale of log-odds: what a calibrated test must not find.
+
+Each has 1 000 people at 60 unlinked sites with minor alleles from 5 to 50 %.
+
+    nothing                  cases at random
+    one main effect          one site doubles the odds per allele
+    two additive             two sites do
+    three additive           three sites do
+    structure, strata        two populations (F_ST 0.05) with risks of 70 % and 30 %; people know
+                             theirs
+    structure, components    the same; two principal components of 500 further sites are known
+    structure, unadjusted    the same; nothing is known
+    siblings                 250 families of four siblings; half of the liability is inherited
+    families                 200 families of two parents and three children, with the same
+    siblings, unadjusted     as siblings, but the test takes people for unrelated
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+PEOPLE, SITES = 1000, 60
+#: Sites of which components are computed.
+FURTHER_SITES = 500
+#: Share of the liability that is inherited.
+HERITABILITY = 0.5
+
+
+@dataclass(frozen=True)
+class Study:
+    """Genotypes int8 (n_people, n_sites), case bool (n_people,), and what a test may know.
+
+    design: columns to adjust for, float64 (n_people, n_columns). pairs: relatives (first, second,
+    kinship), float64 (n_pairs, 3).
+    """
+
+    genotypes: np.ndarray
+    case: np.ndarray
+    design: np.ndarray = field(default_factory=lambda: np.zeros((PEOPLE, 0)))
+    pairs: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+
+
+def frequencies(rng: np.random.Generator, n_sites: int = SITES) -> np.ndarray:
+    return rng.uniform(0.05, 0.5, n_sites)
+
+
+def draw_case(rng: np.random.Generator, odds: np.ndarray) -> np.ndarray:
+    """Cases of log-odds `odds`, shifted so that half of the people are cases on average."""
+    return rng.random(len(odds)) < 1 / (1 + np.exp(odds.mean() - odds))
+
+
+def additive(rng: np.random.Generator, effects: int) -> Study:
+    """Independent sites, the first few of which double the odds per allele."""
+    genotypes = rng.binomial(2, frequencies(rng), (PEOPLE, SITES)).astype(np.int8)
+    return Study(genotypes, draw_case(rng, math.log(2) * genotypes[:, :effects].sum(axis=1)))
+
+
+def structured(rng: np.random.Generator, known: str, fst: float = 0.05) -> Study:
+    """Two populations by the model of Balding and Nichols (1995) that differ in risk."""
+    p, a = frequencies(rng, SITES + FURTHER_SITES), (1 - fst) / fst
+    of_population = rng.beta(a * p, a * (1 - p), (2, len(p)))
+    population = np.arange(PEOPLE) % 2
+    genotypes = rng.binomial(2, of_population[population]).astype(np.int8)
+    case = rng.random(PEOPLE) < np.where(population, 0.7, 0.3)
+    design = np.zeros((PEOPLE, 0))
+    if known == "strata":
+        design = population[:, None].astype(float)
+    elif known == "components":
+        further = genotypes[:, SITES:].astype(float)
+        further = (further - further.mean(axis=0)) / np.maximum(further.std(axis=0), 0.01)
+        design = np.linalg.svd(further, full_matrices=False)[0][:, :2]
+    return Study(genotypes[:, :SITES], case, design)
+
+
+def related(rng: np.random.Generator, parents: bool, children: int, known: bool = True) -> Study:
+    """Nuclear families with a heritable background that none of the sites explains."""
+    size = children + 2 * parents
+    families = PEOPLE // size
+    p = frequencies(rng)
+    haplotypes = rng.random((families, 2, 2, SITES)) < p  # family, parent, haplotype
+    values = rng.normal(size=(families, 2)) * math.sqrt(HERITABILITY)
+    members, inherited = [], []
+    if parents:
+        members += [haplotypes[:, k].sum(axis=1) for k in (0, 1)]
+        inherited += [values[:, k] for k in (0, 1)]
+    for _ in range(children):
+        passed = rng.integers(0, 2, (families, 2, 1, SITES))
+        members.append(np.take_along_axis(haplotypes, passed, axis=2).sum(axis=(1, 2)))
+        within = rng.normal(size=families) * math.sqrt(HERITABILITY / 2)
+        inherited.append(values.mean(axis=1) + within)
+    genotypes = np.stack(members, axis=1).reshape(-1, SITES).astype(np.int8)
+    liability = np.stack(inherited, axis=1).ravel()
+    liability = liability + rng.normal(size=len(liability)) * math.sqrt(1 - HERITABILITY)
+    pairs = [
+        (size * family + a, size * family + b, 0.25)
+        for family in range(families)
+        for b in range(size)
+        for a in range(b)
+        if not (parents and (a, b) == (0, 1))
+    ]
+    empty = np.zeros((len(genotypes), 0))
+    case = liability > 0
+    return Study(genotypes, case, empty, np.array(pairs) if known else np.zeros((0, 3)))
+
+
+SCENES: dict[str, Callable[[np.random.Generator], Study]] = {
+    "nothing": partial(additive, effects=0),
+    "one main effect": partial(additive, effects=1),
+    "two additive": partial(additive, effects=2),
+    "three additive": partial(additive, effects=3),
+    "structure, strata": partial(structured, known="strata"),
+    "structure, components": partial(structured, known="components"),
+    "structure, unadjusted": partial(structured, known="nothing"),
+    "siblings": partial(related, parents=False, children=4),
+    "families": partial(related, parents=True, children=3),
+    "siblings, unadjusted": partial(related, parents=False, children=4, known=False),
+}
+#: Scenes in which the test is not told what it needs: it may find too much.
+UNADJUSTED = tuple(name for name in SCENES if "unadjusted" in name)
+
+
+def draw_study(name: str, seed: int) -> Study:
+    """A study of a scene."""
+    return SCENES[name](np.random.default_rng([list(SCENES).index(name), seed]))
