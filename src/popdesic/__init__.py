@@ -1,8 +1,8 @@
 """Popdesic: genotypes of several cohorts to distances, geodesics and maps.
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `ld_r2`, `scan`,
-`fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used,
-so that ``import popdesic`` costs nothing.
+`scan_sites`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it
+is first used, so that ``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -19,6 +19,7 @@ _PUBLIC = {
     "Components": "api.samples",
     "ld_r2": "api.sites",
     "scan": "api.sites",
+    "scan_sites": "api.sites",
     "fermat_weights": "api.paths",
     "shortest_paths": "api.paths",
     "insert": "api.paths",

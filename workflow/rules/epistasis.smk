@@ -150,9 +150,9 @@ rule permute_epistasis:
         runtime=permutation_minutes,
         gpu=GPUS,
     params:
+        **PEDIGREE,
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
-        **PEDIGREE,
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],

@@ -1,4 +1,4 @@
-"""Comparisons between sites: linkage disequilibrium, and scans for interactions."""
+"""Comparisons between sites: linkage disequilibrium, scans for main effects and interactions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import pandas as pd
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
+from ..epistasis.design import independent_columns
 from ..epistasis.hit_test import hit_test
 from ..epistasis.kin import LEAST_KINSHIP, Relatives
+from ..epistasis.null_model import fit_null
 from ..epistasis.options import MAX_R2
 from ..epistasis.partners import partners_of
 from ..epistasis.reorder import MAX_SAMPLES, reorder_sites
 from ..epistasis.scan import count_tests, make_scan_data, merge_hits, scanner
 from ..epistasis.scores import SCORES
 from ..epistasis.significance import describe_hits
+from ..epistasis.single_sites import CHUNK, SiteTests
+from ..io.errors import UserError
+from ..io.sites import chunks
 from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
 
 
@@ -224,6 +229,95 @@ def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -
     array = array[np.ix_(samples, samples)]
     first, second = np.nonzero(np.triu(array >= LEAST_KINSHIP, 1))  # NaN is not related
     return Relatives(first, second, np.minimum(array[first, second], 0.5).astype(np.float64))
+
+
+def scan_sites(
+    genotypes: ArrayLike,
+    phenotype: ArrayLike,
+    covariates: ArrayLike | None = None,
+    *,
+    transform: str = "none",
+) -> pd.DataFrame:
+    """Test every site by itself: what its allele count says about the phenotype.
+
+    Score tests under a model of the phenotype with the covariates alone, logistic for cases and
+    controls, linear for numbers; the latter are the exact t and F tests of the regression.
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites)
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing, which counts as the
+        mean of the others.
+    phenotype : array-like, (n_samples,)
+        1 case, 0 control; or numbers, of which there are more than two. Samples with NaN or a
+        masked entry are left out.
+    covariates : array-like, (n_samples, n_columns), optional
+        Numbers, for example principal components. Samples with an unknown one are left out; columns
+        that follow from those before them do not count.
+    transform : {'none', 'normal'}
+        Of numbers: ``normal`` takes the normal scores of the ranks of their residuals.
+
+    Returns
+    -------
+    DataFrame
+        One row per site: `n`, `af`, `beta`, `se`, `chi2`, `p` of the ALT allele's count, and
+        `genotypic_chi2`, `genotypic_df`, `genotypic_p` with all genotypes apart. NaN for a site
+        that does not vary.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid, or the covariates leave nothing to test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> rng = np.random.default_rng(1)
+    >>> genotypes = rng.binomial(2, 0.3, (500, 8))
+    >>> height = 170 + 2 * genotypes[:, 3] + rng.normal(0, 5, 500)
+    >>> int(popdesic.scan_sites(genotypes, height).p.idxmin())
+    3
+    """
+    require_choice(transform, ("none", "normal"), "transform")
+    array = genotype_array(genotypes)
+    response = _numbers(phenotype, (len(array),), "phenotype")
+    design = np.empty((len(array), 0))
+    if covariates is not None:
+        given = host_array(covariates)
+        width = given.shape[1] if given.ndim == 2 else 1
+        design = _numbers(covariates, (len(array), width), "covariates")
+    used = np.isfinite(response) & np.isfinite(design).all(axis=1)
+    values = np.unique(response[used])
+    if len(values) < 2:
+        raise ValueError(f"phenotype has {len(values)} different values; give at least two.")
+    if values.tolist() == [-1, 0, 1]:
+        raise ValueError("phenotype has -1 beside 0 and 1; give NaN for an unknown one.")
+    if len(values) == 2 and values.tolist() != [0, 1]:
+        raise ValueError(
+            f"phenotype has the two values {values[0]:g} and {values[1]:g}; give 1 (case) and 0 "
+            "(control), or numbers."
+        )
+    kept = independent_columns(np.ones((int(used.sum()), 1)), design[used])
+    kind = "logistic" if len(values) == 2 else "linear"
+    try:
+        null = fit_null(response[used], design[used][:, kept], kind, transform=transform)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    tests, parts = SiteTests(null), []
+    for first, last in chunks(array.shape[1], max(1, CHUNK // len(array))):
+        parts.append(tests.test(np.ascontiguousarray(array[used, first:last].T)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _numbers(given: ArrayLike, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """An array of numbers as float64, NaN where masked."""
+    array = given if isinstance(given, np.ma.MaskedArray) else host_array(given)
+    if array.shape != shape:
+        raise ValueError(f"{name} has the shape {array.shape}; give {shape}.")
+    if array.dtype.kind not in "iubf":
+        raise ValueError(f"{name} is of type {array.dtype}; give numbers.")
+    return np.ma.filled(np.ma.asarray(array, float), np.nan).astype(float)
 
 
 def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import functools
 import itertools
 import math
 import re
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference_epistasis as oracle
+import statsmodels.api as sm
 from reference import (
     augmented_scores,
     draw_genotypes,
@@ -25,6 +27,7 @@ from reference import (
 )
 from reference_compare import king_robust, r2
 from scipy.spatial.distance import pdist, squareform
+from scipy.stats import hypergeom
 from sklearn.manifold import Isomap
 
 import popdesic
@@ -140,6 +143,16 @@ BAD_CALLS = {
     "phenotype has the shape (2,)": lambda: popdesic.scan(GENOTYPES, [0, 1]),
     "phenotype[4] is 2": lambda: popdesic.scan(GENOTYPES, [1, 1, 1, 1, 2]),
     "phenotype has no control": lambda: popdesic.scan(GENOTYPES, [1, 1, 1, 1, -1]),
+    "phenotype has -1 beside 0 and 1": lambda: popdesic.scan_sites(GENOTYPES, [0, 1, 0, 1, -1]),
+    "phenotype has 1 different values": lambda: popdesic.scan_sites(GENOTYPES, [3] * 5),
+    "phenotype has the two values 1 and 2": lambda: popdesic.scan_sites(GENOTYPES, [1, 2, 1, 2, 1]),
+    "covariates has the shape (3, 1)": lambda: popdesic.scan_sites(
+        GENOTYPES, [0, 1, 0, 1, 1], np.zeros((3, 1))
+    ),
+    "explain the phenotype completely": lambda: popdesic.scan_sites(
+        GENOTYPES, np.arange(5), np.arange(5)[:, None]
+    ),
+    "transform is 'log'": lambda: popdesic.scan_sites(GENOTYPES, np.arange(5), transform="log"),
     "phenotype is of type <U1": lambda: popdesic.scan(GENOTYPES, list("abcde")),
     "have 0 sites that vary among the 2": lambda: popdesic.scan([[1, 1], [1, 1]], [0, 1]),
     "distances have the shape (3,)": lambda: popdesic.fermat_weights([1, 2, 3], 2),
@@ -316,12 +329,24 @@ def test_pca_uses_frequencies_of_founders_and_called_sites_alone():
     np.testing.assert_allclose(np.diagonal(u.T @ u), values[: u.shape[1]], rtol=1e-9, atol=1e-12)
 
 
-def k2(genotypes: np.ndarray, case: np.ndarray, sites: tuple[int, ...]) -> float:
-    """K2 minus that of a single cell with all called samples, cell by cell from the definition."""
+def k2(genotypes: np.ndarray, case: np.ndarray, sites: tuple[int, ...], classes=None) -> float:
+    """K2 minus that of a single cell with all called samples, cell by cell from the definition.
+
+    Each less its mean over all ways to draw the cases; `classes`: of everybody, if some are left
+    out here.
+    """
     called = (genotypes[:, sites] >= 0).all(axis=1)
 
+    def ways(n0: int, n1: int) -> float:
+        return math.lgamma(n0 + n1 + 1) - math.lgamma(n0 + 1) - math.lgamma(n1 + 1)
+
+    everybody = case if classes is None else classes
+
+    @functools.cache
     def cell(n0: int, n1: int) -> float:
-        return math.lgamma(n0 + n1 + 2) - math.lgamma(n0 + 1) - math.lgamma(n1 + 1)
+        drawn = hypergeom(len(everybody), int(everybody.sum()), n0 + n1)
+        mean = sum(drawn.pmf(k) * ways(n0 + n1 - k, k) for k in range(n0 + n1 + 1))
+        return ways(n0, n1) - mean
 
     total = 0.0
     for states in itertools.product(range(3), repeat=len(sites)):
@@ -352,16 +377,17 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
     names = [f"site{k}" for k in range(1, order + 1)]
     assert found[names].to_numpy().tolist() == [list(sites) for _, sites in ranked]
     assert found["rank"].tolist() == list(range(1, 13))
-    # scores are sums of table entries rounded to 2**-40
-    np.testing.assert_allclose(found["score"], [cost for cost, _ in ranked], atol=1e-9)
+    # scores are sums of table entries, of which the means are rounded to 2**-20
+    np.testing.assert_allclose(found["score"], [cost for cost, _ in ranked], atol=3e-5)
     counts = found[["controls", "cases"]].map(lambda text: sum(map(int, text.split(","))))
     used = [(genotypes[known][:, list(sites)] >= 0).all(axis=1) for _, sites in ranked]
     assert counts["cases"].tolist() == [int((u & case).sum()) for u in used]
     assert counts["controls"].tolist() == [int((u & ~case).sum()) for u in used]
     main = [
-        k2(genotypes[known][u], case[u], (s[1],)) for u, (_, s) in zip(used, ranked, strict=True)
+        k2(genotypes[known][u], case[u], (s[1],), case)
+        for u, (_, s) in zip(used, ranked, strict=True)
     ]
-    np.testing.assert_allclose(found["main2"], main, atol=1e-9)
+    np.testing.assert_allclose(found["main2"], main, atol=3e-5)
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -381,6 +407,33 @@ def test_scan_ranks_by_interaction_unless_told_otherwise(order):
     assert first.lr_chi2 == pytest.approx(
         2 * oracle.interaction(table.reshape(2, *(3,) * order)), abs=1e-4
     )
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_scan_of_sites_is_the_regression_of_each_site(kind):
+    """Of people with a phenotype and covariates; a column that follows does not count."""
+    rng = np.random.default_rng(15)
+    genotypes = draw(300, 9, 0.0)
+    x = rng.normal(0, 1, (300, 2))
+    y = x[:, 0] + 0.5 * genotypes[:, 4] + rng.normal(0, 1, 300)
+    y = y if kind == "linear" else (y > np.median(y)).astype(float)
+    unknown = np.arange(300) % 10 == 3
+    masked = np.ma.masked_array(y, unknown)
+    twice = np.column_stack([x, x[:, 0] + 7])
+    found = popdesic.scan_sites(genotypes, masked, twice)
+    for site, row in found.iterrows():
+        base = sm.add_constant(x[~unknown])
+        both = np.column_stack([base, genotypes[~unknown, site]])
+        if kind == "linear":
+            fitted = sm.OLS(y[~unknown], both).fit()
+            expected = fitted.pvalues[-1]
+        else:
+            family = sm.families.Binomial()
+            fitted = sm.GLM(y[~unknown], base, family=family).fit(tol=1e-12)
+            expected = fitted.score_test(both[:, -1:])[1]
+        assert row.n == 270 and row.p == pytest.approx(float(np.squeeze(expected)), rel=1e-5)
+    ranked = popdesic.scan_sites(genotypes, masked, x, transform="normal")
+    assert ((ranked.p == found.p).all()) == (kind == "logistic")
 
 
 def test_scan_leaves_out_partners_in_ld():
