@@ -122,8 +122,8 @@ def missed_goal(power: dict[str, float]) -> str:
         if power[ours] < power.get("BOOST", power["LR"]):
             short.append(f"{ours} < BOOST")
         if power[ours] < max(power["LR"], power["K2"]) - TOLERANCE:
-            short.append(f"{ours} < K2")
-    return ", ".join(short) or "met"
+            short.append(f"{ours} < K2, LR")
+    return "; ".join(short) or "met"
 
 
 def main() -> None:

@@ -81,10 +81,10 @@ class ScanData:
     The cost of a contingency table is an exact integer, the lower the better:
     ``sum over cells (total[n0 + n1] - part[n0] - part[n1])`` minus the same expression of the one
     cell that holds all samples called at every site of the pair or triple. n0 and n1 count the
-    controls and cases of a cell. K2: total = lnGamma(n + 2), part = lnGamma(n + 1); mutual
-    information: total = part = n ln n, which gives -N times the information in nats. The
-    subtraction makes pairs with different missingness comparable; without missing genotypes it is
-    a constant.
+    controls and cases of a cell. K2: part = lnGamma(n + 1), total the mean of the sum of both parts
+    over random cases, up to a multiple of n (`epistasis.k2_null`); mutual information: total =
+    part = n ln n, which gives -N times the information in nats. The subtraction makes pairs with
+    different missingness comparable; without missing genotypes it is a constant.
 
     Attributes
     ----------
