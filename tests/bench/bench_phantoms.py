@@ -32,8 +32,9 @@ from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import MAX_R2, MIN_DISTANCE_BP
+from popdesic.epistasis.p_values import p_of_hits
 from popdesic.epistasis.partners import partners_of
-from popdesic.epistasis.phantoms import mark_cis, p_of_hits
+from popdesic.epistasis.phantoms import mark_cis
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.significance import describe_hits, hit_tables

@@ -229,22 +229,3 @@ def score_statistics(
     score = dosage @ residuals
     there = variance > 1e-8 * np.maximum(total, 1e-300)
     return np.where(there, score**2 / np.where(there, variance, 1.0), 0.0)
-
-
-def p_of_hits(table: pd.DataFrame, tests: int) -> np.ndarray:
-    """The p of each hit's interaction that counts: float64 (n_hits,), corrected for all tests.
-
-    `p_conditional` of hits in cis where it was computed, else `p_interaction`. A table without
-    `p_interaction` has that of Bonferroni's correction of `lr_p`.
-    """
-
-    def column(name: str) -> np.ndarray:
-        return pd.to_numeric(table[name], errors="coerce").to_numpy(float)
-
-    p = column("p_interaction") if "p_interaction" in table else np.full(len(table), np.nan)
-    if "lr_p" in table:
-        p = np.where(np.isnan(p), np.minimum(column("lr_p") * tests, 1.0), p)
-    if "p_conditional" not in table:
-        return p
-    conditional = column("p_conditional")
-    return np.where(np.isnan(conditional), p, conditional)

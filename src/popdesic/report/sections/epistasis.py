@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ...epistasis.options import LOCI_NAMES, NAMES
-from ...epistasis.phantoms import p_of_hits
+from ...epistasis.p_values import p_of_hits
 from ...epistasis.scores import SCORES
-from ...epistasis.significance import strata_warnings
 from ...epistasis.single_sites import genomic_control
-from ...epistasis.structure import structure_warnings
+from ...epistasis.structure import strata_warnings, structure_warnings
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..figures.epistasis import SIGNIFICANT, read_hits
