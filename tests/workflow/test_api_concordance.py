@@ -24,7 +24,14 @@ CONFIG = {
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
     "embedding": {"components": 5, "max_kinship": 0, "ld_prune": []},
     "compare": {"kinship": {"min_kinship": 0}},
-    "epistasis": {"order": [2], "permutations": 0, "top": 40, "max_r2": 0.5},
+    "epistasis": {
+        "order": [2],
+        "permutations": 0,
+        "top": 40,
+        "max_r2": 0.5,
+        "min_distance_bp": 0,
+        "max_per_site": 40,
+    },
 }
 TARGETS = ("distance", "geodesic", "results/embedding/pca.tsv", "results/compare/kinship.tsv")
 TARGETS = (*TARGETS, "results/compare/pc_relate.tsv")

@@ -12,6 +12,7 @@ from ..epistasis.design import independent_columns
 from ..epistasis.hit_test import hit_test
 from ..epistasis.kin import LEAST_KINSHIP, Relatives
 from ..epistasis.null_model import fit_null
+from ..epistasis.options import MAX_R2
 from ..epistasis.partners import partners_of
 from ..epistasis.phenotype import MAX_SAMPLES
 from ..epistasis.reorder import reorder_sites
@@ -73,7 +74,7 @@ def scan(
     order: int = 2,
     score: str = "interaction",
     top: int = 100,
-    max_r2: float = 1.0,
+    max_r2: float = MAX_R2,
     covariates: ArrayLike | None = None,
     kinship: ArrayLike | None = None,
     device: str = "auto",
@@ -102,7 +103,8 @@ def scan(
     top : int
         Largest number of combinations to return.
     max_r2 : float
-        Sites with an r² above this are not combined: pairs in strong LD look like interactions.
+        Sites with an r² above this are not combined: sites in LD can look like an interaction
+        because of a causal site that is not among them. 1 combines all.
     covariates : array-like, (n_samples, n_columns), optional
         Numbers for which the p-values are adjusted: principal components, age, one column of 0 and
         1 for each population but one. NaN where unknown; such samples are left out of the tests.

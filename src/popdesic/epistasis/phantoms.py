@@ -6,13 +6,13 @@ interaction of its tags (Wood et al. 2014, Nature 514:E3; de los Campos et al. 2
 Hemani et al. 2014, retracted 2021). More people make this worse, not better.
 
 A hit is in cis if two of its sites are on one chromosome less than CIS_BP apart, or have an r2
-above CIS_R2. It is tested again, given the sites of its region that explain the phenotype best: the
-main effect of the untyped site is then in the model as far as any typed site carries it. The region
-is all scanned sites within REGION_BP of a site of the hit. The site with the best score test, given
-the hit's own effects, is added, and up to MOST_GIVEN in all while the next one passes Bonferroni's
-limit within the region. Measured on real haplotypes (tests/bench/bench_phantoms.py), this removes
-most phantoms, not all, so near partners are not scanned at all by default
-(`epistasis.min_distance_bp`).
+above CIS_R2 that chance rarely makes. It is tested again, given the sites of its region that
+explain the phenotype best: the main effect of the untyped site is then in the model as far as any
+typed site carries it. The region is all scanned sites within REGION_BP of a site of the hit. The
+site with the best score test, given the hit's own effects, is added, and up to MOST_GIVEN in all
+while the next one passes Bonferroni's limit within the region. Measured on real haplotypes
+(tests/bench/bench_phantoms.py), this removes most phantoms, not all, so near partners are not
+scanned at all by default (`epistasis.min_distance_bp`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from scipy import stats
 from ..engine.base import Hits
 from .scan import genotypes_of
 
-#: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2.
+#: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2 ...
 CIS_BP, CIS_R2 = 2_000_000, 0.02
+#: ... that chance rarely makes: n r2 above this has p = 1e-4 for independent sites.
+CIS_CHI2 = 15.1
 #: Farthest site of a hit's region from a site of the hit.
 REGION_BP = 500_000
 #: Sites of the region that enter the model, at most.
@@ -97,7 +99,9 @@ def in_cis(chrom: np.ndarray, pos: np.ndarray, genotypes: np.ndarray) -> bool:
             return True
         both = (genotypes[a] >= 0) & (genotypes[b] >= 0)
         x, y = genotypes[a, both].astype(float), genotypes[b, both].astype(float)
-        if x.size and np.ptp(x) and np.ptp(y) and np.corrcoef(x, y)[0, 1] ** 2 > CIS_R2:
+        if not (x.size and np.ptp(x) and np.ptp(y)):
+            continue
+        if np.corrcoef(x, y)[0, 1] ** 2 > max(CIS_R2, CIS_CHI2 / len(x)):
             return True
     return False
 
@@ -225,22 +229,3 @@ def score_statistics(
     score = dosage @ residuals
     there = variance > 1e-8 * np.maximum(total, 1e-300)
     return np.where(there, score**2 / np.where(there, variance, 1.0), 0.0)
-
-
-def p_of_hits(table: pd.DataFrame, tests: int) -> np.ndarray:
-    """The p of each hit's interaction that counts: float64 (n_hits,), corrected for all tests.
-
-    `p_conditional` of hits in cis where it was computed, else `p_interaction`. A table without
-    `p_interaction` has that of Bonferroni's correction of `lr_p`.
-    """
-
-    def column(name: str) -> np.ndarray:
-        return pd.to_numeric(table[name], errors="coerce").to_numpy(float)
-
-    p = column("p_interaction") if "p_interaction" in table else np.full(len(table), np.nan)
-    if "lr_p" in table:
-        p = np.where(np.isnan(p), np.minimum(column("lr_p") * tests, 1.0), p)
-    if "p_conditional" not in table:
-        return p
-    conditional = column("p_conditional")
-    return np.where(np.isnan(conditional), p, conditional)

@@ -18,7 +18,8 @@ from ..io.genotypes import unpack_bed
 from ..io.tables import read_table, write_table
 from .halves import discovery_half
 from .options import NAMES
-from .phantoms import conditional_test, p_of_hits
+from .p_values import p_of_hits
+from .phantoms import conditional_test
 from .scan import sites_of_hits
 from .significance import hit_tables
 
@@ -48,7 +49,7 @@ def replicate_hits(
     samples, classes
         The sample sheet and everybody's classes, as for `discovery_half`.
     out : Path
-        One row per lead: `scan`, `locus`, `rank`, the sites, `p_discovery` (`phantoms.p_of_hits`),
+        One row per lead: `scan`, `locus`, `rank`, the sites, `p_discovery` (`p_values.p_of_hits`),
         people (`n_controls`, `n_cases`), `lr_p` (strata as covariates) and `p_replication`, lr_p
         times the leads of this scan; `controls`, `cases`: the contingency table.
     tests : dict

@@ -28,6 +28,7 @@ from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
+from .structure import strata_warnings
 
 
 def permute_scan(
@@ -61,15 +62,6 @@ def permute_scan(
     numbers = np.arange(1, permutations + 1)
     write_table(out, pd.DataFrame({"permutation": numbers, "cost": best}, dtype=np.int64))
     return warnings
-
-
-def strata_warnings(samples: pd.DataFrame) -> list[str]:
-    """Warnings about strata of one class; see `structure` for what strata leave."""
-    table = pd.crosstab(samples["stratum"], samples["class"])
-    if len(table) < 2:
-        return []
-    single = table.index[(table == 0).any(axis=1)].tolist()
-    return [f"all of stratum {name} are of one class: it is never permuted" for name in single]
 
 
 def strata_columns(samples: pd.DataFrame) -> np.ndarray:

@@ -112,3 +112,12 @@ def structure_warnings(table: pd.DataFrame | Path) -> list[str]:
                 "it, permutation p-values and ranks without covariates do not"
             )
     return said
+
+
+def strata_warnings(samples: pd.DataFrame) -> list[str]:
+    """Warnings about strata of one class; see `structure_warnings` for what strata leave."""
+    table = pd.crosstab(samples["stratum"], samples["class"])
+    if len(table) < 2:
+        return []
+    single = table.index[(table == 0).any(axis=1)].tolist()
+    return [f"all of stratum {name} are of one class: it is never permuted" for name in single]

@@ -362,7 +362,9 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
         for sites in itertools.combinations(range(n_sites), order)
         if 2 not in sites
     )[:12]
-    found = popdesic.scan(genotypes, phenotype, order=order, score="k2", top=12, device="cpu")
+    found = popdesic.scan(
+        genotypes, phenotype, order=order, score="k2", top=12, max_r2=1, device="cpu"
+    )
     names = [f"site{k}" for k in range(1, order + 1)]
     assert found[names].to_numpy().tolist() == [list(sites) for _, sites in ranked]
     assert found["rank"].tolist() == list(range(1, 13))
@@ -382,7 +384,7 @@ def test_scan_ranks_by_interaction_unless_told_otherwise(order):
     genotypes = rng.binomial(2, 0.45, (700, 12))
     odds = 2 * genotypes[:, 1] + 2 * ((genotypes[:, -order:] > 0).sum(axis=1) % 2) - 3
     case = rng.random(700) < 1 / (1 + np.exp(-odds))
-    found = popdesic.scan(genotypes, case, order=order, top=10**4)
+    found = popdesic.scan(genotypes, case, order=order, top=10**4, max_r2=1)
     names = [f"site{k}" for k in range(1, order + 1)]
     assert found[names].iloc[0].tolist() == list(range(12 - order, 12))
     assert len(found) == math.comb(12, order)
@@ -427,7 +429,10 @@ def test_scan_leaves_out_partners_in_ld():
     genotypes = rng.binomial(2, 0.4, (200, 12)).astype(np.int8)
     genotypes[:, 5] = genotypes[:, 4]  # the same site twice
     case = rng.random(200) < np.where(genotypes[:, 4] > 0, 0.9, 0.1)
-    pairs = [tuple(row) for row in popdesic.scan(genotypes, case)[["site1", "site2"]].to_numpy()]
+    pairs = [
+        tuple(row)
+        for row in popdesic.scan(genotypes, case, max_r2=1)[["site1", "site2"]].to_numpy()
+    ]
     apart = popdesic.scan(genotypes, case, max_r2=0.8)[["site1", "site2"]].to_numpy()
     assert (4, 5) in pairs
     assert (4, 5) not in {tuple(row) for row in apart}

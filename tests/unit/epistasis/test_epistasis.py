@@ -46,7 +46,7 @@ from popdesic.epistasis.significance import (
 from popdesic.epistasis.single_sites import scan_sites
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
+from popdesic.io.tables import read_table, write_table
 from popdesic.report.figures.epistasis import draw_epistasis
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
@@ -791,9 +791,10 @@ def test_section_of_the_report(scanned):
     section = epistasis_section(scanned, scanned / "figures", [2, 3])
     pairs, triples = section["scans"]
     assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
-    assert pairs["associated"] >= 1 and triples["associated"] is None
+    assert pairs["associated"] >= 1 and pairs["permuted"] >= 1 and triples["permuted"] == 0
     assert len(triples["figures"]) == 4
-    assert pairs["rows"][0]["association"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert pairs["rows"][0]["permuted"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
+    assert 0 < float(pairs["rows"][0]["association"]) < 1 / 40
     assert {name for name, _ in pairs["loci"][0]["sites"]} == {"rs2", "rs7"}
     assert 1 <= pairs["significant_loci"] <= pairs["significant"] <= pairs["n_loci"] + 30
     assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}
@@ -822,6 +823,10 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     figures = outcome.folder / "figures"
     for name in ("reorder", "epistasis", "figures"):
         shutil.copytree(scanned / name, outcome.folder / name)
+    rows = {"scan": "pairs", "locus": 1, "id1": "rs2", "chrom1": "1", "pos1": 5, "id2": "rs7"}
+    rows |= {"chrom2": "1", "pos2": 9, "p_discovery": 0.01234, "n_controls": 1500, "n_cases": 80}
+    rows |= {"p_replication": 0.0456}
+    write_table(outcome.folder / "epistasis/replication.tsv", pd.DataFrame([rows]))
     table = outcome.folder / "epistasis/pairs.tsv"
     table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
     plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"]
@@ -838,6 +843,9 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     for name in ("manhattan", "qq_sites"):
         assert page.count(f'id="fig-{name}"') == 1
     assert "Main effects" in page and "λ =" in page
+    assert page.index("Loci of the best pairs (") < page.index("Best pairs (")
+    assert "Replication in the other half" in page and "80 / 1\u202f500" in page
+    assert "0.012" in page and "0.046" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
     assert "All 45 pairs were tested" in " ".join(page.split())
     write_report(outcome, distances, figures, load_config({}), out)

@@ -118,6 +118,14 @@ def test_which_hits_are_in_cis(chrom, pos, mixed, expected):
     assert in_cis(np.array(chrom), np.array(pos), np.stack([a, b])) == expected
 
 
+def test_correlations_of_few_people_are_chance():
+    rng = np.random.default_rng(8)
+    pairs = rng.binomial(2, 0.4, (500, 2, 100)).astype(np.int8)
+    r2 = np.array([np.corrcoef(*pair)[0, 1] ** 2 for pair in pairs])
+    found = [in_cis(np.array(["1", "2"]), np.array([1, 1]), pair) for pair in pairs]
+    assert (r2 > phantoms.CIS_R2).mean() > 0.1 and np.mean(found) < 0.01
+
+
 def test_hits_of_a_table_are_marked():
     rng = np.random.default_rng(4)
     genotypes, case = phantom(rng)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from ...epistasis.options import NAMES
-from ...epistasis.phantoms import p_of_hits
+from ...epistasis.p_values import p_of_hits
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits

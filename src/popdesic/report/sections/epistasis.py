@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ...epistasis.options import LOCI_NAMES, NAMES
-from ...epistasis.phantoms import p_of_hits
+from ...epistasis.p_values import p_of_hits
 from ...epistasis.scores import SCORES
-from ...epistasis.significance import strata_warnings
 from ...epistasis.single_sites import genomic_control
-from ...epistasis.structure import structure_warnings
+from ...epistasis.structure import strata_warnings, structure_warnings
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..figures.epistasis import SIGNIFICANT, read_hits
@@ -41,8 +40,8 @@ def epistasis_section(
         ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences;
         ``quantitative``: whether the phenotype is a number; ``main``: the scan of single sites;
         ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
-        the p of their interaction and their ``significant_loci``, ``associated`` hits by permuted
-        phenotypes (None without), hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
+        the p of their interaction and their ``significant_loci``, ``associated`` hits, those by
+        ``permuted`` phenotypes, hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
         formatted), ``n_loci`` and ``figures`` (FigureText);
         ``power`` and ``refit``: rows, empty if not requested; ``screen``: as a scan, or None.
     """
@@ -155,7 +154,8 @@ def _scan(folder: Path, stem: str, order: int, name: str, plan: dict[str, int]) 
         "hits": len(hits),
         "significant": int(good.sum()),
         "significant_loci": hits.locus[good].nunique() if "locus" in hits else 0,
-        "associated": int((_association(hits) <= SIGNIFICANT).sum()) if permutations else None,
+        "associated": int((_column(hits, "p_association") <= SIGNIFICANT).sum()),
+        "permuted": int((_column(hits, "p_permutation") <= SIGNIFICANT).sum()),
         "cis": int((hits.cis == "yes").sum()) if "cis" in hits else 0,
         "rows": rows,
         "n_loci": len(loci),
@@ -163,8 +163,7 @@ def _scan(folder: Path, stem: str, order: int, name: str, plan: dict[str, int]) 
     }
 
 
-def _association(hits: pd.DataFrame) -> pd.Series:
-    name = "p_association" if "p_association" in hits else "p_permutation"
+def _column(hits: pd.DataFrame, name: str) -> pd.Series:
     return hits[name] if name in hits else pd.Series(np.nan, hits.index)
 
 
@@ -173,7 +172,6 @@ def _places(row: pd.Series, order: int) -> list[tuple[str, str]]:
 
 
 def _row(row: pd.Series, order: int, p: float, permutations: int) -> dict[str, Any]:
-    association = row.get("p_association", row.get("p_permutation", np.nan))
     return {
         "rank": row["rank"],
         "locus": row.get("locus", "NA"),
@@ -184,7 +182,8 @@ def _row(row: pd.Series, order: int, p: float, permutations: int) -> dict[str, A
         "lr_p": p_text(float(row["lr_p"])),
         "cis": row.get("cis", "NA"),
         "p": p_text(p),
-        "association": p_text(float(association), permutations),
+        "association": p_text(float(row.get("p_association", np.nan))),
+        "permuted": p_text(float(row.get("p_permutation", np.nan)), permutations),
     }
 
 
