@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...epistasis.kin import kin_warnings, related_pairs
 from ...epistasis.options import NAMES
 from ...epistasis.scores import SCORES
 from ...epistasis.significance import strata_warnings
@@ -30,7 +31,8 @@ def epistasis_section(
     Returns
     -------
     dict
-        ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences;
+        ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings`` and
+        ``relatives``: sentences;
         ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits
         (None without permutations), ``rows`` (at most MOST_ROWS, formatted) and ``figures``
         (FigureText);
@@ -48,6 +50,7 @@ def epistasis_section(
         "cases": cases,
         "sites": plan["sites"],
         "warnings": strata_warnings(samples),
+        "relatives": _relatives(results, samples, any(plan[NAMES[k]]["scans"] > 1 for k in orders)),
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
@@ -84,6 +87,10 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         for sentence in section["warnings"]
     ]
     found += [
+        Finding("warning", "Epistasis: relatives", f"{sentence}.")
+        for sentence in section["relatives"]
+    ]
+    found += [
         Finding(
             "note",
             "Epistasis: no p-values",
@@ -92,9 +99,18 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
             "expected by chance.",
         )
         for scan in section["scans"]
-        if scan["significant"] is None and scan["rows"]
+        if scan["significant"] is None and scan["rows"] and section["score"] != "interaction"
     ]
     return found
+
+
+def _relatives(results: Path, samples: pd.DataFrame, permutations: bool) -> list[str]:
+    """What relatives in the scan mean for its p-values."""
+    table = results / "compare" / "kinship.tsv"
+    if not table.exists():
+        return []
+    relatives = related_pairs(samples["sample"].tolist(), read_table(table))
+    return kin_warnings(relatives, len(samples), permutations)
 
 
 def _scan(path: Path, order: int, name: str, plan: dict[str, int]) -> dict[str, Any]:
