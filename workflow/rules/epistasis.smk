@@ -135,8 +135,8 @@ rule permute_epistasis:
         runtime=permutation_minutes,
         gpu=SCAN_GPUS,
     params:
-        scan=SCAN,
         **PEDIGREE,
+        scan=SCAN,
         permutations=permutations_of,
         seed=EPISTASIS["seed"],
         device=CONFIG["device"],

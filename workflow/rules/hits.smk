@@ -28,8 +28,8 @@ rule screen_pairs:
         runtime=minutes(1, mb=1e-4 * EPISTASIS["screen"]),
         gpu=GPUS,
     params:
-        scan=SCAN,
         **PEDIGREE,
+        scan=SCAN,
         pairs=EPISTASIS["screen"],
         top=EPISTASIS["top"],
         device=CONFIG["device"],
