@@ -79,7 +79,7 @@ def test_planted_pair_is_the_best(study):
     pairs = hits(study["folder"], "pairs")
     assert len(pairs) == N_SITES * (N_SITES - 1) // 2
     assert pairs.sites[0] == set(PAIR)
-    assert pairs.p_interaction[0] < 1e-4
+    assert pairs.p_interaction[0] < 1e-4 and pairs.p_permutation.isna().all()
     assert pairs.lr_p[0] < 1e-9 and pairs.interaction_gain[0] > 20
     assert pairs.sites[1] < set(TRIPLE), "the part of the triple that shows alone"
 
@@ -123,6 +123,17 @@ def test_the_number_of_units_changes_no_byte(study, tmp_path):
     first, second = contents(study["folder"]), contents(folder)
     for name in tables:
         assert first[f"epistasis/{name}"] == second[f"epistasis/{name}"], name
+
+
+def test_association_scores_are_permuted_and_the_interaction_is_not(study, tmp_path):
+    assert not finished(study["output"])["permute_epistasis"]
+    folder = tmp_path / "study"
+    shutil.copytree(study["folder"], folder, symlinks=True)
+    write(folder, units=3, score="k2", order=[2], screen=0)
+    ran = finished(snakemake(folder, "results/epistasis/pairs.tsv"))
+    assert ran["permute_epistasis"] == 1
+    pairs = hits(folder, "pairs")
+    assert pairs.p_permutation[0] == 1 / 20 and pairs.p_association[0] < 1e-6
 
 
 def test_errors_are_found_before_the_scans(study, tmp_path):

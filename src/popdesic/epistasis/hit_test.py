@@ -10,8 +10,11 @@ from scipy.special import expit
 from ..engine.host.grouped_tables import association_terms, indicators, interaction_terms
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
 from .kin import Relatives, independent_statistic, no_relatives, score_variance, shared_risk
-from .tail import DRAWS, FIRST_DRAWS, NullModel, fit_null, free_directions, tail_p
+from .tail import DRAWS, FIRST_DRAWS, NullModel, chi_square_p, fit_null, free_directions, tail_p
 
+#: Hits with more than this by chi-square, after correction, are not drawn: no table is 600 times
+#: rarer than chi-square says (tests/unit/epistasis/test_tail.py).
+WORTH_DRAWING = 30.0
 #: Hits with more than this, after correction, by `FIRST_DRAWS` draws and by offsets that do not
 #: depend on the hit, are not drawn again: their p is no evidence.
 WORTH_MORE = 3.0
@@ -66,16 +69,21 @@ class HitTest:
         case, cell = self.case[used], cells_of(genotypes[:, used])
         if case.all() or not case.any():
             return 1.0
-        null, which = _grouped_null(cell, case, self.offset[used], terms)
+        table, offsets, which = _grouped(cell, case, self.offset[used], terms)
+        if chi_square_p(table, offsets, terms) * self.tests > WORTH_DRAWING:
+            return 1.0
+        null = fit_null(table, offsets, terms)
         relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
         least = self._independent_half(null, cell, which, relatives)
         if tail_p(null, least, FIRST_DRAWS) * self.tests > WORTH_MORE:
             return 1.0
         if self.design.shape[1]:
             offset = fit_offsets(case, self.design[used], cell, indicators(terms))
-            null, which = _grouped_null(cell, case, offset, terms)
+            table, offsets, which = _grouped(cell, case, offset, terms)
+            null = fit_null(table, offsets, terms)
             least = self._independent_half(null, cell, which, relatives)
-        return min(1.0, tail_p(null, least, DRAWS) * self.tests)
+        p = min(1.0, tail_p(null, least, DRAWS) * self.tests)
+        return float(f"{p:.4g}")  # so that rounding errors of a machine do not show
 
     def _independent_half(self, null: NullModel, cell, which, relatives: Relatives) -> float:
         """LR / 2, brought down to what it would be if nobody were related."""
@@ -90,10 +98,10 @@ class HitTest:
         return independent_statistic(2 * null.half, weights) / 2
 
 
-def _grouped_null(cell, case, offset, terms: np.ndarray) -> tuple[NullModel, np.ndarray]:
+def _grouped(cell, case, offset, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Table of the groups, offset of each class, and each person's class."""
     which, offsets = offset_classes(offset)
-    table = grouped_table(cell, case, which, len(terms), len(offsets))
-    return fit_null(table, offsets, terms), which
+    return grouped_table(cell, case, which, len(terms), len(offsets)), offsets, which
 
 
 def hit_test(

@@ -21,7 +21,7 @@ from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .hit_test import HitTest, hit_test
 from .interaction import interaction_test
-from .kin import Relatives, permutation_groups
+from .kin import Relatives, kin_warnings, permutation_groups
 from .loci import describe_loci, list_units
 from .options import MAX_PER_SITE
 from .phantoms import mark_cis
@@ -52,6 +52,7 @@ def permute_scan(
     data, _, samples = load_scan(folder, score, min_distance_bp, max_r2)
     warnings = strata_warnings(samples)
     if relatives is not None:
+        warnings += kin_warnings(relatives, len(samples), permutations=True)
         samples = samples.assign(stratum=permutation_groups(samples["stratum"], relatives))
     best = []
     for index in range(permutations):

@@ -96,13 +96,27 @@ def fit_null(
     offsets = np.zeros(1) if offsets is None else offsets
     table = table.reshape(2, -1, len(offsets))
     terms = interaction_terms(table.shape[1]) if terms is None else terms
-    controls, cases = table.reshape(2, -1).sum(axis=1)
-    centre = float(offsets @ table.sum(axis=(0, 1))) / max(controls + cases, 1)
-    start = np.tile(offsets - centre + np.log(cases / controls), table.shape[1])
-    half = half_statistics(table.reshape(1, 2, -1), offsets, start, terms)
+    half = _half_statistic(table, offsets, terms)
     cases, people = table[1], table.sum(axis=0)
     fitted = shrunk(cases, people, offsets, indicators(terms))
-    return NullModel(terms, cases, people, offsets, fitted, float(half[0]))
+    return NullModel(terms, cases, people, offsets, fitted, half)
+
+
+def _half_statistic(table: np.ndarray, offsets: np.ndarray, terms: np.ndarray) -> float:
+    """LR / 2 in nats of a table (2, n_cells, n_offsets)."""
+    controls, cases = table.sum(axis=(1, 2))
+    centre = float(offsets @ table.sum(axis=(0, 1))) / (controls + cases)
+    start = np.tile(offsets - centre + np.log(cases / controls), table.shape[1])
+    return float(half_statistics(table.reshape(1, 2, -1), offsets, start, terms)[0])
+
+
+def chi_square_p(table: np.ndarray, offsets: np.ndarray, terms: np.ndarray) -> float:
+    """p of a table by the chi-square distribution, of occurring combinations less fitted terms."""
+    seen = table.sum(axis=(0, 2)) > 0
+    freedom = int(seen.sum()) - int(np.linalg.matrix_rank(indicators(terms)[seen]))
+    if not freedom:
+        return 1.0
+    return float(stats.chi2.sf(2 * _half_statistic(table, offsets, terms), freedom))
 
 
 def shrunk(

@@ -19,7 +19,7 @@ from popdesic.engine.host.grouped_tables import (
 )
 from popdesic.engine.host.interaction import UNIT, interaction_costs
 from popdesic.epistasis.interaction import degrees_of_freedom
-from popdesic.epistasis.tail import DRAWS, fit_null, tail_p
+from popdesic.epistasis.tail import DRAWS, chi_square_p, fit_null, tail_p
 
 BITS = 40
 
@@ -96,6 +96,8 @@ def test_p_is_that_of_all_tables(people):
             chance = stats.binom.pmf(cases, people, risk).prod(axis=1)
             exact = chance[half >= half[seen] - 1e-6].sum()
             assert tail_p(null, null.half, DRAWS) == pytest.approx(exact, rel=0.35)
+            rough = chi_square_p(tables[seen][..., None], np.zeros(1), null.terms)
+            assert exact > rough / 600, "what is not worth drawing by chi-square is not"
             rare += exact < 1e-5
     assert rare >= 3
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...epistasis.kin import kin_warnings, related_pairs
 from ...epistasis.options import LOCI_NAMES, NAMES
 from ...epistasis.p_values import p_of_hits
 from ...epistasis.scores import SCORES
@@ -37,7 +38,8 @@ def epistasis_section(
     Returns
     -------
     dict
-        ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``: sentences;
+        ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``
+        and ``relatives``: sentences;
         ``quantitative``: whether the phenotype is a number; ``main``: the scan of single sites;
         ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
         the p of their interaction and their ``significant_loci``, ``associated`` hits, those by
@@ -57,6 +59,7 @@ def epistasis_section(
         "cases": cases,
         "sites": plan["sites"],
         "warnings": _warnings(folder / "structure.tsv", samples),
+        "relatives": _relatives(results, samples, any(plan[NAMES[k]]["scans"] > 1 for k in orders)),
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
@@ -120,6 +123,10 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         for sentence in section["warnings"]
     ]
     found += [
+        Finding("warning", "Epistasis: relatives", f"{sentence}.")
+        for sentence in section["relatives"]
+    ]
+    found += [
         Finding(
             "note",
             "Epistasis: hits in cis",
@@ -132,6 +139,15 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         if scan["cis"]
     ]
     return found
+
+
+def _relatives(results: Path, samples: pd.DataFrame, permutations: bool) -> list[str]:
+    """What relatives in the scan mean for its p-values."""
+    table = results / "compare" / "kinship.tsv"
+    if not table.exists():
+        return []
+    relatives = related_pairs(samples["sample"].tolist(), read_table(table))
+    return kin_warnings(relatives, len(samples), permutations)
 
 
 def _scan(folder: Path, stem: str, order: int, name: str, plan: dict[str, int]) -> dict[str, Any]:
