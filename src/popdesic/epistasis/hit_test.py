@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from ..engine.host.grouped_tables import association_terms, indicators, interaction_terms
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
-from .kin import Relatives, independent_statistic, no_relatives, score_variance, shared_risk
+from .kin import Relatives, inflation, no_relatives, shared_risk
 from .tail import DRAWS, FIRST_DRAWS, NullModel, chi_square_p, fit_null, free_directions, tail_p
 
 #: Hits with more than this by chi-square, after correction, are not drawn: no table is 600 times
@@ -94,8 +94,7 @@ class HitTest:
             return null.half
         risk = expit(null.log_odds)[cell, which]
         deviation = np.sqrt(risk * (1 - risk))
-        weights = score_variance(relatives, directions[cell], deviation, self.risk)
-        return independent_statistic(2 * null.half, weights) / 2
+        return null.half / inflation(relatives, directions[cell], deviation, self.risk)
 
 
 def _grouped(cell, case, offset, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from interactions.scenes import draw_study, related
-from scipy import stats
 
 import popdesic
 from popdesic.epistasis.adjusted import MOST_OFFSETS, fit_offsets, offset_classes
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.kin import (
     Relatives,
-    independent_statistic,
+    inflation,
     kin_warnings,
-    log_tail,
+    no_relatives,
     pedigree_pairs,
     related_pairs,
 )
@@ -114,17 +113,21 @@ def test_people_who_are_counted_twice_are_no_more_evidence():
     assert hit_test(cases, 1).p_interaction(twice) < once / 50
 
 
-def test_tails_of_weighted_sums():
-    """Of drawn sums; equal weights are a chi-square, rescaled."""
+def test_inflation_is_the_mean_of_the_eigenvalues():
+    """Of the whole variance matrix, person by person."""
     rng = np.random.default_rng(7)
-    weights = np.array([0.8, 1.0, 1.3, 2.4])
-    drawn = rng.chisquare(1, (400_000, 4)) @ weights
-    for x in (9.0, 14.0, 20.0):
-        assert np.exp(log_tail(weights, x)) == pytest.approx((drawn > x).mean(), rel=0.06)
-        equal = independent_statistic(x, weights)
-        assert stats.chi2.sf(equal, 4) == pytest.approx((drawn > x).mean(), rel=0.06)
-    assert independent_statistic(30.0, np.full(4, 1.5)) == pytest.approx(20.0)
-    assert independent_statistic(30.0, np.ones(8)) == 30.0
+    deviation = rng.uniform(0.2, 0.5, 60)
+    scores = rng.normal(size=(60, 4))
+    weighted = scores * deviation[:, None]
+    scores = scores @ np.linalg.inv(np.linalg.cholesky(weighted.T @ weighted)).T
+    pairs = Relatives(np.arange(0, 60, 3), np.arange(1, 60, 3), rng.uniform(0.05, 0.25, 20))
+    shared = np.eye(60)
+    for i, j, kinship in zip(pairs.first, pairs.second, pairs.kinship, strict=True):
+        shared[i, j] = shared[j, i] = 2 * 0.6 * kinship
+    weighted = scores * deviation[:, None]
+    values = np.linalg.eigvalsh(weighted.T @ shared @ weighted)
+    assert inflation(pairs, scores, deviation, 0.6) == pytest.approx(values.mean())
+    assert inflation(no_relatives(), scores, deviation, 0.6) == 1
 
 
 def test_kinship_of_a_pedigree():
