@@ -36,6 +36,7 @@ def finds(order: int, scene: str, seed: int) -> tuple[bool, bool]:
     if len(study.pairs):
         kinship = np.zeros((len(study.case),) * 2)
         kinship[tuple(study.pairs[:, :2].astype(int).T)] = study.pairs[:, 2]
+        kinship += kinship.T
     hits = popdesic.scan(
         study.genotypes,
         study.case,

@@ -228,6 +228,7 @@ def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -
             f"coefficients for all pairs of the {n_samples} samples."
         )
     array = array[np.ix_(samples, samples)]
+    array = np.fmax(array, array.T)  # one triangle of the matrix may be empty
     first, second = np.nonzero(np.triu(array >= LEAST_KINSHIP, 1))  # NaN is not related
     return Relatives(first, second, np.minimum(array[first, second], 0.5).astype(np.float64))
 

@@ -12,9 +12,8 @@ the kinship. h, the share of the phenotype's variance that relatives share, is t
 of standardised residuals on 2 phi (Haseman & Elston 1972, Behav Genet 2:3). With scores scaled so
 that the first sum is 1, LR is distributed as a sum of chi-squares weighted with the eigenvalues of
 V instead of with ones. It is divided by their mean, the first-order correction of Rao & Scott
-(1984, Ann Stat 12:46) for tables of clustered surveys. The eigenvalues differ little (where they
-are 1.03 to 1.2, p at 1e-6 is 3 to 7 % too small), and the largest of a sample is too large: with
-all of them, p of pairs among siblings was three times too large.
+(1984, Ann Stat 12:46) for tables of clustered surveys. The eigenvalues differ little: where
+they are 1.03 to 1.2, p at 1e-6 is 3 to 7 % too small.
 """
 
 from __future__ import annotations

@@ -586,3 +586,22 @@ def test_fermat_distances_are_in_the_unit_of_the_distances(alpha):
     distances = squareform(pdist(rng.normal(size=(30, 4000))))  # no path is shorter at alpha <= 3
     closure = popdesic.shortest_paths(distances, alpha, device="cpu")
     np.testing.assert_allclose(closure.distances, distances, rtol=1e-5)
+
+
+def test_a_triangle_of_kinships_is_enough():
+    """Whichever order the cases are in: the scan sorts controls before cases."""
+    rng = np.random.default_rng(12)
+    parents = rng.binomial(1, 0.4, (150, 8))
+    genotypes = np.repeat(parents, 2, axis=0) + rng.binomial(1, 0.4, (300, 8))
+    case = np.repeat(rng.random(150) < 0.5, 2) ^ (rng.random(300) < 0.2)
+    kinship = np.zeros((300, 300))
+    kinship[np.arange(0, 300, 2), np.arange(1, 300, 2)] = 0.25
+    given = [kinship, kinship.T, kinship + kinship.T, np.where(kinship > 0, kinship, np.nan)]
+    found = [
+        popdesic.scan(genotypes, case, top=28, kinship=one, max_r2=1.0, device="cpu")
+        for one in given
+    ]
+    for other in found[1:]:
+        assert other.equals(found[0])
+    alone = popdesic.scan(genotypes, case, top=28, max_r2=1.0, device="cpu")
+    assert not alone.p_association.equals(found[0].p_association)
