@@ -16,9 +16,10 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from ..cohort.phenotype import is_quantitative
 from ..cohort.sources import expand_sources, source_files
 from ..distance.tiles import study_matrices
-from ..epistasis.options import permutations_run
+from ..epistasis.options import permutations_run, scan_score
 from ..epistasis.site_list import read_site_list
 from ..io.errors import UserError
 from ..io.files import read_json
@@ -161,7 +162,9 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     scanned = n_sites
     if scan["order"] and scan["restrict"]:
         scanned = len(read_site_list(study / scan["restrict"]).rows)
-    permutations = permutations_run(scan)
+    known = is_quantitative(sheets.samples, scan["binarize"]) if scan["order"] else False
+    scores = {order: scan_score(scan["score"], known, order) for order in (2, 3)}
+    permutations = permutations_run(scan, scores)
     sizes = Sizes(
         counts,
         n_sites,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from test_epistasis import BACKEND, build, random_genotypes
+from test_epistasis import build, random_genotypes
 
 from popdesic.epistasis.kin import Relatives, permutation_groups
 from popdesic.epistasis.options import permutations_run
@@ -27,7 +27,7 @@ def test_phenotypes_move_within_families_and_among_unrelated_people(tmp_path):
     genotypes[6:] = np.array([[int(k >> bit & 1) for k in range(60)] for bit in range(6)])
     folder, _ = build(tmp_path, genotypes, case, strata=strata)
     words, sites, samples = read_reordered(folder)
-    data, _, _ = load_scan(folder, "k2", 0, 1.0, BACKEND)
+    data, _, _ = load_scan(folder, "k2", 0, 1.0)
     number = samples["sample"].str[1:].astype(int).to_numpy()
     place = np.argsort(number)
     pairs = [(k, k + 1) for k in range(0, 12, 3)] + [(k + 1, k + 2) for k in range(0, 12, 3)]
