@@ -1,10 +1,10 @@
 """Phantoms: how often one untyped additive site makes a pair of typed sites look like interaction.
 
-    python tests/bench/bench_phantoms.py [--replicates 200] [--people 2000] [--odds 3]
-                                         [--bonferroni] [--quick]
+    python tests/bench/bench_phantoms.py ../shared/data [--replicates 200] [--people 2000]
+                                         [--odds 3] [--bonferroni] [--quick]
 
-Each replicate is a study of people made of real haplotypes of chromosome 22 (POPDESIC_SHARED, see
-tests/interactions/real_haplotypes.py). One common site that is not typed multiplies the odds of
+Each replicate is a study of people made of real haplotypes of chromosome 22
+(tests/interactions/real_haplotypes.py). One common site that is not typed multiplies the odds of
 being a case; there is no interaction. All pairs of the typed sites within 1 Mb of it are scanned.
 A row is the share of studies with at least one pair that is significant, with its 95 % interval
 (Wilson). Rows differ in which partners are permitted and which p counts:
@@ -20,6 +20,7 @@ unlinked regions with an untyped site each, and pairs have one site in each regi
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import commandline
 import numpy as np
@@ -27,7 +28,7 @@ import pandas as pd
 from timing import print_table
 
 from bench_interactions import wilson  # isort: skip
-from interactions.real_haplotypes import Study, folder, untyped_site  # isort: skip
+from interactions.real_haplotypes import Study, untyped_site  # isort: skip
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.interaction import interaction_test
@@ -81,14 +82,12 @@ def significant(
 
 def main() -> None:
     parser = commandline.new_parser(__doc__)
+    parser.add_argument("data", type=Path, help="folder of the real data, with kg1_chr22_564")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--people", type=int, default=2000)
     parser.add_argument("--odds", type=float, default=3.0, help="odds ratio of each allele")
     parser.add_argument("--bonferroni", action="store_true", help="p of the likelihood ratio alone")
     options = commandline.parse(parser, replicates=2, people=500)
-    if folder() is None:
-        print("needs the haplotypes of kg1_chr22_564: set POPDESIC_SHARED")
-        return
     none, r2, both = (0, 1.0), (0, MAX_R2), (MIN_DISTANCE_BP, MAX_R2)
     scenes = (
         (1.0, 1, {"nothing": none}),
@@ -108,7 +107,7 @@ def main() -> None:
         found = np.zeros((len(limits), options.replicates, 2))
         for seed in range(options.replicates):
             rng = np.random.default_rng([seed, regions])
-            study = untyped_site(rng, options.people, odds, regions=regions)
+            study = untyped_site(options.data, rng, options.people, odds, regions=regions)
             for k, limit in enumerate(limits.values()):
                 found[k, seed] = significant(
                     study, limit, trans=regions > 1, bonferroni=options.bonferroni

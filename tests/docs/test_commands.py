@@ -114,7 +114,8 @@ WAYS: dict[str, Way] = {
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             *("number_formats.py ../shared", "projection.py", "landscapes.py", "relatedness.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
-            *("interaction_power.py", "interaction_power.py --real ../shared/data", "phantoms.py"),
+            *("interaction_power.py", "interaction_power.py --real ../shared/data"),
+            "phantoms.py ../shared/data",
         )
     },
     # a GPU

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,16 +21,10 @@ GROUPS, LEAST_MAF = ("EUR", "AFR", "EAS"), 0.05
 PIECE = 1_000_000
 
 
-def folder() -> Path | None:
-    """The folder of the haplotypes, or None where it is not."""
-    path = Path(os.environ.get("POPDESIC_SHARED", "")) / "data" / "kg1_chr22_564"
-    return path if "POPDESIC_SHARED" in os.environ and path.exists() else None
-
-
 @functools.cache
-def haplotypes(group: str) -> tuple[np.ndarray, np.ndarray]:
+def haplotypes(folder: Path, group: str) -> tuple[np.ndarray, np.ndarray]:
     """Positions int64 (n_sites,) and ALT alleles int8 (n_sites, n_haplotypes) of common SNPs."""
-    source = folder()
+    source = folder / "kg1_chr22_564"
     sheet = pd.read_csv(source / "samples.tsv", sep="\t").set_index("sample_id")
     pos, rows = [], []
     with gzip.open(source / "kg1_chr22_dev564.vcf.gz", "rt") as lines:
@@ -53,9 +46,11 @@ def haplotypes(group: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(pos)[common], alleles[common]
 
 
-def people(rng: np.random.Generator, group: str, sites: slice, n: int) -> np.ndarray:
+def people(
+    rng: np.random.Generator, found: tuple[np.ndarray, np.ndarray], sites: slice, n: int
+) -> np.ndarray:
     """Genotypes of n people at some sites of `haplotypes`: int8 (n_sites, n)."""
-    pos, alleles = (array[sites] for array in haplotypes(group))
+    pos, alleles = (array[sites] for array in found)
     switches = 1 - np.exp(-np.diff(pos, prepend=pos[0]) / PIECE)
     begins = rng.random((len(pos), 2 * n)) < switches[:, None]
     begins[0] = True
@@ -76,21 +71,29 @@ class Study:
 
 
 def untyped_site(
-    rng: np.random.Generator, n: int, odds: float, *, width: int = 2_000_000, regions: int = 1
+    folder: Path,
+    rng: np.random.Generator,
+    n: int,
+    odds: float,
+    *,
+    width: int = 2_000_000,
+    regions: int = 1,
 ) -> Study:
     """A study of `regions` unlinked regions; in each, one common site multiplies the odds.
 
     The causal sites lie near the middle of their regions of `width` base pairs and are not typed;
-    `odds` is the odds ratio per allele, additive on the scale of log-odds. Half are cases.
+    `odds` is the odds ratio per allele, additive on the scale of log-odds. Half are cases. `folder`
+    holds the real data.
     """
     group = GROUPS[int(rng.integers(len(GROUPS)))]
-    pos, _ = haplotypes(group)
+    found = haplotypes(folder, group)
+    pos = found[0]
     logit, chrom, places, typed = np.zeros(n), [], [], []
     for region in range(regions):
         inside = np.flatnonzero((pos > pos[0] + width) & (pos < pos[-1] - width))
         causal = int(rng.choice(inside))
         first, last = np.searchsorted(pos, pos[causal] + np.array([-width, width]) // 2)
-        genotypes = people(rng, group, slice(first, last), n)
+        genotypes = people(rng, found, slice(first, last), n)
         logit += np.log(odds) * genotypes[causal - first]
         kept = np.arange(first, last) != causal
         chrom += [str(region + 1)] * int(kept.sum())
