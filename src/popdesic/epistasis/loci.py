@@ -20,7 +20,7 @@ import pandas as pd
 from ..engine.base import Hits, ScanData
 from ..engine.host.site_tables import count_tables
 from .options import candidates
-from .scan import merge_hits, split_classes
+from .scan import merge_units, split_classes
 
 #: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
 LOCUS_BP, LOCUS_R2 = 500_000, 0.2
@@ -58,11 +58,7 @@ def list_units(
     max_per_site: int,
 ) -> Listing:
     """`list_hits` of the units of a scan."""
-    parts = []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-    best = merge_hits(parts, sites["rank"].to_numpy(), candidates(top))
+    best = merge_units(units, sites["rank"].to_numpy(), candidates(top))
     return list_hits(best, words, sites, n_controls, n_cases, top=top, max_per_site=max_per_site)
 
 

@@ -15,12 +15,11 @@ import numpy as np
 from scipy import stats
 from scipy.special import expit, log1p
 
+from ..engine.base import ZERO_LEVEL
 from ..io.errors import UserError
 from ..io.tables import write_npz
 
 log = logging.getLogger(__name__)
-#: Level of a residual of zero (`engine.host.trait.ZERO_LEVEL`, which numba would import).
-ZERO_LEVEL = 128
 #: Steps of Newton's method, and the decrement at which it has converged.
 STEPS, TOLERANCE = 50, 1e-10
 #: A fitted log-odds of this size means that the design separates cases from controls.

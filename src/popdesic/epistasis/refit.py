@@ -21,6 +21,7 @@ from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
 from ..io.tables import read_table, write_table
+from .adjusted import cells_of
 from .design import independent_columns
 from .null_model import read_null_model
 from .options import NAMES
@@ -157,9 +158,7 @@ def _fit(y: np.ndarray, design: np.ndarray):
 
 def _cells(genotypes: np.ndarray) -> np.ndarray:
     """One column of 0 and 1 per genotype combination that occurs."""
-    cell = np.zeros(genotypes.shape[1], np.int64)
-    for row in genotypes:
-        cell = 3 * cell + row
+    cell = cells_of(genotypes)
     return (cell[:, None] == np.unique(cell)[None]).astype(float)
 
 

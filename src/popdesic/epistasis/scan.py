@@ -274,6 +274,15 @@ def merge_hits(parts: list[Hits], rank: np.ndarray, top: int) -> Hits:
     return Hits(cost[best], sites[best])
 
 
+def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:
+    """The best `top` hits of all units of a scan (`scan_unit`)."""
+    parts = []
+    for path in units:
+        with np.load(path) as file:
+            parts.append(Hits(file["cost"], file["sites"]))
+    return merge_hits(parts, rank, top)
+
+
 def permuted(words, samples: pd.DataFrame, data: ScanData, seed: int, index: int) -> ScanData:
     """Scan data with phenotypes permuted within strata: permutation `index` of `seed`."""
     rng = np.random.default_rng([seed, index])

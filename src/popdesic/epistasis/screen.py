@@ -13,7 +13,7 @@ from ..io.sites import chunks
 from ..io.tables import write_npz
 from .partners import far_enough, hardly_correlated
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, merge_hits
+from .scan import genotypes_of, load_scan, merge_hits, merge_units
 from .scores import table_cost
 
 #: Pairs and third sites whose tables are computed at once.
@@ -55,11 +55,7 @@ def screen_pairs(
     words, _, _ = read_reordered(folder)
     data, sites, _ = load_scan(folder, score, min_distance_bp, max_r2)
     n = [one.n_samples for one in data.classes]
-    parts = []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-    best = merge_hits(parts, data.rank, pairs).sites
+    best = merge_units(units, data.rank, pairs).sites
     limits = (slice(0, n[0]), slice(n[0], None))
 
     def genotypes(rows) -> np.ndarray:

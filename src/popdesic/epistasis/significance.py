@@ -19,6 +19,7 @@ import pandas as pd
 
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
+from .adjusted import cells_of
 from .hit_test import HitTest, hit_test
 from .interaction import interaction_test
 from .kin import Relatives, kin_warnings, permutation_groups
@@ -82,11 +83,8 @@ def hit_tables(genotypes: np.ndarray, n_controls: int) -> np.ndarray:
     """Contingency table of k sites over jointly called samples: int64 (2, 3, ..., 3)."""
     k = len(genotypes)
     called = (genotypes >= 0).all(axis=0)
-    cell = np.zeros(genotypes.shape[1], np.int64)
-    for row in genotypes:
-        cell = 3 * cell + row
     case = np.arange(genotypes.shape[1]) >= n_controls
-    index = cell[called] + 3**k * case[called]
+    index = cells_of(genotypes[:, called]) + 3**k * case[called]
     return np.bincount(index, minlength=2 * 3**k).reshape(2, *(3,) * k)
 
 
