@@ -42,6 +42,7 @@ class Browser:
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.downloads: dict[str, str] = {}
+        self._begun: dict[str, str] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="chromium-"))
         self._events: list[str] = []
         self._last, self._rest = 0, b""
@@ -146,7 +147,9 @@ class Browser:
         elif event == "Network.requestWillBeSent":
             self.requests.append(about["request"]["url"])
         elif event == "Browser.downloadWillBegin":
-            self.downloads[about["guid"]] = about["suggestedFilename"]
+            self._begun[about["guid"]] = about["suggestedFilename"]
+        elif event == "Browser.downloadProgress" and about["state"] == "completed":
+            self.downloads[about["guid"]] = self._begun[about["guid"]]
 
     # --- what a person does --------------------------------------------------------------------
 
