@@ -23,8 +23,8 @@ from sklearn.decomposition import PCA
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
-from popdesic.cohort.qc import hwe_exact
 from popdesic.distance.matrix import metric_distances
+from popdesic.engine.host.hardy_weinberg import hwe_exact
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.tables import read_table

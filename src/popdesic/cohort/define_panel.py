@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import contig_order, is_ambiguous, site_keys
-from ..io.tables import read_table
+from ..io.tables import read_table, write_rows
 from .match import match_sites
 from .panel import COLUMNS
 from .panel_steps import PanelStep
@@ -98,7 +99,9 @@ def build_panel(
     if merged.empty:
         raise UserError(_no_site_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]
-    text = panel.to_csv(sep="\t", index=False, float_format="%.17g", quoting=csv.QUOTE_NONE)
+    lines = io.StringIO()
+    write_rows(lines, panel, "%.17g", header=True)
+    text = lines.getvalue()
     about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
     with carrying_panel(about["digest"]):
         with atomic_path(out) as temporary:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from ..io.bed import open_bed, read_bim, read_fam, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, read_json, write_json
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
-from ..io.tables import read_table
+from ..io.tables import open_lines, read_table, write_rows
 from .impute import fill_words
 from .match import _no_overlap, match_sites
 from .panel import load_panel
@@ -82,10 +81,8 @@ def encode_cohort(
     if counts["panel_sites_found"] == 0:
         raise UserError(_no_overlap(cohort, raw, bim, panel))
     bed = _write_genotypes(open_bed(raw), len(fam), kept, row_of_site, swapped, out)
-    with atomic_path(out / "genotypes.bim") as temporary:
-        panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]].to_csv(
-            temporary, sep="\t", header=False, index=False, quoting=csv.QUOTE_NONE
-        )
+    with atomic_path(out / "genotypes.bim") as temporary, open_lines(temporary) as file:
+        write_rows(file, panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]])
     write_fam(out / "genotypes", fam.iloc[kept])
     mode = panel["mode"].to_numpy()
     filled = np.concatenate([np.load(path) for path in imputed]) if imputed else None

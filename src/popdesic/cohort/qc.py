@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
 
 from ..engine.host.genotypes import add_by_sample, count_by_group
+from ..engine.host.hardy_weinberg import hwe_exact
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
-from ..io.files import atomic_path
 from ..io.sites import chunks
-from ..io.tables import write_table
+from ..io.tables import write_table, writing_table
 from .sample_checks import Checks, check_samples
 
 
@@ -81,21 +79,11 @@ def summarize_cohort(
         )
     labels = sorted(samples.population[kept].unique())
     group = np.where(kept, samples.population.map({p: i for i, p in enumerate(labels)}), -1)
-    with atomic_path(sites_out) as temporary:
-        bim = read_bim(prefix)
+    bim = read_bim(prefix)
+    with writing_table(sites_out) as write:
         for first, last in chunks(len(rows)):
             counts = count_by_group(rows[first:last], group.astype(np.int64), len(labels), threads)
-            table = _site_table(bim.iloc[first:last], counts, labels)
-            table.to_csv(
-                temporary,
-                sep="\t",
-                index=False,
-                mode="a",
-                header=first == 0,
-                float_format="%.6g",
-                na_rep="NA",
-                quoting=csv.QUOTE_NONE,  # identifiers are written unchanged
-            )
+            write(_site_table(bim.iloc[first:last], counts, labels, threads))
     write_table(samples_out, samples)
     return {
         "samples": len(names),
@@ -120,7 +108,9 @@ def _sample_table(names, populations, counts, min_call_rate) -> pd.DataFrame:
     )
 
 
-def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.DataFrame:
+def _site_table(
+    bim: pd.DataFrame, counts: np.ndarray, labels: list[str], threads: int
+) -> pd.DataFrame:
     """Site statistics from int64 counts (n_sites, n_populations, 4) of 0, 1, 2 and missing."""
     total = counts.sum(axis=1)
     called = total[:, :3].sum(axis=1)
@@ -139,7 +129,7 @@ def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.
         }
     )
     p_values = np.stack(
-        [hwe_exact(counts[:, i, 0], counts[:, i, 1], counts[:, i, 2]) for i in range(len(labels))],
+        [hwe_exact(*counts[:, i, :3].T, threads=threads) for i in range(len(labels))],
         axis=1,
     )
     table["hwe_p_min"] = p_values.min(axis=1)
@@ -159,51 +149,3 @@ def hwe_column(population: str) -> str:
 def _ratio(numerator, denominator) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         return np.where(denominator > 0, numerator / np.maximum(denominator, 1), np.nan)
-
-
-def hwe_exact(n_ref: np.ndarray, n_het: np.ndarray, n_alt: np.ndarray, midp: bool = True):
-    """Exact test of Hardy-Weinberg proportions at biallelic sites.
-
-    The number of heterozygotes given the allele counts has probability
-    ``2^h n! / (n_ref! h! n_alt!) * n_a! n_b! / (2n)!``; the p-value sums the probabilities of all
-    outcomes as unlikely as the observed one or less (Wigginton et al. 2005), counting the ties
-    at half weight for the mid-p (Graffelman and Moreno 2013).
-
-    Parameters
-    ----------
-    n_ref, n_het, n_alt : int arrays, (n_sites,)
-        Called samples by genotype.
-
-    Returns
-    -------
-    float64 array, (n_sites,)
-        1.0 where nothing is called or the site is monomorphic (its mid-p would be 0.5, but such a
-        site carries no evidence against the proportions).
-    """
-    n = n_ref + n_het + n_alt
-    rare = 2 * np.minimum(n_ref, n_alt) + n_het
-    keys, inverse = np.unique(np.stack([n, rare, n_het], axis=1), axis=0, return_inverse=True)
-    p_values = np.ones(len(keys))
-    previous, probabilities, hets = None, None, None
-    for index, (size, minor, het) in enumerate(keys):
-        if minor == 0:
-            continue
-        if (size, minor) != previous:
-            previous = (size, minor)
-            hets = np.arange(minor % 2, minor + 1, 2)
-            homs = (minor - hets) // 2
-            logs = (
-                hets * np.log(2)
-                - gammaln(hets + 1)
-                - gammaln(homs + 1)
-                - gammaln(size - hets - homs + 1)
-            )
-            probabilities = np.exp(logs - logs.max())
-            probabilities /= probabilities.sum()
-        observed = probabilities[(het - hets[0]) // 2]
-        # Outcomes symmetric about the mode tie exactly in theory; 1e-7 is far above rounding.
-        below = probabilities < observed * (1 - 1e-7)
-        ties = ~below & (probabilities <= observed * (1 + 1e-7))
-        weight = 0.5 if midp else 1.0
-        p_values[index] = probabilities[below].sum() + weight * probabilities[ties].sum()
-    return np.minimum(p_values, 1.0)[inverse.ravel()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from ..cohort.prune import contig_runs
 from ..io.files import atomic_path
 from ..io.sites import chunks
+from ..io.tables import open_lines, write_rows
 from .relationship import CHUNK_SITES, Reader, standardize
 
 #: A region is sought within windows of this many base pairs.
@@ -55,10 +55,8 @@ def write_loadings(path: Path, sites: pd.DataFrame, loadings: np.ndarray) -> Non
     """Write a TSV: chrom, pos, id, ref, alt of each site, its loadings PC1, … with nine digits."""
     table = pd.DataFrame(loadings, columns=[f"PC{k + 1}" for k in range(loadings.shape[1])])
     described = sites[["chrom", "pos", "id", "ref", "alt"]].reset_index(drop=True)
-    with atomic_path(path) as temporary:
-        pd.concat([described, table], axis=1).to_csv(
-            temporary, sep="\t", index=False, float_format="%.9g", quoting=csv.QUOTE_NONE
-        )
+    with atomic_path(path) as temporary, open_lines(temporary) as file:
+        write_rows(file, pd.concat([described, table], axis=1), "%.9g", header=True)
 
 
 def find_regions(sites: pd.DataFrame, loadings: np.ndarray) -> list[dict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -15,21 +15,80 @@ import pandas as pd
 
 from .files import atomic_path
 
+#: Rows that are formatted at once.
+CHUNK_ROWS = 16_384
+
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a TSV with a header row; floats with six significant digits, NA where missing.
 
     Strings are written without quotes, so none may contain a tab or a line end.
     """
-    with atomic_path(path) as temporary:
-        table.to_csv(
-            temporary,
-            sep="\t",
-            index=False,
-            float_format="%.6g",
-            na_rep="NA",
-            quoting=csv.QUOTE_NONE,
-        )
+    with writing_table(path) as write:
+        write(table)
+
+
+@contextmanager
+def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """`write_table` in parts: a function that writes one part; the first decides the header."""
+    with atomic_path(path) as temporary, open_lines(temporary) as file:
+        parts = 0
+
+        def write(part: pd.DataFrame) -> None:
+            nonlocal parts
+            write_rows(file, part, header=not parts)
+            parts += 1
+
+        yield write
+
+
+def open_lines(path: Path) -> TextIO:
+    """Open a text file for writing, the same on every system."""
+    return open(path, "w", encoding="utf-8", newline="\n")
+
+
+def write_rows(
+    file: TextIO, table: pd.DataFrame, floats: str = "%.6g", *, header: bool = False
+) -> None:
+    """Write the rows of a table as lines of tab-separated text, NA where a value is missing.
+
+    The same text as `DataFrame.to_csv`, several times as fast: each line is one `%` operation.
+
+    Parameters
+    ----------
+    floats : str
+        Format of floating-point numbers.
+    header : bool
+        Whether the names of the columns come first.
+
+    Raises
+    ------
+    ValueError
+        A string contains a tab or a line end.
+    """
+    if header:
+        file.write("\t".join(table.columns) + "\n")
+    for first in range(0, len(table), CHUNK_ROWS):
+        part = table.iloc[first : first + CHUNK_ROWS]
+        formats, columns = zip(*(_formatted(part[name], floats) for name in part), strict=True)
+        line = "\t".join(formats) + "\n"
+        text = "".join(map(line.__mod__, zip(*columns, strict=True)))
+        if text.count("\t") != len(part) * (len(formats) - 1) or "\r" in text:
+            raise ValueError(f"a string in {', '.join(part)} contains a tab or a line end")
+        if text.count("\n") != len(part):
+            raise ValueError(f"a string in {', '.join(part)} contains a line end")
+        file.write(text)
+
+
+def _formatted(column: pd.Series, floats: str) -> tuple[str, list]:
+    """Format and values of a column."""
+    missing = column.isna().to_numpy()
+    number = column.dtype.kind == "f"
+    if not missing.any():
+        return floats if number else "%s", column.tolist()
+    shown = (floats if number else "%s").__mod__
+    pairs = zip(column.tolist(), missing.tolist(), strict=True)
+    return "%s", ["NA" if absent else shown(value) for value, absent in pairs]
 
 
 def read_table(path: Path) -> pd.DataFrame:

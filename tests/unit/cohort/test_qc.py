@@ -10,8 +10,9 @@ import scipy.stats
 from study import make_cohorts, write_raw
 
 from popdesic.cohort import qc
-from popdesic.cohort.qc import hwe_exact, summarize_cohort
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.engine.host.genotypes import add_by_sample, count_by_group
+from popdesic.engine.host.hardy_weinberg import hwe_exact
 from popdesic.io.errors import UserError
 from popdesic.io.sites import chunks
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from ..threads import run_tasks
 
@@ -35,37 +37,99 @@ def count_by_group(rows, group, n_groups, threads=1):
         Last axis: 0, 1, 2 ALT alleles, missing.
     """
     out = np.empty((len(rows), n_groups, 4), np.int64)
+    masks = _group_masks(group, n_groups)
 
     def work(first):
         last = first + SITES_A_TASK
-        _count_by_group(rows[first:last], group, n_groups, out[first:last])
+        _count_by_group(_as_words(rows[first:last]), *masks, out[first:last])
 
     run_tasks(work, [(first,) for first in range(0, len(rows), SITES_A_TASK)], threads)
     return out
 
 
-@numba.njit(nogil=True, cache=True)
-def _count_by_group(rows, group, n_groups, out):
-    n_samples = group.shape[0]
-    for site in range(rows.shape[0]):
-        for g in range(n_groups):
-            for state in range(4):
-                out[site, g, state] = 0
-        row = rows[site]
-        for sample in range(n_samples):
-            if group[sample] >= 0:
-                code = (row[sample >> 2] >> np.uint8(2 * (sample & 3))) & np.uint8(3)
-                out[site, group[sample], STATE_OF_CODE[code]] += 1
+@intrinsic
+def _popcount(typing_context, word):
+    def codegen(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), codegen
 
 
 @numba.njit(nogil=True, cache=True)
+def _count_by_group(words, group_words, masks, starts, sizes, out):
+    """Codes 01, 10 and 11 are counted by popcounts of the words that hold a group's samples."""
+    for site in range(words.shape[0]):
+        for g in range(out.shape[1]):
+            missing, het, ref = 0, 0, 0
+            for k in range(starts[g], starts[g + 1]):
+                word, mask = words[site, group_words[k]], masks[k]
+                low, high = word & mask, (word >> np.uint64(1)) & mask
+                missing += _popcount(low & ~high)
+                het += _popcount(high & ~low)
+                ref += _popcount(low & high)
+            out[site, g, 0] = ref
+            out[site, g, 1] = het
+            out[site, g, 2] = sizes[g] - ref - het - missing
+            out[site, g, 3] = missing
+
+
+def _as_words(rows):
+    """Rows of bytes as uint64 (n_sites, n_words), zero-padded."""
+    padded = np.zeros((len(rows), -(-rows.shape[1] // 8) * 8), np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    return padded.view(np.uint64)
+
+
+def _group_masks(group, n_groups):
+    """The words in which each group has samples, with a mask of the low bits of their codes.
+
+    Returns
+    -------
+    group_words : int64 array, (k,)
+    masks : uint64 array, (k,)
+    starts : int64 array, (n_groups + 1,)
+        The first of each group.
+    sizes : int64 array, (n_groups,)
+        Samples of each group.
+    """
+    bit = np.uint64(1) << np.arange(0, 64, 2, dtype=np.uint64)
+    found, masks, starts = [], [], [0]
+    padded = np.full(-(-len(group) // 32) * 32, -1)
+    padded[: len(group)] = group
+    for g in range(n_groups):
+        mask = ((padded.reshape(-1, 32) == g) * bit).sum(axis=1, dtype=np.uint64)
+        (here,) = np.nonzero(mask)
+        found.append(here)
+        masks.append(mask[here])
+        starts.append(starts[-1] + len(here))
+    sizes = np.bincount(group[group >= 0], minlength=n_groups)
+    return np.concatenate(found), np.concatenate(masks), np.array(starts, np.int64), sizes
+
+
 def add_by_sample(rows, out):
     """out[sample, state] += number of sites. rows: uint8 (n_sites, row_bytes)."""
-    for site in range(rows.shape[0]):
-        row = rows[site]
-        for sample in range(out.shape[0]):
-            code = (row[sample >> 2] >> np.uint8(2 * (sample & 3))) & np.uint8(3)
-            out[sample, STATE_OF_CODE[code]] += 1
+    for first in range(0, len(rows), SITES_A_TASK):
+        seen = np.zeros((rows.shape[1], 256), np.int32)
+        _count_bytes(rows[first : first + SITES_A_TASK], seen)
+        for place in range(4):
+            of_sample = out[place::4]
+            for code, state in enumerate(STATE_OF_CODE):
+                which = (np.arange(256) >> (2 * place) & 3) == code
+                of_sample[:, state] += seen[: len(of_sample), which].sum(axis=1)
+
+
+#: Bytes of a row whose counts stay in the cache.
+BYTES_A_PASS = 64
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_bytes(rows, seen):
+    """seen[byte, value] += number of sites; four samples share a byte."""
+    for first in range(0, rows.shape[1], BYTES_A_PASS):
+        last = min(rows.shape[1], first + BYTES_A_PASS)
+        for site in range(rows.shape[0]):
+            for byte in range(first, last):
+                seen[byte, rows[site, byte]] += 1
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
