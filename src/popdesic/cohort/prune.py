@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.comparisons import BLOCK_SITES, r2_block
+from ..engine.comparisons import band_blocks
 from ..engine.host.site_pairs import prune
 from ..engine.terms import Planes
 from ..io.files import atomic_path
-from ..io.sites import chunks
 from .site_planes import site_planes
 
 
@@ -43,13 +42,16 @@ def prune_windows(
                 start += step
             continue
         here = pos[first:last]
+        reach = first + np.searchsorted(here, here + amount, "right")
+        back = first + np.searchsorted(here, here - amount, "left")
+        reach, back = reach.tolist(), back.tolist()
         while True:
-            stop = first + int(np.searchsorted(here, pos[start] + amount, "right"))
+            stop = reach[start - first]
             starts.append(start)
             stops.append(stop)
             if stop >= last:
                 break
-            start = max(start + 1, first + int(np.searchsorted(here, pos[stop] - amount, "left")))
+            start = max(start + 1, back[stop - first])
     return np.array(starts, np.int64), np.array(stops, np.int64)
 
 
@@ -77,34 +79,33 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
     """
     amount, unit, step, threshold = pruning
     planes = site_planes(genotypes)
-    n = len(genotypes)
-    called = (genotypes >= 0).sum(axis=1)
-    alt = np.where(genotypes > 0, genotypes, 0).sum(axis=1, dtype=np.int64)
+    called, alt, squares = _moments(planes)
     with np.errstate(invalid="ignore"):
         af = alt / (2 * called)
-    squares = np.where(genotypes > 0, genotypes.astype(np.int64) ** 2, 0).sum(axis=1)
     removed = called * squares - alt * alt <= 0
     _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
     start, stop = prune_windows(contig, sites.pos.to_numpy(np.int64), amount, unit, step)
-    width = max(1, int((stop - start).max()) - 1)
-    correlated = np.zeros((n, width), bool)
-    for row0, row1 in chunks(n, BLOCK_SITES):
-        a = Planes(planes.words[row0:row1], planes.n_sites)
-        end = min(n, row1 + width)
-        above = np.zeros((row1 - row0, end - row0), bool)
-        for column0 in range(row0, end, BLOCK_SITES):
-            column1 = min(end, column0 + BLOCK_SITES)
-            if column0 == row0:
-                column1 = row1
-            b = None if column0 == row0 else Planes(planes.words[column0:column1], planes.n_sites)
-            with np.errstate(invalid="ignore"):
-                above[:, column0 - row0 : column1 - row0] = r2_block(a, b, backend) > threshold
-        for i in range(row1 - row0):
-            part = above[i, i + 1 : i + 1 + width]
-            correlated[row0 + i, : len(part)] = part
-    removed = np.ascontiguousarray(removed)
+    rows = np.arange(len(genotypes))
+    ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
+    correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
+    for row0, column0, r2 in band_blocks(backend, planes, ends):
+        with np.errstate(invalid="ignore"):
+            i, j = np.nonzero(r2 > threshold)
+        i, j = i + row0, j + column0
+        inside = (j > i) & (j < ends[i])
+        i, j = i[inside], j[inside]
+        correlated[i, j - i - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
+
+
+def _moments(planes: Planes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Called genotypes of each site, the sum of its ALT counts and of their squares."""
+    carriers, homozygotes = np.bitwise_count(planes.words[:, :2]).sum(axis=2, dtype=np.int64).T
+    called = np.full(len(carriers), planes.n_sites)
+    if not planes.complete:
+        called = np.bitwise_count(planes.words[:, 2]).sum(axis=1, dtype=np.int64)
+    return called, carriers + homozygotes, carriers + 3 * homozygotes
 
 
 def contig_runs(chrom: np.ndarray) -> list[tuple[int, int]]:

@@ -45,11 +45,15 @@ def founder_genotypes(
     return np.concatenate(parts, axis=1)
 
 
+#: Unit of the sums of r2: as integers they do not depend on the order.
+UNIT = 2.0**-28
+
+
 @dataclass
 class Decay:
-    """Mean r2 by distance, summed in a fixed order."""
+    """Mean r2 by distance; `total` is in UNIT."""
 
-    total: np.ndarray = field(default_factory=lambda: np.zeros(len(DECAY_BOUNDS) - 1))
+    total: np.ndarray = field(default_factory=lambda: np.zeros(len(DECAY_BOUNDS) - 1, np.int64))
     pairs: np.ndarray = field(default_factory=lambda: np.zeros(len(DECAY_BOUNDS) - 1, np.int64))
 
     def add(self, distance: np.ndarray, r2: np.ndarray) -> None:
@@ -57,7 +61,9 @@ class Decay:
         index = np.searchsorted(DECAY_BOUNDS, distance[there], "right") - 1
         inside = (index >= 0) & (index < len(self.pairs))
         size = len(self.pairs)
-        self.total += np.bincount(index[inside], r2[there][inside], size)
+        # Sums of these integers are exact in float64, up to 2**25 pairs at once.
+        units = np.rint(r2[there][inside] / UNIT)
+        self.total += np.bincount(index[inside], units, size).astype(np.int64)
         self.pairs += np.bincount(index[inside], minlength=size)
 
     def table(self) -> pd.DataFrame:
@@ -68,7 +74,7 @@ class Decay:
                 "from_bp": DECAY_BOUNDS[:-1][some],
                 "to_bp": DECAY_BOUNDS[1:][some],
                 "pairs": self.pairs[some],
-                "mean_r2": self.total[some] / self.pairs[some],
+                "mean_r2": self.total[some] * UNIT / self.pairs[some],
             }
         )
 

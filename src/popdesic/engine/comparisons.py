@@ -14,9 +14,9 @@ from .host.site_pairs import pair_tables, r2_complete, r2_masked
 from .matches import TopMatches
 from .terms import LD, PRODUCT, Planes, Product, Terms
 
-#: Sites a side of one block of correlations.
-BLOCK_SITES = 1024
-#: Rows of blocks that are shown to `on_block`, at least, where there are as many.
+#: Sites a side of one block of correlations, and of the smallest one on a CPU.
+BLOCK_SITES, LEAST_BLOCK = 1024, 64
+#: Runs of BLOCK_SITES rows that are shown to `on_block`, at least, where there are as many.
 SAMPLED_BLOCKS = 32
 #: Genotype mismatches and jointly called sites, from the genotype classes (DESIGN section 5).
 MATCHES = Terms(
@@ -63,8 +63,9 @@ def r2_pairs_by_blocks(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`Backend.r2_pairs` by correlations of one block of sites after another."""
     found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for row0, column0, r2, sampled in _blocks(backend, planes, ends, sampled_only=False):
-        if sampled and on_block is not None:
+    every = _sampling(planes.n_samples)
+    for row0, column0, r2 in band_blocks(backend, planes, ends):
+        if row0 // BLOCK_SITES % every == 0 and on_block is not None:
             _show(on_block, ends, row0, column0, r2)
         with np.errstate(invalid="ignore"):
             i, j = np.nonzero(r2 >= least)
@@ -81,7 +82,8 @@ def show_sampled_blocks(
     backend: Backend, planes: Planes, ends: np.ndarray, on_block: OnBlock
 ) -> None:
     """What `r2_pairs_by_blocks` shows to `on_block`, and nothing else."""
-    for row0, column0, r2, _ in _blocks(backend, planes, ends, sampled_only=True):
+    every = _sampling(planes.n_samples)
+    for row0, column0, r2 in band_blocks(backend, planes, ends, every):
         _show(on_block, ends, row0, column0, r2)
 
 
@@ -94,28 +96,50 @@ def exact_pairs(
     return rows[there], columns[there], r2[there]
 
 
-def _blocks(
-    backend: Backend, planes: Planes, ends: np.ndarray, *, sampled_only: bool
-) -> Iterator[tuple[int, int, np.ndarray, bool]]:
-    """First row and column, r2 and whether it is sampled, of each block inside the windows.
+def band_blocks(
+    backend: Backend, planes: Planes, ends: np.ndarray, every: int = 1
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """r2 of blocks of pairs of sites that hold all pairs (i, j) with i < j < ends[i].
 
-    Blocks of every n-th row of blocks are sampled, of about SAMPLED_BLOCKS rows in all.
+    Parameters
+    ----------
+    ends : int64 array, (n_sites,)
+        Ascending.
+    every : int
+        Give only the first of so many runs of BLOCK_SITES rows.
+
+    Yields
+    ------
+    row0, column0 : int
+    r2 : float64 array, (rows, columns)
+        As from `r2_block`, of the sites from row0 and from column0 on.
     """
     n = planes.n_samples
-    every = max(1, -(-n // BLOCK_SITES) // SAMPLED_BLOCKS)
-    for row0 in range(0, n, BLOCK_SITES):
-        row1 = min(n, row0 + BLOCK_SITES)
-        sampled = row0 // BLOCK_SITES % every == 0
-        if sampled_only and not sampled:
+    size = _block_size(ends, backend)
+    for row0 in range(0, n, size):
+        if row0 // BLOCK_SITES % every:
             continue
+        row1 = min(n, row0 + size)
         a = Planes(planes.words[row0:row1], planes.n_sites)
+        yield row0, row0, r2_block(a, None, backend)
         last = int(ends[row0:row1].max())
-        for column0 in range(row0, last, BLOCK_SITES):
-            column1 = min(column0 + BLOCK_SITES, last)
-            b = None
-            if column0 > row0:
-                b = Planes(planes.words[column0:column1], planes.n_sites)
-            yield row0, column0, r2_block(a, b, backend), sampled
+        for column0 in range(row1, last, size):
+            columns = slice(column0, min(column0 + size, last))
+            b = Planes(planes.words[columns], planes.n_sites)
+            yield row0, column0, r2_block(a, b, backend)
+
+
+def _block_size(ends: np.ndarray, backend: Backend) -> int:
+    """Sites a side of a block: of large ones with narrow windows, most pairs are outside."""
+    if backend.name != "cpu":  # a launch costs more than the pairs outside
+        return BLOCK_SITES
+    width = int((ends - np.arange(len(ends))).max(initial=1))
+    return min(BLOCK_SITES, max(LEAST_BLOCK, 1 << (width - 1).bit_length()))
+
+
+def _sampling(n_sites: int) -> int:
+    """One of so many runs of BLOCK_SITES rows is shown: of about SAMPLED_BLOCKS in all."""
+    return max(1, -(-n_sites // BLOCK_SITES) // SAMPLED_BLOCKS)
 
 
 def _show(on_block: OnBlock, ends: np.ndarray, row0: int, column0: int, r2: np.ndarray) -> None:

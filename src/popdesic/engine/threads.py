@@ -7,7 +7,8 @@ unequal length are balanced dynamically, and processes may fork and nest threads
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,3 +28,21 @@ def run_tasks(work: Callable[..., Any], tasks: Iterable[tuple], threads: int) ->
         return [work(*task) for task in tasks]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda task: work(*task), tasks))
+
+
+def run_ordered(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> Iterator[Any]:
+    """Yield ``work(task)`` of every task in order, with up to `threads` of them at work.
+
+    Tasks are taken as they are needed, so that few of them are in memory.
+    """
+    if threads <= 1:
+        yield from map(work, tasks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque = deque()
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
