@@ -20,6 +20,16 @@ PART = ".part{part}" if SITE_PARTS > 1 else ""
 TILE = f"results/distance/tiles/{{a}}__{{b}}{PART}.npz"
 #: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
+#: Samples up to which `distance.export: auto` writes distances as text: 25 million numbers.
+MOST_EXPORTED = 5_000
+EXPORT = CONFIG["distance"]["export"]
+if EXPORT == "auto":
+    EXPORT = n_samples(*COHORTS) <= MOST_EXPORTED
+    if not EXPORT and workflow.is_main_process:
+        logger.info(
+            f"Distances are not written as text: {n_samples(*COHORTS)} samples are more than "
+            f"{MOST_EXPORTED} (distance.export: true writes them)."
+        )
 
 
 rule distance:
@@ -28,7 +38,7 @@ rule distance:
         "results/distance/samples.tsv",
         (
             ["results/distance/distance.mdist", "results/distance/distance.tsv.gz"]
-            if CONFIG["distance"]["export"]
+            if EXPORT
             else []
         ),
 
@@ -138,7 +148,7 @@ rule export_distance:
         "benchmarks/export_distance.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 4
     resources:
         mem_mb=memory(pairs=24e-6),
         runtime=minutes(pairs=5e-8),

@@ -12,4 +12,5 @@ with logged(snakemake.log[0], snakemake.input):
         metric=snakemake.params.metric,
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
+        threads=snakemake.threads,
     )

@@ -9,13 +9,23 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from ..engine.host.number_text import (
+    integer_fields,
+    join_fields,
+    number_fields,
+    string_fields,
+    write_blocks,
+    write_matrix,
+)
 from ..io.files import atomic_path, read_json
 from ..io.sites import chunks
-from ..io.tables import open_text, read_table
+from ..io.tables import read_table
 from .tiles import study_matrices
 
 #: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
 DISTANCE_BLOCK = 1 << 22
+#: Numbers of a block of text, and their significant digits.
+TEXT_BLOCK, DIGITS = 1 << 18, 9
 #: Rows sampled to estimate a typical distance.
 PROBE_ROWS = 500
 
@@ -184,25 +194,37 @@ def load_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) 
     return distances
 
 
-def export_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) -> None:
+def export_distances(
+    folder: Path, *, metric: str, n_sites: int, min_called: int, threads: int = 1
+) -> None:
     """Write `distance.mdist` with `.mdist.id` (PLINK's square matrix) and `distance.tsv.gz`.
 
     The long table has one row per pair: both samples, distance, jointly called sites.
     """
     distances = load_distances(folder, metric=metric, n_sites=n_sites, min_called=min_called)
     called = np.load(folder / "called.npy", mmap_mode="r")
-    names = read_table(folder / "samples.tsv")["sample"]
-    with atomic_path(folder / "distance.mdist") as temporary:
-        np.savetxt(temporary, distances, fmt="%.9g", delimiter="\t")
+    names = read_table(folder / "samples.tsv")["sample"].tolist()
+    write_matrix(folder / "distance.mdist", distances, threads)
     with atomic_path(folder / "distance.mdist.id") as temporary:
         temporary.write_text("".join(f"0\t{name}\n" for name in names))
-    with open_text(folder / "distance.tsv.gz") as file:
-        file.write("sample_a\tsample_b\tdistance\tcalled\n")
-        for i, name in enumerate(names):
-            file.writelines(
-                f"{name}\t{other}\t{distances[i, j]:.9g}\t{called[i, j]}\n"
-                for j, other in enumerate(names[i + 1 :], i + 1)
-            )
+    named, n = string_fields(names), len(names)
+
+    def pairs_of(rows: tuple[int, int]) -> bytes:
+        """Lines of the pairs whose first sample is one of these rows."""
+        first = np.repeat(np.arange(*rows), n - 1 - np.arange(*rows))
+        second = np.concatenate([np.arange(i + 1, n) for i in range(*rows)])
+        return join_fields(
+            [
+                named.at(first),
+                named.at(second),
+                number_fields(distances[first, second], DIGITS),
+                integer_fields(called[first, second]),
+            ]
+        )
+
+    header = [b"sample_a\tsample_b\tdistance\tcalled\n"]
+    rows = chunks(n, max(1, TEXT_BLOCK // n))
+    write_blocks(folder / "distance.tsv.gz", pairs_of, rows, threads, header)
 
 
 def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:

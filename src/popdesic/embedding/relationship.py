@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from ..engine.threads import run_tasks
@@ -22,6 +23,8 @@ from ..io.sites import chunks
 CHUNK_SITES = 2_048
 #: Samples per side of one block of the products.
 BLOCK_SAMPLES = 512
+#: How many times as fast a dense product handles an element.
+DENSE_GAIN = 100
 
 #: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
 Reader = Callable[[int, int], np.ndarray]
@@ -90,14 +93,11 @@ def relationship_among(
     """
     pairs = block_pairs(sizes)
     n = sum(sizes)
-    products, called = np.zeros((n, n)), np.zeros((n, n))
-    complete = 0.0
+    products, called = np.zeros((n, n)), JointlyCalled(n, n, threads)
     for values, there in _passes(read, af):
-        mask, whole = _incomplete(there)
-        complete += whole
         add_products(products, values, values, pairs, threads)
-        add_products(called, mask, mask, pairs, threads)
-    products /= np.maximum(called + complete, 1)
+        called.add(there, there)
+    products /= np.maximum(called.counts(), 1)
     return np.triu(products) + np.triu(products, 1).T
 
 
@@ -135,19 +135,17 @@ def relationship_to(
     )
     pairs = [(one, other) for one in left for other in right]
     products = np.zeros((len(others), len(founders)))
-    called = np.zeros_like(products)
-    squares, own_called, complete = np.zeros(len(others)), np.zeros(len(others)), 0.0
+    called = JointlyCalled(len(others), len(founders), threads)
+    squares, own_called = np.zeros(len(others)), np.zeros(len(others))
     for values, there in _passes(read, af):
-        mask, whole = _incomplete(there)
-        complete += whole
         theirs = values[:, others]
         add_products(products, theirs, values[:, founders], pairs, threads)
-        add_products(called, mask[:, others], mask[:, founders], pairs, threads)
+        called.add(there[:, others], there[:, founders])
         own_called += there[:, others].sum(axis=0)
         for first, last in left:  # cohort by cohort, as numpy sums one column in another order
             block = theirs[:, first:last]
             squares[first:last] += np.einsum("ij,ij->j", block, block)
-    products /= np.maximum(called + complete, 1)
+    products /= np.maximum(called.counts(), 1)
     return products, squares / np.maximum(own_called, 1)
 
 
@@ -176,15 +174,40 @@ def _passes(read: Reader, af: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarr
         yield standardize(read(first, last), af[first:last])
 
 
-def _incomplete(called: np.ndarray) -> tuple[np.ndarray, float]:
-    """Mask of the sites at which somebody is missing, and the number of all others.
+class JointlyCalled:
+    """Sites called in both samples of each pair, summed over passes.
 
-    Only the two samples of a pair decide which sites count for it, so it changes no count which
-    other samples are present.
+    All sites, less those missing in one or the other, plus those missing in both. Few genotypes
+    are missing, so the last is a product of sparse matrices; where many are, a dense one is faster.
+    All are counts, so both give the same numbers.
     """
-    incomplete = ~called.all(axis=1)
-    mask = called[incomplete].astype(np.float32)  # counts below 2**24 are exact
-    return mask, float(len(called) - incomplete.sum())
+
+    def __init__(self, m: int, n: int, threads: int) -> None:
+        self._threads = threads
+        self._sites, self._missing = 0, (np.zeros(m, np.int64), np.zeros(n, np.int64))
+        self._both = np.zeros((m, n))
+
+    def add(self, left: np.ndarray, right: np.ndarray) -> None:
+        """Add sites: bool (n_sites, m) and (n_sites, n), whether each sample is called."""
+        absent = ~left, ~right
+        self._sites += len(left)
+        for total, one in zip(self._missing, absent, strict=True):
+            total += one.sum(axis=0)
+        pairs = int(np.prod([one.sum(axis=1) for one in absent], axis=0).sum())
+        if not pairs:
+            return
+        if pairs * DENSE_GAIN < left.size * right.shape[1]:
+            left, right = (csr_array(one, dtype=np.int32) for one in absent)
+            self._both += (left.T @ right).toarray()
+        else:
+            left, right = (one.astype(np.float32) for one in absent)  # exact below 2**24
+            with threadpool_limits(self._threads, "blas"):
+                self._both += left.T @ right
+
+    def counts(self) -> np.ndarray:
+        """float64 (m, n)."""
+        left, right = self._missing
+        return self._sites - left[:, None] - right + self._both
 
 
 def add_products(

@@ -10,9 +10,10 @@ Python formats it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -24,6 +25,8 @@ from ..threads import run_ordered
 _POWERS = np.array([float(10**k) for k in range(23)])
 #: Distance from the middle of two integers below 10^12 within which Python decides.
 _NEAR = 1e-3
+#: Numbers of a block of a matrix.
+BLOCK_NUMBERS = 1 << 20
 #: zlib's level of compressed tables: higher ones take longer for a few per cent.
 LEVEL = 4
 #: A gzip header without name, time and system.
@@ -46,6 +49,10 @@ class Fields:
     text: np.ndarray
     length: np.ndarray
     index: np.ndarray
+
+    def at(self, lines: np.ndarray) -> Fields:
+        """The texts of these lines, in this order."""
+        return Fields(self.text, self.length, self.index[lines])
 
 
 def number_fields(values: np.ndarray, digits: int) -> Fields:
@@ -73,14 +80,14 @@ def integer_fields(values: np.ndarray) -> Fields:
     return Fields(text, length, np.arange(len(values)))
 
 
-def string_fields(strings: Sequence[str], index: np.ndarray | None = None) -> Fields:
-    """Strings; `index` (n,) says which one stands in each line, by default each in its own."""
+def string_fields(strings: Sequence[str]) -> Fields:
+    """Strings."""
     encoded = [string.encode() for string in strings]
     text = np.empty((len(encoded), max(map(len, encoded), default=0)), np.uint8)
     length = np.zeros(len(encoded), np.int64)
     for k, string in enumerate(encoded):
         _put(text, length, k, string)
-    return Fields(text, length, np.arange(len(encoded)) if index is None else index)
+    return Fields(text, length, np.arange(len(encoded)))
 
 
 def join_fields(columns: Sequence[Fields]) -> bytes:
@@ -108,24 +115,33 @@ def matrix_text(rows: np.ndarray, digits: int) -> bytes:
     return out.tobytes()
 
 
-def write_blocks(path: Path, blocks: Iterable, text_of, threads: int = 1) -> None:
+def write_matrix(path: Path, matrix: np.ndarray, threads: int = 1, digits: int = 9) -> None:
+    """Write `matrix_text` of a float64 (m, n) matrix."""
+    size = max(1, BLOCK_NUMBERS // max(matrix.shape[1], 1))
+    blocks = (slice(first, first + size) for first in range(0, len(matrix), size))
+    write_blocks(path, lambda rows: matrix_text(matrix[rows], digits), blocks, threads)
+
+
+def write_blocks(
+    path: Path,
+    text_of: Callable[[Any], bytes],
+    blocks: Iterable[Any],
+    threads: int = 1,
+    before: Iterable[bytes] = (),
+) -> None:
     """Write the texts of blocks one after the other, made by several threads.
 
     Parameters
     ----------
-    blocks : iterable
-    text_of : callable
-        Bytes of a block. A file whose name ends in .gz holds each as one gzip member.
+    path : Path
+        A file whose name ends in .gz holds each text as one gzip member.
+    before : iterable of bytes
+        Texts before those of the blocks.
     """
-    packed = path.suffix == ".gz"
-
-    def work(block) -> bytes:
-        text = text_of(block)
-        return gzip_member(text) if packed else text
-
+    packed = gzip_member if path.suffix == ".gz" else bytes
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        for text in run_ordered(work, blocks, threads):
-            file.write(text)
+        file.writelines(map(packed, before))
+        file.writelines(run_ordered(lambda block: packed(text_of(block)), blocks, threads))
 
 
 def gzip_member(text: bytes) -> bytes:
