@@ -103,7 +103,7 @@ def time_pca(sizes: list[int]) -> None:
         seconds = {}
         with threadpool_limits(1, "blas"):
             for limit in (n, 0):
-                eigen.DENSE_ROWS = limit
+                eigen.ROWS_A_PAIR = limit
                 seconds[limit] = best_of(1, partial(eigen.leading_eigenpairs, among, COMPONENTS))
         dense, iterated = seconds[n], seconds[0]
         rows.append((n, f"{dense:.1f} s", f"{iterated:.1f} s"))

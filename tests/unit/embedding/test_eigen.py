@@ -23,7 +23,7 @@ def iterate(monkeypatch):
     """Lanczos, also at sizes where the dense solver would be used."""
 
     def switch(on):
-        monkeypatch.setattr(eigen, "DENSE_ROWS", 0 if on else 10**9)
+        monkeypatch.setattr(eigen, "ROWS_A_PAIR", 0 if on else 10**9)
 
     return switch
 
