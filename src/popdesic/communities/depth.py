@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from ..embedding.relationship import CHUNK_SITES, Reader, read_cohorts
+from ..engine.threads import one_blas_thread
 from ..io.bed import read_bim, read_fam
 from ..io.sites import chunks
 from ..io.tables import read_table
@@ -100,7 +100,7 @@ def evenly(rows: np.ndarray) -> np.ndarray:
     return rows[np.linspace(0, n - 1, min(n, MOST_SITES)).astype(np.int64)]
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@one_blas_thread
 def count_groups(read: Reader, n_sites: int, partitions: Sequence[np.ndarray]) -> list[Counts]:
     """Gene copies of each group of each partition, in one pass over the genotypes.
 

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
-from threadpoolctl import threadpool_limits
 
 from ..cohort.encode import planes_in_memory
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.base import Backend
+from ..engine.threads import one_blas_thread
 from ..io.genotypes import pack_bed
 from ..io.sites import chunks
 from .axis_sites import alt_frequency
@@ -40,7 +40,7 @@ SHUFFLES = 49
 FEWEST_CONTIGS, SEGMENTS = 10, 20
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
+@one_blas_thread
 def weigh_ways(
     read: ReadSites,
     n: int,

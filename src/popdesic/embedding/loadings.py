@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from ..cohort.prune import contig_runs
+from ..engine.threads import one_blas_thread
 from ..io.files import atomic_path
 from ..io.sites import chunks
 from ..io.tables import open_lines, write_rows
@@ -24,7 +24,7 @@ PERMUTATIONS = 199
 SEED = 1
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
+@one_blas_thread
 def site_loadings(
     read: Reader, af: np.ndarray, values: np.ndarray, vectors: np.ndarray
 ) -> np.ndarray:

@@ -11,16 +11,23 @@ every sample varies as much as before, and nothing that samples have in common a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import eigvalsh
-from threadpoolctl import threadpool_limits
 
+from ..engine.host.signed_sums import add_signed
+from ..engine.threads import one_blas_thread
 from ..io.sites import chunks
+from .eigen import leading_eigenpairs
 from .pca import Axes, choose_components, decompose
-from .relationship import CHUNK_SITES, Reader, add_products, block_pairs, standardize
+from .relationship import (
+    CHUNK_SITES,
+    Reader,
+    add_products,
+    block_pairs,
+    standardize,
+)
 from .significance import (
     LEVEL,
     MEAN,
@@ -33,10 +40,11 @@ from .significance import (
 
 #: Base pairs that stay together.
 STRETCH = 10_000_000
-#: Draws of signs; fewer, but at least one, where all would take more than MOST_PRODUCTS
-#: multiplications, about a minute of a CPU core.
+#: Draws of signs; fewer, but at least one, where their matrices would take more than MOST_BYTES.
 DRAWS = 10
-MOST_PRODUCTS = 1e12
+MOST_BYTES = 1 << 30
+#: Stretches whose products are in memory at once, in bytes and number.
+GROUP_BYTES, GROUP = 1 << 27, 8
 #: Times that the null is drawn at most.
 ROUNDS = 3
 #: From so many draws on, their own standard deviation counts as well.
@@ -44,6 +52,7 @@ ENOUGH_DRAWS = 5
 SEED = 1
 
 
+@one_blas_thread
 def measure_noise(
     relationship: np.ndarray,
     read: Reader,
@@ -158,21 +167,17 @@ def _draw(
     `known` is float64 (n, k), orthonormal: components to take out of the genotypes first.
     """
     n = sum(sizes)
-    draws = int(np.clip(MOST_PRODUCTS / (n * n * max(len(af), 1)), 1, DRAWS))
+    draws = int(np.clip(MOST_BYTES // (8 * n * n), 1, DRAWS))
     _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
     place = np.stack([contig, sites.pos.to_numpy(np.int64) // STRETCH])
     _, stretch = np.unique(place, axis=1, return_inverse=True)
-    with threadpool_limits(1, "blas"):
-        left = float(np.trace(relationship) - np.sum(known * (relationship @ known)))
+    left = float(np.trace(relationship) - np.sum(known * (relationship @ known)))
+    drawn = np.stack([mix(lots + np.uint64(draw)) for draw in range(draws)])
     found = []
-    for draw in range(draws):
-        among = _flipped_products(
-            read, sizes, af, stretch, known, mix(lots + np.uint64(draw)), threads
-        )
+    for among in _flipped_products(read, sizes, af, stretch, known, drawn, threads):
         # A mean over called sites, as the relationship is.
         among *= left / max(float(np.trace(among)), np.finfo(float).tiny)
-        with threadpool_limits(1, "blas"):
-            largest = float(eigvalsh(among, subset_by_index=[n - 1, n - 1])[0])
+        largest = float(leading_eigenpairs(among, 1)[0][0])
         found.append((largest, *centre_and_unit(left, float((among**2).sum()), n)))
     return found
 
@@ -185,16 +190,36 @@ def _flipped_products(
     known: np.ndarray,
     lots: np.ndarray,
     threads: int,
-) -> np.ndarray:
-    """Products of the samples after signs were drawn, float64 (n, n)."""
+) -> Iterator[np.ndarray]:
+    """Products of the samples after signs were drawn, float64 (n, n), of each row of `lots`.
+
+    Signs of one stretch turn its product with itself into signed rows and columns, so that the
+    products are the same for all draws.
+    """
     n = sum(sizes)
-    total = np.zeros((n, n))
+    total = np.zeros((len(lots), n, n))
+    group = int(np.clip(GROUP_BYTES // (8 * n * n), 1, GROUP))
+    held, names = np.zeros((group, n, n)), []
+
+    def flush() -> None:
+        drawn = [[mix(own + np.uint64(name)) & np.uint64(1) for name in names] for own in lots]
+        signs = np.where(np.array(drawn), 1.0, -1.0)
+        add_signed(total, held[: len(names)], signs, threads)
+        held[: len(names)] = 0
+        names.clear()
+
     for first, last in chunks(len(af), CHUNK_SITES):
-        values, _ = standardize(read(first, last), af[first:last])
-        with threadpool_limits(1, "blas"):
-            values -= (values @ known) @ known.T
+        genotypes = read(first, last)
         for one in np.unique(stretch[first:last]):
             rows = stretch[first:last] == one
-            values[rows] *= np.where(mix(lots + np.uint64(one)) & np.uint64(1), 1, -1)
-        add_products(total, values, values, block_pairs(sizes), threads)
-    return np.triu(total) + np.triu(total, 1).T
+            values, _ = standardize(genotypes[rows], af[first:last][rows])
+            values -= (values @ known) @ known.T
+            if len(names) == group and one != names[-1]:
+                flush()
+            if not names or one != names[-1]:
+                names.append(one)
+            add_products(held[len(names) - 1], values, values, block_pairs(sizes), threads)
+    if names:
+        flush()
+    for among in total:
+        yield np.triu(among) + np.triu(among, 1).T

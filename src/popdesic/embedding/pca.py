@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ..cohort.samples import describe_samples
+from ..engine.threads import one_blas_thread
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.files import read_json, write_json
@@ -69,7 +69,7 @@ class Axes:
         return scores
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
+@one_blas_thread
 def axes_of(
     relationship: np.ndarray, *components: int | str, noise: Noise = EVEN_NOISE
 ) -> tuple[Axes, Significance]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ..cohort.samples import describe_samples
+from ..engine.threads import one_blas_thread
 from ..io.errors import UserError
 from ..io.files import write_json
 from .eigen import leading_eigenpairs
@@ -23,7 +23,7 @@ def require_finite(distances: np.ndarray) -> None:
         )
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # as in pca
+@one_blas_thread
 def principal_coordinates(distances: np.ndarray, n_components: int):
     """Principal coordinates (PCoA, classical scaling) of a distance matrix.
 

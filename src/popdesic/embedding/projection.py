@@ -10,14 +10,15 @@ sample's own row and the founders' decomposition alone, so no other newcomer tak
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+
+from ..engine.threads import one_blas_thread
 
 #: Leading components of the founders beyond those asked for that are kept apart; the others enter
 #: as one (tests/bench/bench_projection.py).
 FURTHER = 10
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # the order of BLAS's sums depends on threads
+@one_blas_thread
 def project(
     rows: np.ndarray,
     own: np.ndarray,

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array
-from threadpoolctl import threadpool_limits
 
-from ..engine.threads import run_tasks
+from ..engine.threads import one_blas_thread, run_tasks
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import chunks
@@ -77,6 +76,7 @@ def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.n
     return values, called
 
 
+@one_blas_thread
 def relationship_among(
     read: Reader, sizes: list[int], af: np.ndarray, threads: int = 1
 ) -> np.ndarray:
@@ -93,7 +93,7 @@ def relationship_among(
     """
     pairs = block_pairs(sizes)
     n = sum(sizes)
-    products, called = np.zeros((n, n)), JointlyCalled(n, n, threads)
+    products, called = np.zeros((n, n)), JointlyCalled(n, n)
     for values, there in _passes(read, af):
         add_products(products, values, values, pairs, threads)
         called.add(there, there)
@@ -101,6 +101,7 @@ def relationship_among(
     return np.triu(products) + np.triu(products, 1).T
 
 
+@one_blas_thread
 def relationship_to(
     read: Reader,
     sizes: list[int],
@@ -135,7 +136,7 @@ def relationship_to(
     )
     pairs = [(one, other) for one in left for other in right]
     products = np.zeros((len(others), len(founders)))
-    called = JointlyCalled(len(others), len(founders), threads)
+    called = JointlyCalled(len(others), len(founders))
     squares, own_called = np.zeros(len(others)), np.zeros(len(others))
     for values, there in _passes(read, af):
         theirs = values[:, others]
@@ -182,8 +183,7 @@ class JointlyCalled:
     All are counts, so both give the same numbers.
     """
 
-    def __init__(self, m: int, n: int, threads: int) -> None:
-        self._threads = threads
+    def __init__(self, m: int, n: int) -> None:
         self._sites, self._missing = 0, (np.zeros(m, np.int64), np.zeros(n, np.int64))
         self._both = np.zeros((m, n))
 
@@ -201,8 +201,7 @@ class JointlyCalled:
             self._both += (left.T @ right).toarray()
         else:
             left, right = (one.astype(np.float32) for one in absent)  # exact below 2**24
-            with threadpool_limits(self._threads, "blas"):
-                self._both += left.T @ right
+            self._both += left.T @ right
 
     def counts(self) -> np.ndarray:
         """float64 (m, n)."""
@@ -219,12 +218,11 @@ def add_products(
 ) -> None:
     """Add left' * right to these blocks of `total`.
 
-    Each block is one product on one BLAS thread, because the order of BLAS's sums depends on its
-    number of threads.
+    Callers limit BLAS to one thread (`one_blas_thread`), because the order of its sums depends on
+    its number of threads; blocks are shared among threads.
     """
 
     def work(one: tuple[int, int], other: tuple[int, int]) -> None:
         total[slice(*one), slice(*other)] += left[:, slice(*one)].T @ right[:, slice(*other)]
 
-    with threadpool_limits(1, "blas"):
-        run_tasks(work, pairs, threads)
+    run_tasks(work, pairs, threads)

@@ -12,6 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
+#: Decorator of whole computations (a limit takes 5 ms): the order of BLAS's sums depends on its
+#: number of threads.
+one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
 
 def usable_cpus() -> int:
     """CPUs that this process may use (a scheduler may grant fewer than the machine has)."""

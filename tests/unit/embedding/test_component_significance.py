@@ -122,7 +122,7 @@ def test_noise_is_the_same_for_any_number_of_threads_and_known_from_one_draw(mon
     genotypes = variable(populations(np.random.default_rng(7), 3, 0.05, 90, 3000)[0])
     relationship, noise = relationship_of(genotypes), noise_of(genotypes)
     assert noise_of(genotypes, threads=3) == noise
-    monkeypatch.setattr(noise_null, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(noise_null, "MOST_BYTES", 0)
     one = noise_of(genotypes)
     assert one != noise and one.spread == 1.0
     for known in (noise, one):
