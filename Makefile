@@ -17,7 +17,6 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 run: $(VENV)/ready-run
 	snakemake --cores all
-	@echo "The report is results/report/report.html"
 
 test: $(VENV)/ready-test
 	pytest -n 2 --dist loadfile $(PYTEST_FLAGS)

@@ -7,12 +7,15 @@
 
 import importlib.util
 import sys
+import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.0")
+
+STARTED = time.time()
 
 # Not workflow.basedir: another workflow may use this one as a module.
 WORKFLOW = Path(workflow.snakefile).parent
@@ -32,6 +35,7 @@ if str(PACKAGES) not in sys.path:
     sys.path.insert(0, str(PACKAGES))
 
 from popdesic.io.errors import UserError
+from popdesic.study.closing import last_line
 from popdesic.study.configuration import read_config
 from popdesic.study.snakemake_internals import has_given_config, is_module
 
@@ -89,6 +93,7 @@ if workflow.is_main_process and not is_module(workflow):
 
 onsuccess:
     keep_records()
+    print(last_line(STARTED), file=sys.stderr)
 
 
 onerror:

@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PARTS = (
-    *("Snakefile", "workflow", "kernels", "envs", "slurm"),
+    *("Snakefile", "workflow", "kernels", "envs", "slurm", "profiles"),
     *("config/README.md", "resources/par.tsv", "resources/long_range_ld.tsv"),
 )
 

@@ -15,6 +15,7 @@ from ..cohort.prune_options import parse_pruning
 from ..cohort.site_planes import site_planes
 from ..engine.base import Backend
 from ..engine.comparisons import tables_of
+from ..engine.host.number_text import integer_fields, join_fields, number_fields, string_fields
 from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
@@ -147,18 +148,13 @@ def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -
     tables = tables_of(planes, i, j, backend.threads)
     frequency = haplotype_pair_frequencies(tables) if phased else haplotype_frequencies(tables)
     d, d_prime = disequilibrium(frequency)
-    pos, names = sites.pos.to_numpy(), sites.id.to_numpy()
-    called = tables.sum(axis=(1, 2))
-    file.writelines(
-        f"{chrom}\t{pos_a}\t{id_a}\t{pos_b}\t{id_b}\t{pos_b - pos_a}\t{n}\t"
-        f"{r:.6g}\t{x:.6g}\t{y:.6g}\n"
-        for chrom, pos_a, id_a, pos_b, id_b, n, r, x, y in zip(
-            sites.chrom.to_numpy()[i],
-            *(pos[i], names[i], pos[j], names[j]),
-            *(called, r2, d, d_prime),
-            strict=True,
-        )
-    )
+    pos = sites.pos.to_numpy()
+    chroms, names = string_fields(sites.chrom.tolist()), string_fields(sites.id.tolist())
+    columns = [chroms.at(i), integer_fields(pos[i]), names.at(i)]
+    columns += [integer_fields(pos[j]), names.at(j)]
+    columns += [integer_fields(pos[j] - pos[i]), integer_fields(tables.sum(axis=(1, 2)))]
+    columns += [number_fields(values, 6) for values in (r2, d, d_prime)]
+    file.write(join_fields(columns).decode())
 
 
 def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..io.errors import UserError
 from ..io.places import HOME, SNAKEFILE
+from .closing import REPORT
 
 #: Options that set the number of cores or jobs, or leave it to a profile or an executor. Without
 #: any of them, `--cores all` is added.
@@ -20,7 +21,6 @@ CORES = {"--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--
 NO_CORES = {"--unlock", "--lint", "--help", "-h", "--version", "-v"}
 #: A profile folder has at least one of these files.
 PROFILE_FILES = ("config*.yaml", "profile*.yaml")
-REPORT = Path("results/report/report.html")
 
 
 def run_study(study: Path, targets: Sequence[str] = (), arguments: Sequence[str] = ()) -> int:
