@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
 
-from ..engine.host.genotypes import add_by_sample, count_by_group
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path
@@ -53,6 +51,8 @@ def summarize_cohort(
     UserError
         A sample has no called genotype at all, or no sample passes.
     """
+    from ..engine.host.genotypes import add_by_sample, count_by_group
+
     names = list(read_fam(prefix)["sample"])
     rows = open_bed(prefix)
     by_sample = np.zeros((len(names), 4), np.int64)
@@ -180,6 +180,8 @@ def hwe_exact(n_ref: np.ndarray, n_het: np.ndarray, n_alt: np.ndarray, midp: boo
         1.0 where nothing is called or the site is monomorphic (its mid-p would be 0.5, but such a
         site carries no evidence against the proportions).
     """
+    from scipy.special import gammaln
+
     n = n_ref + n_het + n_alt
     rare = 2 * np.minimum(n_ref, n_alt) + n_het
     keys, inverse = np.unique(np.stack([n, rare, n_het], axis=1), axis=0, return_inverse=True)

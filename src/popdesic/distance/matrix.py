@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
 
 from ..io.files import atomic_path, read_json
 from ..io.sites import chunks
@@ -217,6 +216,8 @@ def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:
 
 def point_distances(scores: Path, pcs: int | str) -> np.ndarray:
     """Euclidean distances between all samples over their leading components, float64 (n, n)."""
+    from scipy.spatial.distance import pdist, squareform
+
     return squareform(pdist(leading_scores(scores, pcs)))
 
 

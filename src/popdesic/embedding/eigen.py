@@ -9,8 +9,6 @@ to fix the order of sums.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
 
 #: Above this many rows Lanczos is used (measured by tests/bench/bench_maps.py).
 DENSE_ROWS = 4_000
@@ -32,6 +30,9 @@ def leading_eigenpairs(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
     vectors : float64 array, (n, k)
         Signs are arbitrary.
     """
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
+
     n = len(matrix)
     if k < 1:
         return np.zeros(0), np.zeros((n, 0))

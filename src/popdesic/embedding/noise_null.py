@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import eigvalsh
 from threadpoolctl import threadpool_limits
 
 from ..io.sites import chunks
@@ -157,6 +156,8 @@ def _draw(
 
     `known` is float64 (n, k), orthonormal: components to take out of the genotypes first.
     """
+    from scipy.linalg import eigvalsh
+
     n = sum(sizes)
     draws = int(np.clip(MOST_PRODUCTS / (n * n * max(len(af), 1)), 1, DRAWS))
     _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
