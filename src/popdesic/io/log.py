@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import logging
+import os
 import re
 import resource
 import sys
@@ -62,9 +64,25 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
     else:
         seconds, cpu = time.perf_counter() - started, cpu_seconds()
         logger.info("done in %.1f s, %.2f CPU-s, %.2f of them start-up", seconds, cpu, start_up)
+        if hasattr(sys.modules["__main__"], "snakemake"):  # a job, which ends here
+            atexit.register(_exit_at_once)
     finally:
         root.removeHandler(handler)
         handler.close()
+
+
+def _exit_at_once() -> None:
+    """End a job that is done, without taking the interpreter apart.
+
+    Deleting all modules and objects takes 0.1 CPU-seconds with pandas and 0.3 with compiled code.
+    All other functions registered with `atexit` run first.
+    """
+    atexit.unregister(_exit_at_once)
+    if getattr(sys, "last_type", None) is None:  # nothing failed after `logged`
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def cpu_seconds() -> float:
