@@ -31,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -180,6 +181,11 @@ def caches(folder: Path) -> dict[str, str]:
     return {name: str(folder / place) for name, place in places.items()}
 
 
+def compiled_in(folder: Path) -> set[Path]:
+    """Files of compiled code in numba's cache."""
+    return set((folder / "numba").rglob("*.nbc"))
+
+
 def cell(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
@@ -289,7 +295,12 @@ def main() -> None:
             status, wall, cpu = run(words, folder, folder / "set-up.log", **variables)
             said = (folder / "set-up.log").read_text().strip()
             print(f"set-up: {wall:.1f} s, {cpu:.1f} CPU-s, exit status {status}: {said[-200:]}")
+        before = compiled_in(Path(temporary))
         run_study(study, options, variables)
+        if variables:
+            new = Counter(path.parent.name for path in compiled_in(Path(temporary)) - before)
+            said = ", ".join(f"{name.split('_')[0]} {count}" for name, count in new.items())
+            print(f"functions that jobs compiled, by folder: {said or 'none'}")
         if whole and not options.no_peers:
             run_peers(whole, options.cores)
 
