@@ -124,5 +124,8 @@ requirements=requirements.txt
 install_by_uv || { echo "setup: uv failed; using pip instead." >&2 && install_by_pip; }
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
     --no-build-isolation --editable .
+# Compiled once here, so that no job has to: about a minute. A job would compile what is missing.
+"$venv/bin/python" -m popdesic tune >/dev/null 2>&1 ||
+    echo "setup: the kernels could not be compiled in advance; jobs will do it (popdesic tune)." >&2
 [ -z "$installing" ] || wait "$installing"
 touch "$venv/ready-$goal"

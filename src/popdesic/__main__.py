@@ -118,20 +118,27 @@ def show_path(options: argparse.Namespace) -> None:
 
 
 def tune(options: argparse.Namespace) -> None:
-    """Benchmark the GPU's kernels at common tile sizes, so that no job has to.
+    """Compile the CPU's kernels, and benchmark the GPU's at common tile sizes where there is one.
 
-    Raises
-    ------
-    UserError
-        This machine has no usable GPU.
+    No job then has to. Why no GPU can be used is logged.
     """
+    import logging
+
+    from matplotlib import font_manager  # lists the fonts once; every drawing would
+
+    from .engine.cpu.precompile import compile_all
     from .engine.select import select_backend
 
-    backend = select_backend("gpu")
-    from .engine.gpu.tune import tune_usual
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    for name, seconds in compile_all().items():
+        print(f"CPU, {name}: {seconds:.1f} CPU-s")
+    print(f"{len(font_manager.fontManager.ttflist)} fonts")
+    backend = select_backend("auto")
+    if backend.name == "gpu":
+        from .engine.gpu.tune import tune_usual
 
-    print(backend.describe())
-    print("\n".join(tune_usual(backend.device)))
+        print(backend.describe())
+        print("\n".join(tune_usual(backend.device)))
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -294,7 +301,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     add(
         "tune",
-        "benchmark the kernels on this machine's GPU and store the fastest choices",
+        "compile the CPU's kernels and choose the fastest of the GPU's, so that no job has to",
         tune,
         "popdesic tune",
         study=False,

@@ -115,11 +115,11 @@ WAYS: dict[str, Way] = {
             *("number_formats.py ../shared", "projection.py", "landscapes.py", "relatedness.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
-            "phantoms.py ../shared/data",
+            *("phantoms.py ../shared/data", "study.py"),
         )
     },
     # a GPU
-    ".venv/bin/popdesic tune": Way("gpu", "", GPU.why),
+    ".venv/bin/popdesic tune": WHOLE,
     **{
         f"{BENCH}{name}": GPU
         for name in (

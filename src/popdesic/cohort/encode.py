@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.host.genotypes import add_by_sample, pack_planes
 from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_bim, read_fam, write_fam
 from ..io.errors import UserError
@@ -114,6 +113,8 @@ def require_called(raw: Path, qc_samples: Path, panel: pd.DataFrame, *, cohort: 
 
     One quick pass over the cohort's rows, for long computations that precede encoding.
     """
+    from ..engine.host.genotypes import add_by_sample
+
     kept = (read_table(qc_samples).keep == "yes").to_numpy()
     rows = np.sort(match_sites(read_bim(raw), panel)[0])
     rows = rows[rows >= 0]
@@ -231,6 +232,8 @@ def _fill_planes(
     bed, fill_carrier, fill_hom, words: np.ndarray, threads: int, filled=None
 ) -> np.ndarray:
     """Pack .bed rows into zeroed `words`; return int64 (n_samples,) missing genotypes."""
+    from ..engine.host.genotypes import pack_planes
+
     n_samples, n_planes, _ = words.shape
     missing = np.zeros(n_samples, np.int64)
     for first in range(0, len(bed), CHUNK_SITES):

@@ -10,7 +10,6 @@ import pandas as pd
 
 from ..engine.base import Backend
 from ..engine.comparisons import band_blocks
-from ..engine.host.site_pairs import prune
 from ..engine.terms import Planes
 from ..io.files import atomic_path
 from .site_planes import site_planes
@@ -77,6 +76,8 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
     -------
     bool array, (n_sites,)
     """
+    from ..engine.host.site_pairs import prune
+
     amount, unit, step, threshold = pruning
     planes = site_planes(genotypes)
     called, alt, squares = _moments(planes)

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.host.genotypes import add_by_sample, count_by_group
-from ..engine.host.hardy_weinberg import hwe_exact
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.sites import chunks
@@ -51,6 +49,8 @@ def summarize_cohort(
     UserError
         A sample has no called genotype at all, or no sample passes.
     """
+    from ..engine.host.genotypes import add_by_sample, count_by_group
+
     names = list(read_fam(prefix)["sample"])
     rows = open_bed(prefix)
     by_sample = np.zeros((len(names), 4), np.int64)
@@ -128,6 +128,8 @@ def _site_table(
             "af": _ratio(total[:, 1] + 2 * total[:, 2], 2 * called),
         }
     )
+    from ..engine.host.hardy_weinberg import hwe_exact
+
     p_values = np.stack(
         [hwe_exact(*counts[:, i, :3].T, threads=threads) for i in range(len(labels))],
         axis=1,

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.host.genotypes import add_by_sample
 from ..io.bed import open_bed, read_bim
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import canonical_contig
@@ -136,6 +135,8 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
 
 def autosomal_heterozygosity(rows: np.ndarray, which: np.ndarray, n_samples: int) -> pd.Series:
     """Return each sample's share of heterozygous among called genotypes at these rows."""
+    from ..engine.host.genotypes import add_by_sample
+
     counts = np.zeros((n_samples, 4), np.int64)
     for first in range(0, len(which), CHUNK_SITES):
         add_by_sample(np.ascontiguousarray(rows[which[first : first + CHUNK_SITES]]), counts)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from ..cohort.samples import UNKNOWN
 from ..io.tables import read_table
@@ -28,6 +27,8 @@ def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         `label`, `partition`, `samples`, `labels`, `groups`, `noise`, `ari`, `ami`.
     """
+    from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
+
     rows = []
     for column in (c for c in samples.columns if c != "sample"):
         known = ~samples[column].isin(UNKNOWN).to_numpy()

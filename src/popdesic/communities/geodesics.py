@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.cluster import HDBSCAN
 
 from ..distance.neighbor_joining import neighbor_joining
 from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
@@ -56,6 +55,8 @@ def _blocks(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def density_clusters(matrix: np.ndarray, min_cluster_size: int) -> np.ndarray | None:
     """HDBSCAN's clusters (Campello et al. 2013), -1 for noise; None above HDBSCAN_SAMPLES."""
+    from sklearn.cluster import HDBSCAN
+
     if len(matrix) > HDBSCAN_SAMPLES:
         log.warning("HDBSCAN is left out: more than %d samples", HDBSCAN_SAMPLES)
         return None

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from ..cohort.samples import describe_samples
 from ..io.files import read_json, write_json
@@ -175,6 +174,8 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
 
 def describe_model(model: dict[str, np.ndarray]) -> dict[str, Any]:
     """Summary of a block model: blocks and description length per level, spread of draws."""
+    from sklearn.metrics import adjusted_rand_score
+
     draws = [len(np.unique(draw)) for draw in model["draws"][:, 0]]
     same = [adjusted_rand_score(model["levels"][0], draw) for draw in model["draws"][:, 0]]
     lengths = model["draw_lengths"]

@@ -15,17 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import pdist
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from .dip import dip, dip_probability
 from .straighten import neighbor_graph, straight_coordinates
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Smallest dip of a gap, largest probability of so large a dip without one, and smallest width of
 #: a gap as a share of the mean distance within the wider half. In simulations (stepping-stone
@@ -149,6 +148,9 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     The halves of 2-means, moved off groups that they cut through; and the parts that the longest
     edges of the spanning tree join, which separate distant groups that 2-means would cut or miss.
     """
+    from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+    from sklearn.cluster import KMeans
+
     tree = minimum_spanning_tree(graph)
     halves = KMeans(2, n_init=8, random_state=0).fit_predict(points) == 1
     halves = _with_neighbors(halves, graph)
@@ -191,6 +193,8 @@ def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
     points : float64 array, (n, k)
     side : bool array, (n,)
     """
+    from scipy.spatial import cKDTree
+
     one, other = points[side], points[~side]
     if len(one) > len(other):
         one, other = other, one
@@ -205,6 +209,8 @@ def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
 
 def _mean_distance(points: np.ndarray) -> float:
     """Mean distance of pairs of at most MAX_SAMPLED evenly spaced points."""
+    from scipy.spatial.distance import pdist
+
     n = min(len(points), MAX_SAMPLED)
     chosen = points[np.linspace(0, len(points) - 1, n).astype(np.int64)]
     return float(pdist(chosen).mean()) if n > 1 else 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 #: Share of the samples in a subsample, and most samples in one.
 SHARE, MAX_SAMPLES = 0.8, 3_000
@@ -38,6 +37,8 @@ def measure_stability(
     found : list of int arrays, (m,)
         The groups that were found in each of them.
     """
+    from scipy.spatial import cKDTree
+
     n = len(points)
     if not drawn:
         return np.full(n, np.nan)

@@ -10,14 +10,14 @@ other samples are projected (de Silva and Tenenbaum 2002).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.cluster.hierarchy import cophenet, linkage
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import squareform
 
 from ..embedding.pcoa import principal_coordinates, project_coordinates
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Neighbours of every sample.
 NEIGHBORS = 15
@@ -42,6 +42,10 @@ def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS) -> csr_array:
     ----------
     points : float64 array, (n, k)
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
     n = len(points)
     k = min(neighbors, n - 1)
     distances, columns = cKDTree(points).query(points, k + 1)
@@ -64,6 +68,10 @@ def _edges_between(
     points: np.ndarray, part: np.ndarray, parts: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Edges that join separate parts: the samples at both ends, and lengths."""
+    from scipy.cluster.hierarchy import cophenet, linkage
+    from scipy.spatial import cKDTree
+    from scipy.spatial.distance import squareform
+
     lengths, starts, ends = np.zeros((3, parts, parts))
     members = [np.flatnonzero(part == own) for own in range(parts)]
     for other in range(1, parts):
@@ -88,6 +96,8 @@ def straight_coordinates(points: np.ndarray, graph: csr_array) -> np.ndarray:
     graph : sparse array, (n, n)
         From `neighbor_graph`.
     """
+    from scipy.sparse.csgraph import dijkstra
+
     n, k = points.shape
     chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))
     lengths = dijkstra(graph, directed=False, indices=chosen)

@@ -8,7 +8,6 @@ included far too often), the panel's frequencies, and the same error rates at al
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
 from ..engine.terms import Product, Terms
 
@@ -59,6 +58,8 @@ def evidence_tables(
     unknown : float64 array, (n_sites,)
         log10 P(evidence | `contributors` unknown people).
     """
+    from scipy.special import gammaln, xlogy
+
     p = np.clip(af, 5e-5, 1 - 5e-5)
     called = mixture >= 0
     ref_shows, alt_shows = mixture <= 1, mixture >= 1

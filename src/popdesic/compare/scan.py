@@ -15,7 +15,6 @@ from ..cohort.prune_options import parse_pruning
 from ..cohort.site_planes import site_planes
 from ..engine.base import Backend
 from ..engine.comparisons import tables_of
-from ..engine.host.number_text import integer_fields, join_fields, number_fields, string_fields
 from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
@@ -148,6 +147,13 @@ def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -
     tables = tables_of(planes, i, j, backend.threads)
     frequency = haplotype_pair_frequencies(tables) if phased else haplotype_frequencies(tables)
     d, d_prime = disequilibrium(frequency)
+    from ..engine.host.number_text import (
+        integer_fields,
+        join_fields,
+        number_fields,
+        string_fields,
+    )
+
     pos = sites.pos.to_numpy()
     chroms, names = string_fields(sites.chrom.tolist()), string_fields(sites.id.tolist())
     columns = [chroms.at(i), integer_fields(pos[i]), names.at(i)]

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
 
-from ..engine.host.number_text import (
-    integer_fields,
-    join_fields,
-    number_fields,
-    string_fields,
-    write_blocks,
-    write_matrix,
-)
 from ..io.files import atomic_path, read_json
 from ..io.sites import chunks
 from ..io.tables import read_table
@@ -201,6 +192,15 @@ def export_distances(
 
     The long table has one row per pair: both samples, distance, jointly called sites.
     """
+    from ..engine.host.number_text import (
+        integer_fields,
+        join_fields,
+        number_fields,
+        string_fields,
+        write_blocks,
+        write_matrix,
+    )
+
     distances = load_distances(folder, metric=metric, n_sites=n_sites, min_called=min_called)
     called = np.load(folder / "called.npy", mmap_mode="r")
     names = read_table(folder / "samples.tsv")["sample"].tolist()
@@ -239,6 +239,8 @@ def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:
 
 def point_distances(scores: Path, pcs: int | str) -> np.ndarray:
     """Euclidean distances between all samples over their leading components, float64 (n, n)."""
+    from scipy.spatial.distance import pdist, squareform
+
     return squareform(pdist(leading_scores(scores, pcs)))
 
 

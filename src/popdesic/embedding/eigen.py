@@ -9,8 +9,6 @@ to fix the order of sums.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
 
 #: Lanczos is used above this many rows for each pair: 10 pairs of 4 000 rows take 0.3 s instead of
 #: 5.5, 60 pairs 4.6 s.
@@ -33,6 +31,9 @@ def leading_eigenpairs(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
     vectors : float64 array, (n, k)
         Signs are arbitrary.
     """
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
+
     n = len(matrix)
     if k < 1:
         return np.zeros(0), np.zeros((n, 0))

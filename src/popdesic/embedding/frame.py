@@ -9,7 +9,6 @@ whichever other samples arrived.
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import procrustes
 
 #: Exponent of UMAP's membership strengths in the mean of the neighbours' positions. Plain
 #: strengths (1) pull a sample to the centre of its neighbours; measured on HapMap3
@@ -82,6 +81,8 @@ def register(
         `median_displacement` and `largest_displacement` of all samples, `founder_median`,
         `newcomer_median`.
     """
+    from scipy.spatial import procrustes
+
     target, source = frame[among], points[among]
     middle, own = target.mean(axis=0), source.mean(axis=0)
     u, values, v = np.linalg.svd((source - own).T @ (target - middle))

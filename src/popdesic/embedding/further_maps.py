@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from ..cohort.samples import describe_samples
@@ -43,6 +42,8 @@ def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarr
     UserError
         A neighbour is infinitely far, or there are fewer than five samples.
     """
+    from scipy.sparse import csr_array
+
     if n < 5:
         raise UserError(
             f"embedding.further_maps: t-SNE needs at least 5 samples, this study has {n}; "

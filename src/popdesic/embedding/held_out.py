@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.spatial.distance import pdist, squareform
-from scipy.stats import rankdata
 
 from ..cohort.encode import planes_in_memory
 from ..distance.matrix import distances_of_counts
@@ -119,6 +117,8 @@ class _Half:
 
     def spaces(self, components: Sequence[int], metric: str | None) -> dict[int | None, np.ndarray]:
         """Plain distances by number of components; None for those of genotypes."""
+        from scipy.spatial.distance import pdist, squareform
+
         found: dict[int | None, np.ndarray] = {}
         if components:
             axes, _ = axes_of(self.relationship, max(components))
@@ -225,6 +225,8 @@ def _compare(
 
 def _unit_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks with mean 0 and a sum of squares of 1, or all 0 where the values are equal."""
+    from scipy.stats import rankdata
+
     ranks = rankdata(values)
     ranks -= ranks.mean() if len(ranks) else 0
     return ranks / (np.sqrt(ranks @ ranks) or 1.0)

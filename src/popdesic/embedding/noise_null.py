@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from ..engine.host.signed_sums import add_signed
 from ..engine.threads import one_blas_thread
 from ..io.sites import chunks
 from .eigen import leading_eigenpairs
@@ -196,6 +195,8 @@ def _flipped_products(
     Signs of one stretch turn its product with itself into signed rows and columns, so that the
     products are the same for all draws.
     """
+    from ..engine.host.signed_sums import add_signed
+
     n = sum(sizes)
     total = np.zeros((len(lots), n, n))
     group = int(np.clip(GROUP_BYTES // (8 * n * n), 1, GROUP))

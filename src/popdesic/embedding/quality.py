@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
-from sklearn.metrics import silhouette_score
 
 from ..cohort.samples import UNKNOWN, describe_samples
 from ..distance.matrix import Distances
@@ -52,6 +50,8 @@ def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str
         an anchor and another sample); NaN if the study is too small for k, or if all
         distances or all points are equal.
     """
+    from scipy.stats import rankdata
+
     n = len(points)
     recalled = dict.fromkeys(RECALL_AT, 0)
     intruders = lost = 0
@@ -97,6 +97,8 @@ def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
 
     NaN if there are fewer than two labels, or a different label for every sample.
     """
+    from sklearn.metrics import silhouette_score
+
     known = ~labels.isin(UNKNOWN).to_numpy()
     chosen = np.flatnonzero(known)
     chosen = chosen[choose_anchors(len(chosen))] if len(chosen) else chosen

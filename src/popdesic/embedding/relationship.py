@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.bed import open_bed, read_fam
@@ -189,6 +188,8 @@ class JointlyCalled:
 
     def add(self, left: np.ndarray, right: np.ndarray) -> None:
         """Add sites: bool (n_sites, m) and (n_sites, n), whether each sample is called."""
+        from scipy.sparse import csr_array
+
         absent = ~left, ~right
         self._sites += len(left)
         for total, one in zip(self._missing, absent, strict=True):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import gamma
 
 #: Chance that samples without structure show any component at all.
 LEVEL = 0.01
@@ -100,6 +99,8 @@ def assess_components(
     noise : Noise
         EVEN_NOISE where it was not measured.
     """
+    from scipy.stats import gamma
+
     tested = values[: min(MOST_TESTED, (n - 1) // 2)]
     quantile = noise.shift + noise.spread * largest_without_structure(LEVEL)
     p, threshold = np.ones(len(tested)), np.full(len(tested), np.nan)
@@ -118,6 +119,8 @@ def assess_components(
 
 def largest_without_structure(p: float) -> float:
     """What the statistic exceeds with probability `p`: a quantile of Tracy and Widom."""
+    from scipy.stats import gamma
+
     return float(gamma.isf(p, _SHAPE, scale=_SCALE)) - _SHIFT
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.neighbors import NearestNeighbors
 
 from ..cohort.samples import describe_samples
 from ..distance.matrix import Distances
@@ -167,6 +166,8 @@ def measure_instability(points: np.ndarray, members: list[np.ndarray]) -> np.nda
 
 
 def _drawn_neighbors(points: np.ndarray, k: int) -> list[set[int]]:
+    from sklearn.neighbors import NearestNeighbors
+
     model = NearestNeighbors(n_neighbors=k).fit(points)
     return [set(row) for row in model.kneighbors(return_distance=False).tolist()]
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from .base import Backend, OnBlock
-from .host.site_pairs import pair_tables, r2_complete, r2_masked
 from .matches import TopMatches
 from .terms import LD, PRODUCT, Planes, Product, Terms
 
@@ -41,6 +40,8 @@ def r2_block(a: Planes, b: Planes | None, backend: Backend) -> np.ndarray:
         NaN where one of the two sites does not vary over the jointly called samples. This is what
         `plink1.9 --r2` gives for unphased genotypes.
     """
+    from .host.site_pairs import r2_complete, r2_masked
+
     other = a if b is None else b
     if a.complete and other.complete:
         product = backend.bitgemm(a, b, PRODUCT)[0]
@@ -157,6 +158,8 @@ def tables_of(planes: Planes, rows: np.ndarray, columns: np.ndarray, threads: in
 
     `planes` are variant-major (sites by samples).
     """
+    from .host.site_pairs import pair_tables
+
     words = planes.words
     if planes.complete:
         called = np.zeros(words.shape[2] * 64, np.uint8)

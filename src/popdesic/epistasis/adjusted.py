@@ -10,7 +10,6 @@ of people or columns. With strata alone, classes are strata and nothing is appro
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 #: Most classes of offsets.
 MOST_OFFSETS = 8
@@ -46,6 +45,8 @@ def fit_offsets(
     terms : float64 array, (n_cells, n_terms)
         Terms of a combination in the model, with the constant.
     """
+    from scipy.special import expit
+
     columns = independent_columns(design)
     if not columns.shape[1]:
         return np.zeros(len(case))

@@ -8,10 +8,6 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
-from scipy.special import xlogy
-
-from ..engine.host.interaction import UNIT_BITS, interaction_costs
 
 
 def interaction_statistics(tables: np.ndarray) -> np.ndarray:
@@ -20,6 +16,8 @@ def interaction_statistics(tables: np.ndarray) -> np.ndarray:
     tables : int array, (n, 2, 3, 3[, 3])
         Controls, then cases.
     """
+    from ..engine.host.interaction import UNIT_BITS, interaction_costs
+
     return -2.0 * interaction_costs(tables, UNIT_BITS) / 2**UNIT_BITS
 
 
@@ -31,6 +29,8 @@ def lower_order_information(tables: np.ndarray) -> np.ndarray:
 
 def class_information(tables: np.ndarray) -> np.ndarray:
     """N times the mutual information of genotypes and class, in nats: float64 (n,)."""
+    from scipy.special import xlogy
+
     tables = tables.reshape(len(tables), 2, -1).astype(np.float64)
     parts = (tables, tables.sum(axis=1), tables.sum(axis=2), tables.sum(axis=(1, 2)))
     cells, genotypes, classes, whole = (xlogy(n, n).reshape(len(n), -1).sum(axis=1) for n in parts)
@@ -71,6 +71,8 @@ def interaction_test(table: np.ndarray) -> tuple[float, int, float]:
 
     For pairs that of BOOST (Wan et al. 2010); for triples the model keeps the effects of all pairs.
     """
+    from scipy import stats
+
     statistic = float(interaction_statistics(table[None])[0])
     freedom = degrees_of_freedom(table)
     return statistic, freedom, float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0

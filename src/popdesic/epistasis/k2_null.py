@@ -28,8 +28,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.special import gammaln, xlog1py, xlogy
 
 DEVIATIONS, FURTHER = 12, 40
 #: Sizes of cells up to which excess is computed one by one, and the step of ln n beyond.
@@ -47,6 +45,8 @@ def excess_of_cells(n_controls: int, n_cases: int) -> np.ndarray:
 
     Rounded to 2**-20 nats. 0 if a class is empty.
     """
+    from scipy.interpolate import CubicSpline
+
     n_people = n_controls + n_cases
     out = np.zeros(n_people + 1)
     if n_controls and n_cases:
@@ -83,6 +83,8 @@ def exact_excess(n: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
 
 def _of_window(n: np.ndarray, width: int, n_controls: int, n_cases: int) -> np.ndarray:
     """`exact_excess` of n, int (rows, 1), by `width` values of K on both sides of the mode."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
     n_people = n_controls + n_cases
     mode = (n + 1) * (n_cases + 1) // (n_people + 2)
     slope = np.log(n_controls / n_cases)  # of the linear terms of phi

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Hits, ScanData
-from ..engine.host.site_tables import count_tables
 from .options import candidates
 from .scan import merge_units, split_classes
 
@@ -172,6 +171,8 @@ def _members(
 
 def correlations(data: ScanData, sites: pd.DataFrame, site: int, others: np.ndarray) -> np.ndarray:
     """r2 of ALT counts of one site with others, over jointly called people; -1 where undefined."""
+    from ..engine.host.site_tables import count_tables
+
     pairs = np.stack([np.full(len(others), site), others], axis=1)
     counts = count_tables(data, pairs).sum(axis=1).reshape(-1, 3, 3)
     labels = sites[["state0", "state1", "other"]].to_numpy(np.int64)

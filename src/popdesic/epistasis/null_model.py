@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
-from scipy.special import expit, log1p
 
 from ..engine.base import ZERO_LEVEL
 from ..io.errors import UserError
@@ -136,6 +134,8 @@ def fit_null(
 
 def normal_scores(values: np.ndarray) -> np.ndarray:
     """Quantiles of the normal distribution at the ranks of values; ties share their mean rank."""
+    from scipy import stats
+
     return stats.norm.ppf((stats.rankdata(values) - 0.5) / len(values))
 
 
@@ -206,6 +206,8 @@ def _project(y: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _logistic(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Fitted probabilities of a logistic regression, by Newton's method with halved steps."""
+    from scipy.special import expit
+
     beta = np.zeros(x.shape[1])
     beta[0] = np.log(y.mean() / (1 - y.mean()))
     value = _likelihood(y, x @ beta)
@@ -233,4 +235,6 @@ def _logistic(y: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _likelihood(y: np.ndarray, eta: np.ndarray) -> float:
+    from scipy.special import log1p
+
     return float((y * eta - np.maximum(eta, 0) - log1p(np.exp(-np.abs(eta)))).sum())

@@ -21,7 +21,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..engine.base import Hits
 from .scan import genotypes_of
@@ -125,6 +124,8 @@ def conditional_test(
     covariates : float64 array, (n_samples, n_columns)
         People with an unknown one (NaN) are left out.
     """
+    from scipy import stats
+
     used = (genotypes >= 0).all(axis=0) & np.isfinite(covariates).all(axis=1)
     fit = fit_logistic if phenotype.dtype == bool else fit_linear
     y, sites = phenotype[used].astype(float), genotypes[:, used].astype(np.int64)

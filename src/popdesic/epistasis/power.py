@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
@@ -56,6 +55,8 @@ def draw_tables(
 
 def association_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -> float:
     """Power of Pearson's test of the whole table: non-central chi-square (Cohen 1988)."""
+    from scipy import stats
+
     n = np.array([[n_controls], [n_cases]], np.float64)
     pooled = (n * cells).sum(axis=0) / n.sum()
     there = pooled > 0
@@ -76,6 +77,8 @@ def expected_interaction(cells: np.ndarray, n_controls: int, n_cases: int) -> tu
 
 def interaction_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: float) -> float:
     """Power of the likelihood-ratio test of the interaction; `alpha` if there is none."""
+    from scipy import stats
+
     excess, freedom = expected_interaction(cells, n_controls, n_cases)
     if not freedom:
         return 0.0

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
 from .k2_null import excess_of_cells
 from .options import ASSOCIATION
@@ -24,6 +23,8 @@ SCALE_BITS = 40
 
 def scale_bits(n_samples: int) -> int:
     """Fractional bits of the table entries for scans of `n_samples` samples."""
+    from scipy.special import gammaln, xlogy
+
     largest = max(float(gammaln(n_samples + 2)), float(xlogy(n_samples, n_samples)), 1.0)
     return min(SCALE_BITS, math.floor(63 - math.log2(largest)))
 
@@ -40,6 +41,8 @@ def score_tables(score: str, n_controls: int, n_cases: int) -> tuple[np.ndarray,
     n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`trait_scan`).
     Every entry is rounded once, so sums are exact in any order and equal on every device.
     """
+    from scipy.special import gammaln, xlogy
+
     n_samples = n_controls + n_cases
     n = np.arange(n_samples + 1, dtype=np.float64)
     if score == "k2":

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,6 @@ import pandas as pd
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .adjusted import cells_of
-from .hit_test import HitTest, hit_test
 from .interaction import interaction_test
 from .kin import Relatives, kin_warnings, permutation_groups
 from .loci import describe_loci, list_units
@@ -30,6 +30,9 @@ from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 from .structure import strata_warnings
+
+if TYPE_CHECKING:
+    from .hit_test import HitTest
 
 
 def permute_scan(
@@ -130,6 +133,8 @@ def rank_hits(
     labels : dict, optional
         Further columns with one value for all rows.
     """
+    from .hit_test import hit_test
+
     words, sites, samples = read_reordered(folder)
     if design is None:
         design = strata_columns(samples)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..cohort.phenotype import UNKNOWN
 from ..io.tables import read_table
@@ -72,6 +71,8 @@ def structure_table(
 
 def _p_of(y: np.ndarray, base: np.ndarray, columns: np.ndarray) -> tuple[int, float]:
     """Columns that are new beside `base`, and p of their F test; 0 and 1 if none is."""
+    from scipy import stats
+
     base = np.column_stack([np.ones(len(y)), base])
     base = base[:, [0, *(1 + k for k in independent_columns(base[:, :1], base[:, 1:]))]]
     added = columns[:, independent_columns(base, columns)]

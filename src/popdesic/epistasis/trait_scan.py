@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..engine.base import Backend, Hits, OneHot, TraitData
 from ..io.tables import write_npz, write_table
@@ -192,6 +191,8 @@ def _residual_squares(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
 
 def _f_test(small: tuple[float, int], large: tuple[float, int]) -> tuple[float, int, float]:
     """F of a larger model times its added columns, their number, and p."""
+    from scipy import stats
+
     added = small[1] - large[1]
     if added < 1 or large[1] < 1:
         return 0.0, 0, 1.0
@@ -203,6 +204,8 @@ def _f_test(small: tuple[float, int], large: tuple[float, int]) -> tuple[float, 
 
 def _last(base: np.ndarray, column: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """Coefficient, standard error and p of one more column; NaN if it follows from the others."""
+    from scipy import stats
+
     x = _more(base, column)
     if x.shape[1] == base.shape[1] or len(y) <= x.shape[1]:
         return np.nan, np.nan, np.nan

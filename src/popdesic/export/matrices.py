@@ -13,7 +13,6 @@ from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
-from ..engine.host.number_text import write_matrix
 from ..io.errors import UserError
 from ..io.files import atomic_path
 from ..io.tables import read_table
@@ -32,6 +31,8 @@ def export_mibs(folder: Path, out: Path) -> None:
     with np.errstate(invalid="ignore", divide="ignore"):
         shared = 1 - (squared - 2 * ibs0) / (2 * called)
     np.fill_diagonal(shared, 1.0)
+    from ..engine.host.number_text import write_matrix
+
     write_matrix(out, shared)
     names = read_table(folder / "samples.tsv")["sample"]
     with atomic_path(Path(f"{out}.id")) as temporary:
@@ -57,6 +58,8 @@ def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
             matrix[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = block
             matrix[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = block.T
     np.fill_diagonal(matrix, 0.5)
+    from ..engine.host.number_text import write_matrix
+
     write_matrix(out, matrix, backend.threads, digits=6)
     names = sample_names([folder / "genotypes" for folder in folders])
     with atomic_path(Path(f"{out}.id")) as temporary:

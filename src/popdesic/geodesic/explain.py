@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.host.trees import shortest_trees
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import read_table, write_npy, write_table
@@ -57,6 +56,8 @@ def explain_geodesics(
         populations, most first. If several shortest paths exist, one is counted: a direct edge
         first, then the path through the closer individual, then the earlier in sample order.
     """
+    from ..engine.host.trees import shortest_trees
+
     number = Number(**statistics["number"])
     graph = Graph(**statistics["graph"])
     direct = number.store(graph.edge_weights(distances, founders, statistics["value"]))

@@ -18,8 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from .weights import corrected_weights, fermat_distances, fermat_weights
 
@@ -191,6 +189,9 @@ def longest_paths(weights: np.ndarray, founders: np.ndarray) -> tuple[float, flo
 
 
 def _longest(weights: np.ndarray) -> float:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components, dijkstra
+
     joined = np.isfinite(weights)
     # An explicit zero is an edge; SciPy's sparse graphs keep it.
     graph = csr_array((weights[joined], np.nonzero(joined)), weights.shape)

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import BASE, Backend, infinity
-from ..engine.host.sparse_paths import sparse_paths
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npy
@@ -190,6 +189,8 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
     in fixed point both give the same bytes.
     """
+    from ..engine.host.sparse_paths import sparse_paths
+
     if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
         share = float((direct < infinity(direct.dtype)).mean())
         if share <= SPARSE_SHARE[direct.dtype.name]:

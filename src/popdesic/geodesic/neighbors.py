@@ -8,8 +8,6 @@ never too short. Their excess is measured on some rows.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from .insertion import shortest_rows
 
@@ -38,6 +36,9 @@ def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
         Relative excess over exact lengths, median and largest, on CHECKED_ROWS rows (drawn with
         a seed that depends only on n).
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
     n = len(weights)
     k = min(k, n - 1)
     rows, columns, values = [], [], []

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 #: Independent sites of a drawn landscape: fewest, and most, to bound the cost.
 FEWEST_SITES, MOST_SITES = 30, 1_000
@@ -122,6 +121,8 @@ class _Curve:
 
     def fit(self, genetic: np.ndarray) -> np.ndarray:
         """Expected genetic distances, float64 (n, n), never negative, zero diagonal."""
+        from scipy.optimize import isotonic_regression
+
         means = np.bincount(self.level, genetic[self.upper]) / self.count
         curve = isotonic_regression(means, weights=self.count.astype(float)).x
         fitted = np.zeros((self.n, self.n))

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.stats import rankdata
 
 
 def rank_mantel(
@@ -43,6 +42,8 @@ def rank_mantel(
         correlation; `permutations`; `exact`: whether these are all arrangements; `pairs`. None
         with fewer than three pairs, or if a distance is the same in all pairs.
     """
+    from scipy.stats import rankdata
+
     n = len(genetic)
     counted = np.triu(np.isfinite(genetic), 1)
     if among is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import logging
+import os
 import re
+import resource
 import sys
 import time
 import warnings
@@ -28,6 +31,9 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
 
     A `UserError` or a full disk is logged and printed to standard error as one sentence without
     traceback, and the job exits with 1; any other exception is a bug and keeps its traceback.
+
+    The last line says how long the job took, its CPU time, and how much of that went into start-up:
+    from the start of the process to here, which is mostly imports.
     """
     handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -37,7 +43,7 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
     logging.captureWarnings(True)
     warnings.simplefilter("default")
     logger = logging.getLogger("popdesic")
-    started = time.perf_counter()
+    started, start_up = time.perf_counter(), cpu_seconds()
     try:
         with carrying_panel(one_panel(inputs)):
             yield logger
@@ -56,10 +62,33 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
         logger.exception("stopped after %.1f s", time.perf_counter() - started)
         raise
     else:
-        logger.info("done in %.1f s", time.perf_counter() - started)
+        seconds, cpu = time.perf_counter() - started, cpu_seconds()
+        logger.info("done in %.1f s, %.2f CPU-s, %.2f of them start-up", seconds, cpu, start_up)
+        if hasattr(sys.modules["__main__"], "snakemake"):  # a job, which ends here
+            atexit.register(_exit_at_once)
     finally:
         root.removeHandler(handler)
         handler.close()
+
+
+def _exit_at_once() -> None:
+    """End a job that is done, without taking the interpreter apart.
+
+    Deleting all modules and objects takes 0.1 CPU-seconds with pandas and 0.3 with compiled code.
+    All other functions registered with `atexit` run first.
+    """
+    atexit.unregister(_exit_at_once)
+    if getattr(sys, "last_type", None) is None:  # nothing failed after `logged`
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def cpu_seconds() -> float:
+    """CPU time, user and system, of this process and the processes that it waited for."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
 def _full_disk(error: OSError) -> str | None:

@@ -17,6 +17,7 @@ from outcomes import ALPHAS, N_SITES, SPACES, make_results
 
 from popdesic.distance.matrix import Distances
 from popdesic.report.figures import draw_figures, iterate_figures
+from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.maps import draw_components, name_groups
 from popdesic.report.figures.style import (
     MISSING_COLOUR,
@@ -381,3 +382,11 @@ def test_distances_of_the_other_metrics_use_ibs0(tmp_path):
     assert np.isinf(far.rows(np.array([0]))[0, 1:]).all()
     assert far.probe().size == 0
     assert closest_pairs(far, ["a", "b", "c"], 2).empty
+
+
+def test_ld_decay_without_any_pair_of_sites(tmp_path):
+    """A panel of few sites has none within the window; logarithmic axes would need values."""
+    table = tmp_path / "decay.tsv"
+    table.write_text("from_bp\tto_bp\tpairs\tmean_r2\n")
+    assert draw_comparisons({"decay": table}, tmp_path) == ["ld_decay"]
+    assert (tmp_path / "ld_decay.svg").is_file()

@@ -105,6 +105,10 @@ def test_comments_and_unused_code_keep_the_digest(pack, text):
         "from .b import *\ndef f():\n    return g()\n",
         "from .c import g\ndef f():\n    return g()\n",
         "def f():\n    from .b import g as h\n    return h()\n",
+        "def f():\n    if True:\n        from . import b\n    return [b.g() for _ in 'a']\n",
+        "class C:\n    def m(self):\n        from .b import g\n        return g()\nf = C().m\n",
+        "def f():\n    def inner():\n        from .b import A\n        return A().m()\n"
+        "    return inner()\n",
         "from .b import g\nTABLE = {'a': g}\ndef f():\n    return TABLE['a']()\n",
         "from .b import g\nclass A:\n    m = g\ndef f():\n    return A.m()\n",
         "from .b import A\ndef f():\n    return A().m()\n",
@@ -256,6 +260,24 @@ def test_libraries_that_decide_bytes(pack, text, libraries):
     pack.write(pack_a=text)
     found = {label.split()[1] for label in pack.parts() if label.startswith("library")}
     assert found == libraries
+
+
+def test_imports_inside_functions_count_where_the_function_is_used(pack):
+    """As code of the function: a rule that does not call it depends on neither its code nor scipy.
+
+    Slow libraries are imported that way (tests/unit/test_imports.py).
+    """
+    lazy = "def g():\n    from scipy import stats\n    from .c import h\n    return stats, h\n"
+    pack.write(
+        pack_a="from . import b\ndef f():\n    return b.plain()\n",
+        pack_b=f"def plain():\n    return 1\n{lazy}",
+        pack_c="def h():\n    return 1\n",
+    )
+    assert "library scipy" not in pack.parts()
+    assert not differs(pack, pack_c="def h():\n    return 2\n")
+    pack.write(pack_a="from . import b\ndef f():\n    return b.g()\n")
+    assert "library scipy" in pack.parts()
+    assert differs(pack, pack_c="def h():\n    return 3\n")
 
 
 def test_another_library_version_changes_the_digest(pack, monkeypatch):

@@ -16,6 +16,7 @@ from ..base import infinity
 from ..threads import run_tasks
 
 
+@numba.njit(nogil=True)
 def _sift_down(heap, place, keys, size):
     """Restore the heap below its root."""
     at = 0
@@ -35,6 +36,7 @@ def _sift_down(heap, place, keys, size):
     place[node] = at
 
 
+@numba.njit(nogil=True)
 def _sift_up(heap, place, keys, at):
     """Restore the heap above an entry whose key became smaller."""
     node = heap[at]
@@ -49,43 +51,43 @@ def _sift_up(heap, place, keys, at):
     place[node] = at
 
 
+def _from_source(starts, ends, weights, source, lengths, heap, place):
+    """Lengths from one source. `place`: position in the heap; -1 not reached, -2 settled."""
+    place[:] = -1
+    lengths[source] = 0
+    heap[0] = source
+    place[source] = 0
+    size = 1
+    while size:
+        nearest = heap[0]
+        place[nearest] = -2
+        size -= 1
+        if size:
+            heap[0] = heap[size]
+            _sift_down(heap, place, lengths, size)
+        for edge in range(starts[nearest], starts[nearest + 1]):
+            end = ends[edge]
+            if place[end] == -2:
+                continue
+            length = lengths[nearest] + weights[edge]
+            if place[end] == -1:
+                lengths[end] = length
+                heap[size] = end
+                place[end] = size
+                size += 1
+                _sift_up(heap, place, lengths, place[end])
+            elif length < lengths[end]:
+                lengths[end] = length
+                _sift_up(heap, place, lengths, place[end])
+
+
 @functools.cache
-def _kernel(dtype: np.dtype):
+def kernel(dtype: np.dtype):
+    """`_from_source` compiled for lengths of this dtype."""
     scalar = numba.from_dtype(dtype)
-    down, up = numba.njit(nogil=True)(_sift_down), numba.njit(nogil=True)(_sift_up)
-
-    def work(starts, ends, weights, source, lengths, heap, place):
-        # `place`: position in the heap; -1 before a sample was reached, -2 once it is settled.
-        place[:] = -1
-        lengths[source] = 0
-        heap[0] = source
-        place[source] = 0
-        size = 1
-        while size:
-            nearest = heap[0]
-            place[nearest] = -2
-            size -= 1
-            if size:
-                heap[0] = heap[size]
-                down(heap, place, lengths, size)
-            for edge in range(starts[nearest], starts[nearest + 1]):
-                end = ends[edge]
-                if place[end] == -2:
-                    continue
-                length = lengths[nearest] + weights[edge]
-                if place[end] == -1:
-                    lengths[end] = length
-                    heap[size] = end
-                    place[end] = size
-                    size += 1
-                    up(heap, place, lengths, place[end])
-                elif length < lengths[end]:
-                    lengths[end] = length
-                    up(heap, place, lengths, place[end])
-
     indices, row = types.Array(types.int64, 1, "C"), types.Array(scalar, 1, "C")
     signature = types.void(indices, indices, row, types.int64, row, indices, indices)
-    return numba.njit([signature], nogil=True)(work)
+    return numba.njit([signature], nogil=True, cache=True)(_from_source)
 
 
 def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
@@ -110,12 +112,12 @@ def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
     ends = np.nonzero(edges)[1].astype(np.int64)
     weights = np.ascontiguousarray(direct[edges])
     lengths = np.full((n, n), top, direct.dtype)
-    kernel = _kernel(direct.dtype)
+    compiled = kernel(direct.dtype)
 
     def work(first: int, last: int) -> None:
         heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
         for source in range(first, last):
-            kernel(starts, ends, weights, source, lengths[source], heap, place)
+            compiled(starts, ends, weights, source, lengths[source], heap, place)
 
     step = max(1, n // (8 * threads))
     run_tasks(work, [(i, min(n, i + step)) for i in range(0, n, step)], threads)

@@ -12,6 +12,7 @@ from ..base import infinity
 from ..threads import run_tasks
 
 
+@numba.njit(nogil=True)
 def _tree(direct, top, source, ends, parents, hops, settled):
     """Dijkstra from `source`: parents and hops of all, and the order in which they are settled.
 
@@ -52,6 +53,7 @@ def _tree(direct, top, source, ends, parents, hops, settled):
     return count
 
 
+@numba.njit(nogil=True)
 def _count_between(source, labels, parents, settled, count, between):
     """Add to `between` the paths from `source` to other populations that run through each."""
     through = np.zeros(parents.shape[0], np.int64)
@@ -62,21 +64,20 @@ def _count_between(source, labels, parents, settled, count, between):
         through[parents[j]] += through[j] + (labels[j] != labels[source])
 
 
+def _from_source(direct, top, source, ends, labels, parents, hops, settled, passing):
+    count = _tree(direct, top, source, ends, parents, hops, settled)
+    _count_between(source, labels, parents, settled, count, passing)
+
+
 @functools.cache
-def _kernel(dtype: np.dtype):
+def kernel(dtype: np.dtype):
+    """The tree of one source and its counts, compiled for weights of this dtype."""
     scalar = numba.from_dtype(dtype)
     matrix = types.Array(scalar, 2, "C", readonly=True)
     whole, counts = types.Array(types.int32, 1, "C"), types.Array(types.int64, 1, "C")
-    tree = numba.njit(nogil=True)(_tree)
-    between = numba.njit(nogil=True)(_count_between)
-
-    def work(direct, top, source, ends, labels, parents, hops, settled, passing):
-        count = tree(direct, top, source, ends, parents, hops, settled)
-        between(source, labels, parents, settled, count, passing)
-
     flags = types.Array(types.boolean, 1, "C")
     signature = types.void(matrix, scalar, types.int64, flags, counts, whole, whole, whole, counts)
-    return numba.njit([signature], nogil=True)(work)
+    return numba.njit([signature], nogil=True, cache=True)(_from_source)
 
 
 def shortest_trees(
@@ -105,14 +106,14 @@ def shortest_trees(
     """
     n = len(direct)
     parents = np.empty((n, n), np.int32)
-    kernel = _kernel(direct.dtype)
+    compiled = kernel(direct.dtype)
     ends = np.zeros(n, bool) if ends is None else np.array(ends)
 
     def work(first: int, last: int):
         hops, settled = np.empty(n, np.int32), np.empty(n, np.int32)
         counted, between = np.zeros(1, np.int64), np.zeros(n, np.int64)
         for source in range(first, last):
-            kernel(
+            compiled(
                 direct,
                 infinity(direct.dtype),
                 source,

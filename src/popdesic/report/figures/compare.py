@@ -103,11 +103,12 @@ def draw_decay(decay: pd.DataFrame) -> Figure:
         color=ACCENT,
         linewidth=0,
     )
-    counts.set_yscale("log")
+    scale = "linear" if decay.empty else "log"  # empty where no two sites are near each other
+    counts.set_yscale(scale)
     counts.set_ylabel("pairs of sites")
     counts.yaxis.set_major_formatter(lambda value, _: number(round(value)))
     for panel in (axes, counts):
-        panel.set_xscale("log")
+        panel.set_xscale(scale)
         panel.set_xlabel("distance")
         panel.xaxis.set_major_formatter(lambda value, _: _distance(value))
     return figure

@@ -9,7 +9,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import stats
 
 from ...epistasis.options import NAMES
 from ...epistasis.p_values import p_of_hits
@@ -139,6 +138,8 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray, tests: int) -> Figure:
 
 def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
     """p of each hit's own likelihood-ratio test by the p expected of its rank among all tests."""
+    from scipy import stats
+
     figure, (axes,) = new_figure(1, width=4.2, height=3.6)
     if not len(hits):
         axes.text(0.5, 0.5, "no hit", transform=axes.transAxes, ha="center")

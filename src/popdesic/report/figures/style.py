@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from scipy.ndimage import gaussian_filter
 
 from ...cohort.samples import UNKNOWN
 from ...io.files import atomic_path
@@ -283,6 +282,8 @@ def draw_marks(
 
 def count_around(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Number of points around each point, at least 1, in cells of about the size of a point."""
+    from scipy.ndimage import gaussian_filter
+
     counts, edges_x, edges_y = np.histogram2d(x, y, CELLS)
     smooth = gaussian_filter(counts, 0.7)
     column = np.clip(np.searchsorted(edges_x, x, "right") - 1, 0, CELLS - 1)
@@ -292,6 +293,8 @@ def count_around(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _enclose_crowds(axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray) -> None:
     """Draw contour lines around the densest regions with the shares ENCLOSED of the points."""
+    from scipy.ndimage import gaussian_filter
+
     width = max(np.ptp(x), np.ptp(y)) * 0.05 or 1.0
     extent = [(v.min() - width, v.max() + width) for v in (x, y)]
     counts, edges_x, edges_y = np.histogram2d(x, y, CELLS, range=extent)

@@ -1,0 +1,168 @@
+"""Compile the CPU's kernels in advance, so that no job has to (`popdesic tune`).
+
+Numba keeps compiled code in `__pycache__` beside the module, where all jobs and nodes find it, or,
+where that folder cannot be written, in the user's cache (NUMBA_CACHE_DIR sets another). It holds
+for a CPU model and for the modification time of the module. What is not in it is compiled by every
+job that needs it first, also by two at a time.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+from numba.core.sigutils import normalize_signature
+
+from ...io import bcf_records, codecs, vcf_text
+from ..host import (
+    genotypes,
+    grouped_tables,
+    hardy_weinberg,
+    number_text,
+    signed_sums,
+    site_pairs,
+    site_tables,
+    sparse_paths,
+    trees,
+)
+from ..host import interaction as interaction_tables
+from ..host import trait as trait_tables
+from ..threads import usable_cpus
+from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus
+
+#: Types of closures (`geodesic/weights.py`).
+NUMBERS = tuple(map(np.dtype, ("int32", "int64", "float32", "float64")))
+#: Numbers of counts of one pass of the bit-GEMM (`CpuBackend._accumulate`).
+FORMS = (1, 2, 3, 4, 5)
+
+_BYTES = "Array(uint8, 1, 'C', readonly=True)"
+_ROWS = "Array(uint8, 2, 'C', readonly=True)"
+
+
+def _compile(function, signature: str) -> None:
+    """Compile a function for types of arguments, as a call with such arguments does.
+
+    The types themselves are the key in numba's cache: under a text no call would find it.
+    """
+    function.compile(normalize_signature(signature)[0])
+
+
+def decoders_of_text() -> None:
+    counters = "int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1]"
+    decode = f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters})"
+    _compile(vcf_text.decode_records, decode)
+    _compile(vcf_text._count_columns, "(uint8[::1], int64)")
+
+
+def decoders_of_bcf() -> None:
+    _compile(bcf_records.split_records, f"({_BYTES}, int64)")
+    outputs = "int8[:, ::1], int64[:, ::1], int64[::1], int64[::1]"
+    _compile(bcf_records.decode_records, f"({_BYTES}, int64, int64, int64[::1], int64, {outputs})")
+
+
+def codecs_of_genotypes() -> None:
+    _compile(codecs.pack_bed, "(int8[:, ::1],)")
+    for rows in ("uint8[:, ::1]", _ROWS):
+        _compile(codecs.unpack_bed, f"({rows}, int64)")
+        _compile(genotypes._count_bytes, f"({rows}, int32[:, ::1])")
+        _compile(genotypes._pack_planes, f"({rows}, uint64[::1], uint64[::1], uint64[:, :, :])")
+    masks = "int64[::1], uint64[::1], int64[::1], int64[::1]"
+    _compile(genotypes._count_by_group, f"(uint64[:, ::1], {masks}, int64[:, :, ::1])")
+    _compile(hardy_weinberg._test_sites, "(int64[:, ::1], float64, float64[::1])")
+
+
+def sums_of_relationships() -> None:
+    matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
+    _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
+
+
+def texts_of_numbers() -> None:
+    out = "uint8[:, ::1], int64[::1]"
+    _compile(number_text._write_numbers, f"(float64[::1], int64, float64[::1], {out})")
+    _compile(number_text._write_integers, f"(int64[::1], {out})")
+    _compile(number_text._append, f"({out}, int64[::1], int64, int64[::1], uint8[::1])")
+
+
+def products_of_planes() -> None:
+    for form in FORMS:
+        bitgemm.tile_kernel(form)
+
+
+def pairs_of_sites() -> None:
+    site_pairs._complete_kernel()
+    site_pairs._masked_kernel()
+    site_pairs._tables_kernel()
+    site_pairs._prune_kernel()
+
+
+def shortest_paths() -> None:
+    for number in NUMBERS:
+        minplus.block_kernel(number)
+        for layout in ("[:, ::1]", "[:, :]"):  # a whole matrix, a block of one
+            _compile(minplus.mirror_upper, f"({number}{layout},)")
+            _compile(minplus.floyd_warshall, f"({number}{layout},)")
+        trees.kernel(number)
+        if number.kind == "i":
+            sparse_paths.kernel(number)
+
+
+def scans_of_cases() -> None:
+    epistasis_cells._log2_kernel()
+    epistasis_kernels.kernels()
+
+
+def scans_of_traits() -> None:
+    epistasis_trait._kernel()
+    for name in ("costs", "tables"):
+        trait_tables._compiled(name)
+
+
+def tests_of_interaction() -> None:
+    for name in ("costs", "bounds"):
+        interaction_tables._compiled(name)
+    grouped_tables._compiled()
+    site_tables._kernel()
+
+
+#: What is compiled, the longest first: each in a process of its own.
+GROUPS: tuple[Callable[[], None], ...] = (
+    *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
+    *(decoders_of_bcf, decoders_of_text, codecs_of_genotypes, pairs_of_sites),
+    *(texts_of_numbers, sums_of_relationships),
+)
+
+
+def _timed(index: int) -> float:
+    """Compile one of `GROUPS`, or read it from the cache; return the CPU seconds that it took."""
+    start = time.process_time()
+    GROUPS[index]()
+    return time.process_time() - start
+
+
+def compile_all(processes: int | None = None) -> dict[str, float]:
+    """Compile all kernels of the CPU that are not in numba's cache yet.
+
+    Parameters
+    ----------
+    processes : int, optional
+        Processes at a time; by default one a usable CPU. 1: this process does it.
+
+    Returns
+    -------
+    dict
+        Name of a group -> CPU seconds that it took.
+    """
+    processes = min(usable_cpus() if processes is None else processes, len(GROUPS))
+    indices = range(len(GROUPS))
+    if processes == 1:
+        seconds = [_timed(index) for index in indices]
+    else:
+        start = partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
+        with start(processes) as pool:
+            seconds = list(pool.map(_timed, indices))
+    names = (group.__name__.replace("_", " ") for group in GROUPS)
+    return dict(zip(names, seconds, strict=True))

@@ -1,0 +1,309 @@
+"""A whole study, from PLINK files to the report: what each stage costs, and PLINK beside it.
+
+python tests/bench/bench_study.py [--samples 4000] [--sites 300000] [--cohorts 4] [--device cpu]
+                                  [--cores K] [--example] [--folder DIR] [--warm | --set-up]
+                                  [--no-peers] [--quick] [TARGET...]
+
+Draws a study with planted structure (`drawn_study.py`), or copies the embedded example, into a
+fresh folder and runs the whole workflow on it as a user would. Compiled code (numba, CuPy), tuning
+and fonts are cached in a folder that is empty at first; with `--set-up` `popdesic tune` fills it
+before the run, as `make` does; with `--warm` the user's own caches are used. One row a rule:
+
+jobs      number of jobs
+wall      sum of their wall times, seconds (Snakemake's benchmark files)
+CPU       sum of their CPU times, user and system (the jobs' logs)
+start     the part of it before a job's first step: the interpreter, Snakemake's preamble, imports
+read, wrote   MB from and to the disk; `-` for jobs too short for Snakemake to see
+peak      largest memory of a job, MB
+busy      share of the time that the jobs held a GPU in which it worked (nvidia-smi, `-` without)
+
+Below: the whole run's wall and CPU time, Snakemake's own share, and when PCA, first map and report
+were there. PLINK's commands on the same people and sites follow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import commandline
+from drawn_study import write_study
+from timing import print_table
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = ("rule", "jobs", "wall", "CPU", "start", "start %", "read", "wrote", "peak", "busy")
+#: The last line of a job's log (`io/log.py`).
+DONE = re.compile(r"^(\S+ \S+) INFO done in (\S+) s, (\S+) CPU-s, (\S+) of them start-up", re.M)
+#: The line of a job that holds a GPU from then on (`engine/gpu/lease.py`).
+LEASED = re.compile(r"^(\S+ \S+) INFO device \S+, (?:leased|granted)", re.M)
+#: When these first exist is printed.
+MILESTONES = {
+    "PCA": "embedding/pca.tsv",
+    "first map": "embedding/umap*.tsv",
+    "report": "report/report.html",
+}
+#: PLINK's commands: program, package, options. `OUT` and `THREADS` are filled in.
+PEERS = [
+    ("plink1.9", "plink1.9", "--distance --allow-no-sex"),
+    ("plink2", "plink2", "--make-king square"),
+    ("plink2", "plink2", "--pca approx 20 --bad-freqs"),
+    ("plink2", "plink2", "--indep-pairwise 50 5 0.2 --bad-ld"),
+    ("plink2", "plink2", "--freq --hardy --missing"),
+]
+#: Seconds between two readings of the GPU's utilisation.
+POLL = 0.2
+
+
+@dataclass
+class Row:
+    """Sums over the jobs of a rule; times in seconds, bytes in MB."""
+
+    jobs: int = 0
+    wall: float = 0.0
+    cpu: float = 0.0
+    start: float = 0.0
+    read: float | None = None
+    wrote: float | None = None
+    peak: float | None = None
+    #: Periods in which a job held a GPU, as seconds since 1970.
+    leases: list[tuple[float, float]] = field(default_factory=list)
+
+
+def number(text: str) -> float | None:
+    """A number of a benchmark file; None where Snakemake has none."""
+    return None if text in ("NA", "-") else float(text)
+
+
+def add(total: float | None, value: float | None) -> float | None:
+    return total if value is None else (total or 0.0) + value
+
+
+def read_rows(study: Path) -> dict[str, Row]:
+    """What the jobs of each rule cost, from benchmark files and logs."""
+    rows: dict[str, Row] = {}
+    for path in sorted((study / "benchmarks").rglob("*.tsv")):
+        place = path.relative_to(study / "benchmarks")
+        head, *lines = (line.split("\t") for line in path.read_text().splitlines())
+        log = (study / "logs" / place).with_suffix(".log").read_text("utf-8", "replace")
+        row = rows.setdefault(place.parts[0].removesuffix(".tsv"), Row())
+        for line in lines:
+            value = {
+                name: number(cell) for name, cell in zip(head, line, strict=True) if name != "h:m:s"
+            }
+            row.jobs += 1
+            row.wall += value["s"]
+            row.read, row.wrote = add(row.read, value["io_in"]), add(row.wrote, value["io_out"])
+            row.peak = max(filter(None, (row.peak, value["max_rss"])), default=None)
+        if done := DONE.search(log):
+            row.cpu += float(done[3])
+            row.start += float(done[4])
+            if leased := LEASED.search(log):
+                row.leases.append((seconds_of(leased[1]), seconds_of(done[1])))
+    return rows
+
+
+def seconds_of(stamp: str) -> float:
+    """Seconds since 1970 of the time at the start of a log line."""
+    return datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp()
+
+
+def busy_share(
+    leases: Iterable[tuple[float, float]], samples: list[tuple[float, float]]
+) -> float | None:
+    """Mean utilisation, 0 to 1, of the samples (time, percent) within the leases; None if none."""
+    leases = list(leases)
+    within = [used for at, used in samples if any(a <= at <= b for a, b in leases)]
+    return sum(within) / len(within) / 100 if within else None
+
+
+@contextmanager
+def utilisation():
+    """A list that is filled with (time, percent of it in which the GPU worked), where it can be."""
+    samples: list[tuple[float, float]] = []
+    program = shutil.which("nvidia-smi")
+    if not program:
+        yield samples
+        return
+    words = [program, "--query-gpu=timestamp,utilization.gpu", "--format=csv,noheader,nounits"]
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            [*words, f"--loop-ms={POLL * 1000:.0f}"], stdout=said, stderr=subprocess.DEVNULL
+        )
+        try:
+            yield samples
+        finally:
+            process.terminate()
+            process.wait()
+            said.seek(0)
+            samples += read_utilisation(said.read())
+
+
+def read_utilisation(text: str) -> list[tuple[float, float]]:
+    """What `nvidia-smi` printed; the busiest device counts where there are several."""
+    found: dict[float, float] = {}
+    for stamp, used in re.findall(r"^(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+), (\d+)$", text, re.M):
+        at = round(datetime.strptime(stamp, "%Y/%m/%d %H:%M:%S.%f").timestamp(), 1)
+        found[at] = max(found.get(at, 0.0), float(used))
+    return sorted(found.items())
+
+
+def children_cpu() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def run(words: list[str], folder: Path, log: Path, **variables: str) -> tuple[int, float, float]:
+    """Run a command; return its exit status, wall seconds and CPU seconds."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    before, start = children_cpu(), time.perf_counter()
+    with open(log, "w") as said:
+        done = subprocess.run(
+            words, cwd=folder, env=kept | variables, stdout=said, stderr=subprocess.STDOUT
+        )
+    return done.returncode, time.perf_counter() - start, children_cpu() - before
+
+
+def caches(folder: Path) -> dict[str, str]:
+    """Variables that move all caches of compiled code, tuning and fonts into a folder."""
+    places = {"NUMBA_CACHE_DIR": "numba", "CUPY_CACHE_DIR": "cupy", "XDG_CACHE_HOME": "cache"}
+    return {name: str(folder / place) for name, place in places.items()}
+
+
+def compiled_in(folder: Path) -> set[Path]:
+    """Files of compiled code in numba's cache."""
+    return set((folder / "numba").rglob("*.nbc"))
+
+
+def cell(value: float | None, digits: int = 1) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def print_rows(rows: dict[str, Row], samples: list[tuple[float, float]]) -> None:
+    total = Row()
+    lines = []
+    for rule, row in [*sorted(rows.items(), key=lambda item: -item[1].cpu), ("all jobs", total)]:
+        if row is not total:
+            for name in ("jobs", "wall", "cpu", "start", "leases"):
+                setattr(total, name, getattr(total, name) + getattr(row, name))
+            for name in ("read", "wrote"):
+                setattr(total, name, add(getattr(total, name), getattr(row, name)))
+            total.peak = max(filter(None, (total.peak, row.peak)), default=None)
+        share = f"{100 * row.start / row.cpu:.0f}" if row.cpu else "-"
+        busy = busy_share(row.leases, samples)
+        shown = (row.wall, row.cpu, row.start)
+        lines.append(
+            (
+                *(rule, row.jobs, *map(cell, shown), share),
+                *map(cell, (row.read, row.wrote)),
+                *(cell(row.peak, 0), "-" if busy is None else f"{busy:.0%}"),
+            )
+        )
+    print_table("seconds and MB by rule", HEADER, lines)
+
+
+def first_time(study: Path, pattern: str, start: float) -> float | None:
+    """Seconds from the start of the run until the first of these results was there."""
+    ends = [path.stat().st_mtime for path in (study / "results").glob(pattern)]
+    return min(ends) - start if ends else None
+
+
+def run_study(study: Path, options, variables: dict[str, str]) -> None:
+    """Run the workflow on a study and print what it cost."""
+    words = [sys.executable, "-m", "snakemake", *options.targets]
+    words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(study)]
+    words += ["--cores", str(options.cores)]
+    start, log = time.time(), study / "run.log"
+    with utilisation() as samples:
+        status, wall, cpu = run(words, study, log, **variables)
+    if status:
+        raise SystemExit(f"The run stopped (exit status {status}):\n{log.read_text()[-3000:]}")
+    rows = read_rows(study)
+    print_rows(rows, samples)
+    own = cpu - sum(row.cpu for row in rows.values())
+    print(f"whole run: {wall:.1f} s, {cpu:.1f} CPU-s; of them Snakemake itself: {own:.1f} CPU-s")
+    for name, pattern in MILESTONES.items():
+        if (seconds := first_time(study, pattern, start)) is not None:
+            print(f"{name} after {seconds:.1f} s")
+
+
+def run_peers(prefix: Path, cores: int) -> None:
+    """Time PLINK's commands on all people."""
+    lines = []
+    for program, package, text in PEERS:
+        if not commandline.find_peer(program, package):
+            continue
+        out = prefix.with_name("peer")
+        words = [program, "--bfile", str(prefix), *text.split(), "--threads", str(cores)]
+        log = prefix.with_name("peer.txt")
+        status, wall, cpu = run([*words, "--out", str(out)], prefix.parent, log)
+        error = re.search(r"^Error: .*", log.read_text(), re.M) if status else None
+        shown = (error[0] if error else f"exit status {status}", "") if status else None
+        lines.append((f"{program} {text}", *(shown or (f"{wall:.1f}", f"{cpu:.1f}"))))
+        for path in prefix.parent.glob("peer.*"):
+            path.unlink()
+    if lines:
+        print_table("PLINK on the same people and sites", ("command", "wall", "CPU"), lines)
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("targets", nargs="*", help="stages or files (default: everything)")
+    parser.add_argument("--samples", type=int, default=4_000)
+    parser.add_argument("--sites", type=int, default=300_000)
+    parser.add_argument("--cohorts", type=int, default=4)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--example", action="store_true", help="the embedded example")
+    parser.add_argument("--folder", type=Path, help="where the study is kept (default: deleted)")
+    parser.add_argument("--warm", action="store_true", help="use the user's caches")
+    parser.add_argument("--set-up", action="store_true", help="fill the caches before the run")
+    parser.add_argument("--no-peers", action="store_true", help="leave PLINK's commands out")
+    options = commandline.parse(parser, samples=40, sites=300, cohorts=2, warm=True)
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
+        folder = options.folder or Path(temporary)
+        study, whole = folder / "study", None
+        if study.exists():
+            raise SystemExit(f"Error: {study} exists already; remove it or name another --folder.")
+        start = time.perf_counter()
+        if options.example:
+            for name in ("config", "resources/example"):
+                shutil.copytree(ROOT / name, study / name)
+        else:
+            sizes = (options.samples, options.sites, options.cohorts)
+            whole = write_study(study, *sizes, device=options.device, threads=options.cores)
+            print(
+                "{} people x {} sites in {} cohorts, device: {}; drawn in {:.1f} s".format(
+                    *sizes, options.device, time.perf_counter() - start
+                ),
+                flush=True,
+            )
+        variables = {} if options.warm else caches(Path(temporary))
+        if options.set_up:
+            words = [sys.executable, "-m", "popdesic", "tune"]
+            status, wall, cpu = run(words, folder, folder / "set-up.log", **variables)
+            said = (folder / "set-up.log").read_text().strip()
+            print(f"set-up: {wall:.1f} s, {cpu:.1f} CPU-s, exit status {status}: {said[-200:]}")
+        before = compiled_in(Path(temporary))
+        run_study(study, options, variables)
+        if variables:
+            new = Counter(path.parent.name for path in compiled_in(Path(temporary)) - before)
+            said = ", ".join(f"{name.split('_')[0]} {count}" for name, count in new.items())
+            print(f"functions that jobs compiled, by folder: {said or 'none'}")
+        if whole and not options.no_peers:
+            run_peers(whole, options.cores)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""`popdesic tune` compiles what jobs use, and what it compiled is not compiled again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+FIRST = """\
+from popdesic.engine.cpu.precompile import GROUPS, compile_all
+assert len(compile_all(1)) == len(GROUPS)
+"""
+#: In another process: the functions that jobs call, on small data.
+WORK = """\
+import gzip
+from pathlib import Path
+
+import bcf_files as bcf
+import numpy as np
+import reference_epistasis, reference_trait
+from operands import planes_of
+
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.qc import summarize_cohort
+from popdesic.engine import terms
+from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.host import number_text
+from popdesic.engine.host.signed_sums import add_signed
+from popdesic.engine.host.sparse_paths import sparse_paths
+from popdesic.engine.host.trees import shortest_trees
+from popdesic.epistasis.scores import score_tables
+from popdesic.geodesic.closure import close_paths
+
+rng = np.random.default_rng(1)
+backend = CpuBackend(2)
+names = ["a", "b", "c", "d", "e"]
+calls = ["0/1", "1/1", "./.", "0/0", "0|1"]
+rotated = [calls[pos % 5 :] + calls[: pos % 5] for pos in range(50)]
+records = [
+    bcf.record_of([bcf.format_of(bcf.GT, bcf.calls_of(row))], n_samples=5, pos=pos + 1)
+    for pos, row in enumerate(rotated)
+]
+Path("a.bcf").write_bytes(bcf.bcf_of(bcf.header_of(names), records))
+text = "##fileformat=VCFv4.2\\n" + "\\t".join([bcf.COLUMNS, *names]) + "\\n"
+with gzip.open("a.vcf.gz", "wt") as file:
+    for pos, row in enumerate(rotated):
+        text += "\\t".join(["1", str(pos + 1), ".\\tA\\tC\\t.\\t.\\t.\\tGT", *row]) + "\\n"
+    file.write(text)
+for source in ("a.bcf", "a.vcf.gz"):
+    ingest_cohort(source, source[-3:], threads=2)
+summarize_cohort(
+    Path("bcf"), {}, Path("sites.tsv"), Path("samples.tsv"), min_sample_call_rate=0, threads=2
+)
+for missing in (0, 0.1):
+    genotypes = rng.integers(0, 3, (40, 200)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    planes = planes_of(genotypes)
+    for product in (terms.SQUARED, terms.SQUARED_IBS0, terms.SQUARED_SUMS, terms.KINSHIP, terms.LD):
+        for other in (None, planes):
+            backend.bitgemm(planes, other, product)
+    sites = planes_of(np.ascontiguousarray(genotypes.T))
+    backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)
+    backend.top_matches(planes, planes, 3)
+for number in ("int32", "int64", "float32", "float64"):
+    for n in (50, 700):
+        direct = np.abs(np.subtract.outer(*[rng.integers(1, 99, n)] * 2)).astype(number)
+        close_paths(direct.copy(), backend)
+    shortest_trees(direct, np.zeros(n, np.int64), 2)
+    if number.startswith("i"):
+        sparse_paths(direct, 2)
+for missing in (0.0, 0.1):
+    for score in ("k2", "interaction"):
+        tables = score_tables(score, 60, 70)
+        data, *_ = reference_epistasis.random_scan(rng, 9, (60, 70), missing=missing, tables=tables)
+        backend.scan_pairs(data, range(9), 5)
+        backend.scan_triples(data, range(9), 5)
+    trait, _ = reference_trait.random_trait(rng, 9, 130, missing=missing)
+    backend.scan_trait_pairs(trait, range(9), 5)
+number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
+number_text.join_fields([number_text.string_fields(names), number_text.integer_fields(np.arange(5))])
+add_signed(np.zeros((2, 5, 5)), rng.random((3, 5, 5)), np.ones((2, 3, 5)))
+"""
+#: Fails if numba compiles a function of the package. What it reads from its cache is no event.
+WATCH = """\
+from numba.core import event
+class Listener(event.Listener):
+    def on_start(self, one):
+        function = one.data["dispatcher"].py_func
+        types = [repr(a) for a in one.data["args"]]
+        assert not function.__module__.startswith("popdesic"), f"{function.__qualname__} {types}"
+    def on_end(self, one):
+        pass
+event.register("numba:compile", Listener())
+"""
+
+
+def run(program: str, folder: Path, **variables: str) -> None:
+    paths = [str(ROOT / "src"), str(ROOT / "tests")]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{program}"],
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr[-3000:]
+
+
+def test_all_kernels_can_be_cached(tmp_path):
+    """A second process compiles nothing; the first one may, in numba's usual cache."""
+    run(FIRST, tmp_path)
+    run(WATCH + FIRST, tmp_path)
+
+
+@pytest.mark.slow
+def test_jobs_compile_nothing_that_was_compiled_in_advance(tmp_path, request):
+    if not request.config.getoption("--slow"):
+        pytest.skip("compiles all kernels, which takes a minute or two: --slow")
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run(FIRST, tmp_path, **cache)
+    run(WATCH + WORK, tmp_path, **cache)

@@ -1,0 +1,84 @@
+"""The log of a job: its last line, and how a job that is done ends."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from popdesic.io.places import HOME
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPTS = sorted((HOME / "workflow/scripts").glob("*.py"))
+#: A job: Snakemake defines `snakemake` in its scripts.
+JOB = """\
+import atexit, sys, time
+sys.path.insert(0, {src!r})
+from popdesic.io.log import logged
+
+class Witness:
+    def __del__(self):
+        print("taken apart")
+
+{given}
+witness = Witness()
+atexit.register(print, "registered function")
+while time.process_time() < 0.2:
+    pass
+with logged("job.log"):
+    {body}
+{after}
+"""
+
+
+def run_job(folder: Path, *, given="snakemake = 1", body="pass", after="") -> tuple[int, str]:
+    """Run a job in a process of its own; return its exit status and what it printed."""
+    text = JOB.format(src=str(ROOT / "src"), given=given, body=body, after=textwrap.dedent(after))
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def test_the_last_line_says_cpu_time_and_start_up(tmp_path):
+    run_job(tmp_path, body="start = time.process_time()\n    while time.process_time() < 0.5: pass")
+    last = (tmp_path / "job.log").read_text().splitlines()[-1]
+    found = re.search(r"INFO done in (\S+) s, (\S+) CPU-s, (\S+) of them start-up$", last)
+    seconds, cpu, start_up = map(float, found.groups())
+    assert 0.2 <= start_up < 0.5 <= cpu < 1.5
+    assert seconds >= 0.1
+
+
+def test_a_job_that_is_done_exits_at_once(tmp_path):
+    """Functions registered with atexit run, but nothing is taken apart."""
+    assert run_job(tmp_path, body="print('work')") == (0, "work\nregistered function\n")
+
+
+def test_other_processes_are_taken_apart_as_usual(tmp_path):
+    status, said = run_job(tmp_path, given="")
+    assert (status, said.split("\n")[-2]) == (0, "taken apart")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"body": "raise ValueError('a bug')"},
+        {"body": "from popdesic.io.errors import UserError\n    raise UserError('a mistake.')"},
+        {"after": "raise ValueError('a bug after the work')"},
+    ],
+)
+def test_a_job_that_fails_keeps_its_exit_status(tmp_path, how):
+    assert run_job(tmp_path, **how)[0] == 1
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_adapters_end_with_the_logged_block(path):
+    """What follows the last line of the log would not decide the exit status."""
+    text = path.read_text()
+    assert text.count("with logged(") == 1
+    after = text.split("with logged(")[1].splitlines()[1:]
+    assert all(line.startswith("    ") or not line for line in after)
