@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 from pathlib import Path
 
@@ -240,7 +241,7 @@ def test_strata_of_one_class_are_reported():
     assert said == ["all of stratum a are of one class: it is never permuted"]
 
 
-def interaction_studies(tmp_path, order, n_units):
+def interaction_studies(tmp_path, order, n_units, by_main_effects=False):
     """Table of the hits by interaction of a study with one strong site and an exclusive or."""
     rng = np.random.default_rng([order, 7])
     genotypes = random_genotypes(rng, 12, 900, 0.01)
@@ -254,8 +255,17 @@ def interaction_studies(tmp_path, order, n_units):
         scan_unit(
             folder, BACKEND, units[-1], order=order, unit=unit, n_units=n_units, top=25, **options
         )
-    out, tests = tmp_path / f"{n_units}.tsv", count_tests(12, order)
-    rank_hits(folder, units, None, out, order=order, score="interaction", top=25, tests=tests)
+    out, tests, prior = tmp_path / f"{n_units}.tsv", count_tests(12, order), {}
+    if by_main_effects:
+        null = tmp_path / "null_model.npz"
+        fit_null_model(
+            *(folder, tmp_path / "samples.tsv", None, null, tmp_path / "structure.tsv"),
+            **{"covariates": [], "pcs": 0, "transform": "none", "seed": 1},
+        )
+        scan_sites(folder, null, tmp_path / "main.tsv")
+        prior = {"main_effects": tmp_path / "main.tsv", "backend": BACKEND}
+    ranking = {"order": order, "score": "interaction", "top": 25, "tests": tests}
+    rank_hits(folder, units, None, out, **ranking, **prior)
     return out
 
 
@@ -279,6 +289,31 @@ def test_the_list_by_interaction(tmp_path, order):
     assert (found.p_association[(named == "rs4").any(axis=1)] < 1e-10).all(), "a main effect"
     freedom = hits.lr_df.astype(int)
     assert freedom.max() <= 2**order and np.allclose(stats.chi2.sf(lr, freedom), p, rtol=1e-3)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_main_effects_decide_how_many_tests_a_hit_is_corrected_for(tmp_path, order):
+    whole = interaction_studies(tmp_path / "whole", order, 1, True)
+    parts = interaction_studies(tmp_path / "parts", order, 3, True)
+    assert whole.read_bytes() == parts.read_bytes()
+    equal = read_table(interaction_studies(tmp_path / "equal", order, 1))
+    hits = read_table(whole)
+    n, ids = math.comb(12, order), [f"id{k + 1}" for k in range(order)]
+    assert set(equal.tests) == {str(n)}
+    tests, p = hits.tests.astype(float), hits.lr_p.astype(float)
+    assert (tests[hits.cis == "yes"] == tests.max()).all()
+    assert tests.max() == pytest.approx(n / 0.9, rel=1e-4)
+    if order == 2:  # of three sites on two chromosomes, two are in cis
+        assert tests.nunique() > 1 and (hits.cis == "no").any()
+    assert (np.diff(p * tests) > -1e-3 * (p * tests)[1:]).all(), "the order of the list"
+    both = hits.merge(equal, on=ids, suffixes=("", "_equal"))
+    assert len(both) >= 15 and (both.score == both.score_equal).all()
+    # The same p of one test, but for the draws that only small ones get.
+    one = both.p_interaction.astype(float) / both.tests.astype(float)
+    other = both.p_interaction_equal.astype(float) / n
+    drawn = (both.p_interaction.astype(float) < 1) & (both.p_interaction_equal.astype(float) < 1)
+    assert drawn.any() and np.allclose(one[drawn], other[drawn], rtol=2e-3)
+    assert both.p_association.tolist() == both.p_association_equal.tolist()
 
 
 # --- power --------------------------------------------------------------------------------------
