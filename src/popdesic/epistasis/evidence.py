@@ -32,7 +32,8 @@ from .scan import join_classes, make_scan_data, scanner, split_classes
 from .scores import scale_bits
 
 #: Sites of the strongest main effects all of whose pairs, or triples, are candidates: half a
-#: million combinations.
+#: million combinations. One core of a CPU takes 0.1 s (triples: 1 to 3 s) for 5 000 people and 2.5
+#: s for 100 000.
 STRONG_SITES = {2: 1000, 3: 150}
 #: Of these combinations, the best so many by likelihood ratio: those with p below 0.02 if nothing
 #: interacts, which is weaker than any that counts.

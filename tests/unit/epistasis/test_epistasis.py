@@ -48,7 +48,7 @@ from popdesic.epistasis.single_sites import scan_sites
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.report.figures.epistasis import draw_epistasis
+from popdesic.report.figures.epistasis import draw_epistasis, draw_qq
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
@@ -855,6 +855,16 @@ MAPS = ("pcoa", "umap")
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 
 
+def test_p_of_the_qq_figure_is_weighted_by_the_tests_of_the_hit():
+    lr_p, tests = np.array([1e-6, 1e-3, 0.01]), np.array([111.1, 2.0, 40.0])
+    hits = pd.DataFrame({"lr_p": lr_p, "tests": tests, "cis": ["no", "yes", "no"]}).astype(str)
+    (axes,) = draw_qq(hits, 100).axes
+    points = axes.collections[-1].get_offsets()
+    np.testing.assert_allclose(points[:, 1], -np.log10(np.sort(lr_p * tests / 100)))
+    (axes,) = draw_qq(hits.drop(columns="tests"), 100).axes
+    np.testing.assert_allclose(axes.collections[-1].get_offsets()[:, 1], -np.log10(lr_p))
+
+
 def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
     figures = outcome.folder / "figures"
@@ -888,9 +898,12 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     write_report(outcome, distances, figures, load_config({}), out)
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
+    assert "It is p times the tests of the hit" in page
+    assert '<th scope="col" class="n">Tests</th>' in page and '<td class="n">45</td>' in page
     given = {"epistasis": {"order": [2, 3], "score": "k2"}}
     write_report(outcome, distances, figures, load_config(given), out)
     other = out.read_text("utf-8")
     assert "The score measures association" in other and "likelihood-ratio statistic" not in other
+    assert "p times the tests" not in other
     assert 'id="epistasis"' not in without and "fig-hits.pairs" not in without
     assert "#epistasis" not in without and "Epistasis:" not in without
