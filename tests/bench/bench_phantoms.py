@@ -9,7 +9,8 @@ being a case; there is no interaction. All pairs of the typed sites within 1 Mb 
 A row is the share of studies with at least one pair that is significant, with its 95 % interval
 (Wilson). Rows differ in which partners are permitted and which p counts:
 
-    p            p_interaction, corrected for all pairs of the region
+    equal        p_interaction, corrected for all pairs of the region
+    p            p_interaction, corrected by the main effects of the sites (epistasis/priority.py)
     conditional  for pairs in cis the larger one of it and that given the best sites of the region
 
 With --bonferroni, which is fast, p is that of the likelihood ratio times the number of pairs.
@@ -19,7 +20,6 @@ unlinked regions with an untyped site each, and pairs have one site in each regi
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import commandline
@@ -30,54 +30,64 @@ from timing import print_table
 from bench_interactions import wilson  # isort: skip
 from interactions.real_haplotypes import Study, untyped_site  # isort: skip
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.epistasis.options import MAX_R2, MIN_DISTANCE_BP
+from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.options import MAX_R2, MIN_DISTANCE_BP, candidates
 from popdesic.epistasis.p_values import p_of_hits
 from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.phantoms import mark_cis
+from popdesic.epistasis.priority import strength_of
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data
+from popdesic.epistasis.scan import count_tests, make_scan_data
 from popdesic.epistasis.significance import describe_hits, hit_tables
+from popdesic.epistasis.single_sites import SiteTests
 
 LEVEL = 0.05
+KINDS = ("equal", "p", "conditional")
 #: Best pairs of a study that are looked at.
 TOP, TOP_BY_LR = 10, 40
 
 
 def significant(
     study: Study, limits: tuple[int, float], *, trans: bool = False, bonferroni: bool = False
-) -> tuple[bool, bool]:
-    """Whether any pair of a study is significant by p, and by the conditional p."""
+) -> tuple[bool, ...]:
+    """Whether any pair of a study is significant by `KINDS`."""
     order = np.argsort(study.case, kind="stable")
     genotypes = np.ascontiguousarray(study.genotypes[:, order])
-    n_controls, n_cases = int((~study.case).sum()), int(study.case.sum())
+    sizes = int((~study.case).sum()), int(study.case.sum())
     words, sites, _ = reorder_sites(
-        lambda part: genotypes[part], np.arange(len(genotypes)), n_controls
+        lambda part: genotypes[part], np.arange(len(genotypes)), sizes[0]
     )
     place = pd.DataFrame({"chrom": study.chrom, "pos": study.pos})
     sites = sites.join(place, on="rank")
     min_distance_bp, max_r2 = limits
-    partners = partners_of(sites, 10**9 if trans else min_distance_bp, max_r2)
-    data = make_scan_data(words, sites, n_controls, n_cases, "interaction", partners)
-    hits = CpuBackend(1).scan_pairs(data, range(data.n_sites), TOP_BY_LR if bonferroni else TOP)
-    tests = math.comb(len(sites), 2)
-    if trans:
-        tests = math.prod(np.unique(study.chrom, return_counts=True)[1])
-    if bonferroni:
-        rows = sites["rank"].to_numpy()[hits.sites]
-        p = [interaction_test(hit_tables(genotypes[pair], n_controls))[2] for pair in rows]
-        table = pd.DataFrame({"lr_p": p, "p_interaction": np.minimum(np.array(p) * tests, 1)})
-    else:
-        table = describe_hits(
-            hits, words, sites, hit_test(study.case[order], tests), order=2, score="interaction",
-            drawn=np.zeros(0, np.int64), named=("chrom", "pos"),
-        )  # fmt: skip
+    rules = {"min_distance_bp": 10**9 if trans else min_distance_bp, "max_r2": max_r2}
+    data = make_scan_data(words, sites, *sizes, "interaction", partners_of(sites, **rules))
+    backend, top = CpuBackend(1), TOP_BY_LR if bonferroni else TOP
+    kept = backend.scan_pairs(data, range(data.n_sites), candidates(top))
+    case = study.case[order]
+    null = fit_null(case.astype(float), np.empty((len(case), 0)), "logistic")
+    strength = strength_of(SiteTests(null).test(genotypes[sites["rank"]]))
+    tests, found = count_tests(len(sites), 2), []
+    for prior in (None, Prior(strength, backend, **rules)):
+        best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=top)
+        if bonferroni:
+            rows = sites["rank"].to_numpy()[best.hits.sites]
+            lr_p = [interaction_test(hit_tables(genotypes[pair], sizes[0]))[2] for pair in rows]
+            p = np.minimum(np.array(lr_p) * best.tests, 1)
+            table = pd.DataFrame({"lr_p": lr_p, "p_interaction": p})
+        else:
+            table = describe_hits(
+                best.hits, words, sites, hit_test(case, tests), order=2, score="interaction",
+                drawn=np.zeros(0, np.int64), tests=best.tests, named=("chrom", "pos"),
+            )  # fmt: skip
+        found.append(len(table) > 0 and bool((table.p_interaction <= LEVEL).any()))
     if not len(table):
-        return False, False
-    table = mark_cis(table, hits, words, sites, n_controls, n_cases, tests=tests)
-    final = p_of_hits(table, tests)
-    return bool((table.p_interaction <= LEVEL).any()), bool((final <= LEVEL).any())
+        return False, False, False
+    table = mark_cis(table, best.hits, words, sites, *sizes, tests=best.tests)
+    return *found, bool((p_of_hits(table, tests) <= LEVEL).any())
 
 
 def main() -> None:
@@ -104,7 +114,7 @@ def main() -> None:
     )
     rows = []
     for odds, regions, limits in scenes:
-        found = np.zeros((len(limits), options.replicates, 2))
+        found = np.zeros((len(limits), options.replicates, len(KINDS)))
         for seed in range(options.replicates):
             rng = np.random.default_rng([seed, regions])
             study = untyped_site(options.data, rng, options.people, odds, regions=regions)
@@ -119,7 +129,7 @@ def main() -> None:
                 row.append(f"{column.mean():.3f} ({max(low, 0):.3f} to {high:.3f})")
             rows.append(tuple(row))
     title = f"{options.people} people, odds ratio {options.odds:g}: studies with a significant pair"
-    print_table(title, ("scene", "studies", "p", "conditional"), rows)
+    print_table(title, ("scene", "studies", *KINDS), rows)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
-from popdesic.epistasis.interaction import (
-    class_information,
-    degrees_of_freedom,
-    interaction_statistics,
-)
+from popdesic.epistasis.interaction import degrees_of_freedom, interaction_statistics
+from popdesic.epistasis.null_model import fit_null
 from popdesic.epistasis.power import cell_probabilities, interaction_power
-from popdesic.epistasis.priority import correction_factors, ranks_of_main_effects
+from popdesic.epistasis.priority import correction_factors, ranks_of_main_effects, strength_of
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
+from popdesic.epistasis.single_sites import SiteTests
 
 #: Log-odds of the models by numbers of minor alleles, for an effect of 1: both sites beyond
 #: additivity. `product` is the model of multiplicative interaction, `threshold` the threshold model
@@ -168,11 +166,9 @@ def by_p(genotypes: np.ndarray, tables: np.ndarray, n_controls: int) -> dict[str
     `p`, and `prior`, for which p is multiplied by its correction (`epistasis.priority`) over that
     of Bonferroni. `tables`: of all pairs of the sites, or of the first ones.
     """
-    n_sites = len(genotypes)
-    counts = np.stack(
-        [[(part == g).sum(axis=1) for g in COUNTS] for part in np.split(genotypes, [n_controls], 1)]
-    )
-    ranks = ranks_of_main_effects(class_information(np.moveaxis(counts, 2, 0)))
+    n_sites, n = genotypes.shape
+    null = fit_null((np.arange(n) >= n_controls).astype(float), np.empty((n, 0)), "logistic")
+    ranks = ranks_of_main_effects(strength_of(SiteTests(null).test(genotypes)))
     last = np.maximum(*(ranks[one] for one in np.triu_indices(n_sites, 1)))[: len(tables)]
     freedom = np.array([_freedom(table.tobytes()) for table in tables.sum(axis=1) > 0])
     p = -stats.chi2.logsf(interaction_statistics(tables), np.maximum(freedom, 1))

@@ -21,10 +21,14 @@ import pandas as pd
 from cyvcf2 import VCF
 
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.interaction import interaction_test
+from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.priority import strength_of
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data, merge_hits, scanner
 from popdesic.epistasis.significance import hit_tables
+from popdesic.epistasis.single_sites import SiteTests
 
 from .peers import TESTS, run_plink
 
@@ -82,23 +86,36 @@ class Study:
         varying = sum(len(set(row[row >= 0].tolist())) > 1 for row in self.genotypes)
         return math.comb(varying, order)
 
-    def scan(self, order: int, score: str = "interaction", top: int = TOP) -> pd.DataFrame:
+    def scan(
+        self, order: int, score: str = "interaction", top: int = TOP, *, by_main_effects=False
+    ) -> pd.DataFrame:
         """Our hits, best first: names of their sites (`members`), `lr_chi2`, corrected `p`.
 
         p is that of the chi-square distribution times all tests, as for PLINK's statistics, not the
-        `p_interaction` of the workflow, which takes longer.
+        `p_interaction` of the workflow, which takes longer. `by_main_effects`: times the tests of
+        each hit, in the order of the workflow's list; sites of one contig are in cis, if there are
+        several.
         """
         n0, n1 = self.n_controls, self.genotypes.shape[1] - self.n_controls
         every = np.arange(len(self.genotypes))
         words, sites, _ = reorder_sites(lambda part: self.genotypes[part], every, n0)
         backend = CpuBackend(1)
         data = make_scan_data(words, sites, n0, n1, score)
-        hits = scanner(backend, order)(data, range(data.n_sites), top)
-        rows = np.sort(data.rank[merge_hits([hits], data.rank, top).sites], axis=1)
+        hits = merge_hits([scanner(backend, order)(data, range(data.n_sites), top)], data.rank, top)
+        prior = None
+        if by_main_effects:
+            case = (np.arange(n0 + n1) >= n0).astype(float)
+            null = fit_null(case, np.empty((len(case), 0)), "logistic")
+            tests = SiteTests(null).test(self.genotypes[sites["rank"]])
+            prior = Prior(strength_of(tests), backend)
+            if len(set(self.contigs)) > 1:
+                sites = sites.assign(chrom=np.array(self.contigs)[sites["rank"]], pos=0)
+        best = candidates_of(hits, words, sites, (n0, n1), prior, tests=self.tests(order), top=top)
+        rows = np.sort(data.rank[best.hits.sites], axis=1)
         tested = [interaction_test(hit_tables(self.genotypes[row], n0)) for row in rows]
         lr, _, p = np.array(tested).T
         members = [tuple(self.names[k] for k in row) for row in rows]
-        p = np.minimum(1.0, p * self.tests(order))
+        p = np.minimum(1.0, p * best.tests)
         return pd.DataFrame({"members": members, "lr_chi2": lr, "p": p})
 
     def plink(self, test: str, least_p: float = 0.01) -> pd.DataFrame:
@@ -239,6 +256,8 @@ def answers(question: Question, plink: bool) -> Iterator[tuple]:
         return (tool, said, loci or "", leading(members, true), *shown)
 
     yield row("LR", list(ours.members), ours.lr_chi2, ours.p)
+    ours = study.scan(order, by_main_effects=True)
+    yield row("prior", list(ours.members), ours.lr_chi2, ours.p)
     for tool, score in (("K2", "k2"), ("MI", "mutual_information")):
         yield row(tool, list(study.scan(order, score).members))
     if order == 2 and plink and question.peers:

@@ -1,6 +1,7 @@
 # Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
 # needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
+#         sites.tsv
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan, which
@@ -11,6 +12,7 @@
 # Analyses of the hits: hits.smk
 
 from popdesic.epistasis.options import (
+    ASSOCIATION,
     LOCI_NAMES,
     NAMES,
     candidates,
@@ -25,6 +27,12 @@ LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
 RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
+RANKING["limits"] = LIMITS
+#: Main effects, which decide how many tests a hit's interaction is corrected for.
+MAIN_EFFECTS = {
+    order: [] if score in ASSOCIATION else ["results/epistasis/sites.tsv"]
+    for order, score in SCORES.items()
+}
 RANKING["quantitative"] = QUANTITATIVE
 RANKING["code"] = code_of("rank_epistasis")
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
@@ -167,6 +175,7 @@ rule rank_pairs:
     input:
         null=null_of(2),
         model=NULL_MODEL,
+        main_effects=MAIN_EFFECTS[2],
         kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",
@@ -182,7 +191,8 @@ rule rank_pairs:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice.
+        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice. A scan of
+        # the sites of the strongest main effects takes seconds for 100 000 people.
         mem_mb=memory(700, mb=1),
         runtime=minutes(2 + EPISTASIS["top"] / 200, samples=1e-3),
     params:
@@ -200,6 +210,7 @@ use rule rank_pairs as rank_triples with:
     input:
         null=null_of(3),
         model=NULL_MODEL,
+        main_effects=MAIN_EFFECTS[3],
         kinship=RELATIVES,
         planes=REORDERED,
         plan="results/epistasis/plan.json",

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.kin import read_relatives
-from popdesic.epistasis.null_model import read_null_model
+from popdesic.epistasis.null_model import read_levels, read_null_model
 from popdesic.epistasis.scan import NAMES
 from popdesic.epistasis.significance import rank_hits
 from popdesic.epistasis.trait_scan import rank_trait_hits
@@ -17,6 +18,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
     null = next(map(Path, snakemake.input.get("null", [])), None)
     model = Path(snakemake.input.model)
     ranking = {
+        **params.limits,
+        "backend": cpu_backend(1),
+        "main_effects": next(map(Path, snakemake.input.get("main_effects", [])), None),
         "top": params.top,
         "max_per_site": params.max_per_site,
         "loci_out": Path(snakemake.output.loci),
@@ -27,6 +31,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     else:
         kinship = map(Path, snakemake.input.get("kinship", []))
         ranking |= {"order": order, "score": params.score}
+        ranking |= {"levels": read_levels(model) if params.score == "residuals" else None}
         ranking |= {"design": read_null_model(model).design}
         ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
         counts = rank_hits(folder, units, null, out, **ranking)

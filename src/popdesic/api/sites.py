@@ -9,12 +9,14 @@ from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
 from ..epistasis.design import independent_columns
+from ..epistasis.evidence import Prior, candidates_of
 from ..epistasis.hit_test import hit_test
 from ..epistasis.kin import LEAST_KINSHIP, Relatives
 from ..epistasis.null_model import fit_null
-from ..epistasis.options import MAX_R2
+from ..epistasis.options import ASSOCIATION, MAX_R2, candidates
 from ..epistasis.partners import partners_of
 from ..epistasis.phenotype import MAX_SAMPLES
+from ..epistasis.priority import strength_of
 from ..epistasis.reorder import reorder_sites
 from ..epistasis.scan import count_tests, make_scan_data, merge_hits, scanner
 from ..epistasis.scores import SCORES
@@ -121,13 +123,16 @@ def scan(
     Returns
     -------
     DataFrame
-        Best combination first, ties in the order of the sites:
+        Best combination first, ties in the order of the sites. With ``interaction``, best is the
+        smallest p by chi-square times ``tests``; else the lowest score:
 
         - ``rank``, ``score``;
+        - ``tests``: what p of the interaction is multiplied by. With ``interaction``, fewer than
+          all combinations where the sites have main effects, and a ninth more elsewhere;
         - ``p_interaction``: how often a scan of this size has a combination with as strong an
           interaction by chance (p of the combination's likelihood ratio, drawn under the model
-          without interaction, times the number of combinations, at most 1); ``p_association``: the
-          same for any association with the phenotype, main effects included;
+          without interaction, times ``tests``, at most 1); ``p_association``: the same for any
+          association with the phenotype, main effects included, times all combinations;
         - ``site1``, ``site2`` (and ``site3``): columns of `genotypes`;
         - ``main1``, …: scores of the single sites (for ``interaction``, their mutual information);
           for triples also ``best_pair`` and ``best_pair_score``;
@@ -182,23 +187,35 @@ def scan(
             f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
             f"phenotype; a scan of order {order} needs at least {order}."
         )
+    design = _covariates(covariates, len(array))
     test = hit_test(
         np.arange(len(samples)) >= n_controls,
         count_tests(len(sites), order),
-        _covariates(covariates, len(array))[samples],
+        design[samples],
         _relatives(kinship, samples, len(array)),
     )
     backend = backend_for(device, threads)
     data = make_scan_data(words, sites, n_controls, n_cases, score, partners_of(sites, 0, max_r2))
-    hits = scanner(backend, order)(data, range(data.n_sites), top)
+    hits = scanner(backend, order)(data, range(data.n_sites), candidates(top))
+    kept = merge_hits([hits], data.rank, candidates(top))
+    prior = None
+    if score not in ASSOCIATION:
+        used = np.flatnonzero((case >= 0) & np.isfinite(design).all(axis=1))
+        chosen = array[np.ix_(used, sites["rank"].to_numpy())]
+        tested = _main_effects(chosen, case[used].astype(float), design[used], "logistic", "none")
+        prior = Prior(strength_of(tested), backend, max_r2=max_r2)
+    best = candidates_of(
+        kept, words, sites, (n_controls, n_cases), prior, tests=test.tests, top=top
+    )
     table = describe_hits(
-        merge_hits([hits], data.rank, top),
+        best.hits,
         words,
         sites.assign(site=sites["rank"]),
         test,
         order=order,
         score=score,
         drawn=np.zeros(0, np.int64),
+        tests=best.tests,
         named=("site",),
     )
     return table.drop(columns="p_permutation", errors="ignore")
@@ -300,15 +317,22 @@ def scan_sites(
             f"phenotype has the two values {values[0]:g} and {values[1]:g}; give 1 (case) and 0 "
             "(control), or numbers."
         )
-    kept = independent_columns(np.ones((int(used.sum()), 1)), design[used])
     kind = "logistic" if len(values) == 2 else "linear"
+    return _main_effects(array[used], response[used], design[used], kind, transform)
+
+
+def _main_effects(
+    genotypes: np.ndarray, response: np.ndarray, design: np.ndarray, kind: str, transform: str
+) -> pd.DataFrame:
+    """Tests of all sites, int8 (n_samples, n_sites), of samples without an unknown value."""
+    kept = independent_columns(np.ones((len(design), 1)), design)
     try:
-        null = fit_null(response[used], design[used][:, kept], kind, transform=transform)
+        null = fit_null(response, design[:, kept], kind, transform=transform)
     except UserError as error:
         raise ValueError(str(error)) from None
     tests, parts = SiteTests(null), []
-    for first, last in chunks(array.shape[1], max(1, CHUNK // len(array))):
-        parts.append(tests.test(np.ascontiguousarray(array[used, first:last].T)))
+    for first, last in chunks(genotypes.shape[1], max(1, CHUNK // max(len(genotypes), 1))):
+        parts.append(tests.test(np.ascontiguousarray(genotypes[:, first:last].T)))
     return pd.concat(parts, ignore_index=True)
 
 

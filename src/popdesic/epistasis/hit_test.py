@@ -40,7 +40,8 @@ class HitTest:
     risk : float
         Part of the variance of the phenotype that relatives share (`kin.shared_risk`).
     tests : int
-        Combinations of the scan, by which p is multiplied (Bonferroni).
+        Combinations of the scan, by which p is multiplied (Bonferroni) unless `p_interaction` is
+        given another number.
     """
 
     case: np.ndarray
@@ -50,39 +51,42 @@ class HitTest:
     risk: float
     tests: int
 
-    def p_interaction(self, genotypes: np.ndarray) -> float:
+    def p_interaction(self, genotypes: np.ndarray, tests: float | None = None) -> float:
         """p of the interaction of all sites, corrected for all tests: 0 < p <= 1.
 
         Parameters
         ----------
         genotypes : int8 array, (k, n_samples)
             ALT counts of k = 2 or 3 sites, -1 missing.
+        tests : float, optional
+            What p is multiplied by (`priority.correction_factors`); all tests by default.
         """
-        return self._p(genotypes, interaction_terms(3 ** len(genotypes)))
+        tests = self.tests if tests is None else tests
+        return self._p(genotypes, interaction_terms(3 ** len(genotypes)), tests)
 
     def p_association(self, genotypes: np.ndarray) -> float:
         """The same of any association of the sites with the phenotype, main effects included."""
-        return self._p(genotypes, association_terms(3 ** len(genotypes)))
+        return self._p(genotypes, association_terms(3 ** len(genotypes)), self.tests)
 
-    def _p(self, genotypes: np.ndarray, terms: np.ndarray) -> float:
+    def _p(self, genotypes: np.ndarray, terms: np.ndarray, tests: float) -> float:
         used = (genotypes >= 0).all(axis=0) & np.isfinite(self.offset)
         case, cell = self.case[used], cells_of(genotypes[:, used])
         if case.all() or not case.any():
             return 1.0
         table, offsets, which = _grouped(cell, case, self.offset[used], terms)
-        if chi_square_p(table, offsets, terms) * self.tests > WORTH_DRAWING:
+        if chi_square_p(table, offsets, terms) * tests > WORTH_DRAWING:
             return 1.0
         null = fit_null(table, offsets, terms)
         relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
         least = self._independent_half(null, cell, which, relatives)
-        if tail_p(null, least, FIRST_DRAWS) * self.tests > WORTH_MORE:
+        if tail_p(null, least, FIRST_DRAWS) * tests > WORTH_MORE:
             return 1.0
         if self.design.shape[1]:
             offset = fit_offsets(case, self.design[used], cell, indicators(terms))
             table, offsets, which = _grouped(cell, case, offset, terms)
             null = fit_null(table, offsets, terms)
             least = self._independent_half(null, cell, which, relatives)
-        p = min(1.0, tail_p(null, least, DRAWS) * self.tests)
+        p = min(1.0, tail_p(null, least, DRAWS) * tests)
         return float(f"{p:.4g}")  # so that rounding errors of a machine do not show
 
     def _independent_half(self, null: NullModel, cell, which, relatives: Relatives) -> float:

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..engine.base import Hits, ScanData
-from .options import candidates
-from .scan import merge_units, split_classes
+from .scan import split_classes
 
 #: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
 LOCUS_BP, LOCUS_R2 = 500_000, 0.2
@@ -32,6 +30,8 @@ class Listing:
     Attributes
     ----------
     hits : Hits
+    chosen : int64 array, (n_hits,)
+        Their rows among the candidates.
     locus : int64 array, (n_hits,)
         Number of each hit's locus, 1 the best.
     loci : DataFrame
@@ -42,23 +42,9 @@ class Listing:
     """
 
     hits: Hits
+    chosen: np.ndarray
     locus: np.ndarray
     loci: pd.DataFrame
-
-
-def list_units(
-    units: list[Path],
-    words: np.ndarray,
-    sites: pd.DataFrame,
-    n_controls: int,
-    n_cases: int,
-    *,
-    top: int,
-    max_per_site: int,
-) -> Listing:
-    """`list_hits` of the units of a scan."""
-    best = merge_units(units, sites["rank"].to_numpy(), candidates(top))
-    return list_hits(best, words, sites, n_controls, n_cases, top=top, max_per_site=max_per_site)
 
 
 def list_hits(
@@ -76,7 +62,7 @@ def list_hits(
     Parameters
     ----------
     kept : Hits
-        The best combinations of a scan, best first.
+        The best combinations of a scan, best first (`evidence.candidates_of`).
     words, sites
         Of `reorder.read_reordered`.
     """
@@ -125,8 +111,9 @@ def list_hits(
         rows.append(row)
     columns = ["locus", "rank", "n_hits", "n_listed", "best_r2"]
     columns += [f"{name}{place + 1}" for place in range(order) for name in ("start", "end")]
-    chosen = Hits(kept.cost[listed], kept.sites[listed])
-    return Listing(chosen, locus[listed], pd.DataFrame(rows, columns=columns))
+    hits = Hits(kept.cost[listed], kept.sites[listed])
+    loci = pd.DataFrame(rows, columns=columns)
+    return Listing(hits, np.flatnonzero(listed), locus[listed], loci)
 
 
 def describe_loci(listing: Listing, table: pd.DataFrame, order: int) -> pd.DataFrame:

@@ -34,16 +34,17 @@ def far_enough(partners: Partners | None, a: np.ndarray, b: np.ndarray) -> np.nd
     return (partners.chrom[a] != partners.chrom[b]) | (apart >= partners.min_distance_bp)
 
 
-def hardly_correlated(tables: np.ndarray, max_r2: float) -> np.ndarray:
+def hardly_correlated(tables: np.ndarray, max_r2: float | np.ndarray) -> np.ndarray:
     """Rule 2 for every two sites of tables by ALT counts: bool (...).
 
     tables : int array, (2, ..., 3**order)
         Controls, then cases; the last site's ALT count varies fastest.
+    max_r2 : float or float64 array, (...)
     """
     people = np.asarray(tables).sum(axis=0)
     fits = np.ones(people.shape[:-1], bool)
     order = {9: 2, 27: 3}[people.shape[-1]]
-    if max_r2 >= 1:
+    if np.min(max_r2, initial=np.inf) >= 1:
         return fits
     counts = people.reshape(*people.shape[:-1], *(3,) * order)
     value = np.array([-1, 0, 1])

@@ -47,7 +47,7 @@ def mark_cis(
     n_controls: int,
     n_cases: int,
     *,
-    tests: int,
+    tests: float | np.ndarray,
     covariates: np.ndarray | None = None,
     response: np.ndarray | None = None,
 ) -> pd.DataFrame:
@@ -59,15 +59,16 @@ def mark_cis(
         One row per hit of `hits`, with `lr_p` and, if there is one, `p_interaction`.
     words, sites
         Of `reorder.read_reordered`: `sites` has `chrom` and `pos`.
-    tests : int
-        Tests of the scan, for which `p_conditional` is corrected (Bonferroni). It is never below
-        `p_interaction`, and is computed where that is at most LEVEL; elsewhere and in trans NaN.
+    tests : float or float64 array, (n_hits,)
+        What p of each hit is multiplied by for `p_conditional`, as for `p_interaction`. It is never
+        below that, and is computed where that is at most LEVEL; elsewhere and in trans NaN.
     covariates : float64 array, (n_samples, n_columns), optional
         As `NullModel.design`: no constant, NaN where unknown, controls first.
     response : float64 array, (n_samples,), optional
         Numbers, which are tested in linear models; by default cases and controls.
     """
     chosen = hits.sites
+    tests = np.broadcast_to(tests, len(chosen))
     case = np.arange(n_controls + n_cases) >= n_controls if response is None else response
     p_scan = np.minimum(table["lr_p"].to_numpy(float) * tests, 1.0)
     if "p_interaction" in table:
@@ -87,7 +88,7 @@ def mark_cis(
         rows = np.flatnonzero(near)
         region = genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases)
         p, _ = conditional_test(genotypes, region, case, further)
-        conditional[k] = min(1.0, max(p * tests, p_scan[k]))
+        conditional[k] = min(1.0, max(p * tests[k], p_scan[k]))
     return table.assign(cis=np.where(cis, "yes", "no"), p_conditional=conditional)
 
 

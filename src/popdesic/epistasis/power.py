@@ -1,10 +1,11 @@
 """Power of the study's scans for penetrance models of the configuration.
 
 The power for interaction is that of the likelihood-ratio test of `interaction.interaction_test` at
-the level 0.05 / tests. In a large sample its statistic is non-central chi-square, and the
-non-centrality is the statistic of the expected table: what is left of the model's effects after the
-best fit without interaction (Self, Mauritsen & Ohara 1992, Biometrics 48:31). A model without
-interaction has none, however strong its main effects, and passes as rarely as chance allows.
+the level 0.05 / tests, less the share that goes by main effects (`priority`). In a large sample its
+statistic is non-central chi-square, and the non-centrality is the statistic of the expected table:
+what is left of the model's effects after the best fit without interaction (Self, Mauritsen & Ohara
+1992, Biometrics 48:31). A model without interaction has none, however strong its main effects, and
+passes as rarely as chance allows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import pandas as pd
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
 from .interaction import degrees_of_freedom, interaction_statistics, interaction_test
-from .options import NAMES
+from .options import ASSOCIATION, NAMES
+from .priority import SHARE
 from .scores import lr_bits, score_tables, table_cost
 from .significance import permutation_p
 
@@ -157,6 +159,8 @@ def estimate_power(
         prevalence = float(shares @ risk)
         variance = float(shares @ (risk - prevalence) ** 2)
         alpha = ALPHA / tests[NAMES[order]]["tests"]
+        # Of a pair whose sites have no main effects: with them, it is larger (`priority`).
+        least = alpha if score in ASSOCIATION else (1 - SHARE) * alpha
         null = drawn.get(order, np.zeros(0, np.int64))
         rows.append(
             {
@@ -167,10 +171,10 @@ def estimate_power(
                 "heritability": variance / (prevalence * (1 - prevalence)),
                 "controls": n[0],
                 "cases": n[1],
-                "alpha": alpha,
+                "alpha": least,
                 "expected_lr": expected_interaction(cells, *n)[0],
-                "power_interaction": interaction_power(cells, *n, alpha),
-                "power_simulated": simulated_power(cells, *n, alpha, [seed, number]),
+                "power_interaction": interaction_power(cells, *n, least),
+                "power_simulated": simulated_power(cells, *n, least, [seed, number]),
                 "power_association": association_power(cells, *n, alpha),
                 "power_permutation": permutation_power(cells, *n, score, null, [seed, number]),
                 "permutations": len(null),

@@ -21,13 +21,14 @@ import pandas as pd
 from ..engine.base import Backend, Hits
 from ..io.tables import read_table, write_table
 from .adjusted import cells_of
+from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
 from .kin import Relatives, kin_warnings, permutation_groups
-from .loci import describe_loci, list_units
-from .options import MAX_PER_SITE
+from .loci import describe_loci, list_hits
+from .options import MAX_PER_SITE, candidates
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, permuted, scanner
+from .scan import genotypes_of, load_scan, merge_units, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 from .structure import strata_warnings
 
@@ -120,18 +121,28 @@ def rank_hits(
     design: np.ndarray | None = None,
     relatives: Relatives | None = None,
     labels: dict[str, str] | None = None,
+    main_effects: Path | None = None,
+    backend: Backend | None = None,
+    min_distance_bp: int = 0,
+    max_r2: float = 1.0,
+    levels: tuple[np.ndarray, float] | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
     Parameters
     ----------
     max_per_site, loci_out
-        See `loci.list_units`; table of the hits' loci.
+        See `loci.list_hits`; table of the hits' loci.
     design : float64 array, (n_samples, n_columns), optional
         Columns of the null model of the tests, see `hit_test.HitTest`; the strata by default.
     relatives : Relatives, optional
     labels : dict, optional
         Further columns with one value for all rows.
+    main_effects : Path, optional
+        `results/epistasis/sites.tsv`, which decides how the family-wise error is shared. None:
+        equally, as with scores of association.
+    backend, min_distance_bp, max_r2, levels
+        See `evidence.Prior`.
     """
     from .hit_test import hit_test
 
@@ -141,15 +152,20 @@ def rank_hits(
     test = hit_test((samples["class"] == "case").to_numpy(), tests, design, relatives)
     n_cases = int((samples["class"] == "case").sum())
     sizes = len(samples) - n_cases, n_cases
-    listing = list_units(units, words, sites, *sizes, top=top, max_per_site=max_per_site)
-    hits = listing.hits
+    kept = merge_units(units, sites["rank"].to_numpy(), candidates(top))
+    limits = {"min_distance_bp": min_distance_bp, "max_r2": max_r2}
+    prior = read_prior(main_effects, sites, backend, **limits, levels=levels)
+    best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=candidates(top))
+    listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
+    hits, shared = listing.hits, best.tests[listing.chosen]
     drawn = np.zeros(0, np.int64)
     if null is not None:
         drawn = read_table(null)["cost"].to_numpy(np.int64)
-    table = describe_hits(hits, words, sites, test, order=order, score=score, drawn=drawn)
+    described = {"order": order, "score": score, "drawn": drawn, "tests": shared}
+    table = describe_hits(hits, words, sites, test, **described)
     if len(table):
         table = table.assign(locus=listing.locus)
-        table = mark_cis(table, hits, words, sites, *sizes, tests=tests, covariates=design)
+        table = mark_cis(table, hits, words, sites, *sizes, tests=shared, covariates=design)
         table = table.assign(**labels or {})
     write_table(out, table)
     if loci_out is not None:
@@ -167,6 +183,7 @@ def describe_hits(
     order: int,
     score: str,
     drawn: np.ndarray,
+    tests: np.ndarray,
     named: Sequence[str] = ("id", "chrom", "pos", "ref", "alt"),
 ) -> pd.DataFrame:
     """The ranked table of a scan (columns: config/README.md).
@@ -180,6 +197,8 @@ def describe_hits(
         Of the scan's samples, controls first.
     drawn : int64 array
         Best cost of each permuted scan.
+    tests : float64 array, (n_hits,)
+        What p of each hit's interaction is multiplied by.
     named : sequence of str
         Columns of `sites` that are written for each site of a hit.
 
@@ -207,7 +226,8 @@ def describe_hits(
         table = hit_tables(members_genotypes, n_controls)
         row = {"rank": k + 1, "score": hits.cost[k] / unit}
         row |= {
-            "p_interaction": test.p_interaction(members_genotypes),
+            "tests": tests[k],
+            "p_interaction": test.p_interaction(members_genotypes, tests[k]),
             "p_association": test.p_association(members_genotypes),
             "p_permutation": p[k],
         }

@@ -14,17 +14,15 @@ import pandas as pd
 from ..engine.base import Backend, Hits, OneHot, TraitData
 from ..io.tables import write_npz, write_table
 from .design import independent_columns
-from .loci import describe_loci, list_units
+from .evidence import candidates_of, fixed_point, read_prior
+from .loci import describe_loci, list_hits
 from .null_model import NullModel, read_levels, read_null_model
-from .options import MAX_PER_SITE
+from .options import MAX_PER_SITE, candidates
 from .partners import partners_of
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, join_classes, unit_range
+from .scan import genotypes_of, join_classes, merge_units, unit_range
 from .scores import scale_bits
-
-#: Bits after the point of a cost of the backend (`engine.host.interaction.UNIT_BITS`).
-UNIT_BITS = 20
 
 
 def load_trait(
@@ -39,10 +37,6 @@ def load_trait(
     planes = OneHot(join_classes(words, n_controls, n_cases), len(samples))
     rank = sites["rank"].to_numpy(np.int32)
     return TraitData(planes, levels, variance, rank, partners), sites, samples
-
-
-def _fixed_point(cost: np.ndarray, n_samples: int) -> np.ndarray:
-    return cost << (scale_bits(n_samples) - UNIT_BITS)
 
 
 def scan_trait_unit(
@@ -61,7 +55,7 @@ def scan_trait_unit(
     data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
     first = unit_range(data.n_sites, 2, unit, n_units)
     hits = backend.scan_trait_pairs(data, first, top)
-    write_npz(out, cost=_fixed_point(hits.cost, data.n_samples), sites=hits.sites)
+    write_npz(out, cost=fixed_point(hits.cost, data.n_samples), sites=hits.sites)
     return {"first_sites": len(first), "hits": len(hits.cost)}
 
 
@@ -75,16 +69,29 @@ def rank_trait_hits(
     tests: int,
     max_per_site: int = MAX_PER_SITE,
     loci_out: Path | None = None,
+    main_effects: Path | None = None,
+    backend: Backend | None = None,
+    min_distance_bp: int = 0,
+    max_r2: float = 1.0,
 ) -> dict[str, float]:
-    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci."""
+    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci.
+
+    Parameters as of `significance.rank_hits`.
+    """
     words, sites, samples = read_reordered(folder)
-    listing = list_units(units, words, sites, len(samples), 0, top=top, max_per_site=max_per_site)
-    hits, model = listing.hits, read_null_model(null)
-    table = describe_trait_hits(hits, words, sites, model, 2.0 ** scale_bits(len(samples)), tests)
+    sizes = len(samples), 0
+    kept = merge_units(units, sites["rank"].to_numpy(), candidates(top))
+    limits = {"min_distance_bp": min_distance_bp, "max_r2": max_r2}
+    prior = read_prior(main_effects, sites, backend, **limits, levels=read_levels(null))
+    best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=candidates(top))
+    listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
+    hits, model, shared = listing.hits, read_null_model(null), best.tests[listing.chosen]
+    unit = 2.0 ** scale_bits(len(samples))
+    table = describe_trait_hits(hits, words, sites, model, unit, tests, shared)
     if len(table):
         table = mark_cis(
-            table.assign(locus=listing.locus), hits, words, sites, len(samples), 0,
-            tests=tests, covariates=model.design, response=model.response,
+            table.assign(locus=listing.locus), hits, words, sites, *sizes,
+            tests=shared, covariates=model.design, response=model.response,
         )  # fmt: skip
     write_table(out, table)
     if loci_out is not None:
@@ -99,6 +106,7 @@ def describe_trait_hits(
     null: NullModel,
     unit: float,
     tests: int,
+    shared: np.ndarray,
     named: tuple[str, ...] = ("id", "chrom", "pos", "ref", "alt"),
 ) -> pd.DataFrame:
     """The ranked table of a scan of numbers; see config/README.md.
@@ -112,7 +120,9 @@ def describe_trait_hits(
     unit : float
         Of a cost, per nat.
     tests : int
-        Pairs of the scan, for `p_interaction` and `p_association`.
+        Pairs of the scan, for `p_association`.
+    shared : float64 array, (n_hits,)
+        What p of each hit's interaction is multiplied by.
     """
     rows, ranks = [], sites["rank"].to_numpy()
     used, local = np.unique(hits.sites, return_inverse=True)
@@ -124,8 +134,9 @@ def describe_trait_hits(
         for number, member in enumerate(members[by_rank], 1):
             row |= {f"{name}{number}": sites.iloc[member][name] for name in named}
         row |= trait_tests(genotypes[local[k][by_rank]], null)
-        for name, p in (("p_interaction", "lr_p"), ("p_association", "association_p")):
-            row[name] = min(1.0, tests * row[p])
+        row["tests"] = shared[k]
+        row["p_interaction"] = min(1.0, shared[k] * row["lr_p"])
+        row["p_association"] = min(1.0, tests * row["association_p"])
         rows.append(row)
     return pd.DataFrame(rows)
 

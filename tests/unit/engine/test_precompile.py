@@ -81,7 +81,8 @@ for missing in (0.0, 0.1):
     trait, _ = reference_trait.random_trait(rng, 9, 130, missing=missing)
     backend.scan_trait_pairs(trait, range(9), 5)
 number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
-number_text.join_fields([number_text.string_fields(names), number_text.integer_fields(np.arange(5))])
+columns = [number_text.string_fields(names), number_text.integer_fields(np.arange(5))]
+number_text.join_fields(columns)
 add_signed(np.zeros((2, 5, 5)), rng.random((3, 5, 5)), np.ones((2, 3, 5)))
 """
 #: Fails if numba compiles a function of the package. What it reads from its cache is no event.

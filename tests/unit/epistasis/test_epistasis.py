@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 from pathlib import Path
 
@@ -47,7 +48,7 @@ from popdesic.epistasis.single_sites import scan_sites
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.report.figures.epistasis import draw_epistasis
+from popdesic.report.figures.epistasis import draw_epistasis, draw_qq
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures
@@ -240,7 +241,7 @@ def test_strata_of_one_class_are_reported():
     assert said == ["all of stratum a are of one class: it is never permuted"]
 
 
-def interaction_studies(tmp_path, order, n_units):
+def interaction_studies(tmp_path, order, n_units, by_main_effects=False):
     """Table of the hits by interaction of a study with one strong site and an exclusive or."""
     rng = np.random.default_rng([order, 7])
     genotypes = random_genotypes(rng, 12, 900, 0.01)
@@ -254,8 +255,17 @@ def interaction_studies(tmp_path, order, n_units):
         scan_unit(
             folder, BACKEND, units[-1], order=order, unit=unit, n_units=n_units, top=25, **options
         )
-    out, tests = tmp_path / f"{n_units}.tsv", count_tests(12, order)
-    rank_hits(folder, units, None, out, order=order, score="interaction", top=25, tests=tests)
+    out, tests, prior = tmp_path / f"{n_units}.tsv", count_tests(12, order), {}
+    if by_main_effects:
+        null = tmp_path / "null_model.npz"
+        fit_null_model(
+            *(folder, tmp_path / "samples.tsv", None, null, tmp_path / "structure.tsv"),
+            **{"covariates": [], "pcs": 0, "transform": "none", "seed": 1},
+        )
+        scan_sites(folder, null, tmp_path / "main.tsv")
+        prior = {"main_effects": tmp_path / "main.tsv", "backend": BACKEND}
+    ranking = {"order": order, "score": "interaction", "top": 25, "tests": tests}
+    rank_hits(folder, units, None, out, **ranking, **prior)
     return out
 
 
@@ -279,6 +289,31 @@ def test_the_list_by_interaction(tmp_path, order):
     assert (found.p_association[(named == "rs4").any(axis=1)] < 1e-10).all(), "a main effect"
     freedom = hits.lr_df.astype(int)
     assert freedom.max() <= 2**order and np.allclose(stats.chi2.sf(lr, freedom), p, rtol=1e-3)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_main_effects_decide_how_many_tests_a_hit_is_corrected_for(tmp_path, order):
+    whole = interaction_studies(tmp_path / "whole", order, 1, True)
+    parts = interaction_studies(tmp_path / "parts", order, 3, True)
+    assert whole.read_bytes() == parts.read_bytes()
+    equal = read_table(interaction_studies(tmp_path / "equal", order, 1))
+    hits = read_table(whole)
+    n, ids = math.comb(12, order), [f"id{k + 1}" for k in range(order)]
+    assert set(equal.tests) == {str(n)}
+    tests, p = hits.tests.astype(float), hits.lr_p.astype(float)
+    assert (tests[hits.cis == "yes"] == tests.max()).all()
+    assert tests.max() == pytest.approx(n / 0.9, rel=1e-4)
+    if order == 2:  # of three sites on two chromosomes, two are in cis
+        assert tests.nunique() > 1 and (hits.cis == "no").any()
+    assert (np.diff(p * tests) > -1e-3 * (p * tests)[1:]).all(), "the order of the list"
+    both = hits.merge(equal, on=ids, suffixes=("", "_equal"))
+    assert len(both) >= 15 and (both.score == both.score_equal).all()
+    # The same p of one test, but for the draws that only small ones get.
+    one = both.p_interaction.astype(float) / both.tests.astype(float)
+    other = both.p_interaction_equal.astype(float) / n
+    drawn = (both.p_interaction.astype(float) < 1) & (both.p_interaction_equal.astype(float) < 1)
+    assert drawn.any() and np.allclose(one[drawn], other[drawn], rtol=2e-3)
+    assert both.p_association.tolist() == both.p_association_equal.tolist()
 
 
 # --- power --------------------------------------------------------------------------------------
@@ -820,6 +855,16 @@ MAPS = ("pcoa", "umap")
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 
 
+def test_p_of_the_qq_figure_is_weighted_by_the_tests_of_the_hit():
+    lr_p, tests = np.array([1e-6, 1e-3, 0.01]), np.array([111.1, 2.0, 40.0])
+    hits = pd.DataFrame({"lr_p": lr_p, "tests": tests, "cis": ["no", "yes", "no"]}).astype(str)
+    (axes,) = draw_qq(hits, 100).axes
+    points = axes.collections[-1].get_offsets()
+    np.testing.assert_allclose(points[:, 1], -np.log10(np.sort(lr_p * tests / 100)))
+    (axes,) = draw_qq(hits.drop(columns="tests"), 100).axes
+    np.testing.assert_allclose(axes.collections[-1].get_offsets()[:, 1], -np.log10(lr_p))
+
+
 def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
     figures = outcome.folder / "figures"
@@ -853,9 +898,12 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     write_report(outcome, distances, figures, load_config({}), out)
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
+    assert "It is p times the tests of the hit" in page
+    assert '<th scope="col" class="n">Tests</th>' in page and '<td class="n">45</td>' in page
     given = {"epistasis": {"order": [2, 3], "score": "k2"}}
     write_report(outcome, distances, figures, load_config(given), out)
     other = out.read_text("utf-8")
     assert "The score measures association" in other and "likelihood-ratio statistic" not in other
+    assert "p times the tests" not in other
     assert 'id="epistasis"' not in without and "fig-hits.pairs" not in without
     assert "#epistasis" not in without and "Epistasis:" not in without

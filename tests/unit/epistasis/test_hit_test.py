@@ -187,7 +187,7 @@ def test_columns_of_the_public_scan():
     study = draw_study("one main effect", 1)
     design = np.random.default_rng(1).normal(size=(len(study.case), 2))
     hits = popdesic.scan(study.genotypes, study.case, top=3, covariates=design, device="cpu")
-    assert list(hits)[:4] == ["rank", "score", "p_interaction", "p_association"]
+    assert list(hits)[:4] == ["rank", "score", "tests", "p_interaction"]
     assert "p_permutation" not in hits
     columns = [f"site{k}" for k in (1, 2)]
     test = hit_test(study.case, math.comb(60, 2), design)

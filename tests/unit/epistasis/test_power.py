@@ -89,6 +89,6 @@ def test_the_table_needs_no_permuted_scans(tmp_path):
     table = pd.read_csv(out, sep="\t").set_index("model")
     assert table.power_interaction.to_dict() == pytest.approx(found, abs=1e-6)
     assert table.power_interaction["xor"] > 0.5
-    assert table.power_interaction["additive"] == pytest.approx(0.05 / 4950, rel=1e-3)
+    assert table.power_interaction["additive"] == pytest.approx(0.9 * 0.05 / 4950, rel=1e-3)
     assert table.power_association["additive"] > 0.9
     assert table.power_permutation.isna().all() and (table.permutations == 0).all()

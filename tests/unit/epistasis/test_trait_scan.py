@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy import stats
 from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
@@ -66,14 +67,18 @@ def fit(folder, axes=None, **changes):
     return fit_null_model(folder / "reorder", *paths, **MODEL | changes)
 
 
-def scan(folder, top=50):
+def scan(folder, top=50, by_main_effects=False):
     """Ranked table of the pairs."""
     reordered, out = folder / "reorder", folder / "epistasis"
     null, unit = out / "null_model.npz", out / "unit.npz"
     scan_trait_unit(reordered, null, BACKEND, unit, unit=0, n_units=1, top=top, **LIMITS)
     n = len(read_reordered(reordered)[1])
     tests = n * (n - 1) // 2
-    rank_trait_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests)
+    prior = {}
+    if by_main_effects:
+        scan_sites(reordered, null, out / "sites.tsv")
+        prior = {"main_effects": out / "sites.tsv", "backend": BACKEND, **LIMITS}
+    rank_trait_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **prior)
     return read_table(out / "pairs.tsv")
 
 
@@ -218,6 +223,30 @@ def test_one_extreme_person_makes_no_interaction(tmp_path):
     assert float(ranked.p_interaction[0]) > 0.01 > 1e-6 > float(raw.p_interaction[0])
 
 
+def test_main_effects_decide_how_many_tests_a_pair_of_numbers_is_corrected_for(tmp_path):
+    """The pair of the two strongest sites joins those that the scan kept, and has fewer tests."""
+    rng = np.random.default_rng(5)
+    g = genotypes_at(rng, 40, 500, 0.2)
+    build(tmp_path, g, g[3] + g[30] + rng.normal(size=500))
+    fit(tmp_path)
+    equal, table = scan(tmp_path, 3), scan(tmp_path, 3, by_main_effects=True)
+    assert set(equal.tests) == {"780"}
+    want = 780 / (0.9 + 0.1 * 780 / 5)  # five groups: 2, 4, 8, 16 and 40 sites
+    everything = scan(tmp_path, 780, by_main_effects=True)
+    tests, p = everything.tests.astype(float), everything.lr_p.astype(float)
+    pair = everything[(everything.id1 == "rs3") & (everything.id2 == "rs30")].index[0]
+    assert tests[pair] == pytest.approx(want, rel=1e-5) and tests.max() < 780 / 0.899
+    p_interaction = everything.p_interaction.astype(float)
+    np.testing.assert_allclose(p_interaction, np.minimum(1, p * tests), rtol=1e-4)
+    chi2 = -2 * everything.score.astype(float)
+    key = stats.chi2.sf(chi2, everything.lr_df.astype(int)) * tests
+    assert (np.diff(key) > -1e-4 * key[1:]).all()
+    # every site counts at most 10 times in a list of 30 candidates, so compare the first
+    assert (
+        table[["id1", "id2", "tests"]].iloc[0].equals(everything[["id1", "id2", "tests"]].iloc[0])
+    )
+
+
 def two_populations(seed: int, n: int = 1200):
     """Cases and controls of two populations with risks of 0.75 and 0.25; one cohort."""
     rng = np.random.default_rng(seed)
@@ -261,6 +290,18 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path):
     table = read_table(out)
     assert len(table) == 9 and (table["score"].astype(float) < 0).all()
     assert len(table.controls[0].split(",")) == 9
+    # By main effects: the strongest sites are scanned by residuals as well.
+    effects, all_pairs = tmp_path / "epistasis/sites.tsv", tmp_path / "all.tsv"
+    scan_sites(tmp_path / "reorder", null, effects)
+    rank_hits(
+        tmp_path / "reorder", [unit], None, all_pairs, order=2, score="residuals", top=1770,
+        tests=1770, max_per_site=60, main_effects=effects, backend=BACKEND,
+        levels=read_levels(null),
+    )  # fmt: skip
+    found = read_table(all_pairs).set_index(["id1", "id2"])
+    assert len(found) == 1770 and found.tests.nunique() > 3
+    both = found.loc[list(table[["id1", "id2"]].itertuples(index=False, name=None))]
+    assert both.score.tolist() == table.score.tolist(), "each pair once, by residuals"
 
 
 def test_warnings_speak_when_the_remedy_is_missing_and_are_silent_when_it_is_right(tmp_path):

@@ -137,14 +137,21 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray, tests: int) -> Figure:
 
 
 def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
-    """p of each hit's own likelihood-ratio test by the p expected of its rank among all tests."""
+    """p of each hit's own likelihood-ratio test by the p expected of its rank among all tests.
+
+    p is weighted by the hit's `tests` over all tests, as the mean of the inverse weights of all
+    combinations is 1: without any interaction as many are below a level as of p itself.
+    """
     from scipy import stats
 
     figure, (axes,) = new_figure(1, width=4.2, height=3.6)
     if not len(hits):
         axes.text(0.5, 0.5, "no hit", transform=axes.transAxes, ha="center")
         return figure
-    p = np.sort(np.maximum(pd.to_numeric(hits.lr_p).to_numpy(float), 1e-300))
+    weighted = pd.to_numeric(hits.lr_p).to_numpy(float)
+    if "tests" in hits:
+        weighted = weighted * pd.to_numeric(hits.tests).to_numpy(float) / tests
+    p = np.sort(np.maximum(weighted, 1e-300))
     expected = -np.log10((np.arange(len(p)) + 0.5) / max(tests, len(p)))
     observed = -np.log10(p)
     ends = [0.0, float(expected[0]) * 1.03]
@@ -156,7 +163,7 @@ def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
     )
     axes.plot(ends, ends, color="#808080", linewidth=0.7, zorder=1)
     cis = (hits.cis == "yes").to_numpy() if "cis" in hits else np.zeros(len(hits), bool)
-    by_p = np.argsort(pd.to_numeric(hits.lr_p).to_numpy(float), kind="stable")
+    by_p = np.argsort(weighted, kind="stable")
     axes.scatter(
         expected, observed, s=10, c=list(np.where(cis[by_p], ALARM, ACCENT)), linewidths=0, zorder=2
     )
@@ -164,7 +171,7 @@ def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
         -np.log10(SIGNIFICANT / tests), color="#808080", linewidth=0.7, linestyle="--", zorder=0
     )
     axes.set_xlabel("expected −log10 p of the best tests")
-    axes.set_ylabel("−log10 p of one test")
+    axes.set_ylabel("−log10 p of one test, weighted")
     return figure
 
 

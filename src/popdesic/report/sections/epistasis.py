@@ -196,6 +196,7 @@ def _row(row: pd.Series, order: int, p: float, permutations: int) -> dict[str, A
         "main": ", ".join(f"{float(row[f'main{k}']):.1f}" for k in range(1, order + 1)),
         "gain": f"{float(row['interaction_gain']):.2f}",
         "lr_p": p_text(float(row["lr_p"])),
+        "tests": number(round(float(row["tests"]))) if "tests" in row else "NA",
         "cis": row.get("cis", "NA"),
         "p": p_text(p),
         "association": p_text(float(row.get("p_association", np.nan))),
