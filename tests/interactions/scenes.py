@@ -77,8 +77,14 @@ def structured(rng: np.random.Generator, known: str, fst: float = 0.05) -> Study
     return Study(genotypes[:, :SITES], case, design)
 
 
-def related(rng: np.random.Generator, parents: bool, children: int, known: bool = True) -> Study:
-    """Nuclear families with a heritable background that none of the sites explains."""
+def draw_families(
+    rng: np.random.Generator, parents: bool, children: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nuclear families with a heritable background that none of the sites explains.
+
+    Returns genotypes int8 (n_people, n_sites), the liability float64 (n_people,) of variance 1, and
+    related pairs as in `Study`.
+    """
     size = children + 2 * parents
     families = PEOPLE // size
     p = frequencies(rng)
@@ -103,9 +109,14 @@ def related(rng: np.random.Generator, parents: bool, children: int, known: bool 
         for a in range(b)
         if not (parents and (a, b) == (0, 1))
     ]
+    return genotypes, liability, np.array(pairs)
+
+
+def related(rng: np.random.Generator, parents: bool, children: int, known: bool = True) -> Study:
+    """Families of `draw_families`, half of whose members are cases."""
+    genotypes, liability, pairs = draw_families(rng, parents, children)
     empty = np.zeros((len(genotypes), 0))
-    case = liability > 0
-    return Study(genotypes, case, empty, np.array(pairs) if known else np.zeros((0, 3)))
+    return Study(genotypes, liability > 0, empty, pairs if known else np.zeros((0, 3)))
 
 
 SCENES: dict[str, Callable[[np.random.Generator], Study]] = {

@@ -64,6 +64,10 @@ class Relatives:
         kept = used[self.first] & used[self.second]
         return Relatives(row[self.first[kept]], row[self.second[kept]], self.kinship[kept])
 
+    def of(self, kept: np.ndarray) -> Relatives:
+        """Some of the pairs, by a bool array (n_pairs,)."""
+        return Relatives(self.first[kept], self.second[kept], self.kinship[kept])
+
     def blocks(self, n: int) -> np.ndarray:
         """Number of each person's block of relatives, int64 (n,): connected by related pairs."""
         from scipy.sparse import coo_array

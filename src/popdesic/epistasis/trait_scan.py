@@ -6,6 +6,7 @@ For numbers, and for cases and controls with `epistasis.score: residuals`. The s
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from scipy import stats
 from ..engine.base import Backend, Hits, OneHot, TraitData
 from ..io.tables import write_npz, write_table
 from .design import independent_columns
+from .families import FamilyModel, family_model
+from .kin import Relatives, kin_warnings
 from .loci import describe_loci, list_units
 from .null_model import NullModel, read_levels, read_null_model
 from .options import MAX_PER_SITE
@@ -24,6 +27,7 @@ from .reorder import read_reordered
 from .scan import genotypes_of, join_classes, unit_range
 from .scores import scale_bits
 
+log = logging.getLogger(__name__)
 #: Bits after the point of a cost of the backend (`engine.host.interaction.UNIT_BITS`).
 UNIT_BITS = 20
 
@@ -76,12 +80,21 @@ def rank_trait_hits(
     tests: int,
     max_per_site: int = MAX_PER_SITE,
     loci_out: Path | None = None,
+    relatives: Relatives | None = None,
 ) -> dict[str, float]:
-    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci."""
+    """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci.
+
+    `relatives`: among the people of the scan; by default nobody is related.
+    """
     words, sites, samples = read_reordered(folder)
     listing = list_units(units, words, sites, len(samples), 0, top=top, max_per_site=max_per_site)
-    hits, model = listing.hits, read_null_model(null)
-    table = describe_trait_hits(hits, words, sites, model, 2.0 ** scale_bits(len(samples)), tests)
+    hits, model, families = listing.hits, read_null_model(null), None
+    if relatives is not None:
+        families = family_model(model, relatives)
+        for warning in kin_warnings(relatives, len(samples), permutations=False):
+            log.warning("%s", warning)
+    unit = 2.0 ** scale_bits(len(samples))
+    table = describe_trait_hits(hits, words, sites, model, unit, tests, families=families)
     if len(table):
         table = mark_cis(
             table.assign(locus=listing.locus), hits, words, sites, len(samples), 0,
@@ -101,6 +114,7 @@ def describe_trait_hits(
     unit: float,
     tests: int,
     named: tuple[str, ...] = ("id", "chrom", "pos", "ref", "alt"),
+    families: FamilyModel | None = None,
 ) -> pd.DataFrame:
     """The ranked table of a scan of numbers; see config/README.md.
 
@@ -114,6 +128,8 @@ def describe_trait_hits(
         Of a cost, per nat.
     tests : int
         Pairs of the scan, for `p_interaction` and `p_association`.
+    families : FamilyModel, optional
+        Of relatives among the people.
     """
     rows, ranks = [], sites["rank"].to_numpy()
     used, local = np.unique(hits.sites, return_inverse=True)
@@ -124,15 +140,19 @@ def describe_trait_hits(
         row = {"rank": k + 1, "score": hits.cost[k] / unit}
         for number, member in enumerate(members[by_rank], 1):
             row |= {f"{name}{number}": sites.iloc[member][name] for name in named}
-        row |= trait_tests(genotypes[local[k][by_rank]], null)
+        row |= trait_tests(genotypes[local[k][by_rank]], null, families)
         for name, p in (("p_interaction", "lr_p"), ("p_association", "association_p")):
             row[name] = min(1.0, tests * row[p])
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
+def trait_tests(
+    genotypes: np.ndarray, null: NullModel, families: FamilyModel | None = None
+) -> dict[str, object]:
     """Linear regressions of one pair with the design of the null model, in float64.
+
+    By generalised least squares where `families` are known.
 
     Parameters
     ----------
@@ -140,6 +160,7 @@ def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
         ALT counts, -1 missing.
     null : NullModel
         Linear.
+    families : FamilyModel, optional
 
     Returns
     -------
@@ -152,13 +173,19 @@ def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
         residual of each combination, the second site varying fastest.
     """
     good = null.used & (genotypes >= 0).all(axis=0)
-    g, y = genotypes[:, good].astype(np.int64), null.response[good]
-    base = np.column_stack([np.ones(int(good.sum())), null.design[good]])
-    base = base[:, [0, *(1 + k for k in independent_columns(base[:, :1], base[:, 1:]))]]
+    if families is not None:
+        good &= families.counts
+    g, n = genotypes[:, good].astype(np.int64), int(good.sum())
     cell = 3 * g[0] + g[1]
-    sites = [(row[:, None] == np.arange(3)).astype(float) for row in g]
-    cells = (cell[:, None] == np.arange(9)).astype(float)
-    product = (g[0] * g[1]).astype(float)[:, None]
+    parts = [np.ones((n, 1)), null.design[good], *((row[:, None] == np.arange(3)) for row in g)]
+    parts += [cell[:, None] == np.arange(9), (g[0] * g[1])[:, None], null.response[good][:, None]]
+    whole = np.concatenate(parts, axis=1, dtype=float)
+    if families is not None:
+        whole = families.whiten(whole, good)
+    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+    one, design, *sites, cells, product, y = np.split(whole, ends, axis=1)
+    y = y[:, 0]
+    base = _more(one, design)
     both = _more(base, np.concatenate(sites, axis=1))
     whole = _more(both, cells)
     start = _residual_squares(base, y)
