@@ -29,7 +29,7 @@ from popdesic.epistasis.null_model import fit_null, residual_levels
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.trait_scan import describe_trait_hits
 
-from .scenes import PEOPLE, SITES, draw_families, frequencies
+from .scenes import PEOPLE, SITES, draw_families, draw_structure, frequencies
 
 #: Standard deviations of the number for each allele of an additive site, between two populations.
 EFFECT, BETWEEN = 1.5, 3.0
@@ -60,13 +60,11 @@ def heavy_tails(rng: np.random.Generator) -> NumberStudy:
     return NumberStudy(genotypes, rng.standard_t(1.5, PEOPLE))
 
 
-def structured(rng: np.random.Generator, fst: float = 0.05) -> NumberStudy:
-    """Two populations by the model of Balding and Nichols (1995) that differ in their mean."""
-    p, a = frequencies(rng), (1 - fst) / fst
-    population = np.arange(PEOPLE) % 2
-    genotypes = rng.binomial(2, rng.beta(a * p, a * (1 - p), (2, SITES))[population])
+def structured(rng: np.random.Generator) -> NumberStudy:
+    """The populations of `draw_structure`, which differ in their mean."""
+    genotypes, _, population = draw_structure(rng, PEOPLE, SITES)
     response = BETWEEN * population + rng.normal(size=PEOPLE)
-    return NumberStudy(genotypes.astype(np.int8), response, population[:, None].astype(float))
+    return NumberStudy(genotypes, response, population[:, None].astype(float))
 
 
 def related(

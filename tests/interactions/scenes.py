@@ -60,13 +60,23 @@ def additive(rng: np.random.Generator, effects: int) -> Study:
     return Study(genotypes, draw_case(rng, math.log(2) * genotypes[:, :effects].sum(axis=1)))
 
 
-def structured(rng: np.random.Generator, known: str, fst: float = 0.05) -> Study:
-    """Two populations by the model of Balding and Nichols (1995) that differ in risk."""
-    p, a = frequencies(rng, SITES + FURTHER_SITES), (1 - fst) / fst
-    of_population = rng.beta(a * p, a * (1 - p), (2, len(p)))
-    population = np.arange(PEOPLE) % 2
+def draw_structure(
+    rng: np.random.Generator, n_people: int, n_sites: int, fst: float = 0.05
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two populations by the model of Balding and Nichols (1995) that differ in risk.
+
+    Returns genotypes int8 (n_people, n_sites), case bool (n_people,), population 0 or 1.
+    """
+    p, a = frequencies(rng, n_sites), (1 - fst) / fst
+    of_population = rng.beta(a * p, a * (1 - p), (2, n_sites))
+    population = np.arange(n_people) % 2
     genotypes = rng.binomial(2, of_population[population]).astype(np.int8)
-    case = rng.random(PEOPLE) < np.where(population, 0.7, 0.3)
+    return genotypes, rng.random(n_people) < np.where(population, 0.7, 0.3), population
+
+
+def structured(rng: np.random.Generator, known: str) -> Study:
+    """People of `draw_structure`."""
+    genotypes, case, population = draw_structure(rng, PEOPLE, SITES + FURTHER_SITES)
     design = np.zeros((PEOPLE, 0))
     if known == "strata":
         design = population[:, None].astype(float)
