@@ -10,6 +10,7 @@ corrects for all tests of a scan (Westfall & Young 1993).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +23,7 @@ from ..io.tables import read_table, write_table
 from .adjusted import cells_of
 from .hit_test import HitTest, hit_test
 from .interaction import interaction_test
-from .kin import Relatives, kin_warnings, permutation_groups
+from .kin import Relatives, kin_warnings, no_relatives, permutation_groups
 from .loci import describe_loci, list_units
 from .options import MAX_PER_SITE
 from .phantoms import mark_cis
@@ -30,6 +31,8 @@ from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, permuted, scanner
 from .scores import scale_bits, score_tables, table_cost
 from .structure import strata_warnings
+
+log = logging.getLogger(__name__)
 
 
 def permute_scan(
@@ -133,6 +136,8 @@ def rank_hits(
     words, sites, samples = read_reordered(folder)
     if design is None:
         design = strata_columns(samples)
+    for warning in kin_warnings(relatives or no_relatives(), len(samples), permutations=False):
+        log.warning("%s", warning)
     test = hit_test((samples["class"] == "case").to_numpy(), tests, design, relatives)
     n_cases = int((samples["class"] == "case").sum())
     sizes = len(samples) - n_cases, n_cases

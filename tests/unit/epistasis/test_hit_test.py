@@ -219,7 +219,7 @@ def test_columns_of_the_public_scan():
         genotypes = study.genotypes[:, [getattr(row, column) for column in columns]].T
         assert 0 < row.p_interaction <= 1
         assert row.p_association == pytest.approx(test.p_association(genotypes), rel=0.3)
-    with pytest.raises(ValueError, match="covariates have the shape"):
+    with pytest.raises(ValueError, match="covariates has the shape"):
         popdesic.scan(study.genotypes, study.case, covariates=design[:-1], device="cpu")
     with pytest.raises(ValueError, match="kinship has the shape"):
         popdesic.scan(study.genotypes, study.case, kinship=np.eye(3), device="cpu")

@@ -240,15 +240,18 @@ def test_covariates_are_in_the_model_of_a_scan_of_cases(tmp_path):
     assert best[0] > 24 and 17 < best[1] < 23.5
 
 
-def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path):
+def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, caplog):
     g, case, population = two_populations(3, 400)
     build(tmp_path, g, case.astype(float), population=population)
     fit(tmp_path, covariates=["population"])
     null, unit, out = (tmp_path / name for name in ("epistasis/null_model.npz", "u.npz", "p.tsv"))
     scan_trait_unit(tmp_path / "reorder", null, BACKEND, unit, unit=0, n_units=1, top=9, **LIMITS)
-    rank_hits(
-        tmp_path / "reorder", [unit], None, out, order=2, score="residuals", top=9, tests=1770
-    )
+    pairs = np.triu_indices(300, 1)
+    family = Relatives(*pairs, np.full(len(pairs[0]), 0.2))
+    ranking = {"order": 2, "score": "residuals", "top": 9, "tests": 1770, "relatives": family}
+    with caplog.at_level(logging.WARNING):
+        rank_hits(tmp_path / "reorder", [unit], None, out, **ranking)
+    assert "300 people form one family" in caplog.text
     table = read_table(out)
     assert len(table) == 9 and (table["score"].astype(float) < 0).all()
     assert len(table.controls[0].split(",")) == 9
