@@ -4,6 +4,8 @@
 
 Rates are those of scans by K2. 'interaction / K2' compares scans by interaction with them, in tests
 per second of CPU time, for pairs (of ten times the sites) and for triples. Best of several scans.
+'structure' are two populations (F_ST 0.05) with risks of 70 and 30 %, minor alleles of 5 to 50 %:
+there most sites are associated with the phenotype, and filters by information are weak.
 Shares of the CPU time by phase: bit extraction of the carriers, pair tables, triples (counts,
 cells, bound and exact scores). 'processor' is triples per second of CPU time, the rate of one
 thread on an idle machine. BitEpi's 0.81 M triples/s were measured on two cores of an EPYC (Zen 4),
@@ -16,10 +18,14 @@ from dataclasses import replace
 
 import commandline
 import numpy as np
+from interactions.scenes import draw_structure
 from reference_epistasis import random_scan
 
+from popdesic.engine.base import ScanData
 from popdesic.engine.cpu import epistasis as epistasis_cpu
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.reorder import reorder_sites
+from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.scores import lr_bits, score_tables
 
 BITEPI, TOP = 0.81e6, 1000
@@ -28,7 +34,26 @@ FREQUENCIES = {
     "10/30/60": (0.1, 0.3, 0.6),
     "thirds": (1 / 3, 1 / 3, 1 / 3),
 }
+STRUCTURE = "structure"
 PHASES = ("extract", "pair tables", "pairs", "triples", "pair information")
+
+
+def draw_scan(name: str, n_sites: int, n_samples: int, missing: float, seed: int) -> ScanData:
+    """A scan by K2 of random genotypes, or of a structured population."""
+    rng = np.random.default_rng(seed)
+    if name != STRUCTURE:
+        classes = (n_samples // 2,) * 2
+        return random_scan(
+            rng, n_sites, classes, missing=missing, frequencies=FREQUENCIES[name],
+            tables=score_tables("k2", *classes),
+        )[0]  # fmt: skip
+    genotypes, case, _ = draw_structure(rng, n_samples, n_sites)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    ordered = genotypes.T[:, np.argsort(case, kind="stable")]
+    n_cases = int(case.sum())
+    sizes = n_samples - n_cases, n_cases
+    words, sites, _ = reorder_sites(lambda part: ordered[part], np.arange(n_sites), sizes[0])
+    return make_scan_data(words, sites, *sizes, "k2", None)
 
 
 def timed_kernels(spent: dict[str, float]):
@@ -78,8 +103,10 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=500)
     parser.add_argument("--samples", type=int, default=4096, help="half of them cases")
     parser.add_argument("--repeats", type=int, default=4)
+    names = [*FREQUENCIES, STRUCTURE]
+    parser.add_argument("--scenes", nargs="+", choices=names, default=names)
     options = commandline.parse(parser, sites=60, samples=512, repeats=1)
-    threads, n_sites, classes = options.threads, options.sites, (options.samples // 2,) * 2
+    threads, n_sites = options.threads, options.sites
     tests = {order: math.comb(n_sites, order) for order in (2, 3)}
     print(select_backend("cpu", threads).describe())
     wide = f"{threads} threads"
@@ -87,12 +114,9 @@ def main() -> None:
         f"{'genotypes':>14} {'missing':>8} {'pairs/s':>9} {'triples/s':>10} {wide:>10} "
         f"{'processor':>10} {'of BitEpi':>10} {'interaction / K2':>18}  shares"
     )
-    for name, frequencies in FREQUENCIES.items():
+    for name in options.scenes:
         for missing in options.missing:
-            data, _, _ = random_scan(
-                np.random.default_rng(1), n_sites, classes, missing=missing,
-                frequencies=frequencies, tables=score_tables("k2", *classes),
-            )  # fmt: skip
+            data = draw_scan(name, n_sites, options.samples, missing, 1)
             one, many = select_backend("cpu", 1), select_backend("cpu", threads)
             pairs = tests[2] / best_time(many.scan_pairs, data, options.repeats)
             rates = [
@@ -104,10 +128,7 @@ def main() -> None:
             one.scan_triples(data, range(n_sites), TOP)
             processor = time.process_time() - started
             epistasis_cpu.kernels = kept
-            many_pairs, _, _ = random_scan(
-                np.random.default_rng(2), 10 * n_sites, classes, missing=missing,
-                frequencies=frequencies, tables=score_tables("k2", *classes),
-            )  # fmt: skip
+            many_pairs = draw_scan(name, 10 * n_sites, options.samples, missing, 2)
             ratios = [
                 slowdown(scan, given, options.repeats)
                 for scan, given in ((one.scan_pairs, many_pairs), (one.scan_triples, data))

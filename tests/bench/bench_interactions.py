@@ -3,12 +3,14 @@
     python tests/bench/bench_interactions.py [--replicates 400] [--jobs 1] [--order 2] [--quick]
         [--scenes NAME ...] [--first-seed 0]
 
-Each replicate is a study of about 1 000 people at 60 sites without any interaction on the scale of
-log-odds (scenes: tests/interactions/scenes.py). All its pairs (triples) are scanned by interaction,
-with the covariates and the kinship that the scene knows. 'found' is the share of replicates whose
-best hits have p_interaction <= 0.05, with its 95 % interval (Wilson 1927); 'chi-square' the same by
-lr_p times the number of tests. A test that keeps its level has 0.03 to 0.07 in each scene that is
-not called unadjusted: there the test is not told what it needs.
+Each replicate is a study of about 1 000 people at 60 sites without any interaction, of cases and
+controls on the scale of log-odds (scenes: tests/interactions/scenes.py), of numbers on their own
+scale (tests/interactions/numbers.py; pairs alone). All its pairs (triples) are scanned by
+interaction, numbers by residuals, with the covariates and the kinship that the scene knows.
+'found' is the share of replicates whose best hits have p_interaction <= 0.05, with its 95 %
+interval (Wilson 1927); 'chi-square' the same by lr_p times the number of tests. A test that keeps
+its level has 0.03 to 0.07 in each scene that is not called unadjusted: there the test is not told
+what it needs.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from functools import partial
 
 import commandline
 import numpy as np
+from interactions import numbers
 from interactions.scenes import SCENES, SITES, draw_study
 from timing import print_table
 
@@ -27,10 +30,14 @@ import popdesic
 LEVEL = 0.05
 #: Hits of a study that are tested; the smallest p is hardly ever further down.
 TOP = 4
+#: What the scenes of numbers are called here.
+NUMBERS = {f"number, {name}": name for name in numbers.SCENES}
 
 
 def finds(order: int, scene: str, seed: int) -> tuple[bool, bool]:
-    """Whether a study has a hit by p_interaction, and by chi-square."""
+    """Whether a study has a hit by p_interaction, and by chi-square (of numbers: the F test)."""
+    if scene in NUMBERS:
+        return (numbers.family_wise(NUMBERS[scene], seed, TOP, LEVEL),) * 2
     study = draw_study(scene, seed)
     kinship = None
     if len(study.pairs):
@@ -64,18 +71,22 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--order", type=int, choices=(2, 3), default=2)
-    parser.add_argument("--scenes", nargs="+", choices=list(SCENES), default=list(SCENES))
+    names = [*SCENES, *NUMBERS]
+    parser.add_argument("--scenes", nargs="+", choices=names, default=names)
     parser.add_argument("--first-seed", type=int, default=0)
     options = commandline.parse(parser, replicates=2, jobs=1)
     rows = []
     seeds = range(options.first_seed, options.first_seed + options.replicates)
     with ProcessPoolExecutor(options.jobs) as pool:
         for scene in options.scenes:
+            if scene in NUMBERS and options.order == 3:
+                continue
             found = list(pool.map(partial(finds, options.order, scene), seeds, chunksize=2))
             passed, chi_square = (sum(one[k] for one in found) for k in (0, 1))
             low, high = wilson(passed, len(found))
             rate, interval = f"{passed / len(found):.3f}", f"{low:.3f} to {high:.3f}"
-            rows.append((scene, len(found), rate, interval, f"{chi_square / len(found):.3f}"))
+            other = "-" if scene in NUMBERS else f"{chi_square / len(found):.3f}"
+            rows.append((scene, len(found), rate, interval, other))
     title = f"Studies with a false interaction of order {options.order} at {LEVEL}"
     print_table(title, ("scene", "studies", "found", "95 % interval", "chi-square"), rows)
 

@@ -60,13 +60,23 @@ def additive(rng: np.random.Generator, effects: int) -> Study:
     return Study(genotypes, draw_case(rng, math.log(2) * genotypes[:, :effects].sum(axis=1)))
 
 
-def structured(rng: np.random.Generator, known: str, fst: float = 0.05) -> Study:
-    """Two populations by the model of Balding and Nichols (1995) that differ in risk."""
-    p, a = frequencies(rng, SITES + FURTHER_SITES), (1 - fst) / fst
-    of_population = rng.beta(a * p, a * (1 - p), (2, len(p)))
-    population = np.arange(PEOPLE) % 2
+def draw_structure(
+    rng: np.random.Generator, n_people: int, n_sites: int, fst: float = 0.05
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two populations by the model of Balding and Nichols (1995) that differ in risk.
+
+    Returns genotypes int8 (n_people, n_sites), case bool (n_people,), population 0 or 1.
+    """
+    p, a = frequencies(rng, n_sites), (1 - fst) / fst
+    of_population = rng.beta(a * p, a * (1 - p), (2, n_sites))
+    population = np.arange(n_people) % 2
     genotypes = rng.binomial(2, of_population[population]).astype(np.int8)
-    case = rng.random(PEOPLE) < np.where(population, 0.7, 0.3)
+    return genotypes, rng.random(n_people) < np.where(population, 0.7, 0.3), population
+
+
+def structured(rng: np.random.Generator, known: str) -> Study:
+    """People of `draw_structure`."""
+    genotypes, case, population = draw_structure(rng, PEOPLE, SITES + FURTHER_SITES)
     design = np.zeros((PEOPLE, 0))
     if known == "strata":
         design = population[:, None].astype(float)
@@ -77,8 +87,14 @@ def structured(rng: np.random.Generator, known: str, fst: float = 0.05) -> Study
     return Study(genotypes[:, :SITES], case, design)
 
 
-def related(rng: np.random.Generator, parents: bool, children: int, known: bool = True) -> Study:
-    """Nuclear families with a heritable background that none of the sites explains."""
+def draw_families(
+    rng: np.random.Generator, parents: bool, children: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nuclear families with a heritable background that none of the sites explains.
+
+    Returns genotypes int8 (n_people, n_sites), the liability float64 (n_people,) of variance 1, and
+    related pairs as in `Study`.
+    """
     size = children + 2 * parents
     families = PEOPLE // size
     p = frequencies(rng)
@@ -103,9 +119,14 @@ def related(rng: np.random.Generator, parents: bool, children: int, known: bool 
         for a in range(b)
         if not (parents and (a, b) == (0, 1))
     ]
+    return genotypes, liability, np.array(pairs)
+
+
+def related(rng: np.random.Generator, parents: bool, children: int, known: bool = True) -> Study:
+    """Families of `draw_families`, half of whose members are cases."""
+    genotypes, liability, pairs = draw_families(rng, parents, children)
     empty = np.zeros((len(genotypes), 0))
-    case = liability > 0
-    return Study(genotypes, case, empty, np.array(pairs) if known else np.zeros((0, 3)))
+    return Study(genotypes, liability > 0, empty, pairs if known else np.zeros((0, 3)))
 
 
 SCENES: dict[str, Callable[[np.random.Generator], Study]] = {

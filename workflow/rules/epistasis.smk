@@ -46,8 +46,7 @@ EXTRAS = {
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = "results/epistasis/replication.tsv"
-#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
-RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+#: The sheet's pedigree: relatives beside those of `RELATIVES`.
 PEDIGREE = {
     "sheet": CONFIG["samples"],
     "pedigree": STUDY.digest_of(None, "father", "mother"),

@@ -1,7 +1,8 @@
 # Null model of the scans: phenotype given strata, covariates and principal components; main effects.
 #
 # needs   results/reorder/*, the sample sheet, results/embedding/axes.npz axes.json,
-#         results/cohorts/{cohort}/genotypes.bed (unless epistasis.pcs is 0)
+#         results/cohorts/{cohort}/genotypes.bed (unless epistasis.pcs is 0),
+#         results/compare/kinship.tsv (of a number, if kinship is computed)
 # gives   results/epistasis/null_model.npz   design matrix, fitted values, residuals
 #         results/epistasis/structure.tsv    what populations and components say about the phenotype
 #         results/epistasis/sites.tsv        score tests of every site
@@ -11,6 +12,8 @@
 
 #: Axes of the PCA, and how many are significant.
 NULL_AXES = multiext("results/embedding/axes", ".npz", ".json") if EPISTASIS["pcs"] else []
+#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
+RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
 NULL_MODEL = "results/epistasis/null_model.npz"
 SITE_RESULTS = ["results/epistasis/sites.tsv", "results/epistasis/structure.tsv"]
 
@@ -22,6 +25,7 @@ rule fit_null_model:
         genotypes=expand(
             "results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS if NULL_AXES else []
         ),
+        kinship=RELATIVES if QUANTITATIVE else [],
     output:
         model=NULL_MODEL,
         structure="results/epistasis/structure.tsv",
@@ -33,7 +37,7 @@ rule fit_null_model:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        # As compute_pca, and a few copies of the design matrix.
+        # As compute_pca, a few copies of the design matrix, and the largest families.
         mem_mb=memory(500, samples=0.05, pairs=32e-6),
         runtime=minutes(1, mb_samples=4e-6, samples=1e-4),
     params:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from popdesic.epistasis.fit_null import fit_null_model, place_on_axes
+from popdesic.epistasis.kin import read_relatives
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -10,12 +11,14 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if snakemake.input.axes:
         beds = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
         axes = place_on_axes(beds, *map(Path, snakemake.input.axes), snakemake.threads)
+    folder, sheet = Path(snakemake.input.planes[0]).parent, Path(snakemake.params.sheet)
     counts, warnings = fit_null_model(
-        Path(snakemake.input.planes[0]).parent,
-        Path(snakemake.params.sheet),
+        folder,
+        sheet,
         axes,
         Path(snakemake.output.model),
         Path(snakemake.output.structure),
+        relatives=read_relatives(folder, map(Path, snakemake.input.kinship), sheet),
         **snakemake.params.model,
     )
     for warning in warnings:

@@ -26,13 +26,13 @@ with logged(snakemake.log[0], snakemake.input) as log:
         "loci_out": Path(snakemake.output.loci),
         "tests": read_json(snakemake.input.plan)[NAMES[order]]["tests"],
     }
+    kinship = map(Path, snakemake.input.get("kinship", []))
+    ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
     if params.quantitative:
         counts = rank_trait_hits(folder, model, units, out, **ranking)
     else:
-        kinship = map(Path, snakemake.input.get("kinship", []))
         ranking |= {"order": order, "score": params.score}
         ranking |= {"levels": read_levels(model) if params.score == "residuals" else None}
         ranking |= {"design": read_null_model(model).design}
-        ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
         counts = rank_hits(folder, units, null, out, **ranking)
     log_counts(log, counts)

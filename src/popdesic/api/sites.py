@@ -222,16 +222,12 @@ def scan(
 
 
 def _covariates(given: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Columns of the null model: float64 (n_samples, n_columns), NaN where unknown."""
+    """Columns of a null model: float64 (n_samples, n_columns), NaN where unknown."""
     if given is None:
         return np.zeros((n_samples, 0))
-    array = host_array(given)
-    if array.dtype.kind not in "iubf" or array.ndim != 2 or len(array) != n_samples:
-        raise ValueError(
-            f"covariates have the shape {array.shape} and the type {array.dtype}; give numbers, "
-            f"one row for each of the {n_samples} samples."
-        )
-    return array.astype(np.float64)
+    given = given if isinstance(given, np.ma.MaskedArray) else host_array(given)
+    width = given.shape[1] if given.ndim == 2 else 1
+    return _numbers(given, (n_samples, width), "covariates")
 
 
 def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -> Relatives | None:
@@ -301,11 +297,7 @@ def scan_sites(
     require_choice(transform, ("none", "normal"), "transform")
     array = genotype_array(genotypes)
     response = _numbers(phenotype, (len(array),), "phenotype")
-    design = np.empty((len(array), 0))
-    if covariates is not None:
-        given = host_array(covariates)
-        width = given.shape[1] if given.ndim == 2 else 1
-        design = _numbers(covariates, (len(array), width), "covariates")
+    design = _covariates(covariates, len(array))
     used = np.isfinite(response) & np.isfinite(design).all(axis=1)
     values = np.unique(response[used])
     if len(values) < 2:
@@ -340,9 +332,9 @@ def _numbers(given: ArrayLike, shape: tuple[int, ...], name: str) -> np.ndarray:
     """An array of numbers as float64, NaN where masked."""
     array = given if isinstance(given, np.ma.MaskedArray) else host_array(given)
     if array.shape != shape:
-        raise ValueError(f"{name} has the shape {array.shape}; give {shape}.")
+        raise ValueError(f"the array of {name} has the shape {array.shape}; give {shape}.")
     if array.dtype.kind not in "iubf":
-        raise ValueError(f"{name} is of type {array.dtype}; give numbers.")
+        raise ValueError(f"the array of {name} is of type {array.dtype}; give numbers.")
     return np.ma.filled(np.ma.asarray(array, float), np.nan).astype(float)
 
 

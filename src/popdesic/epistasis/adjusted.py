@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .design import independent_columns
+
 #: Most classes of offsets.
 MOST_OFFSETS = 8
 #: Newton steps; change of the log-likelihood, in nats, at which a fit has converged.
@@ -21,13 +23,12 @@ MOST_OFFSET = 20.0
 NO_INFORMATION = 1e-9
 
 
-def independent_columns(design: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the centred columns, float64 (n, rank)."""
-    centred = design - design.mean(axis=0)
-    length = np.linalg.norm(centred, axis=0)
-    kept = length > 1e-9 * np.maximum(np.linalg.norm(design, axis=0), 1.0)
-    basis, sizes, _ = np.linalg.svd(centred[:, kept] / length[kept], full_matrices=False)
-    return basis[:, sizes > 1e-6] * np.sqrt(len(design))
+def centred_basis(design: np.ndarray) -> np.ndarray:
+    """Orthogonal columns of mean 0 and variance 1 that span the design: float64 (n, rank)."""
+    kept = independent_columns(np.ones((len(design), 1)), design)
+    centred = design[:, kept] - design[:, kept].mean(axis=0)
+    basis, _ = np.linalg.qr(centred / np.linalg.norm(centred, axis=0))
+    return basis * np.sqrt(len(design))
 
 
 def fit_offsets(
@@ -47,7 +48,7 @@ def fit_offsets(
     """
     from scipy.special import expit
 
-    columns = independent_columns(design)
+    columns = centred_basis(design)
     if not columns.shape[1]:
         return np.zeros(len(case))
     n_columns, n_cells = columns.shape[1], len(terms)

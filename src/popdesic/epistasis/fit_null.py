@@ -14,6 +14,8 @@ from ..io.errors import UserError
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
 from .design import MOST_PCS, PEOPLE_A_COLUMN, Axes, Design, check_size, design_matrix
+from .families import family_model
+from .kin import Relatives
 from .null_model import NullModel, fit_null, residual_levels, write_null_model
 from .structure import structure_table, structure_warnings
 
@@ -48,6 +50,7 @@ def fit_null_model(
     pcs: int | str,
     transform: str,
     seed: int,
+    relatives: Relatives | None = None,
 ) -> tuple[dict[str, object], list[str]]:
     """Write the null model of a scan, and what structure says about its phenotype.
 
@@ -69,6 +72,9 @@ def fit_null_model(
         Of a number (`null_model.fit_null`).
     seed : int
         Of the rounding of residuals.
+    relatives : Relatives, optional
+        Among the people of `folder`; with them, residuals of a number are scanned as
+        `families.FamilyModel.weigh` has them.
 
     Returns
     -------
@@ -96,7 +102,12 @@ def fit_null_model(
     smallest = _smallest(design, response, kind)
     check_size(len(design.names), smallest, "cases or controls" if kind == "logistic" else "people")
     null = _fit(response, design, design_of, kind, transform, pcs)
-    levels, variance = residual_levels(null, seed)
+    families, residuals = None, null.residuals
+    if kind == "linear" and relatives is not None:
+        families = family_model(null, relatives)
+    if families is not None:
+        residuals = families.weigh(residuals, null.used & families.counts)
+    levels, variance = residual_levels(null, seed, residuals)
     write_null_model(model_out, null, levels, variance)
     people = described.set_index("sample").loc[scanned["sample"]].reset_index()
     table = structure_table(null.response, Design(null.design, null.names), people, axes)
@@ -107,6 +118,8 @@ def fit_null_model(
         "not_used": int((~null.used).sum()),
         "columns": ", ".join(null.names) or "none",
     }
+    if families is not None:
+        counts["shared_by_relatives"] = round(families.shared, 3)
     return counts, structure_warnings(table)
 
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from ..engine.host.grouped_tables import association_terms, indicators, interaction_terms
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
-from .kin import Relatives, inflation, no_relatives, shared_risk
+from .kin import Relatives, no_relatives, score_variance, shared_risk
 from .tail import DRAWS, FIRST_DRAWS, NullModel, chi_square_p, fit_null, free_directions, tail_p
 
 #: Hits with more than this by chi-square, after correction, are not drawn: no table is 600 times
@@ -78,27 +78,24 @@ class HitTest:
             return 1.0
         null = fit_null(table, offsets, terms)
         relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
-        least = self._independent_half(null, cell, which, relatives)
-        if tail_p(null, least, FIRST_DRAWS) * tests > WORTH_MORE:
+        variance = self._variance(null, cell, which, relatives)
+        if tail_p(null, null.half, FIRST_DRAWS, variance=variance) * tests > WORTH_MORE:
             return 1.0
         if self.design.shape[1]:
             offset = fit_offsets(case, self.design[used], cell, indicators(terms))
             table, offsets, which = _grouped(cell, case, offset, terms)
             null = fit_null(table, offsets, terms)
-            least = self._independent_half(null, cell, which, relatives)
-        p = min(1.0, tail_p(null, least, DRAWS) * tests)
+            variance = self._variance(null, cell, which, relatives)
+        p = min(1.0, tail_p(null, null.half, DRAWS, variance=variance) * tests)
         return float(f"{p:.4g}")  # so that rounding errors of a machine do not show
 
-    def _independent_half(self, null: NullModel, cell, which, relatives: Relatives) -> float:
-        """LR / 2, brought down to what it would be if nobody were related."""
-        if not len(relatives) or null.half <= 0:
-            return null.half
-        directions = free_directions(null)
-        if not directions.shape[1]:
-            return null.half
+    def _variance(self, null: NullModel, cell, which, relatives: Relatives) -> np.ndarray | None:
+        """Variance of the table's free directions among relatives; None if nobody is related."""
+        if not len(relatives):
+            return None
         risk = expit(null.log_odds)[cell, which]
         deviation = np.sqrt(risk * (1 - risk))
-        return null.half / inflation(relatives, directions[cell], deviation, self.risk)
+        return score_variance(relatives, free_directions(null)[cell], deviation, self.risk)
 
 
 def _grouped(cell, case, offset, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

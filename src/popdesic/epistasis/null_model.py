@@ -139,14 +139,18 @@ def normal_scores(values: np.ndarray) -> np.ndarray:
     return stats.norm.ppf((stats.rankdata(values) - 0.5) / len(values))
 
 
-def residual_levels(null: NullModel, seed: int = 1) -> tuple[np.ndarray, float]:
-    """Residuals of variance 1 rounded to levels, uint8 (n_people,), and the levels' variance.
+def residual_levels(
+    null: NullModel, seed: int = 1, residuals: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Residuals rounded to levels, uint8 (n_people,), and the levels' variance.
 
     A level is 1 / 127 of the largest residual. Rounding is up or down at random, so that the mean
     of any group of people stays right: the many small residuals of controls of a rare disease would
     otherwise all be rounded one way.
+
+    `residuals`: float64 (n_people,), 0 where not used; those of variance 1 by default.
     """
-    residuals = null.residuals
+    residuals = null.residuals if residuals is None else residuals
     steps = residuals * (127.0 / np.abs(residuals).max())
     drawn = np.random.default_rng(seed).random(len(steps))
     levels = np.floor(steps + np.where(null.used, drawn, 0.0))

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Hits
+from .design import independent_columns
 from .scan import genotypes_of
 
 #: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2 ...
@@ -140,7 +141,7 @@ def conditional_test(
     dosage = np.where(known, dosage, mean[:, None])
     given: list[int] = []
     while len(given) < min(MOST_GIVEN, len(others)):
-        design = independent_columns(np.concatenate(base, axis=1))
+        design = _independent(np.concatenate(base, axis=1))
         chi2 = score_statistics(dosage, design, *fit(design, y)[1:])
         chi2[given] = 0
         best = int(chi2.argmax())
@@ -148,8 +149,8 @@ def conditional_test(
             break
         given.append(best)
         base.append(_classes(others[best : best + 1].astype(np.int64) + 1))
-    reduced = independent_columns(np.concatenate(base, axis=1))
-    whole = independent_columns(np.concatenate([reduced, _classes(sites)], axis=1))
+    reduced = _independent(np.concatenate(base, axis=1))
+    whole = _independent(np.concatenate([reduced, _classes(sites)], axis=1))
     freedom = whole.shape[1] - reduced.shape[1]
     if not freedom:
         return 1.0, given
@@ -165,17 +166,9 @@ def _classes(genotypes: np.ndarray) -> np.ndarray:
     return (cell[:, None] == np.unique(cell)[None, 1:]).astype(float)
 
 
-def independent_columns(design: np.ndarray) -> np.ndarray:
+def _independent(design: np.ndarray) -> np.ndarray:
     """Columns, from the left, that are linearly independent of those before."""
-    scaled = design / np.maximum(np.sqrt((design**2).sum(axis=0)), 1e-300)
-    rest, kept = scaled.copy(), []
-    for k in range(design.shape[1]):
-        length = float(np.sqrt(rest[:, k] @ rest[:, k]))
-        if length > 1e-7:
-            kept.append(k)
-            unit = rest[:, k] / length
-            rest[:, k + 1 :] -= unit[:, None] * (unit @ rest[:, k + 1 :])
-    return design[:, kept]
+    return design[:, independent_columns(design[:, :0], design)]
 
 
 def fit_linear(design: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ corrects for all tests of a scan (Westfall & Young 1993).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -23,7 +24,7 @@ from ..io.tables import read_table, write_table
 from .adjusted import cells_of
 from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
-from .kin import Relatives, kin_warnings, permutation_groups
+from .kin import Relatives, kin_warnings, no_relatives, permutation_groups
 from .loci import describe_loci, list_hits
 from .options import MAX_PER_SITE, candidates
 from .phantoms import mark_cis
@@ -34,6 +35,8 @@ from .structure import strata_warnings
 
 if TYPE_CHECKING:
     from .hit_test import HitTest
+
+log = logging.getLogger(__name__)
 
 
 def permute_scan(
@@ -149,6 +152,8 @@ def rank_hits(
     words, sites, samples = read_reordered(folder)
     if design is None:
         design = strata_columns(samples)
+    for warning in kin_warnings(relatives or no_relatives(), len(samples), permutations=False):
+        log.warning("%s", warning)
     test = hit_test((samples["class"] == "case").to_numpy(), tests, design, relatives)
     n_cases = int((samples["class"] == "case").sum())
     sizes = len(samples) - n_cases, n_cases

@@ -176,19 +176,32 @@ def _common_log_odds(cases: np.ndarray, people: np.ndarray, offsets: np.ndarray)
     return float(brentq(excess, least - offsets.max() - 1, least - offsets.min() + 1))
 
 
-def tail_p(null: NullModel, least: float, draws: int, seed: int = 1) -> float:
+def tail_p(
+    null: NullModel,
+    least: float,
+    draws: int,
+    seed: int = 1,
+    variance: np.ndarray | None = None,
+) -> float:
     """P(LR / 2 >= least) under the fitted model, in (0, 1].
 
     Parameters
     ----------
     null : NullModel
     least : float
-        In nats; `null.half`, or less after a correction for relatives.
+        In nats; `null.half`.
     draws : int
+    variance : float64 array, (d, d), optional
+        Of the `free_directions` among relatives (`kin.score_variance`).
     """
-    if least <= EQUAL:
+    directions = free_directions(null)
+    if least <= EQUAL or not directions.shape[1]:
         return 1.0
-    if free_directions(null).shape[1] > MOST_DIRECTIONS:
+    spread = None
+    if variance is not None:
+        mean = float(np.trace(variance)) / len(variance)
+        least, spread = least / mean, variance / mean
+    if directions.shape[1] > MOST_DIRECTIONS:
         return _matched_p(null, least, draws, seed)
     tilts = tilts_of(null, least, draws // DRAWS_OF_A_TILT, seed)
     if tilts is None:
@@ -198,7 +211,11 @@ def tail_p(null: NullModel, least: float, draws: int, seed: int = 1) -> float:
     cases = rng.binomial(np.broadcast_to(null.people, risk.shape), risk)
     found = _statistics_of(null, cases, least - EQUAL)
     reached = found >= least - EQUAL
-    weights = _weights(null, tilts, cases[reached].sum(axis=2))
+    cases_of = cases[reached].sum(axis=2)
+    weights = _weights(null, tilts, cases_of)
+    if spread is not None:
+        expected = (null.people * expit(null.log_odds)).sum(axis=1)
+        weights *= _ratios(spread, (cases_of - expected) @ directions, found[reached])
     if not reached.any():  # rarer than the draws can show: the likelihood of the table itself
         return float(max(np.exp(-least), LEAST_P))
     return float(min(1.0, max(weights.sum() / draws, LEAST_P)))
@@ -231,6 +248,17 @@ def _weights(null: NullModel, tilts: np.ndarray, cases: np.ndarray) -> np.ndarra
     exponent = cases @ tilts.T - constant
     most = np.maximum(exponent.max(axis=1, initial=0.0), 0.0)
     return np.exp(-most) / np.exp(exponent - most[:, None]).mean(axis=1)
+
+
+def _ratios(spread: np.ndarray, z: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """Density of scores z (n, d) under relatives over that of unrelated people: float64 (n,).
+
+    spread: U, of mean eigenvalue 1; half: LR / 2 of each draw.
+    """
+    values, ways = np.linalg.eigh(spread)
+    squares = (z @ ways) ** 2
+    share = squares @ (1 - 1 / values) / np.maximum(squares.sum(axis=1), 1e-300)
+    return np.exp(half * share) / np.sqrt(np.prod(values))
 
 
 def information(null: NullModel) -> np.ndarray:

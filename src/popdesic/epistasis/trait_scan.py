@@ -6,6 +6,7 @@ For numbers, and for cases and controls with `epistasis.score: residuals`. The s
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from ..engine.base import Backend, Hits, OneHot, TraitData
 from ..io.tables import write_npz, write_table
 from .design import independent_columns
 from .evidence import candidates_of, fixed_point, read_prior
+from .families import FamilyModel, family_model
+from .kin import Relatives, kin_warnings
 from .loci import describe_loci, list_hits
 from .null_model import NullModel, read_levels, read_null_model
 from .options import MAX_PER_SITE, candidates
@@ -23,6 +26,8 @@ from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of, join_classes, merge_units, unit_range
 from .scores import scale_bits
+
+log = logging.getLogger(__name__)
 
 
 def load_trait(
@@ -73,10 +78,12 @@ def rank_trait_hits(
     backend: Backend | None = None,
     min_distance_bp: int = 0,
     max_r2: float = 1.0,
+    relatives: Relatives | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci.
 
-    Parameters as of `significance.rank_hits`.
+    Parameters as of `significance.rank_hits`; `relatives` among the people of the scan, by default
+    none.
     """
     words, sites, samples = read_reordered(folder)
     sizes = len(samples), 0
@@ -86,8 +93,13 @@ def rank_trait_hits(
     best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=candidates(top))
     listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
     hits, model, shared = listing.hits, read_null_model(null), best.tests[listing.chosen]
+    families = None
+    if relatives is not None:
+        families = family_model(model, relatives)
+        for warning in kin_warnings(relatives, len(samples), permutations=False):
+            log.warning("%s", warning)
     unit = 2.0 ** scale_bits(len(samples))
-    table = describe_trait_hits(hits, words, sites, model, unit, tests, shared)
+    table = describe_trait_hits(hits, words, sites, model, unit, tests, shared, families=families)
     if len(table):
         table = mark_cis(
             table.assign(locus=listing.locus), hits, words, sites, *sizes,
@@ -106,8 +118,9 @@ def describe_trait_hits(
     null: NullModel,
     unit: float,
     tests: int,
-    shared: np.ndarray,
+    shared: np.ndarray | None = None,
     named: tuple[str, ...] = ("id", "chrom", "pos", "ref", "alt"),
+    families: FamilyModel | None = None,
 ) -> pd.DataFrame:
     """The ranked table of a scan of numbers; see config/README.md.
 
@@ -121,9 +134,12 @@ def describe_trait_hits(
         Of a cost, per nat.
     tests : int
         Pairs of the scan, for `p_association`.
-    shared : float64 array, (n_hits,)
-        What p of each hit's interaction is multiplied by.
+    shared : float64 array, (n_hits,), optional
+        What p of each hit's interaction is multiplied by; `tests` by default.
+    families : FamilyModel, optional
+        Of relatives among the people.
     """
+    shared = np.full(len(hits.cost), tests) if shared is None else shared
     rows, ranks = [], sites["rank"].to_numpy()
     used, local = np.unique(hits.sites, return_inverse=True)
     genotypes = genotypes_of(words[used], sites.iloc[used], len(null.used), 0)
@@ -133,7 +149,7 @@ def describe_trait_hits(
         row = {"rank": k + 1, "score": hits.cost[k] / unit}
         for number, member in enumerate(members[by_rank], 1):
             row |= {f"{name}{number}": sites.iloc[member][name] for name in named}
-        row |= trait_tests(genotypes[local[k][by_rank]], null)
+        row |= trait_tests(genotypes[local[k][by_rank]], null, families)
         row["tests"] = shared[k]
         row["p_interaction"] = min(1.0, shared[k] * row["lr_p"])
         row["p_association"] = min(1.0, tests * row["association_p"])
@@ -141,8 +157,12 @@ def describe_trait_hits(
     return pd.DataFrame(rows)
 
 
-def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
+def trait_tests(
+    genotypes: np.ndarray, null: NullModel, families: FamilyModel | None = None
+) -> dict[str, object]:
     """Linear regressions of one pair with the design of the null model, in float64.
+
+    By generalised least squares where `families` are known.
 
     Parameters
     ----------
@@ -150,6 +170,7 @@ def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
         ALT counts, -1 missing.
     null : NullModel
         Linear.
+    families : FamilyModel, optional
 
     Returns
     -------
@@ -162,13 +183,19 @@ def trait_tests(genotypes: np.ndarray, null: NullModel) -> dict[str, object]:
         residual of each combination, the second site varying fastest.
     """
     good = null.used & (genotypes >= 0).all(axis=0)
-    g, y = genotypes[:, good].astype(np.int64), null.response[good]
-    base = np.column_stack([np.ones(int(good.sum())), null.design[good]])
-    base = base[:, [0, *(1 + k for k in independent_columns(base[:, :1], base[:, 1:]))]]
+    if families is not None:
+        good &= families.counts
+    g, n = genotypes[:, good].astype(np.int64), int(good.sum())
     cell = 3 * g[0] + g[1]
-    sites = [(row[:, None] == np.arange(3)).astype(float) for row in g]
-    cells = (cell[:, None] == np.arange(9)).astype(float)
-    product = (g[0] * g[1]).astype(float)[:, None]
+    parts = [np.ones((n, 1)), null.design[good], *((row[:, None] == np.arange(3)) for row in g)]
+    parts += [cell[:, None] == np.arange(9), (g[0] * g[1])[:, None], null.response[good][:, None]]
+    whole = np.concatenate(parts, axis=1, dtype=float)
+    if families is not None:
+        whole = families.whiten(whole, good)
+    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+    one, design, *sites, cells, product, y = np.split(whole, ends, axis=1)
+    y = y[:, 0]
+    base = _more(one, design)
     both = _more(base, np.concatenate(sites, axis=1))
     whole = _more(both, cells)
     start = _residual_squares(base, y)

@@ -15,12 +15,13 @@ from popdesic.epistasis.adjusted import MOST_OFFSETS, fit_offsets, offset_classe
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.kin import (
     Relatives,
-    inflation,
     kin_warnings,
     no_relatives,
     pedigree_pairs,
     related_pairs,
+    score_variance,
 )
+from popdesic.epistasis.tail import fit_null, tail_p
 
 
 def crossing(rng, n: int, strength: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
@@ -113,8 +114,8 @@ def test_people_who_are_counted_twice_are_no_more_evidence():
     assert hit_test(cases, 1).p_interaction(twice) < once / 50
 
 
-def test_inflation_is_the_mean_of_the_eigenvalues():
-    """Of the whole variance matrix, person by person."""
+def test_variance_of_scores_is_that_of_the_whole_matrix():
+    """Person by person; never below a tenth in any direction."""
     rng = np.random.default_rng(7)
     deviation = rng.uniform(0.2, 0.5, 60)
     scores = rng.normal(size=(60, 4))
@@ -125,9 +126,32 @@ def test_inflation_is_the_mean_of_the_eigenvalues():
     for i, j, kinship in zip(pairs.first, pairs.second, pairs.kinship, strict=True):
         shared[i, j] = shared[j, i] = 2 * 0.6 * kinship
     weighted = scores * deviation[:, None]
-    values = np.linalg.eigvalsh(weighted.T @ shared @ weighted)
-    assert inflation(pairs, scores, deviation, 0.6) == pytest.approx(values.mean())
-    assert inflation(no_relatives(), scores, deviation, 0.6) == 1
+    want = weighted.T @ shared @ weighted
+    np.testing.assert_allclose(score_variance(pairs, scores, deviation, 0.6), want, atol=1e-12)
+    np.testing.assert_allclose(score_variance(no_relatives(), scores, deviation, 0.6), np.eye(4))
+    opposite = Relatives(np.array([0]), np.array([1]), np.array([0.5]))
+    apart = score_variance(opposite, np.array([[1.0], [-1.0]]), np.array([0.9, 0.9]), 1.0)
+    assert apart[0, 0] == pytest.approx(0.1)
+
+
+def test_tails_among_relatives_are_those_of_weighted_sums():
+    """Of drawn sums of chi-squares, as large tables have them; the mean alone says too little."""
+    rng = np.random.default_rng(8)
+    cells = rng.multinomial(60_000, np.full(9, 1 / 9))
+    cases = rng.binomial(cells, 0.5)
+    null = fit_null(np.stack([cells - cases, cases]).reshape(2, 9))
+    values = np.array([0.6, 0.8, 1.0, 2.0])
+    ways = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    variance = (ways * values) @ ways.T
+    drawn = rng.chisquare(1, (1_000_000, 4)) @ values
+    for x in (14.0, 22.0, 30.0):
+        want = (drawn > x).mean()
+        found = tail_p(null, x / 2, 20_000, variance=variance)
+        assert found == pytest.approx(want, rel=0.12), x
+        alone = tail_p(null, x / 2, 4000, variance=np.eye(4) * values.mean())
+        assert alone < 0.75 * want
+        double = tail_p(null, x, 20_000, variance=2 * variance)
+        assert double == pytest.approx(found, rel=0.1), "twice the variance, twice the statistic"
 
 
 def test_kinship_of_a_pedigree():
@@ -195,7 +219,7 @@ def test_columns_of_the_public_scan():
         genotypes = study.genotypes[:, [getattr(row, column) for column in columns]].T
         assert 0 < row.p_interaction <= 1
         assert row.p_association == pytest.approx(test.p_association(genotypes), rel=0.3)
-    with pytest.raises(ValueError, match="covariates have the shape"):
+    with pytest.raises(ValueError, match="covariates has the shape"):
         popdesic.scan(study.genotypes, study.case, covariates=design[:-1], device="cpu")
     with pytest.raises(ValueError, match="kinship has the shape"):
         popdesic.scan(study.genotypes, study.case, kinship=np.eye(3), device="cpu")

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from interactions.numbers import draw_study, family_wise, scan_numbers
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.epistasis.design import Axes
 from popdesic.epistasis.fit_null import fit_null_model
+from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
 from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered
@@ -67,18 +69,17 @@ def fit(folder, axes=None, **changes):
     return fit_null_model(folder / "reorder", *paths, **MODEL | changes)
 
 
-def scan(folder, top=50, by_main_effects=False):
+def scan(folder, top=50, by_main_effects=False, **ranking):
     """Ranked table of the pairs."""
     reordered, out = folder / "reorder", folder / "epistasis"
     null, unit = out / "null_model.npz", out / "unit.npz"
     scan_trait_unit(reordered, null, BACKEND, unit, unit=0, n_units=1, top=top, **LIMITS)
     n = len(read_reordered(reordered)[1])
     tests = n * (n - 1) // 2
-    prior = {}
     if by_main_effects:
         scan_sites(reordered, null, out / "sites.tsv")
-        prior = {"main_effects": out / "sites.tsv", "backend": BACKEND, **LIMITS}
-    rank_trait_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **prior)
+        ranking |= {"main_effects": out / "sites.tsv", "backend": BACKEND, **LIMITS}
+    rank_trait_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **ranking)
     return read_table(out / "pairs.tsv")
 
 
@@ -172,40 +173,29 @@ def test_pairs_without_four_degrees_of_freedom():
     assert found["lr_df"] == 1 and 0 < found["lr_p"] <= 1
 
 
-def family_wise(draw, replicates: int, tmp_path) -> float:
-    """Share of studies whose best pair has p_interaction <= 0.05."""
-    wrong = 0
-    for seed in range(replicates):
-        rng = np.random.default_rng([17, seed])
-        folder = tmp_path / f"{seed}"
-        g, y, columns = draw(rng)
-        build(folder, g, y, **columns)
-        fit(folder, covariates=list(columns))
-        wrong += bool((scan(folder, 1).p_interaction.astype(float) <= 0.05).any())
-    return wrong / replicates
+@pytest.mark.parametrize("scene", ["two additive", "heavy tails", "structure"])
+def test_family_wise_error_under_nulls_that_keep_main_effects(scene):
+    """5 % of 200 studies, within what chance allows: P(X > 20) < 0.001 at 5 %."""
+    assert sum(family_wise(scene, seed, 4) for seed in range(200)) <= 20
 
 
-def additive(rng):
-    g = genotypes_at(rng, 12, 400, 0.05)
-    return g, 1.5 * g[2] + 1.5 * g[7] + rng.normal(0, 1, 400), {}
-
-
-def heavy_tails(rng):
-    return genotypes_at(rng, 12, 400, 0.05, 0.2), rng.standard_t(1.5, 400), {}
-
-
-def by_population(rng):
-    """Two populations that differ in frequencies and mean, with the population as covariate."""
-    group = np.arange(400) % 2
-    p = np.clip(rng.uniform(0.1, 0.5, 12) + rng.normal(0, 0.15, (2, 12)), 0.05, 0.9)
-    y = 3.0 * group + rng.normal(0, 1, 400)
-    return rng.binomial(2, p[group].T), y, {"population": np.where(group, "north", "south")}
-
-
-@pytest.mark.parametrize("draw", [additive, heavy_tails, by_population])
-def test_family_wise_error_under_nulls_that_keep_main_effects(draw, tmp_path):
-    """5 % of 120 studies, within what chance allows: P(X > 12) = 0.007 at 5 %."""
-    assert family_wise(draw, 120, tmp_path) <= 0.1
+def test_relatives_are_in_the_files_of_a_scan(tmp_path, caplog):
+    """The files of a study of siblings say what `scan_numbers` says of its arrays."""
+    study = draw_study("siblings", 3)
+    first, second = study.pairs[:, :2].astype(int).T
+    relatives = Relatives(first, second, study.pairs[:, 2])
+    build(tmp_path, study.genotypes.T, study.response)
+    counts, _ = fit(tmp_path, relatives=relatives)
+    assert 0.3 < counts["shared_by_relatives"] < 0.7
+    found, want = scan(tmp_path, 20, relatives=relatives), scan_numbers(study, 20)
+    names = [f"rs{site}" for site in want.site1]
+    assert found.id1.tolist() == names
+    np.testing.assert_allclose(found.lr_p.astype(float), want.lr_p, rtol=1e-5)
+    pairs = np.triu_indices(len(study.response), 1)
+    everyone = Relatives(*pairs, np.full(len(pairs[0]), 0.2))
+    with caplog.at_level(logging.WARNING):
+        scan(tmp_path, 1, relatives=everyone)
+    assert "1000 people form one family" in caplog.text
 
 
 def test_one_extreme_person_makes_no_interaction(tmp_path):
@@ -278,15 +268,18 @@ def test_covariates_are_in_the_model_of_a_scan_of_cases(tmp_path):
     assert best[0] > 24 and 17 < best[1] < 23.5
 
 
-def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path):
+def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, caplog):
     g, case, population = two_populations(3, 400)
     build(tmp_path, g, case.astype(float), population=population)
     fit(tmp_path, covariates=["population"])
     null, unit, out = (tmp_path / name for name in ("epistasis/null_model.npz", "u.npz", "p.tsv"))
     scan_trait_unit(tmp_path / "reorder", null, BACKEND, unit, unit=0, n_units=1, top=9, **LIMITS)
-    rank_hits(
-        tmp_path / "reorder", [unit], None, out, order=2, score="residuals", top=9, tests=1770
-    )
+    pairs = np.triu_indices(300, 1)
+    family = Relatives(*pairs, np.full(len(pairs[0]), 0.2))
+    ranking = {"order": 2, "score": "residuals", "top": 9, "tests": 1770, "relatives": family}
+    with caplog.at_level(logging.WARNING):
+        rank_hits(tmp_path / "reorder", [unit], None, out, **ranking)
+    assert "300 people form one family" in caplog.text
     table = read_table(out)
     assert len(table) == 9 and (table["score"].astype(float) < 0).all()
     assert len(table.controls[0].split(",")) == 9

@@ -15,6 +15,10 @@ import numpy as np
 from ..host.interaction import UNIT_BITS, fixed_cost, half_statistic, least_of, margins_of
 from .epistasis_cells import sum_logs
 from .epistasis_hits import exact_cost, offer, permitted, rank_key, too_near
+from .epistasis_products import RELATIVE_ERROR, product_sums
+
+#: Tables of a block that pass the first filter, from which on the second bounds the whole block.
+MANY = 4
 
 
 @numba.njit(nogil=True)
@@ -132,6 +136,21 @@ def collect_interactions(
             reached += work[i] <= limit + np.float64(shift - known[i]) * scale
         if reached == 0:
             return
+        if reached >= MANY and sums[0, 0] > 0 and sums[1, 0] > 0:
+            # bound 2 in float32: what the parts say in the alternating sum, and sum q - n
+            products = np.empty(n_lanes, np.float32)
+            n = np.float64(sums[0, 0]) + np.float64(sums[1, 0])
+            product_sums(cells, order, sums[0, 0], sums[1, 0], products, n_lanes)
+            reached = 0
+            for i in range(n_lanes):
+                excess = np.float64(products[i]) * (1.0 + RELATIVE_ERROR) - n
+                part_2 = np.float64(shift - alternating[i]) + excess * 2.0 ** np.float64(bits)
+                if work[i] > limit + part_2 * scale:
+                    work[i] = np.float32(np.inf)
+                else:
+                    reached += 1
+            if reached == 0:
+                return
     counts = np.empty((2, n_cells))
     for z in range(low, high):
         i = z - z0

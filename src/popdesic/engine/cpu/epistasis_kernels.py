@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 
 from ..host import interaction
 from . import bitgemm as bitgemm_cpu
-from . import epistasis_cells, epistasis_hits, epistasis_interaction
+from . import epistasis_cells, epistasis_hits, epistasis_interaction, epistasis_products
 from .epistasis_cells import count_states, fill_cells, sum_logs
 from .epistasis_hits import RULE, exact_cost, offer, permitted, rank_key, too_near
 from .epistasis_interaction import collect_interactions
@@ -334,7 +334,10 @@ def _stamped(stamp: str):
 @functools.cache
 def kernels():
     """The compiled kernels: compact, row tables, pairs, triples, row information."""
-    sources = (bitgemm_cpu, epistasis_cells, epistasis_hits, epistasis_interaction, interaction)
+    sources = (
+        *(bitgemm_cpu, epistasis_cells, epistasis_hits, epistasis_interaction),
+        *(epistasis_products, interaction),
+    )
     text = b"".join(Path(module.__file__).read_bytes() for module in sources)
     signatures = (
         (_U3, _N, _N, _N, _U2, _N, _N),
