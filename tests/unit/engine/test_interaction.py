@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
 import reference_epistasis as oracle
+from interactions.scenes import draw_structure
 
-from popdesic.engine.cpu.epistasis_interaction import product_excess
+from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.cpu.epistasis_interaction import MANY, product_excess
+from popdesic.engine.cpu.epistasis_products import RELATIVE_ERROR, product_sums
 from popdesic.engine.host.interaction import UNIT, interaction_costs, kirkwood_bounds
 from popdesic.engine.host.site_tables import count_tables
 from popdesic.epistasis.interaction import (
@@ -18,6 +22,8 @@ from popdesic.epistasis.interaction import (
     interaction_statistics,
     interaction_test,
 )
+from popdesic.epistasis.reorder import reorder_sites
+from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.scores import score_tables
 
 BITS = 40
@@ -95,6 +101,56 @@ def product_bounds(tables: np.ndarray) -> np.ndarray:
         if table.sum(axis=1).all():
             found[k] += product_excess(table, order)
     return found
+
+
+@numba.njit
+def sums_of(cells, order, sizes, out):
+    product_sums(cells, order, sizes[0], sizes[1], out, cells.shape[2])
+
+
+@pytest.mark.parametrize("n", [20, 300, 5000, 500_000])
+@pytest.mark.parametrize("order", [2, 3])
+def test_vectors_of_products_are_those_of_float64(order, n):
+    """sum q - n in float32 is never below n ln(sum q / n), and sum q is right to its error."""
+    tables = tables_of(order, n, 100).reshape(-1, 2, 3**order)
+    tables = tables[tables.sum(axis=2).all(axis=1)]
+    found = np.zeros(64, np.float32)
+    for table in tables:
+        lanes = np.zeros((2, 27, 64), np.int32)  # all lanes have this table, but for the last
+        lanes[:, : 3**order, :63] = table[:, :, None]
+        sums_of(lanes, order, table.sum(axis=1), found)
+        people = table.sum()
+        want = people * np.exp(product_excess(table.astype(float), order) / people)
+        np.testing.assert_allclose(found[:63], want, rtol=RELATIVE_ERROR)
+        assert found[63] == 0
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_scans_of_structured_populations_list_what_all_tables_say(order):
+    """There whole blocks pass the filter by information, and are bounded by the products."""
+    n_sites, top = {2: 150, 3: 45}[order], 60
+    genotypes, case, _ = draw_structure(np.random.default_rng(order), 700, n_sites)
+    states = genotypes.T[:, np.argsort(case, kind="stable")]
+    ordered = np.sort(case)
+    sizes = int((~case).sum()), int(case.sum())
+    words, sites, _ = reorder_sites(lambda part: states[part], np.arange(n_sites), sizes[0])
+    data = make_scan_data(words, sites, *sizes, "interaction", None)
+    backend = CpuBackend(1)
+    scan = backend.scan_pairs if order == 2 else backend.scan_triples
+    hits = scan(data, range(data.n_sites), top)
+    members = np.array(list(itertools.combinations(range(data.n_sites), order)))
+    of_site = states[sites["rank"].to_numpy()]
+    weights = 3 ** np.arange(order)[::-1]
+    tables = np.stack(
+        [
+            np.bincount(weights @ of_site[row] + 3**order * ordered, minlength=2 * 3**order)
+            for row in members
+        ]
+    ).reshape(-1, 2, 3**order)
+    cost = interaction_costs(tables, data.lr_bits)
+    np.testing.assert_array_equal(hits.cost, np.sort(cost)[:top])
+    passing = independence_bounds(tables.reshape(-1, 2, *(3,) * order)) * 2.0**data.lr_bits
+    assert (passing >= -hits.cost[-1]).mean() > {2: 0.01, 3: MANY / 64}[order]
 
 
 @pytest.mark.parametrize("order", [2, 3])
