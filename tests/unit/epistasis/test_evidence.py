@@ -16,6 +16,7 @@ from popdesic.epistasis import evidence
 from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.partners import hardly_correlated
 from popdesic.epistasis.phantoms import CIS_BP, in_cis
 from popdesic.epistasis.priority import SHARE, correction_factors, strength_of
 from popdesic.epistasis.reorder import reorder_sites
@@ -149,6 +150,14 @@ def test_correlated_sites_are_in_cis_as_on_the_page():
     want = [in_cis(far, far, genotypes[list(row)]) for row in study.rows(best.hits)]
     assert 4 < sum(want) < 40
     np.testing.assert_array_equal(np.isclose(best.tests, whole), want)
+
+
+def test_each_table_may_have_its_own_limit_of_correlation():
+    tables = np.zeros((2, 3, 9), np.int64)
+    tables[0] = [30, 5, 5, 5, 30, 5, 5, 5, 30]  # r2 = 0.39
+    assert hardly_correlated(tables, 1).all() and not hardly_correlated(tables, 0.3).any()
+    assert hardly_correlated(tables, np.array([0.3, 0.5, 1.0])).tolist() == [False, True, True]
+    assert len(hardly_correlated(tables[:, :0], np.zeros(0))) == 0
 
 
 def test_without_main_effects_nothing_changes():
