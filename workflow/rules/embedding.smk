@@ -130,10 +130,10 @@ rule measure_maps:
         "benchmarks/measure_maps.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 8
     resources:
-        # At most 2 000 rows of the memory-mapped matrices are compared, one at a time.
-        mem_mb=memory(700, samples=0.05),
+        # At most 2 000 rows of the memory-mapped matrices are compared, a few at a time.
+        mem_mb=memory(1000, samples=0.05),
         runtime=minutes(1, samples=1e-3 * len(SPACES) * len(ALPHAS)),
     params:
         maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],

@@ -16,7 +16,8 @@ from popdesic.embedding.relationship import (
     relationship_to,
     sample_blocks,
 )
-from popdesic.embedding.umap_maps import measure_instability, umap_layout
+from popdesic.embedding.umap_layout import umap_layout
+from popdesic.embedding.umap_maps import measure_instability
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE

@@ -10,11 +10,9 @@ from scipy.stats import spearmanr
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 
+from popdesic.embedding.agreement import RECALL_AT, TRUST_AT, measure_map
 from popdesic.embedding.quality import (
-    RECALL_AT,
-    TRUST_AT,
     choose_anchors,
-    measure_map,
     measure_maps,
     measure_silhouette,
 )
