@@ -89,12 +89,7 @@ rule compute_pcoa:
 rule compute_umap:
     input:
         lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
-        choice=PCS_CHOICE if "pcs" in SPACES else [],
-        matrices=(
-            expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
-            if "genotypes" in SPACES
-            else []
-        ),
+        source=distance_sources,
         scores="results/embedding/pca.npy",
         panel="results/panel/counts.json",
         samples="results/distance/samples.tsv",

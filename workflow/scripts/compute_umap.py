@@ -21,7 +21,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             plain = leading_scores(Path(files.scores), params.pcs)
         else:
             plain = Distances(
-                Path(files.matrices[0]).parent,
+                Path(files.samples).parent,
                 n_sites=read_json(Path(files.panel))["n_sites"],
                 **params.distance,
             )
