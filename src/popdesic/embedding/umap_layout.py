@@ -1,7 +1,7 @@
 """UMAP (McInnes, Healy and Melville 2018) of nearest neighbours, the same bytes on any threads.
 
 Three steps: the fuzzy graph of the neighbours (`fuzzy_graph`), a start from the first two principal
-components (Kobak and Linderman 2021), and the layout, whose epochs are in `engine/cpu/layout.py`.
+components (Kobak and Linderman 2021), and epochs that move the points (`engine/cpu/umap_epoch.py`).
 The start gives maps of one study the same orientation, and disconnected graphs need no special
 treatment.
 
@@ -165,7 +165,7 @@ def fit_curve(min_dist: float) -> tuple[float, float]:
 
 def force_tables(a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
     """Attraction and repulsion over squared distance, as the kernel reads them: int64 arrays."""
-    from ..engine.cpu.layout import FORCE_BITS, force_positions
+    from ..engine.cpu.umap_epoch import FORCE_BITS, force_positions
 
     squared = force_positions()
     power = squared**b
@@ -179,7 +179,7 @@ def start_points(start: np.ndarray, seed: int) -> np.ndarray:
 
     A constant or missing axis starts in the middle.
     """
-    from ..engine.cpu.layout import POINT_BITS
+    from ..engine.cpu.umap_epoch import POINT_BITS
 
     unit = 1 << POINT_BITS
     found = np.full((len(start), 2), SIDE / 2)
@@ -196,13 +196,13 @@ def optimize_layout(
     graph: FuzzyGraph, *, start: np.ndarray, min_dist: float, seed: int, threads: int = 1
 ) -> np.ndarray:
     """Where `epochs_of` epochs take the points, float64 (n, 2)."""
-    from ..engine.cpu import layout  # imports numba
+    from ..engine.cpu import umap_epoch  # imports numba
 
     n = len(start)
-    shares = np.rint(graph.weights / graph.weights.max(initial=0.0) * (1 << layout.SHARE_BITS))
+    shares = np.rint(graph.weights / graph.weights.max(initial=0.0) * (1 << umap_epoch.SHARE_BITS))
     about = (graph.starts, graph.ends, shares.astype(np.int64), *force_tables(*fit_curve(min_dist)))
-    epochs, kernel = epochs_of(n), layout.epoch_kernel()
-    steps = [FIRST_STEP * (1 - t / epochs) * (1 << layout.STEP_BITS) for t in range(epochs)]
+    epochs, kernel = epochs_of(n), umap_epoch.epoch_kernel()
+    steps = [FIRST_STEP * (1 - t / epochs) * (1 << umap_epoch.STEP_BITS) for t in range(epochs)]
     now = start_points(start, seed)
     other = np.empty_like(now)
     threads = max(1, min(threads, len(graph.ends) // EDGES_OF_THREAD))
@@ -223,4 +223,4 @@ def optimize_layout(
             raise
 
     run_tasks(work, list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), threads)
-    return (now if epochs % 2 == 0 else other) / (1 << layout.POINT_BITS)
+    return (now if epochs % 2 == 0 else other) / (1 << umap_epoch.POINT_BITS)

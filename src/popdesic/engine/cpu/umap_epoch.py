@@ -73,8 +73,11 @@ def _force(table, squared):
 
 
 @numba.njit(nogil=True)
-def _clip(value):
-    return min(max(value >> FORCE_BITS, -FARTHEST), FARTHEST)
+def _clip(product):
+    """Force times difference in units of the map, rounded towards 0: both ends feel the same."""
+    negative = product >> 63
+    value = (product + (negative & ((1 << FORCE_BITS) - 1))) >> FORCE_BITS
+    return min(max(value, -FARTHEST), FARTHEST)
 
 
 @numba.njit(nogil=True)
