@@ -17,7 +17,7 @@ from ..io.sites import chunks
 #: Neighbourhood sizes for recall, and for trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15
 #: Distances of one matrix, or on one map, that a thread holds at a time.
-BLOCK_NUMBERS = 500_000
+BLOCK_NUMBERS = 200_000
 Rows = Callable[[np.ndarray], np.ndarray]
 
 
