@@ -123,7 +123,7 @@ def test_silhouette_leaves_unknown_labels_out(rng):
 
 
 def test_silhouette_of_singletons_and_of_one_place(rng, monkeypatch):
-    points = np.concatenate([rng.normal(size=(60, 2)), np.zeros((7, 2))])
+    points = np.concatenate([rng.normal(size=(60, 2)), np.zeros((6, 2)), np.ones((1, 2))])
     labels = pd.Series([f"group{k % 4}" for k in range(60)] + ["zero"] * 6 + ["single"])
     expected = silhouette_score(points, labels)
     for rows in (1, 10, 256):

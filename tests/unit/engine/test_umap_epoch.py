@@ -61,6 +61,22 @@ def test_an_epoch_equals_the_oracle(n, spread):
             assert found.tolist() == expected
 
 
+def test_points_stay_within_the_bound():
+    """Two close points in a corner push each other out of it, or would."""
+    points = np.array([[BOUND, BOUND], [BOUND - 40_000, BOUND - 40_000]])
+    for corner in (points, -points):
+        graph = FuzzyGraph(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2))
+        shares = np.full(2, 1 << umap_epoch.SHARE_BITS)
+        tables = force_tables(*CURVE)
+        step = 1 << umap_epoch.STEP_BITS
+        found = run_kernel(corner, graph, shares, tables, 0, step, 5, 1, [0, 2])
+        expected = reference.umap_epoch(
+            corner.tolist(), [[0, 1], [1, 0]], shares.tolist(), tables, 0, step, 1, draws=5, **SIZES
+        )
+        assert found.tolist() == expected and np.abs(found).max() == BOUND
+        assert np.abs(found[1]).max() < BOUND - 40_000
+
+
 def test_pulls_of_an_epoch_cancel():
     """What pulls one end of an edge pulls the other as much: without draws the middle stays."""
     rng = np.random.default_rng(1)
