@@ -106,6 +106,28 @@ def test_graph_equals_that_of_umap_learn(rng, k, twins):
     np.testing.assert_allclose(dense(fuzzy_graph(near, far, 0.0)), peer_graph(near, far), atol=2e-3)
 
 
+def test_strengths_of_twins_and_of_near_ties_equal_those_of_umap_learn():
+    """Nobody but twins is at 0, and sigma has a least value where many are equally near."""
+    from umap.umap_ import compute_membership_strengths, smooth_knn_dist
+
+    far = np.array(
+        [
+            [0.0] * 7 + [1.5, 1.6, 4, 5, 6],
+            [1.0] * 9 + [1.001, 1.002, 1.01],
+            [0.0] * 12,
+            [0.0] * 10 + [1e-4, 2e-3],
+            np.linspace(1, 3, 12),
+        ]
+    )
+    known = np.concatenate([np.zeros((5, 1)), far], axis=1).astype(np.float32)
+    near = np.tile(np.arange(100, 113), (5, 1)).astype(np.int32)
+    sigma, rho = smooth_knn_dist(known, 13.0)
+    expected = compute_membership_strengths(near, known, sigma, rho)[2].reshape(5, 13)[:, 1:]
+    found = membership_strengths(far)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    assert found[0, 7] == 1 and 0.05 < found[1, 9] < 0.9
+
+
 def test_strengths_add_up_and_have_no_unit(rng):
     far = np.sort(rng.uniform(1, 3, (50, 9)), axis=1)
     strengths = membership_strengths(far)
