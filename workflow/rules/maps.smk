@@ -116,8 +116,8 @@ rule compute_umap:
     threads: 8
     resources:
         # Matrices are memory-mapped and read in blocks of rows.
-        mem_mb=memory(700, samples=0.1),
-        runtime=minutes(1, samples=1e-4 * N_UMAPS, pairs=1e-9 * N_UMAPS),
+        mem_mb=memory(300, samples=0.1),
+        runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
     params:
         spaces=SPACES,
         alphas=ALPHAS,
