@@ -332,3 +332,73 @@ def relationship(genotypes: np.ndarray, af: np.ndarray) -> np.ndarray:
             both = called[i] & called[j]
             means[i, j] = (z[i, both] * z[j, both]).sum() / max(1, both.sum())
     return means
+
+
+def table_value(table, squared: int, interval_bits: int, place_bits: int) -> int:
+    """A table of forces at an integer squared distance: intervals between powers of two."""
+    power = squared.bit_length() - 1
+    interval = Fraction(squared - 2**power, 2**power) * 2**interval_bits
+    entry = power * 2**interval_bits + int(interval)
+    place = int((interval - int(interval)) * 2**place_bits)
+    low, high = int(table[entry]), int(table[entry + 1])
+    return low + (high - low) * place // 2**place_bits
+
+
+def split_mix(value: int) -> int:
+    """SplitMix64 (Steele, Lea and Flood 2014): the next number after a state."""
+    mask = 2**64 - 1
+    value = (value + 0x9E3779B97F4A7C15) & mask
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
+    return value ^ (value >> 31)
+
+
+def umap_epoch(
+    points: list,
+    edges: list,
+    shares: list,
+    tables: tuple,
+    epoch: int,
+    step: int,
+    seed: int,
+    **sizes,
+) -> list:
+    """All points after one epoch of UMAP, edge by edge, in Python's integers.
+
+    Each active edge (i, j) pulls both of its ends, as in umap-learn; then `draws` points push its
+    head. `sizes` are the constants of the kernel, in lower case.
+    """
+    n = len(points)
+    sums = [[0, 0] for _ in points]
+    one = 1 << sizes["share_bits"]
+
+    def force(table, i: int, j: int) -> list[int]:
+        apart = [points[i][axis] - points[j][axis] for axis in range(2)]
+        squared = apart[0] ** 2 + apart[1] ** 2
+        if squared == 0:
+            return [0, 0]
+        value = table_value(table, squared, sizes["interval_bits"], sizes["place_bits"])
+        size = [abs(value * x) // 2 ** sizes["force_bits"] for x in apart]
+        size = [min(x, sizes["farthest"]) for x in size]
+        return [x if a > 0 else -x for x, a in zip(size, apart, strict=True)]
+
+    start = split_mix(seed ^ split_mix(epoch))
+    for number, ((i, j), share) in enumerate(zip(edges, shares, strict=True)):
+        if (epoch + 1) * share // one == epoch * share // one:
+            continue
+        pull = force(tables[0], i, j)
+        state = split_mix(start ^ number)
+        for axis in range(2):
+            sums[i][axis] -= pull[axis]
+            sums[j][axis] += pull[axis]
+        for _ in range(sizes["draws"]):
+            state = split_mix(state)
+            push = force(tables[1], i, (state >> 32) * n >> 32)
+            for axis in range(2):
+                sums[i][axis] += push[axis]
+    half, bound = 1 << (sizes["step_bits"] - 1), sizes["bound"]
+    moved = [
+        [x + ((s * step + half) >> sizes["step_bits"]) for x, s in zip(*both, strict=True)]
+        for both in zip(points, sums, strict=True)
+    ]
+    return [[min(max(x, -bound), bound) for x in point] for point in moved]

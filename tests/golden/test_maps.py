@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,13 @@ from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph
 from popdesic.communities.partition import find_communities
 from popdesic.compare.kinship import unrelated_set
+from popdesic.embedding.agreement import measure_map
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import regions_of
 from popdesic.embedding.pca import compute_pca
-from popdesic.embedding.quality import measure_map
 from popdesic.embedding.relationship import read_cohorts
-from popdesic.embedding.umap_maps import draw_in_frame, umap_layout
+from popdesic.embedding.umap_layout import umap_layout
+from popdesic.embedding.umap_maps import draw_in_frame
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
@@ -153,8 +154,7 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
     )
     options = {"neighbors": 15, "min_dist": 0.3, "seed": 1}
     refit = umap_layout(lengths.__getitem__, n, scores, **options)
-    layout = partial(umap_layout, **options)
-    frame = draw_in_frame(layout, to_founders, founders, scores, 15)
+    frame = draw_in_frame(to_founders, founders, scores, [(1, 15)], min_dist=0.3)[0]
     new = np.flatnonzero(~founders)
     found = {
         m: measure_map(p, lengths.__getitem__, new) for m, p in (("frame", frame), ("refit", refit))

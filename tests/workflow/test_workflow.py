@@ -122,7 +122,7 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     ("config", "jobs"),
     [
-        ({}, {"choose_geodesics": 1, "close_paths": 4, "export_distance": 1, "compute_umap": 2}),
+        ({}, {"choose_geodesics": 1, "close_paths": 4, "export_distance": 1, "compute_umap": 1}),
         (
             {"device": "gpu", "geodesic": {"alpha": [2], "pcs": 2}},
             {"choose_geodesics": 0, "close_paths": 2},

@@ -130,11 +130,11 @@ rule measure_maps:
         "benchmarks/measure_maps.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 8
     resources:
-        # At most 2 000 rows of the memory-mapped matrices are compared, one at a time.
-        mem_mb=memory(700, samples=0.05),
-        runtime=minutes(1, samples=1e-3 * len(SPACES) * len(ALPHAS)),
+        # At most 2 000 rows of the memory-mapped matrices are compared, a few at a time.
+        mem_mb=memory(500, samples=0.05),
+        runtime=minutes(1, samples=2e-4 * len(SPACES) * len(ALPHAS)),
     params:
         maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
         distance=DISTANCE_RULE,

@@ -15,11 +15,21 @@ def has_module(python, name):
         return False
 
 
-def distance_source(wildcards):
-    """Input of the geodesics of a space."""
-    if wildcards.space == "pcs":
+def source_of(space):
+    """What the plain distances of a space are computed from."""
+    if space == "pcs":
         return ["results/embedding/pca.npy", *PCS_CHOICE]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+
+
+def distance_source(wildcards):
+    """Input of the geodesics of a space."""
+    return source_of(wildcards.space)
+
+
+def distance_sources(wildcards):
+    """Input of maps of all spaces."""
+    return [path for space in SPACES for path in source_of(space)]
 
 
 def alpha_choice(wildcards):

@@ -15,8 +15,8 @@ FRAME = (
 )
 COMPONENTS = CONFIG["embedding"]["components"]
 PCOA_COMPONENTS = 10 if COMPONENTS == "auto" else COMPONENTS
-#: UMAPs of one space: of plain distances, and of geodesics for each alpha.
-N_UMAPS = 1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE)
+#: UMAPs: in each space of plain distances, and of geodesics for each alpha.
+N_UMAPS = len(SPACES) * (1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE))
 
 
 rule close_founders:
@@ -85,31 +85,41 @@ rule compute_pcoa:
         "../scripts/compute_pcoa.py"
 
 
+# One job for all spaces: its maps share the start of the interpreter and its threads.
 rule compute_umap:
     input:
-        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
-        source=distance_source,
+        lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+        source=distance_sources,
         scores="results/embedding/pca.npy",
         panel="results/panel/counts.json",
         samples="results/distance/samples.tsv",
-        frame=FRAME,
+        frame=(
+            expand(
+                "results/geodesic/{space}/founders.alpha{alpha}.npy",
+                space=SPACES,
+                alpha=ALPHAS,
+            )
+            if STABLE
+            else []
+        ),
     output:
-        instability=ENSEMBLE_TABLES,
-        refits=refit_tables("umap_refit"),
-        tables=map_tables("umap"),
-        plain="results/embedding/umap.distance.{space}.tsv",
+        instability=expand(ENSEMBLE_TABLES, space=SPACES),
+        refits=expand(refit_tables("umap_refit"), space=SPACES),
+        tables=expand(map_tables("umap"), space=SPACES),
+        plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
     log:
-        "logs/compute_umap/{space}.log",
+        "logs/compute_umap.log",
     benchmark:
-        "benchmarks/compute_umap/{space}.tsv"
+        "benchmarks/compute_umap.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 8
     resources:
         # Matrices are memory-mapped and read in blocks of rows.
-        mem_mb=memory(900, samples=0.02),
-        runtime=minutes(2, samples=1e-4 * N_UMAPS, pairs=1e-9 * N_UMAPS),
+        mem_mb=memory(300, samples=0.1),
+        runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
     params:
+        spaces=SPACES,
         alphas=ALPHAS,
         umap=dict(
             neighbors=CONFIG["embedding"]["umap_neighbors"],
@@ -124,7 +134,7 @@ rule compute_umap:
         rows=STUDY.digest_of(),
         code=code_of("compute_umap"),
     message:
-        "UMAP of the geodesics in space {wildcards.space}"
+        "UMAP of the geodesics"
     script:
         "../scripts/compute_umap.py"
 

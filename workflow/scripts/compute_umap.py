@@ -1,4 +1,4 @@
-"""Compute UMAPs of one space: geodesics, plain distances, and their stability."""
+"""Compute UMAPs of every space: geodesics, plain distances, and their stability."""
 
 from pathlib import Path
 
@@ -8,31 +8,36 @@ from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    files, params = snakemake.input, snakemake.params
-    if snakemake.wildcards.space == "pcs":
-        plain = leading_scores(Path(files.scores), params.pcs)
-    else:
-        plain = Distances(
-            Path(files.source[0]).parent,
-            n_sites=read_json(Path(files.panel))["n_sites"],
-            **params.distance,
+    files, outputs, params = snakemake.input, snakemake.output, snakemake.params
+    alphas = params.alphas
+
+    def of_space(paths, k):
+        """Paths of the k-th space by alpha, if any."""
+        some = list(paths or [])[k * len(alphas) : (k + 1) * len(alphas)]
+        return dict(zip(alphas, map(Path, some), strict=True)) if some else None
+
+    for k, space in enumerate(params.spaces):
+        if space == "pcs":
+            plain = leading_scores(Path(files.scores), params.pcs)
+        else:
+            plain = Distances(
+                Path(files.samples).parent,
+                n_sites=read_json(Path(files.panel))["n_sites"],
+                **params.distance,
+            )
+        unstable = list(outputs.get("instability", []))
+        compute_umap(
+            of_space(files.lengths, k),
+            plain,
+            Path(files.scores),
+            Path(files.samples),
+            Path(params.sheet),
+            **params.umap,
+            tables=of_space(outputs.tables, k) | {"plain": Path(outputs.plain[k])},
+            instability_out=Path(unstable[k]) if unstable else None,
+            frame=of_space(files.get("frame"), k),
+            founders=set(params.founders),
+            refits=of_space(outputs.get("refits"), k),
+            threads=snakemake.threads,
         )
-    outputs = snakemake.output
-
-    def by_alpha(paths):
-        return dict(zip(params.alphas, map(Path, paths), strict=True)) if paths else None
-
-    unstable = list(outputs.get("instability", []))
-    compute_umap(
-        by_alpha(files.lengths),
-        plain,
-        Path(files.scores),
-        Path(files.samples),
-        Path(params.sheet),
-        **params.umap,
-        tables=by_alpha(outputs.tables) | {"plain": Path(outputs.plain)},
-        instability_out=Path(unstable[0]) if unstable else None,
-        frame=by_alpha(files.get("frame")),
-        founders=set(params.founders),
-        refits=by_alpha(outputs.get("refits")),
-    )
+        log.info("space %s", space)

@@ -26,5 +26,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         instability=dict(zip(params.spaces, map(Path, snakemake.input.instability), strict=False)),
         instability_out=next(map(Path, snakemake.output.get("instability", [])), None),
         out=out,
+        threads=snakemake.threads,
     )
     log.info("%d rows", len(table))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +12,88 @@ from threadpoolctl import threadpool_limits
 from ..cohort.samples import describe_samples
 from ..io.errors import UserError
 from .axes import AXES
-from .knn import Rows
+from .frame import place_among
+from .knn import Rows, nearest_neighbors
+from .pcoa import require_finite
 from .tables import write_embedding
-from .umap_maps import draw_in_frame, scaled_neighbors, umap_layout
 
 #: t-SNE's perplexity, roughly its number of neighbours; lower in a small study.
 PERPLEXITY = 30
 #: Standard deviation of the first axis at the start (Kobak and Berens 2019).
 START_SPREAD = 1e-4
+
+
+def scaled_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each sample itself, then its k `nearest_neighbors`; distances over their positive median.
+
+    The division changes no neighbourhood, but prevents underflow of float32 at large alpha.
+
+    Returns
+    -------
+    near, scaled : int64 and float64 arrays, (n, k + 1)
+
+    Raises
+    ------
+    UserError
+        A neighbour is infinitely far.
+    """
+    near, far = nearest_neighbors(rows, n, k)
+    require_finite(far)
+    positive = far[far > 0]
+    scaled = far / (np.median(positive) if positive.size else 1.0)
+    near = np.concatenate([np.arange(n)[:, None], near], axis=1)
+    return near, np.concatenate([np.zeros((n, 1)), scaled], axis=1)
+
+
+def densmap_layout(
+    rows: Rows, n: int, start: np.ndarray, *, neighbors: int, min_dist: float, seed: int
+) -> np.ndarray:
+    """A densMAP (Narayan, Berger and Cho 2021) by umap-learn; one thread, so reruns are identical.
+
+    Local density is not preserved if all samples have equally near neighbours, since there is none.
+
+    Parameters
+    ----------
+    rows : callable
+        Distances (len(which), n) of the samples `which` to all.
+    n : int
+    start : float64 array, (n, at least 1)
+        The first two columns are the initial layout.
+    neighbors : int
+        UMAP's n_neighbors: neighbours of each sample, itself included, at most n - 1.
+
+    Returns
+    -------
+    float64 array, (n, 2)
+
+    Raises
+    ------
+    UserError
+        A neighbour is infinitely far, or there are fewer than five samples.
+    """
+    if n < 5:
+        raise UserError(
+            f"embedding.further_maps: densMAP needs at least 5 samples, this study has {n}; "
+            "remove densmap or add samples."
+        )
+    import umap  # compiles for seconds: import only when needed
+
+    k = max(2, min(neighbors, n - 1))
+    near, scaled = scaled_neighbors(rows, n, k - 1)
+    first = np.zeros((n, 2), np.float32)
+    first[:, : start.shape[1]] = start[:, :2] / (np.abs(start[:, :2]).max() or 1.0)
+    model = umap.UMAP(
+        n_neighbors=k,
+        min_dist=min_dist,
+        random_state=seed,
+        n_jobs=1,
+        init=first,
+        precomputed_knn=(near.astype(np.int32), scaled.astype(np.float32)),
+        # otherwise umap-learn ignores precomputed neighbours of small studies
+        force_approximation_algorithm=True,
+        densmap=not np.allclose(scaled[:, 1:], scaled[0, 1]),
+    )
+    return model.fit_transform(first).astype(np.float64)
 
 
 def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarray:
@@ -106,13 +181,26 @@ def compute_further_map(
     if method == "tsne":
         layout = partial(tsne_layout, seed=seed)
     else:
-        layout = partial(
-            umap_layout, neighbors=neighbors, min_dist=min_dist, seed=seed, densmap=True
-        )
+        layout = partial(densmap_layout, neighbors=neighbors, min_dist=min_dist, seed=seed)
     if frame:
         among = samples.cohort.isin(founders).to_numpy()
-        points = draw_in_frame(layout, np.load(frame, mmap_mode="r"), among, start, neighbors)
+        points = _draw_in_frame(layout, np.load(frame, mmap_mode="r"), among, start, neighbors)
     else:
         matrix = np.load(lengths, mmap_mode="r")
         points = layout(matrix.__getitem__, len(samples), start)
     write_embedding(out, samples, points, AXES[method])
+
+
+def _draw_in_frame(
+    layout: Callable[[Rows, int, np.ndarray], np.ndarray],
+    near: np.ndarray,
+    among: np.ndarray,
+    start: np.ndarray,
+    neighbors: int,
+) -> np.ndarray:
+    """A map of the founders in which all others are placed one by one, float64 (n, 2)."""
+    inner = near[among]
+    fixed = layout(inner.__getitem__, len(inner), start[among])
+    placed = np.empty((len(near), 2))
+    placed[among], placed[~among] = fixed, place_among(near[~among], fixed, neighbors)
+    return placed

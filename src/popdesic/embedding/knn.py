@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..engine.threads import run_tasks
 from ..io.sites import chunks
 
 #: Values in one block of rows.
@@ -14,7 +15,9 @@ BLOCK_NUMBERS = 8_000_000
 Rows = Callable[[np.ndarray], np.ndarray]
 
 
-def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+def nearest_neighbors(
+    rows: Rows, n: int, k: int, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest other samples of every sample.
 
     Parameters
@@ -24,6 +27,8 @@ def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarra
         an infinite distance are neighbours only if there are not enough others.
     n, k : int
         Number of samples, and of neighbours of each (at most n - 1).
+    threads : int
+        Blocks worked on at a time; changes no byte.
 
     Returns
     -------
@@ -33,7 +38,8 @@ def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarra
     """
     k = min(k, n - 1)
     neighbors, distances = np.empty((n, k), np.int64), np.empty((n, k))
-    for first, last in chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))):
+
+    def search(first: int, last: int) -> None:
         which = np.arange(first, last)
         block = np.array(rows(which), np.float64)
         block[np.isnan(block)] = np.inf
@@ -41,6 +47,9 @@ def nearest_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarra
         for row, values in zip(which, block, strict=True):
             near = _smallest(values, row, k)
             neighbors[row], distances[row] = near, values[near]
+
+    numbers = BLOCK_NUMBERS // max(1, threads)
+    run_tasks(search, chunks(n, max(1, numbers // max(n, 1))), threads)
     return neighbors, distances
 
 

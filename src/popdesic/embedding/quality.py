@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +11,15 @@ import pandas as pd
 from ..cohort.samples import UNKNOWN, describe_samples
 from ..distance.matrix import Distances
 from ..io.files import read_json
+from ..io.sites import chunks
 from ..io.tables import read_table, write_table
+from .agreement import measure_agreement
 from .axes import AXES
 
-#: Neighbourhood sizes for recall, and for trustworthiness and continuity.
-RECALL_AT, TRUST_AT = (5, 15, 50), 15
 #: Most samples whose neighbourhoods are measured; larger studies use evenly spaced samples.
 MAX_ANCHORS = 2_000
-Rows = Callable[[np.ndarray], np.ndarray]
+#: Rows of distances on the map in memory at a time, for the silhouette.
+SILHOUETTE_ROWS = 256
 
 
 def choose_anchors(n: int) -> np.ndarray:
@@ -26,86 +27,36 @@ def choose_anchors(n: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, MAX_ANCHORS)).astype(np.int64))
 
 
-def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str, float]:
-    """Agreement of a map with distances.
-
-    Trustworthiness and continuity as defined by Venna and Kaski (2001), with k = TRUST_AT:
-    samples that are neighbours only on the map lower trustworthiness, neighbours that the map
-    separates lower continuity. Recall is the share of the k nearest by distance that
-    are among the k nearest on the map. Each is a mean over the anchors; neighbours come from all
-    samples. Ties are broken by sample order.
-
-    Parameters
-    ----------
-    points : float64 array, (n_samples, n_axes)
-    rows : callable
-        Distances (len(which), n_samples) of the samples `which` to all.
-    anchors : int array
-        Rows whose neighbourhoods are measured.
-
-    Returns
-    -------
-    dict
-        `trustworthiness`, `continuity`, `recall_{k}`, `rank_correlation` (Spearman, all pairs of
-        an anchor and another sample); NaN if the study is too small for k, or if all
-        distances or all points are equal.
-    """
-    from scipy.stats import rankdata
-
-    n = len(points)
-    recalled = dict.fromkeys(RECALL_AT, 0)
-    intruders = lost = 0
-    correlations = []
-    for anchor in anchors:
-        others = np.delete(np.arange(n), anchor)
-        far = rows(np.array([anchor]))[0][others]
-        drawn = np.sqrt(((points[others] - points[anchor]) ** 2).sum(axis=1))
-        far_order, drawn_order = np.argsort(far, kind="stable"), np.argsort(drawn, kind="stable")
-        far_rank, drawn_rank = _ranks(far_order), _ranks(drawn_order)
-        for k in RECALL_AT:
-            recalled[k] += int((far_rank[drawn_order[:k]] <= k).sum())
-        intruders += int(np.maximum(far_rank[drawn_order[:TRUST_AT]] - TRUST_AT, 0).sum())
-        lost += int(np.maximum(drawn_rank[far_order[:TRUST_AT]] - TRUST_AT, 0).sum())
-        correlations.append(_correlation(rankdata(far), rankdata(drawn)))
-    scale = len(anchors) * TRUST_AT * (2 * n - 3 * TRUST_AT - 1) / 2
-    fits = n / 2 > TRUST_AT
-    found = {
-        "trustworthiness": 1 - intruders / scale if fits else np.nan,
-        "continuity": 1 - lost / scale if fits else np.nan,
-    }
-    for k in RECALL_AT:
-        found[f"recall_{k}"] = recalled[k] / (k * len(anchors)) if k < n - 1 else np.nan
-    found["rank_correlation"] = float(np.mean(correlations)) if correlations else np.nan
-    return found
-
-
-def _ranks(order: np.ndarray) -> np.ndarray:
-    """Rank of each sample, from 1."""
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(1, len(order) + 1)
-    return ranks
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    norm = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / norm) if norm > 0 else np.nan
-
-
 def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
-    """Mean silhouette of the labels on the map; samples without a label are left out.
+    """Mean silhouette (Rousseeuw 1987) of the labels on the map, at most MAX_ANCHORS samples.
 
-    NaN if there are fewer than two labels, or a different label for every sample.
+    Samples without a label are left out. NaN if there are fewer than two labels, or a different
+    label for every sample.
     """
-    from sklearn.metrics import silhouette_score
 
     known = ~labels.isin(UNKNOWN).to_numpy()
     chosen = np.flatnonzero(known)
     chosen = chosen[choose_anchors(len(chosen))] if len(chosen) else chosen
-    names = labels.to_numpy()[chosen]
-    if not 2 <= len(set(names)) < len(names):
+    codes = np.unique(labels.to_numpy()[chosen].astype(str), return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    if not 2 <= len(sizes) < len(codes):
         return float("nan")
-    return float(silhouette_score(points[chosen], names))
+    order = np.argsort(codes, kind="stable")
+    codes, points = codes[order], points[chosen][order]
+    starts = np.searchsorted(codes, np.arange(len(sizes)))
+    widths = np.zeros(len(points))
+    for first, last in chunks(len(points), SILHOUETTE_ROWS):
+        own, rows = codes[first:last], np.arange(last - first)
+        far = np.sqrt(((points[first:last, None] - points[None]) ** 2).sum(axis=2))
+        sums = np.add.reduceat(far, starts, axis=1)
+        within = sums[rows, own] / np.maximum(sizes[own] - 1, 1)
+        means = sums / sizes
+        means[rows, own] = np.inf
+        nearest = means.min(axis=1)
+        larger = np.maximum(within, nearest)
+        counts = (sizes[own] > 1) & (larger > 0)
+        np.divide(nearest - within, larger, out=widths[first:last], where=counts)
+    return float(widths.mean())
 
 
 def measure_maps(
@@ -121,6 +72,7 @@ def measure_maps(
     instability: dict[str, Path] | None = None,
     instability_out: Path | None = None,
     out: Path,
+    threads: int = 1,
 ) -> pd.DataFrame:
     """Quality of all maps of a study (their first two axes), with PCA and plain UMAP as references.
 
@@ -141,6 +93,8 @@ def measure_maps(
     instability : dict, optional
         Tables of `compute_umap` by space. They are joined into `instability_out`, one column
         ``instability.umap.{space}.alpha{alpha}`` each; the result has their means.
+    threads : int
+        Changes no byte.
     """
     samples = describe_samples(order, sheet)
     labels = samples[label] if label in samples else pd.Series(["NA"] * len(samples))
@@ -158,19 +112,24 @@ def measure_maps(
             path = embedding / f"{method}.{space}.alpha{alpha}.tsv"
             maps.append((method, space, alpha, path, stem))
     anchors = choose_anchors(len(samples))
+    references: dict = {"distance": distances.rows}
+    for key, path in lengths.items():
+        references[key] = np.load(path, mmap_mode="r").__getitem__
+    drawn = {path: _points(path, stem) for *_, path, stem in maps}
+    compared = {
+        path: ["distance", *[(space, alpha)] * ((space, alpha) in lengths)]
+        for _, space, alpha, path, _ in maps
+    }
+    agreement = measure_agreement(drawn, references, compared, anchors, threads)
     table = []
-    for method, space, alpha, path, stem in maps:
-        points = _points(path, stem)
-        references = {"distance": distances.rows}
-        if (space, alpha) in lengths:
-            geodesic = np.load(lengths[space, alpha], mmap_mode="r")
-            references["geodesic"] = geodesic.__getitem__
-        silhouette = measure_silhouette(points, labels)
+    for method, space, alpha, path, _ in maps:
+        silhouette = measure_silhouette(drawn[path], labels)
         own = unstable.get(f"instability.{path.stem}")
-        for against, rows in references.items():
+        for reference in compared[path]:
+            against = "distance" if reference == "distance" else "geodesic"
             about = {"map": method, "space": space, "alpha": alpha, "against": against}
-            measured = measure_map(points, rows, anchors)
-            about |= measured | {"silhouette": silhouette, "samples": len(anchors)}
+            about |= agreement[path, reference]
+            about |= {"silhouette": silhouette, "samples": len(anchors)}
             about["instability"] = np.nan if own is None else float(own.mean())
             moved = path.with_suffix(".json") if method.endswith("_refit") else None
             about["displacement"] = read_json(moved)["median_displacement"] if moved else np.nan

@@ -21,7 +21,7 @@ from popdesic.embedding.relationship import (
     relationship_to,
 )
 from popdesic.embedding.tables import write_embedding
-from popdesic.embedding.umap_maps import umap_layout
+from popdesic.embedding.umap_layout import umap_layout
 from popdesic.io.errors import UserError
 
 

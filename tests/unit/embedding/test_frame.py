@@ -16,7 +16,8 @@ from popdesic.embedding.relationship import (
     relationship_to,
     sample_blocks,
 )
-from popdesic.embedding.umap_maps import measure_instability, umap_layout
+from popdesic.embedding.umap_layout import umap_layout
+from popdesic.embedding.umap_maps import measure_instability
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
@@ -141,6 +142,17 @@ def test_instability_is_the_share_of_lost_neighbors(rng):
     for i in range(60):
         near = [np.argsort(np.delete(squareform(pdist(p))[i], i))[:15] for p in (points, shuffled)]
         assert found[i] == pytest.approx((1 - len(set(near[0]) & set(near[1])) / 15) / 2)
+
+
+def test_instability_where_many_are_in_one_place():
+    """Any of 30 samples in one place may be its neighbours, but no sample its own."""
+    points = np.repeat([[0.0, 0], [9, 0]], [30, 20], axis=0)
+    apart = points + np.linspace(0, 1e-3, 50)[:, None] ** [1, 2]
+    found = measure_instability(apart, [points, points])
+    assert ((found >= 0) & (found <= 1)).all() and found.max() > 0
+    assert not measure_instability(points, [points]).any()
+    moved = np.array([[0, 0], [0, 9], [9, 9]] * 2)
+    assert measure_instability(moved, [moved, moved]).tolist() == [0] * 6
 
 
 def test_layout_needs_no_whole_matrix(rng, monkeypatch):

@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 
-from popdesic.embedding.further_maps import compute_further_map, tsne_layout
-from popdesic.embedding.quality import measure_map
-from popdesic.embedding.umap_maps import umap_layout
+from popdesic.embedding.agreement import measure_map
+from popdesic.embedding.further_maps import compute_further_map, densmap_layout, tsne_layout
+from popdesic.embedding.umap_layout import umap_layout
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
 
@@ -33,8 +33,8 @@ def spreads(drawn):
 def test_densmap_keeps_densities_and_umap_does_not(groups):
     points, distances = groups
     plain = umap_layout(distances.__getitem__, 150, points, **OPTIONS)
-    dense = umap_layout(distances.__getitem__, 150, points, densmap=True, **OPTIONS)
-    again = umap_layout(distances.__getitem__, 150, points, densmap=True, **OPTIONS)
+    dense = densmap_layout(distances.__getitem__, 150, points, **OPTIONS)
+    again = densmap_layout(distances.__getitem__, 150, points, **OPTIONS)
     assert dense.tobytes() == again.tobytes()
     usual, tight, wide = spreads(dense)
     assert tight < usual < wide and wide > 2 * tight
@@ -42,13 +42,15 @@ def test_densmap_keeps_densities_and_umap_does_not(groups):
     assert wide < 1.5 * tight
 
 
-def test_densmap_of_equal_distances_is_a_umap():
+def test_densmap_of_equal_distances_is_a_map():
     distances, start = np.ones((12, 12)) - np.eye(12), np.random.default_rng(1).normal(size=(12, 2))
-    maps = [
-        umap_layout(distances.__getitem__, 12, start, densmap=dense, **OPTIONS)
-        for dense in (False, True)
-    ]
-    assert np.isfinite(maps[1]).all() and maps[0].tobytes() == maps[1].tobytes()
+    drawn = densmap_layout(distances.__getitem__, 12, start, **OPTIONS)
+    assert np.isfinite(drawn).all() and np.ptp(drawn, axis=0).min() > 0
+
+
+def test_densmap_needs_five_samples():
+    with pytest.raises(UserError, match="densMAP needs at least 5 samples, this study has 4"):
+        densmap_layout(np.ones((4, 4)).__getitem__, 4, np.ones((4, 2)), **OPTIONS)
 
 
 def test_tsne_keeps_neighbors_and_bytes(groups):

@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import make_results
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 
+from popdesic.embedding import agreement
+from popdesic.embedding.agreement import RECALL_AT, TRUST_AT, measure_agreement, measure_map
 from popdesic.embedding.quality import (
-    RECALL_AT,
-    TRUST_AT,
     choose_anchors,
-    measure_map,
     measure_maps,
     measure_silhouette,
 )
@@ -52,6 +51,55 @@ def test_measures_equal_scikit_learn_and_a_slow_count(rng, n):
     assert found["rank_correlation"] == pytest.approx(np.mean(rows))
 
 
+def slow_measures(points, distances, anchors):
+    """Ranks of one anchor after the other, ties in sample order or sharing their mean rank."""
+    n = len(points)
+    recalled, intruders, lost, correlations = dict.fromkeys(RECALL_AT, 0), 0, 0, []
+    for anchor in anchors:
+        others = np.delete(np.arange(n), anchor)
+        far = distances[anchor][others]
+        drawn = np.sqrt(((points[others] - points[anchor]) ** 2).sum(axis=1))
+        far_order, drawn_order = (np.argsort(v, kind="stable") for v in (far, drawn))
+        far_rank, drawn_rank = (np.argsort(o, kind="stable") + 1 for o in (far_order, drawn_order))
+        for k in RECALL_AT:
+            recalled[k] += len(set(far_order[:k]) & set(drawn_order[:k]))
+        intruders += np.maximum(far_rank[drawn_order[:TRUST_AT]] - TRUST_AT, 0).sum()
+        lost += np.maximum(drawn_rank[far_order[:TRUST_AT]] - TRUST_AT, 0).sum()
+        correlations.append(np.corrcoef(rankdata(far), rankdata(drawn))[0, 1])
+    scale = len(anchors) * TRUST_AT * (2 * n - 3 * TRUST_AT - 1) / 2
+    found = [1 - intruders / scale, 1 - lost / scale]
+    found += [recalled[k] / (k * len(anchors)) for k in RECALL_AT]
+    return [*found, np.mean(correlations)]
+
+
+@pytest.mark.parametrize("tied", ["none", "few", "many", "twins", "infinite"])
+def test_ties_and_several_maps_equal_a_slow_count(rng, monkeypatch, tied):
+    high, points = rng.normal(size=(80, 4)), rng.normal(size=(80, 2))
+    if tied == "few":
+        points[40:44] = points[3]
+    elif tied == "many":
+        high, points = np.round(high), np.round(2 * points)
+    elif tied == "twins":
+        high[:30], points[20:60] = high[0], points[20]
+    distances = distances_of(high)
+    if tied == "infinite":
+        distances[:, 70:] = distances[70:] = np.inf
+        np.fill_diagonal(distances, 0)
+    maps = {"a": points, "b": high[:, :2], "c": points[:, :1] * [1, 0]}
+    references = {"plain": distances.__getitem__, "square": (distances**2).__getitem__}
+    compared = {"a": ["plain", "square"], "b": ["square"], "c": ["plain"]}
+    anchors = np.arange(1, 70, 3)
+    found = []
+    for numbers, threads in ((1, 1), (400, 3), (100_000, 1)):
+        monkeypatch.setattr(agreement, "BLOCK_NUMBERS", numbers)
+        found.append(measure_agreement(maps, references, compared, anchors, threads))
+    assert found[0] == found[1] == found[2]
+    assert set(found[0]) == {("a", "plain"), ("a", "square"), ("b", "square"), ("c", "plain")}
+    for (name, _), measured in found[0].items():
+        expected = slow_measures(maps[name], distances, anchors)
+        np.testing.assert_allclose(list(measured.values()), expected, rtol=1e-12)
+
+
 def test_a_perfect_map_scores_one(rng):
     points = rng.normal(size=(60, 2))
     found = measure_map(points, distances_of(points).__getitem__, np.arange(60))
@@ -72,6 +120,16 @@ def test_silhouette_leaves_unknown_labels_out(rng):
     assert measure_silhouette(points, labels) == pytest.approx(expected)
     assert np.isnan(measure_silhouette(points, pd.Series(["a"] * 30)))
     assert np.isnan(measure_silhouette(points, pd.Series(["NA"] * 30)))
+
+
+def test_silhouette_of_singletons_and_of_one_place(rng, monkeypatch):
+    points = np.concatenate([rng.normal(size=(60, 2)), np.zeros((6, 2)), np.ones((1, 2))])
+    labels = pd.Series([f"group{k % 4}" for k in range(60)] + ["zero"] * 6 + ["single"])
+    expected = silhouette_score(points, labels)
+    for rows in (1, 10, 256):
+        monkeypatch.setattr("popdesic.embedding.quality.SILHOUETTE_ROWS", rows)
+        assert measure_silhouette(points, labels) == pytest.approx(expected, abs=1e-12)
+    assert measure_silhouette(np.zeros((4, 2)), pd.Series(["a", "b"] * 2)) == 0
 
 
 def test_anchors_are_all_or_evenly_spaced():

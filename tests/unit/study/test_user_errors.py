@@ -24,7 +24,7 @@ from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import regions_of
 from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.pcoa import compute_pcoa
-from popdesic.embedding.umap_maps import umap_layout
+from popdesic.embedding.umap_layout import umap_layout
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic.graph import COMPLETE
 from popdesic.geodesic.measure import measure_geodesics

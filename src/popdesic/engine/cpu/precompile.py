@@ -32,7 +32,7 @@ from ..host import (
 from ..host import interaction as interaction_tables
 from ..host import trait as trait_tables
 from ..threads import usable_cpus
-from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus
+from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus, umap_epoch
 
 #: Types of closures (`geodesic/weights.py`).
 NUMBERS = tuple(map(np.dtype, ("int32", "int64", "float32", "float64")))
@@ -78,6 +78,10 @@ def codecs_of_genotypes() -> None:
 def sums_of_relationships() -> None:
     matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
     _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
+
+
+def epochs_of_maps() -> None:
+    umap_epoch.epoch_kernel()
 
 
 def texts_of_numbers() -> None:
@@ -132,7 +136,7 @@ def tests_of_interaction() -> None:
 GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
     *(decoders_of_bcf, decoders_of_text, codecs_of_genotypes, pairs_of_sites),
-    *(texts_of_numbers, sums_of_relationships),
+    *(texts_of_numbers, sums_of_relationships, epochs_of_maps),
 )
 
 

@@ -1,0 +1,174 @@
+"""Agreement of maps with distances: neighbours kept, intruders, ranks.
+
+The neighbours of an anchor are sorted once for each matrix of distances and once for each map,
+whatever the number of maps that are compared with a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine.threads import run_tasks
+from ..io.sites import chunks
+
+#: Neighbourhood sizes for recall, and for trustworthiness and continuity.
+RECALL_AT, TRUST_AT = (5, 15, 50), 15
+#: Distances of one matrix, or on one map, that a thread holds at a time.
+BLOCK_NUMBERS = 200_000
+Rows = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """All samples in order of their distance to each anchor of a block.
+
+    Attributes
+    ----------
+    order : int64 array, (m, n)
+        Nearest first; the anchor itself comes before all others, ties are in sample order.
+    ranks : int64 array, (m, n)
+        Place of each sample in `order`.
+    centred : float64 array, (m, n)
+        Ranks of the others less their mean, ties sharing their mean; 0 for the anchor.
+    """
+
+    order: np.ndarray
+    ranks: np.ndarray
+    centred: np.ndarray
+
+
+def _rank(far: np.ndarray, anchors: np.ndarray) -> _Ranked:
+    m, n = far.shape
+    own = np.arange(m)
+    far = np.array(far, np.float64)
+    far[own, anchors] = -np.inf
+    # numpy sorts several times faster if it need not keep ties in order
+    order = np.argsort(far, axis=1)
+    values = np.take_along_axis(far, order, 1)
+    tied = (values[:, 1:] == values[:, :-1]).any(axis=1)
+    order[tied] = np.argsort(far[tied], axis=1, kind="stable")
+    ranks = np.empty((m, n), np.int64)
+    np.put_along_axis(ranks, order, np.arange(n)[None], 1)
+    centred = ranks.astype(np.float64)
+    if tied.any():
+        shared = _share_ties(values[tied])
+        np.put_along_axis(shared, order[tied], shared.copy(), 1)
+        centred[tied] = shared
+    centred -= n / 2
+    centred[own, anchors] = 0.0
+    return _Ranked(order, ranks, centred)
+
+
+def _share_ties(values: np.ndarray) -> np.ndarray:
+    """Mean place of the values equal to each, for sorted rows; float64 (m, n)."""
+    m, n = values.shape
+    places = np.broadcast_to(np.arange(n), (m, n))
+    new = np.ones((m, n + 1), bool)
+    new[:, 1:-1] = values[:, 1:] != values[:, :-1]
+    first = np.maximum.accumulate(np.where(new[:, :-1], places, 0), axis=1)
+    last = np.where(new[:, 1:], places, n)[:, ::-1]
+    return (first + np.minimum.accumulate(last, axis=1)[:, ::-1]) / 2
+
+
+@dataclass
+class _Sums:
+    """What a map and a matrix have in common, for some anchors: integers, and a value an anchor."""
+
+    intruders: int
+    lost: int
+    recalled: list[int]
+    correlations: np.ndarray
+
+
+def _compare(drawn: _Ranked, far: _Ranked) -> _Sums:
+    most = max(*RECALL_AT, TRUST_AT)
+    near = np.take_along_axis(far.ranks, drawn.order[:, 1 : most + 1], 1)
+    back = np.take_along_axis(drawn.ranks, far.order[:, 1 : TRUST_AT + 1], 1)
+    # ranks are multiples of a half: these sums are exact, in any order
+    both = np.einsum("ij,ij->i", drawn.centred, far.centred)
+    norms = [np.einsum("ij,ij->i", one.centred, one.centred) for one in (drawn, far)]
+    norm = np.sqrt(norms[0] * norms[1])
+    known = norm > 0
+    return _Sums(
+        int(np.maximum(near[:, :TRUST_AT] - TRUST_AT, 0).sum()),
+        int(np.maximum(back - TRUST_AT, 0).sum()),
+        [int((near[:, :k] <= k).sum()) for k in RECALL_AT],
+        np.divide(both, norm, out=np.full(len(norm), np.nan), where=known),
+    )
+
+
+def measure_agreement(
+    maps: Mapping[Hashable, np.ndarray],
+    references: Mapping[Hashable, Rows],
+    compared: Mapping[Hashable, Sequence[Hashable]],
+    anchors: np.ndarray,
+    threads: int = 1,
+) -> dict[tuple[Hashable, Hashable], dict[str, float]]:
+    """Agreement of maps with distances.
+
+    Trustworthiness and continuity as defined by Venna and Kaski (2001), with k = TRUST_AT:
+    samples that are neighbours only on the map lower trustworthiness, neighbours that the map
+    separates lower continuity. Recall is the share of the k nearest by distance that
+    are among the k nearest on the map. Each is a mean over the anchors; neighbours come from all
+    samples. Ties are broken by sample order.
+
+    Parameters
+    ----------
+    maps : dict
+        Points (n_samples, n_axes) by the name of the map.
+    references : dict
+        Distances (len(which), n_samples) of the samples `which` to all, by name.
+    compared : dict
+        Names of the references of each map.
+    anchors : int array
+        Rows whose neighbourhoods are measured.
+    threads : int
+        Changes no byte.
+
+    Returns
+    -------
+    dict
+        By map and reference: `trustworthiness`, `continuity`, `recall_{k}`, `rank_correlation`
+        (Spearman, all pairs of an anchor and another sample); NaN if the study is too small for k,
+        or if all distances or all points are equal.
+    """
+    n = len(next(iter(maps.values())))
+
+    def work(first: int, last: int) -> dict[tuple[Hashable, Hashable], _Sums]:
+        some, found = anchors[first:last], {}
+        far = {name: _rank(rows(some), some) for name, rows in references.items()}
+        for name, points in maps.items():
+            squares = [
+                (points[some, axis, None] - points[None, :, axis]) ** 2
+                for axis in range(points.shape[1])
+            ]
+            drawn = _rank(np.sqrt(sum(squares)), some)
+            found |= {(name, other): _compare(drawn, far[other]) for other in compared[name]}
+        return found
+
+    blocks = run_tasks(work, chunks(len(anchors), max(1, BLOCK_NUMBERS // max(n, 1))), threads)
+    pairs = [(name, other) for name in maps for other in compared[name]]
+    return {pair: _means([block[pair] for block in blocks], len(anchors), n) for pair in pairs}
+
+
+def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str, float]:
+    """`measure_agreement` of one map with one matrix."""
+    return measure_agreement({0: points}, {0: rows}, {0: [0]}, anchors)[0, 0]
+
+
+def _means(sums: list[_Sums], anchors: int, n: int) -> dict[str, float]:
+    scale = anchors * TRUST_AT * (2 * n - 3 * TRUST_AT - 1) / 2
+    fits = n / 2 > TRUST_AT
+    found = {
+        "trustworthiness": 1 - sum(s.intruders for s in sums) / scale if fits else np.nan,
+        "continuity": 1 - sum(s.lost for s in sums) / scale if fits else np.nan,
+    }
+    for i, k in enumerate(RECALL_AT):
+        recalled = sum(s.recalled[i] for s in sums)
+        found[f"recall_{k}"] = recalled / (k * anchors) if k < n - 1 else np.nan
+    correlations = np.concatenate([s.correlations for s in sums]) if sums else np.empty(0)
+    found["rank_correlation"] = float(correlations.mean()) if len(correlations) else np.nan
+    return found
