@@ -3,8 +3,8 @@
 Populations split from one ancestral population (Balding and Nichols 1995), each with its own F_ST.
 People are spread over cohorts, so that every cohort has people of several populations. Sites come
 in pairs that are in linkage disequilibrium. Some people are children of two others, some are there
-twice. Nothing is kept in memory but one block of sites, so that 30 000 people x 500 000 sites take
-two files of 3.75 GB and about 1 GB of memory.
+twice. Only one block of sites a thread is kept in memory, so that 30 000 people x 500 000 sites
+take 7.5 GB of disk and 0.15 GB of memory a thread.
 """
 
 from __future__ import annotations

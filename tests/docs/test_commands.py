@@ -136,6 +136,7 @@ WAYS: dict[str, Way] = {
     "popdesic init": named("shown whole below"),
     "popdesic run": named("shown whole above"),
     "popdesic COMMAND --help": named("each one's: tests/unit/study/test_run.py"),
+    "popdesic tune": named("shown whole in the README"),
     "popdesic resume": named("shown whole on the same page's neighbours"),
     "popdesic audit": named("shown whole below its table"),
 }
