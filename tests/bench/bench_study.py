@@ -146,9 +146,11 @@ def run_peers(prefix: Path, cores: int) -> None:
         words = [program, "--bfile", str(prefix), *text.split(), "--threads", str(cores)]
         log = prefix.with_name("peer.txt")
         status, wall, cpu = run([*words, "--out", str(out)], prefix.parent, log)
-        error = re.search(r"^Error: .*", log.read_text(), re.M) if status else None
-        shown = (error[0] if error else f"exit status {status}", "") if status else None
-        lines.append((f"{program} {text}", *(shown or (f"{wall:.1f}", f"{cpu:.1f}"))))
+        if status:
+            error = re.search(r"^Error: (.*)", log.read_text(), re.M)
+            print(f"{program} {text} stopped: {error[1] if error else f'exit status {status}'}")
+        else:
+            lines.append((f"{program} {text}", f"{wall:.1f}", f"{cpu:.1f}"))
         for path in prefix.parent.glob("peer.*"):
             path.unlink()
     if lines:
