@@ -112,7 +112,6 @@ class Split:
         return max(node.depth for node in self.walk())
 
 
-@threadpool_limits.wrap(limits=1)  # sums in an order that does not depend on the threads
 def split_samples(scores: np.ndarray) -> Split:
     """The tree of supported splits.
 
@@ -121,7 +120,10 @@ def split_samples(scores: np.ndarray) -> Split:
     scores : float64 array, (n, k)
         On the significant principal components.
     """
-    return _split(np.arange(len(scores)), scores)
+    import sklearn.cluster  # noqa: F401 - only libraries that are loaded can be limited
+
+    with threadpool_limits(1):  # sums in an order that does not depend on the threads
+        return _split(np.arange(len(scores)), scores)
 
 
 def _split(members: np.ndarray, scores: np.ndarray) -> Split:

@@ -6,17 +6,33 @@ unequal length are balanced dynamically, and processes may fork and nest threads
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-#: Decorator of whole computations (a limit takes 5 ms): the order of BLAS's sums depends on its
-#: number of threads.
-one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+Function = TypeVar("Function", bound=Callable)
+
+
+def one_blas_thread(function: Function) -> Function:
+    """Decorator: BLAS has one thread, because the order of its sums depends on their number.
+
+    For whole computations: a limit takes 5 ms. SciPy has a BLAS of its own, which is limited only
+    if it was loaded before.
+    """
+
+    @functools.wraps(function)
+    def limited(*arguments, **named):
+        import scipy.linalg  # noqa: F401
+
+        with threadpool_limits(1, "blas"):
+            return function(*arguments, **named)
+
+    return limited
 
 
 def usable_cpus() -> int:

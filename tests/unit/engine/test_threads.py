@@ -1,0 +1,72 @@
+"""Threads: one for BLAS and OpenMP where sums decide bytes, whenever their libraries are loaded."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from popdesic.engine.threads import run_ordered
+
+SOURCES = Path(__file__).resolve().parents[3] / "src"
+BLAS = """
+from popdesic.engine.threads import one_blas_thread
+
+@one_blas_thread
+def probe():
+    from scipy.linalg import eigh
+    return threadpool_info()
+
+found = [one["num_threads"] for one in probe() if one["user_api"] == "blas"]
+assert len(found) > 1, found  # NumPy's and SciPy's own
+"""
+SPLITS = """
+import numpy as np
+from popdesic.communities import splits
+
+def probe(*_):
+    from sklearn.cluster import KMeans
+    return threadpool_info()
+
+splits._split = probe
+found = [one["num_threads"] for one in splits.split_samples(np.zeros((9, 2)))]
+assert len(found) > 2, found  # OpenMP too
+"""
+
+
+@pytest.mark.parametrize("program", [BLAS, SPLITS], ids=["blas", "splits"])
+def test_libraries_that_are_loaded_late_are_limited_too(program):
+    """In a fresh process, in which nothing has loaded SciPy before."""
+    program = (
+        f"from threadpoolctl import threadpool_info\n{program}assert set(found) == {{1}}, found"
+    )
+    two = dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"], "2")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | two | {"PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_are_in_order_and_few_tasks_are_waiting(threads):
+    taken = []
+
+    def tasks():
+        for number in range(40):
+            taken.append(number)
+            yield number
+
+    for number, result in enumerate(run_ordered(lambda x: x * x, tasks(), threads)):
+        assert result == number**2
+        assert len(taken) <= number + 2 * threads + 2
+    assert number == 39
+
+
+def test_errors_of_tasks_are_raised():
+    with pytest.raises(ZeroDivisionError):
+        list(run_ordered(lambda x: 1 // x, [1, 0, 1], 3))
