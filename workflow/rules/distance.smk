@@ -36,11 +36,7 @@ rule distance:
     input:
         expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
         "results/distance/samples.tsv",
-        (
-            ["results/distance/distance.mdist", "results/distance/distance.tsv.gz"]
-            if EXPORT
-            else []
-        ),
+        (["results/distance/distance.mdist", "results/distance/distance.tsv.gz"] if EXPORT else []),
 
 
 wildcard_constraints:

@@ -1,12 +1,9 @@
 # Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
-# needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
-#         sites.tsv
+# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of each permuted scan, which
-#                                                        tests association: not with the score
-#                                                        `interaction`
+#         results/epistasis/null.order{order}.tsv        best cost of permuted scans
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 # Analyses of the hits: hits.smk
@@ -27,14 +24,10 @@ LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
 RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
-RANKING["limits"] = LIMITS
 #: Main effects, which decide how many tests a hit's interaction is corrected for.
-MAIN_EFFECTS = {
-    order: [] if score in ASSOCIATION else ["results/epistasis/sites.tsv"]
-    for order, score in SCORES.items()
-}
-RANKING["quantitative"] = QUANTITATIVE
-RANKING["code"] = code_of("rank_epistasis")
+SITE_TESTS = ["results/epistasis/sites.tsv"]
+MAIN_EFFECTS = {k: SITE_TESTS if s not in ASSOCIATION else [] for k, s in SCORES.items()}
+RANKING |= dict(limits=LIMITS, quantitative=QUANTITATIVE, code=code_of("rank_epistasis"))
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
@@ -190,8 +183,7 @@ rule rank_pairs:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice. A scan of
-        # the sites of the strongest main effects takes seconds for 100 000 people.
+        # Genotypes of the hits' sites; draws of a hit's table take 0.1 seconds, twice.
         mem_mb=memory(700, mb=1),
         runtime=minutes(2 + EPISTASIS["top"] / 200, samples=1e-3),
     params:

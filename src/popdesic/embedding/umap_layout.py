@@ -1,7 +1,7 @@
 """UMAP (McInnes, Healy and Melville 2018) of nearest neighbours, the same bytes on any threads.
 
 Three steps: the fuzzy graph of the neighbours (`fuzzy_graph`), a start from the first two principal
-components (Kobak and Linderman 2021), and epochs that move the points (`engine/cpu/umap_epoch.py`).
+components (Kobak and Linderman 2021), and epochs that move the points (`engine.host.umap_epoch`).
 The start gives maps of one study the same orientation, and disconnected graphs need no special
 treatment.
 
@@ -167,7 +167,7 @@ def fit_curve(min_dist: float) -> tuple[float, float]:
 
 def force_tables(a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
     """Attraction and repulsion over squared distance, as the kernel reads them: int64 arrays."""
-    from ..engine.cpu.umap_epoch import FORCE_BITS, force_positions
+    from ..engine.host.umap_epoch import FORCE_BITS, force_positions
 
     squared = force_positions()
     power = squared**b
@@ -181,7 +181,7 @@ def start_points(start: np.ndarray, seed: int) -> np.ndarray:
 
     A constant or missing axis starts in the middle.
     """
-    from ..engine.cpu.umap_epoch import POINT_BITS
+    from ..engine.host.umap_epoch import POINT_BITS
 
     unit = 1 << POINT_BITS
     found = np.full((len(start), 2), SIDE / 2)
@@ -198,7 +198,7 @@ def optimize_layout(
     graph: FuzzyGraph, *, start: np.ndarray, min_dist: float, seed: int, threads: int = 1
 ) -> np.ndarray:
     """Where `epochs_of` epochs take the points, float64 (n, 2)."""
-    from ..engine.cpu import umap_epoch  # imports numba
+    from ..engine.host import umap_epoch  # imports numba
 
     n = len(start)
     shares = np.rint(graph.weights / graph.weights.max(initial=0.0) * (1 << umap_epoch.SHARE_BITS))

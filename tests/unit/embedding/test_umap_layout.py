@@ -28,7 +28,7 @@ from popdesic.embedding.umap_layout import (
     start_points,
     umap_layout,
 )
-from popdesic.engine.cpu import umap_epoch
+from popdesic.engine.host import umap_epoch
 from popdesic.io.errors import UserError
 
 OPTIONS = {"neighbors": 15, "min_dist": 0.3}
@@ -276,7 +276,7 @@ PROGRAM = """
 import sys
 import numpy as np
 from popdesic.embedding.umap_layout import umap_layout
-from popdesic.engine.cpu.umap_epoch import epoch_kernel
+from popdesic.engine.host.umap_epoch import epoch_kernel
 points = np.random.default_rng(1).normal(size=(20, 2))
 far = np.abs(points[:, :1] - points[:, 0])
 umap_layout(far.__getitem__, 20, points, neighbors=5, min_dist=0.3, seed=1)

@@ -10,8 +10,8 @@ import reference
 
 from popdesic.embedding.fuzzy_graph import FuzzyGraph
 from popdesic.embedding.umap_layout import force_tables
-from popdesic.engine.cpu import umap_epoch
-from popdesic.engine.cpu.umap_epoch import BOUND, FORCE_BITS, POINT_BITS, epoch_kernel
+from popdesic.engine.host import umap_epoch
+from popdesic.engine.host.umap_epoch import BOUND, FORCE_BITS, POINT_BITS, epoch_kernel
 
 NAMES = ("force_bits", "share_bits", "step_bits", "interval_bits", "place_bits")
 NAMES += ("farthest", "bound")

@@ -13,6 +13,7 @@ from scipy import stats
 from study import Cohort, make_sites, write_raw
 
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.epistasis import evidence
 from popdesic.epistasis.design import Axes
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.kin import Relatives
@@ -268,7 +269,7 @@ def test_covariates_are_in_the_model_of_a_scan_of_cases(tmp_path):
     assert best[0] > 24 and 17 < best[1] < 23.5
 
 
-def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, caplog):
+def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, caplog, monkeypatch):
     g, case, population = two_populations(3, 400)
     build(tmp_path, g, case.astype(float), population=population)
     fit(tmp_path, covariates=["population"])
@@ -284,6 +285,7 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, cap
     assert len(table) == 9 and (table["score"].astype(float) < 0).all()
     assert len(table.controls[0].split(",")) == 9
     # By main effects: the strongest sites are scanned by residuals as well.
+    monkeypatch.setattr(evidence, "LEAST_KEPT", 1770)
     effects, all_pairs = tmp_path / "epistasis/sites.tsv", tmp_path / "all.tsv"
     scan_sites(tmp_path / "reorder", null, effects)
     rank_hits(

@@ -333,7 +333,7 @@ def test_jobs_that_use_no_device_depend_on_no_kernel(own):
 def test_only_densmap_depends_on_umap_learn(own):
     users = {name for name, parts in own.items() if "library umap-learn" in parts}
     assert users == {"compute_further_maps"}
-    assert "name engine/cpu/umap_epoch.py _move_points" in own["compute_umap"]
+    assert "name engine/host/umap_epoch.py _move_points" in own["compute_umap"]
 
 
 def test_the_digest_of_a_script_includes_its_function(own):

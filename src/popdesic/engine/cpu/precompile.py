@@ -8,11 +8,12 @@ job that needs it first, also by two at a time.
 
 from __future__ import annotations
 
-import multiprocessing
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numba.core.sigutils import normalize_signature
@@ -28,12 +29,15 @@ from ..host import (
     site_tables,
     sparse_paths,
     trees,
+    umap_epoch,
 )
 from ..host import interaction as interaction_tables
 from ..host import trait as trait_tables
-from ..threads import usable_cpus
-from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus, umap_epoch
+from ..threads import run_tasks, usable_cpus
+from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus
 
+#: The folder that Python finds this package in.
+PACKAGES = Path(__file__).resolve().parents[3]
 #: Types of closures (`geodesic/weights.py`).
 NUMBERS = tuple(map(np.dtype, ("int32", "int64", "float32", "float64")))
 #: Numbers of counts of one pass of the bit-GEMM (`CpuBackend._accumulate`).
@@ -147,6 +151,22 @@ def _timed(index: int) -> float:
     return time.process_time() - start
 
 
+def _timed_in_process(index: int) -> float:
+    """`_timed` in a process of its own."""
+    code = f"from {__name__} import _timed\nprint(_timed({index}))"
+    paths = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{GROUPS[index].__name__}: {done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1])
+
+
 def compile_all(processes: int | None = None) -> dict[str, float]:
     """Compile all kernels of the CPU that are not in numba's cache yet.
 
@@ -160,13 +180,11 @@ def compile_all(processes: int | None = None) -> dict[str, float]:
     dict
         Name of a group -> CPU seconds that it took.
     """
-    processes = min(usable_cpus() if processes is None else processes, len(GROUPS))
+    processes = usable_cpus() if processes is None else processes
     indices = range(len(GROUPS))
     if processes == 1:
         seconds = [_timed(index) for index in indices]
     else:
-        start = partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
-        with start(processes) as pool:
-            seconds = list(pool.map(_timed, indices))
+        seconds = run_tasks(_timed_in_process, [(index,) for index in indices], processes)
     names = (group.__name__.replace("_", " ") for group in GROUPS)
     return dict(zip(names, seconds, strict=True))
