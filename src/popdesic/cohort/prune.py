@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.comparisons import band_blocks
-from ..engine.terms import Planes
+from ..engine.comparisons import band_blocks, moments
 from ..io.files import atomic_path
 from .site_planes import site_planes
 
@@ -80,7 +79,8 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
 
     amount, unit, step, threshold = pruning
     planes = site_planes(genotypes)
-    called, alt, squares = _moments(planes)
+    alt, squares = moments(planes)
+    called = (genotypes >= 0).sum(axis=1)
     with np.errstate(invalid="ignore"):
         af = alt / (2 * called)
     removed = called * squares - alt * alt <= 0
@@ -98,15 +98,6 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
         correlated[i, j - i - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
-
-
-def _moments(planes: Planes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Called genotypes of each site, the sum of its ALT counts and of their squares."""
-    carriers, homozygotes = np.bitwise_count(planes.words[:, :2]).sum(axis=2, dtype=np.int64).T
-    called = np.full(len(carriers), planes.n_sites)
-    if not planes.complete:
-        called = np.bitwise_count(planes.words[:, 2]).sum(axis=1, dtype=np.int64)
-    return called, carriers + homozygotes, carriers + 3 * homozygotes
 
 
 def contig_runs(chrom: np.ndarray) -> list[tuple[int, int]]:

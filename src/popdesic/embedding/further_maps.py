@@ -71,11 +71,7 @@ def densmap_layout(
     UserError
         A neighbour is infinitely far, or there are fewer than five samples.
     """
-    if n < 5:
-        raise UserError(
-            f"embedding.further_maps: densMAP needs at least 5 samples, this study has {n}; "
-            "remove densmap or add samples."
-        )
+    _require_samples(n, "densMAP", "densmap")
     import umap  # compiles for seconds: import only when needed
 
     k = max(2, min(neighbors, n - 1))
@@ -94,6 +90,14 @@ def densmap_layout(
         densmap=not np.allclose(scaled[:, 1:], scaled[0, 1]),
     )
     return model.fit_transform(first).astype(np.float64)
+
+
+def _require_samples(n: int, name: str, key: str) -> None:
+    if n < 5:
+        raise UserError(
+            f"embedding.further_maps: {name} needs at least 5 samples, this study has {n}; "
+            f"remove {key} or add samples."
+        )
 
 
 def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarray:
@@ -119,11 +123,7 @@ def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarr
     """
     from scipy.sparse import csr_array
 
-    if n < 5:
-        raise UserError(
-            f"embedding.further_maps: t-SNE needs at least 5 samples, this study has {n}; "
-            "remove tsne or add samples."
-        )
+    _require_samples(n, "t-SNE", "tsne")
     from sklearn.manifold import TSNE  # slow to import: import only when needed
 
     perplexity = min(float(PERPLEXITY), (n - 1) / 3)

@@ -197,7 +197,7 @@ def _flipped_products(
     """
     from ..engine.host.signed_sums import add_signed
 
-    n = sum(sizes)
+    n, pairs = sum(sizes), block_pairs(sizes)
     total = np.zeros((len(lots), n, n))
     group = int(np.clip(GROUP_BYTES // (8 * n * n), 1, GROUP))
     held, names = np.zeros((group, n, n)), []
@@ -219,7 +219,7 @@ def _flipped_products(
                 flush()
             if not names or one != names[-1]:
                 names.append(one)
-            add_products(held[len(names) - 1], values, values, block_pairs(sizes), threads)
+            add_products(held[len(names) - 1], values, values, pairs, threads)
     if names:
         flush()
     for among in total:

@@ -45,13 +45,13 @@ def r2_block(a: Planes, b: Planes | None, backend: Backend) -> np.ndarray:
     other = a if b is None else b
     if a.complete and other.complete:
         product = backend.bitgemm(a, b, PRODUCT)[0]
-        return r2_complete(a.n_sites, *_moments(a), *_moments(other), product, backend.threads)
+        return r2_complete(a.n_sites, *moments(a), *moments(other), product, backend.threads)
     return r2_masked(backend.bitgemm(a, b, LD), backend.threads)
 
 
-def _moments(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of the ALT counts of each site without missing genotypes, and of their squares."""
-    carriers, homozygotes = np.bitwise_count(planes.words).sum(axis=2, dtype=np.int64).T
+def moments(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of the ALT counts of each site and of their squares; missing genotypes count as 0."""
+    carriers, homozygotes = np.bitwise_count(planes.words[:, :2]).sum(axis=2, dtype=np.int64).T
     return carriers + homozygotes, carriers + 3 * homozygotes
 
 

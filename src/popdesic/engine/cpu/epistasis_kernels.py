@@ -22,6 +22,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ..host import interaction
+from ..host.popcount import popcount
 from . import bitgemm as bitgemm_cpu
 from . import epistasis_cells, epistasis_hits, epistasis_interaction, epistasis_products
 from .epistasis_cells import count_states, fill_cells, sum_logs
@@ -36,14 +37,6 @@ TILE = 8
 SKEW = 8
 _HAS_PEXT = bool(binding.get_host_cpu_features().get("bmi2"))
 _I64 = ir.IntType(64)
-
-
-@intrinsic
-def _popcount(typing_context, word):
-    def codegen(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), codegen
 
 
 @intrinsic
@@ -94,7 +87,7 @@ def _compact(words, x, state, first, out, row0, depth):
                     continue
                 bits = _extract(words[z, s, w], mask)
                 pending |= bits << np.uint64(filled)
-                size = _popcount(mask)
+                size = popcount(mask)
                 if filled + size >= 64:
                     out[row, z] = pending
                     row += 1

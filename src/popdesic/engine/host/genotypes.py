@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from ..threads import run_tasks
+from .popcount import popcount
 
 #: ALT count by 2-bit code, with 3 for missing.
 STATE_OF_CODE = np.array([2, 3, 1, 0], np.uint8)
@@ -47,14 +46,6 @@ def count_by_group(rows, group, n_groups, threads=1):
     return out
 
 
-@intrinsic
-def _popcount(typing_context, word):
-    def codegen(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), codegen
-
-
 @numba.njit(nogil=True, cache=True)
 def _count_by_group(words, group_words, masks, starts, sizes, out):
     """Codes 01, 10 and 11 are counted by popcounts of the words that hold a group's samples."""
@@ -64,9 +55,9 @@ def _count_by_group(words, group_words, masks, starts, sizes, out):
             for k in range(starts[g], starts[g + 1]):
                 word, mask = words[site, group_words[k]], masks[k]
                 low, high = word & mask, (word >> np.uint64(1)) & mask
-                missing += _popcount(low & ~high)
-                het += _popcount(high & ~low)
-                ref += _popcount(low & high)
+                missing += popcount(low & ~high)
+                het += popcount(high & ~low)
+                ref += popcount(low & high)
             out[site, g, 0] = ref
             out[site, g, 1] = het
             out[site, g, 2] = sizes[g] - ref - het - missing

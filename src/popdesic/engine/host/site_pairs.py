@@ -9,6 +9,7 @@ import numpy as np
 from numba import types
 
 from ..threads import run_tasks
+from .popcount import popcount
 
 #: Rows of one task.
 ROWS_A_TASK = 64
@@ -108,16 +109,6 @@ def r2_masked(counts, threads=1):
     return out
 
 
-def _popcount(x):
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-_popcount = numba.njit(inline="always")(_popcount)
-
-
 def _pair_tables(words, rows, columns, out):
     for pair in range(rows.shape[0]):
         a, b = words[rows[pair]], words[columns[pair]]
@@ -130,9 +121,9 @@ def _pair_tables(words, rows, columns, out):
                     left = both & a[0, word] & ~a[1, word]
                 else:
                     left = both & a[1, word]
-                out[pair, x, 0] += _popcount(left & ~b[0, word])
-                out[pair, x, 1] += _popcount(left & b[0, word] & ~b[1, word])
-                out[pair, x, 2] += _popcount(left & b[1, word])
+                out[pair, x, 0] += popcount(left & ~b[0, word])
+                out[pair, x, 1] += popcount(left & b[0, word] & ~b[1, word])
+                out[pair, x, 2] += popcount(left & b[1, word])
 
 
 @functools.cache
