@@ -39,11 +39,6 @@ EXTRAS = {
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = "results/epistasis/replication.tsv"
-#: The sheet's pedigree: relatives beside those of `RELATIVES`.
-PEDIGREE = {
-    "sheet": CONFIG["samples"],
-    "pedigree": STUDY.digest_of(None, "father", "mother"),
-}
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 
 

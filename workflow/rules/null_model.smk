@@ -2,7 +2,7 @@
 #
 # needs   results/reorder/*, the sample sheet, results/embedding/axes.npz axes.json,
 #         results/cohorts/{cohort}/genotypes.bed (unless epistasis.pcs is 0),
-#         results/compare/kinship.tsv (of a number, if kinship is computed)
+#         results/compare/kinship.tsv (if kinship is computed)
 # gives   results/epistasis/null_model.npz   design matrix, fitted values, residuals
 #         results/epistasis/structure.tsv    what populations and components say about the phenotype
 #         results/epistasis/sites.tsv        score tests of every site
@@ -14,6 +14,11 @@
 NULL_AXES = multiext("results/embedding/axes", ".npz", ".json") if EPISTASIS["pcs"] else []
 #: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
 RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+#: The sheet's pedigree: relatives beside those of `RELATIVES`.
+PEDIGREE = {
+    "sheet": CONFIG["samples"],
+    "pedigree": STUDY.digest_of(None, "father", "mother"),
+}
 NULL_MODEL = "results/epistasis/null_model.npz"
 SITE_RESULTS = ["results/epistasis/sites.tsv", "results/epistasis/structure.tsv"]
 
@@ -55,6 +60,7 @@ rule scan_sites:
     input:
         planes=REORDERED,
         null=NULL_MODEL,
+        kinship=RELATIVES,
     output:
         "results/epistasis/sites.tsv",
     log:
@@ -69,6 +75,7 @@ rule scan_sites:
         mem_mb=memory(1200, mb=1),
         runtime=minutes(1, mb=1 / 20),
     params:
+        **PEDIGREE,
         code=code_of("scan_sites"),
     message:
         "Test the main effect of every site"

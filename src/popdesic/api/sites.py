@@ -202,7 +202,14 @@ def scan(
     if score not in ASSOCIATION:
         used = np.flatnonzero((case >= 0) & np.isfinite(design).all(axis=1))
         chosen = array[np.ix_(used, sites["rank"].to_numpy())]
-        tested = _main_effects(chosen, case[used].astype(float), design[used], "logistic", "none")
+        tested = _main_effects(
+            chosen,
+            case[used].astype(float),
+            design[used],
+            "logistic",
+            "none",
+            _relatives(kinship, used, len(array)),
+        )
         prior = Prior(strength_of(tested), backend, max_r2=max_r2)
     best = candidates_of(
         kept, words, sites, (n_controls, n_cases), prior, tests=test.tests, top=top
@@ -252,6 +259,7 @@ def scan_sites(
     covariates: ArrayLike | None = None,
     *,
     transform: str = "none",
+    kinship: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Test every site by itself: what its allele count says about the phenotype.
 
@@ -271,6 +279,8 @@ def scan_sites(
         that follow from those before them do not count.
     transform : {'none', 'normal'}
         Of numbers: ``normal`` takes the normal scores of the ranks of their residuals.
+    kinship : array-like, (n_samples, n_samples), optional
+        Kinship coefficients, as from `popdesic.kinship`: scores vary more among relatives.
 
     Returns
     -------
@@ -310,11 +320,17 @@ def scan_sites(
             "(control), or numbers."
         )
     kind = "logistic" if len(values) == 2 else "linear"
-    return _main_effects(array[used], response[used], design[used], kind, transform)
+    relatives = _relatives(kinship, np.flatnonzero(used), len(array))
+    return _main_effects(array[used], response[used], design[used], kind, transform, relatives)
 
 
 def _main_effects(
-    genotypes: np.ndarray, response: np.ndarray, design: np.ndarray, kind: str, transform: str
+    genotypes: np.ndarray,
+    response: np.ndarray,
+    design: np.ndarray,
+    kind: str,
+    transform: str,
+    relatives: Relatives | None,
 ) -> pd.DataFrame:
     """Tests of all sites, int8 (n_samples, n_sites), of samples without an unknown value."""
     kept = independent_columns(np.ones((len(design), 1)), design)
@@ -322,7 +338,7 @@ def _main_effects(
         null = fit_null(response, design[:, kept], kind, transform=transform)
     except UserError as error:
         raise ValueError(str(error)) from None
-    tests, parts = SiteTests(null), []
+    tests, parts = SiteTests(null, relatives), []
     for first, last in chunks(genotypes.shape[1], max(1, CHUNK // max(len(genotypes), 1))):
         parts.append(tests.test(np.ascontiguousarray(genotypes[:, first:last].T)))
     return pd.concat(parts, ignore_index=True)

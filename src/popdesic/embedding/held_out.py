@@ -18,6 +18,7 @@ from ..cohort.encode import planes_in_memory
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.base import Backend
+from ..engine.ranks import average_ranks
 from ..engine.threads import one_blas_thread
 from ..io.genotypes import pack_bed
 from ..io.sites import chunks
@@ -225,8 +226,6 @@ def _compare(
 
 def _unit_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks with mean 0 and a sum of squares of 1, or all 0 where the values are equal."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(values)
+    ranks = average_ranks(values)
     ranks -= ranks.mean() if len(ranks) else 0
     return ranks / (np.sqrt(ranks @ ranks) or 1.0)

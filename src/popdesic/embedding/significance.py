@@ -99,7 +99,7 @@ def assess_components(
     noise : Noise
         EVEN_NOISE where it was not measured.
     """
-    from scipy.stats import gamma
+    from scipy.special import gammaincc
 
     tested = values[: min(MOST_TESTED, (n - 1) // 2)]
     quantile = noise.shift + noise.spread * largest_without_structure(LEVEL)
@@ -110,7 +110,7 @@ def assess_components(
         if not unit > 0:  # equal eigenvalues: nothing stands out
             break
         statistic = ((value - centre) / unit - noise.shift) / noise.spread
-        p[k] = gamma.sf(statistic + _SHIFT, _SHAPE, scale=_SCALE)
+        p[k] = gammaincc(_SHAPE, max(statistic + _SHIFT, 0.0) / _SCALE)
         threshold[k] = centre + unit * quantile
         trace -= value
         squares -= value**2
@@ -119,9 +119,9 @@ def assess_components(
 
 def largest_without_structure(p: float) -> float:
     """What the statistic exceeds with probability `p`: a quantile of Tracy and Widom."""
-    from scipy.stats import gamma
+    from scipy.special import gammainccinv
 
-    return float(gamma.isf(p, _SHAPE, scale=_SCALE)) - _SHIFT
+    return float(gammainccinv(_SHAPE, p)) * _SCALE - _SHIFT
 
 
 def centre_and_unit(trace: float, squares: float, n: int) -> tuple[float, float]:

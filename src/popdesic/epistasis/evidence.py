@@ -34,10 +34,9 @@ from .scores import scale_bits
 #: million combinations. One core of a CPU takes 0.1 s (triples: 1 to 3 s) for 5 000 people and 2.5
 #: s for 100 000.
 STRONG_SITES = {2: 1000, 3: 150}
-#: Of these combinations, the best of so many by likelihood ratio: one in 20, but not fewer than the
-#: least and not more than the most. If nothing interacts, they have p below 0.05, of half a million
-#: below 0.02; one that counts has p below 0.001.
-ONE_KEPT_OF, LEAST_KEPT, MOST_KEPT = 20, 1000, 10_000
+#: Of these combinations, the best of so many by likelihood ratio: one in 100, but not fewer than
+#: the least. If nothing interacts, they have p below 0.01; one that counts has p below 0.001.
+ONE_KEPT_OF, LEAST_KEPT = 100, 1000
 #: Bits after the point of a candidate's key, in nats: the last digits of a logarithm are not the
 #: same on every machine.
 KEY_BITS = 20
@@ -137,7 +136,7 @@ def scan_strongest(
         planes = OneHot(join_classes(chosen, *sizes), sum(sizes))
         data = TraitData(planes, *prior.levels, of_rows["rank"].to_numpy(np.int32), partners)
     scan = scanner(prior.backend, order, residuals=prior.levels is not None)
-    kept = min(MOST_KEPT, max(LEAST_KEPT, math.comb(data.n_sites, order) // ONE_KEPT_OF))
+    kept = max(LEAST_KEPT, math.comb(data.n_sites, order) // ONE_KEPT_OF)
     hits = scan(data, range(data.n_sites), kept)
     cost = hits.cost if prior.levels is None else fixed_point(hits.cost, sum(sizes))
     return Hits(cost, rows[hits.sites].astype(np.int32))

@@ -71,8 +71,8 @@ def interaction_test(table: np.ndarray) -> tuple[float, int, float]:
 
     For pairs that of BOOST (Wan et al. 2010); for triples the model keeps the effects of all pairs.
     """
-    from scipy import stats
+    from scipy.special import chdtrc
 
     statistic = float(interaction_statistics(table[None])[0])
     freedom = degrees_of_freedom(table)
-    return statistic, freedom, float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0
+    return statistic, freedom, float(chdtrc(freedom, max(statistic, 0.0))) if freedom else 1.0

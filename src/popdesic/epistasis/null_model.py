@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..engine.base import ZERO_LEVEL
+from ..engine.ranks import average_ranks
 from ..io.errors import UserError
 from ..io.tables import write_npz
 
@@ -134,9 +135,9 @@ def fit_null(
 
 def normal_scores(values: np.ndarray) -> np.ndarray:
     """Quantiles of the normal distribution at the ranks of values; ties share their mean rank."""
-    from scipy import stats
+    from scipy.special import ndtri
 
-    return stats.norm.ppf((stats.rankdata(values) - 0.5) / len(values))
+    return ndtri((average_ranks(values) - 0.5) / len(values))
 
 
 def residual_levels(

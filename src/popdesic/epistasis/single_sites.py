@@ -9,6 +9,14 @@ W the variances of the responses, X the design with its constant. The trend test
 of the regression, t^2 = R (f - 1) / (1 - R), R = chi2 / f the partial R2 and f the null model's
 degrees of freedom. The genotypic test has both non-reference genotypes, 2 df. A missing genotype
 counts as the mean of the others.
+
+Relatives resemble each other in genotype and, where the trait is heritable, in phenotype, so that U
+varies more than V says. With G the genotypes that the design leaves over, times the standard
+deviations of the residuals, V becomes
+
+    G'G + sum over related pairs (i, j) of 4 h phi_ij G_i G_j,
+
+h and phi as in `kin` (Thornton & McPeek 2010, Am J Hum Genet 86:172, for cases and controls).
 """
 
 from __future__ import annotations
@@ -20,6 +28,7 @@ import pandas as pd
 
 from ..io.sites import chunks
 from ..io.tables import write_table
+from .kin import LEAST_EIGENVALUE, Relatives, no_relatives, shared_risk
 from .null_model import NullModel, read_null_model
 from .reorder import read_reordered
 from .scan import genotypes_of
@@ -28,15 +37,27 @@ from .scan import genotypes_of
 CHUNK = 1 << 23
 #: A variance of this size, relative to g'Wg, is that of a site which the design explains.
 EXPLAINED = 1e-10
+#: Share of all pairs that are related from which on their matrix is not sparse.
+DENSE = 0.02
 #: Median of the chi-square distribution with one degree of freedom.
 MEDIAN = 0.454936423119572
 
 
 class SiteTests:
-    """Score tests under one null model."""
+    """Score tests under one null model.
 
-    def __init__(self, null: NullModel):
+    Parameters
+    ----------
+    null : NullModel
+    relatives : Relatives, optional
+        Pairs among the people of the model.
+    """
+
+    def __init__(self, null: NullModel, relatives: Relatives | None = None):
         self.used = null.used
+        related = (relatives or no_relatives()).among(null.used)
+        shared = shared_risk(related, null.residuals[null.used])
+        self.kin = _correlation(related, shared, int(null.used.sum())) if shared else None
         self.root = np.sqrt(null.weights[null.used])
         # U = (g root)'(raw / root)
         self.score = null.raw_residuals[null.used] / (
@@ -64,7 +85,7 @@ class SiteTests:
             towards zero for strong effects); `chi2`, `p` of the trend; `genotypic_chi2`,
             `genotypic_df`, `genotypic_p`. NaN where the site does not vary given the design.
         """
-        from scipy import stats
+        from scipy.special import chdtrc
 
         g = genotypes[:, self.used]
         called = g >= 0
@@ -85,14 +106,18 @@ class SiteTests:
                 variance[:, i, j] = (weighted[i] * weighted[j]).sum(axis=1)
                 variance[:, i, j] -= (held[i] * held[j]).sum(axis=1)
         whole = [(column**2).sum(axis=1) for column in weighted]
-        u, v = score[:, 0], variance[:, 0, 0]
-        good = (v > EXPLAINED * whole[0]) & (n > 0)
-        v = np.where(good, v, 1.0)
-        beta = np.where(good, u / v, np.nan)
+        u, alone = score[:, 0], variance[:, 0, 0].copy()
+        good = (alone > EXPLAINED * whole[0]) & (n > 0)
+        alone = np.where(good, alone, 1.0)
+        if self.kin is not None:
+            rest = [c - h @ self.basis.T for c, h in zip(weighted, held, strict=True)]
+            variance = self._among_relatives(rest, variance)
+        v = np.where(good, variance[:, 0, 0], 1.0)
+        beta = np.where(good, u / alone, np.nan)
         chi2 = np.where(good, u * u / v, np.nan)
         both, df = self._genotypic(u, score[:, 1], variance, good, whole[1])
-        p, genotypic_p = stats.chi2.sf(chi2, 1), stats.chi2.sf(both, df)
-        se = np.where(good, 1 / np.sqrt(v), np.nan)
+        p, genotypic_p = chdtrc(1, chi2), chdtrc(df, both)
+        se = np.where(good, np.sqrt(v) / alone, np.nan)
         if self.freedom is not None:
             chi2, p, se = self._exact(chi2, 1, beta, se)
             both, genotypic_p, _ = self._exact(both, df, beta, se)
@@ -110,6 +135,19 @@ class SiteTests:
             }
         )
 
+    def _among_relatives(self, rest: list[np.ndarray], variance: np.ndarray) -> np.ndarray:
+        """Variances of the scores of two columns, with what relatives add: (n_sites, 2, 2)."""
+        shared = [(self.kin @ column.T).T for column in rest]
+        added = np.array([[(a * b).sum(axis=1) for b in rest] for a in shared])
+        added = np.moveaxis(added, 2, 0)
+        total = variance + (added + added.swapaxes(1, 2)) / 2
+        # Estimated kinships need not be a matrix of covariances.
+        lost = np.linalg.eigvalsh(total)[:, 0] < (
+            LEAST_EIGENVALUE * np.linalg.eigvalsh(variance)[:, 0]
+        )
+        total[lost] = variance[lost]
+        return total
+
     def _genotypic(self, u, het, variance, good, whole_het):
         """Chi2 and df of allele count and heterozygotes together."""
         cross, v = variance[:, 0, 1], np.where(good, variance[:, 0, 0], 1.0)
@@ -122,15 +160,26 @@ class SiteTests:
 
     def _exact(self, chi2, df, beta, se):
         """Statistic, p and standard error of a linear model: F of the partial R2."""
-        from scipy import stats
+        from scipy.special import fdtrc
 
         share = np.minimum(chi2 / self.freedom, 1.0)
         left = np.maximum(self.freedom - df, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = share / (1 - share) * left
-            p = stats.f.sf(statistic / np.maximum(df, 1), np.maximum(df, 1), left)
+            p = fdtrc(np.maximum(df, 1), left, statistic / np.maximum(df, 1))
             exact = np.where(statistic > 0, np.abs(beta) / np.sqrt(statistic), se)
         return statistic, p, exact
+
+
+def _correlation(relatives: Relatives, shared: float, n: int):
+    """Correlations of the residuals of related people, (n, n) with a diagonal of 0."""
+    from scipy.sparse import coo_array
+
+    value = 2 * shared * relatives.kinship
+    rows = np.concatenate([relatives.first, relatives.second])
+    columns = np.concatenate([relatives.second, relatives.first])
+    matrix = coo_array((np.concatenate([value, value]), (rows, columns)), shape=(n, n))
+    return matrix.toarray() if len(rows) > DENSE * n * n else matrix.tocsr()
 
 
 def genomic_control(chi2: np.ndarray) -> float:
@@ -139,7 +188,9 @@ def genomic_control(chi2: np.ndarray) -> float:
     return float(np.median(known) / MEDIAN) if len(known) else np.nan
 
 
-def scan_sites(folder: Path, null: Path, out: Path) -> dict[str, float]:
+def scan_sites(
+    folder: Path, null: Path, out: Path, relatives: Relatives | None = None
+) -> dict[str, float]:
     """Test every site of a scan and write a table in panel order.
 
     Parameters
@@ -151,6 +202,8 @@ def scan_sites(folder: Path, null: Path, out: Path) -> dict[str, float]:
     out : Path
         chrom, pos, id, ref, alt, then the columns of `SiteTests.test`, then `p_adjusted`: `p` times
         the number of sites, at most 1.
+    relatives : Relatives, optional
+        Among the people of `folder`.
 
     Returns
     -------
@@ -158,7 +211,7 @@ def scan_sites(folder: Path, null: Path, out: Path) -> dict[str, float]:
         Number of sites, genomic-control lambda, smallest p.
     """
     words, sites, samples = read_reordered(folder)
-    tests = SiteTests(read_null_model(null))
+    tests = SiteTests(read_null_model(null), relatives)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
     parts = []

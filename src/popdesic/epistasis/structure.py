@@ -71,7 +71,7 @@ def structure_table(
 
 def _p_of(y: np.ndarray, base: np.ndarray, columns: np.ndarray) -> tuple[int, float]:
     """Columns that are new beside `base`, and p of their F test; 0 and 1 if none is."""
-    from scipy import stats
+    from scipy.special import fdtrc
 
     base = np.column_stack([np.ones(len(y)), base])
     base = base[:, [0, *(1 + k for k in independent_columns(base[:, :1], base[:, 1:]))]]
@@ -86,7 +86,7 @@ def _p_of(y: np.ndarray, base: np.ndarray, columns: np.ndarray) -> tuple[int, fl
         squares.append(float(rest @ rest))
     gain = (squares[0] - squares[1]) / added.shape[1]
     left = max(squares[1], 1e-300) / freedom
-    return added.shape[1], float(stats.f.sf(gain / left, added.shape[1], freedom))
+    return added.shape[1], float(fdtrc(added.shape[1], freedom, gain / left))
 
 
 def structure_warnings(table: pd.DataFrame | Path) -> list[str]:

@@ -23,14 +23,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
-from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import chdtrc, expit, gammaincc
 
 from ..engine.host.grouped_tables import half_statistics, indicators, interaction_terms
 
 #: Draws of the first estimate, and of the final one where the first says that it matters.
 FIRST_DRAWS, DRAWS = 400, 4000
+#: Draws to which the distribution of a whole table's association is fitted.
+ASSOCIATION_DRAWS = 2000
 #: People that the null model gets for each fitted term, see `shrunk`, and most steps of its fit.
 PRIOR, SHRINKING_STEPS = 2.0, 60
 #: Draws of each tilt.
@@ -50,6 +50,8 @@ MOST_DIRECTIONS = 8
 LEAST_SKEWNESS = 0.1
 #: Steps that find the length of a tilt, and that restore its margins.
 BISECTIONS, CORRECTIONS = 12, 3
+#: Most steps to the constant of the common risk, each Newton's or half of what is left.
+NEWTON_STEPS = 60
 #: Statistics that differ by less, in nats, are equal.
 EQUAL = 1e-6
 #: Smallest p, so that no p is 0.
@@ -116,7 +118,7 @@ def chi_square_p(table: np.ndarray, offsets: np.ndarray, terms: np.ndarray) -> f
     freedom = int(seen.sum()) - int(np.linalg.matrix_rank(indicators(terms)[seen]))
     if not freedom:
         return 1.0
-    return float(stats.chi2.sf(2 * _half_statistic(table, offsets, terms), freedom))
+    return float(chdtrc(freedom, max(2 * _half_statistic(table, offsets, terms), 0.0)))
 
 
 def shrunk(
@@ -169,11 +171,19 @@ def shrunk(
 def _common_log_odds(cases: np.ndarray, people: np.ndarray, offsets: np.ndarray) -> float:
     """Constant at which as many cases are expected as there are; both classes are present."""
 
-    def excess(constant: float) -> float:
-        return float((people * expit(constant + offsets)).sum() - cases.sum())
-
-    least = np.log(cases.sum() / (people.sum() - cases.sum()))
-    return float(brentq(excess, least - offsets.max() - 1, least - offsets.min() + 1))
+    share = np.log(cases.sum() / (people.sum() - cases.sum()))
+    low, high = share - offsets.max(), share - offsets.min()
+    constant = float(low + high) / 2
+    for _ in range(NEWTON_STEPS):
+        risk = expit(constant + offsets)
+        excess = float(people @ risk - cases.sum())
+        low, high = (low, constant) if excess > 0 else (constant, high)
+        step = constant - excess / float(people @ (risk * (1 - risk)))
+        step = step if low <= step <= high else float(low + high) / 2
+        if abs(step - constant) < 1e-12:
+            break
+        constant = step
+    return constant
 
 
 def tail_p(
@@ -202,7 +212,7 @@ def tail_p(
         mean = float(np.trace(variance)) / len(variance)
         least, spread = least / mean, variance / mean
     if directions.shape[1] > MOST_DIRECTIONS:
-        return _matched_p(null, least, draws, seed)
+        return _matched_p(null, least, min(draws, ASSOCIATION_DRAWS), seed)
     tilts = tilts_of(null, least, draws // DRAWS_OF_A_TILT, seed)
     if tilts is None:
         return 1.0
@@ -236,8 +246,12 @@ def _matched_p(null: NullModel, least: float, draws: int, seed: int) -> float:
     risk = np.broadcast_to(expit(null.log_odds), (draws, *null.people.shape))
     cases = np.random.default_rng([seed, draws]).binomial(null.people, risk)
     found = _statistics_of(null, cases, -np.inf)
-    skewness = max(float(stats.skew(found)), LEAST_SKEWNESS)
-    p = stats.pearson3.sf(least, skewness, found.mean(), found.std())
+    spread = float(found.std())
+    if not spread > 0:
+        return 1.0
+    skewness = max(float(((found - found.mean()) ** 3).mean()) / spread**3, LEAST_SKEWNESS)
+    shape, z = 4 / skewness**2, (least - float(found.mean())) / spread
+    p = gammaincc(shape, max(shape + 2 * z / skewness, 0.0))
     return float(np.clip(p, LEAST_P, 1.0))
 
 

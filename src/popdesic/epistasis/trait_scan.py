@@ -229,7 +229,7 @@ def _residual_squares(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
 
 def _f_test(small: tuple[float, int], large: tuple[float, int]) -> tuple[float, int, float]:
     """F of a larger model times its added columns, their number, and p."""
-    from scipy import stats
+    from scipy.special import fdtrc
 
     added = small[1] - large[1]
     if added < 1 or large[1] < 1:
@@ -237,12 +237,12 @@ def _f_test(small: tuple[float, int], large: tuple[float, int]) -> tuple[float, 
     if large[0] <= 0:
         return np.inf, added, 0.0
     statistic = max(small[0] - large[0], 0.0) / (large[0] / large[1])
-    return statistic, added, float(stats.f.sf(statistic / added, added, large[1]))
+    return statistic, added, float(fdtrc(added, large[1], statistic / added))
 
 
 def _last(base: np.ndarray, column: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """Coefficient, standard error and p of one more column; NaN if it follows from the others."""
-    from scipy import stats
+    from scipy.special import stdtr
 
     x = _more(base, column)
     if x.shape[1] == base.shape[1] or len(y) <= x.shape[1]:
@@ -252,4 +252,4 @@ def _last(base: np.ndarray, column: np.ndarray, y: np.ndarray) -> tuple[float, f
     rest = y - x @ fitted
     variance = float(rest @ rest) / freedom * np.linalg.inv(x.T @ x)[-1, -1]
     t = fitted[-1] / np.sqrt(variance)
-    return float(fitted[-1]), float(np.sqrt(variance)), float(2 * stats.t.sf(abs(t), freedom))
+    return float(fitted[-1]), float(np.sqrt(variance)), float(2 * stdtr(freedom, -abs(t)))

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..engine.ranks import average_ranks
+
 
 def rank_mantel(
     genetic: np.ndarray,
@@ -42,8 +44,6 @@ def rank_mantel(
         correlation; `permutations`; `exact`: whether these are all arrangements; `pairs`. None
         with fewer than three pairs, or if a distance is the same in all pairs.
     """
-    from scipy.stats import rankdata
-
     n = len(genetic)
     counted = np.triu(np.isfinite(genetic), 1)
     if among is not None:
@@ -51,11 +51,11 @@ def rank_mantel(
     rows, columns = np.nonzero(counted)
     if len(rows) < 3:
         return None
-    ranks = rankdata(genetic[rows, columns])
+    ranks = average_ranks(genetic[rows, columns])
     upper = np.triu_indices(n, 1)
     other = np.zeros((n, n))
     # Equal distances on the ground tie despite rounding.
-    other[upper] = rankdata(np.round(ground[upper] / (ground.max() or 1.0), 9))
+    other[upper] = average_ranks(np.round(ground[upper] / (ground.max() or 1.0), 9))
     other += other.T
     if np.ptp(ranks) == 0 or np.ptp(other[rows, columns]) == 0:
         return None

@@ -142,7 +142,7 @@ def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
     p is weighted by the hit's `tests` over all tests, as the mean of the inverse weights of all
     combinations is 1: without any interaction as many are below a level as of p itself.
     """
-    from scipy import stats
+    from scipy.special import betaincinv
 
     figure, (axes,) = new_figure(1, width=4.2, height=3.6)
     if not len(hits):
@@ -157,7 +157,7 @@ def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
     ends = [0.0, float(expected[0]) * 1.03]
     # 95 % interval of each order statistic of independent tests.
     k = np.arange(1, len(p) + 1)
-    low, high = (stats.beta.ppf(q, k, max(tests, len(p)) + 1 - k) for q in (0.025, 0.975))
+    low, high = (betaincinv(k, max(tests, len(p)) + 1 - k, q) for q in (0.025, 0.975))
     axes.fill_between(
         expected, -np.log10(high), -np.log10(low), color=MISSING_COLOUR, linewidth=0, zorder=0
     )
