@@ -9,9 +9,12 @@ interactions are exact up to a fit whose result is rounded (`engine.host.interac
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
-from ..base import Hits, ScanData
+from ..base import Hits, OneHot, ScanData
 from ..threads import run_tasks
 from .epistasis_cells import GROUP, cost_bound
 from .epistasis_hits import RANK_BITS, Heaps, partner_rule
@@ -19,6 +22,13 @@ from .epistasis_kernels import BLOCK, SKEW, TILE, kernels
 
 #: Sites x of one chunk, and bytes that its compacted planes may take.
 CHUNK, CHUNK_BYTES = 32, 1 << 28
+#: Triples by interaction for each hit kept, up to which a scan of half the sites comes first: there
+#: fits cost more than an eighth of the triples.
+PILOT_TESTS = 50_000
+#: Hits that the pilot lets in for each one kept.
+PILOT_EXCESS = 1.5
+#: Least sites of a pilot.
+PILOT_SITES = 40
 
 
 def padded_width(n_sites: int) -> int:
@@ -119,6 +129,12 @@ def scan_triples(
     data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
 ) -> Hits:
     """See `engine.base.Backend.scan_triples`."""
+    if cutoff is None and _fits_prevail(data, first, top):
+        limit = _cutoff_by_half(data, first, top, threads)
+        if limit is not None:
+            hits = scan_triples(data, first, top, limit, threads=threads)
+            if len(hits.cost) == top:  # else the half was too good: not all of the best are here
+                return hits
     scan = _Scan(data, 3, top, cutoff, threads)
     stop = min(first.stop, data.n_sites - 2)
     start = first.start
@@ -129,6 +145,32 @@ def scan_triples(
         _scan_chunk(scan, start, depths[:n])
         start += len(depths[:n])
     return scan.heaps.hits(3)
+
+
+def _fits_prevail(data: ScanData, first: range, top: int) -> bool:
+    """Whether a scan of triples by interaction spends most of its time on fits of its first hits.
+
+    K hits of n tests need K (1 + ln(n / K)) fits or more, as the worst hit kept gets better.
+    """
+    sites, rest = data.n_sites, max(0, data.n_sites - first.stop)
+    tests = math.comb(sites - min(first.start, sites), 3) - math.comb(rest, 3)
+    enough = data.n_sites >= 2 * PILOT_SITES and 8 * top <= tests
+    return data.lr_bits is not None and enough and tests <= PILOT_TESTS * top
+
+
+def _cutoff_by_half(data: ScanData, first: range, top: int, threads: int) -> int | None:
+    """A cost that more than `top` triples should reach, by a scan of every second site."""
+    wanted = math.ceil(PILOT_EXCESS * top / 8)
+    some = slice(None, None, 2)
+    classes = [OneHot(one.words[some], one.n_samples) for one in data.classes]
+    partners = data.partners
+    if partners is not None:
+        columns = {name: getattr(partners, name)[some] for name in ("chrom", "pos", "middle")}
+        partners = replace(partners, **columns)
+    half = replace(data, classes=tuple(classes), rank=data.rank[some], partners=partners)
+    rows = range(-(-first.start // 2), -(-first.stop // 2))
+    hits = scan_triples(half, rows, wanted, threads=threads)
+    return int(hits.cost[-1]) if len(hits.cost) == wanted else None
 
 
 def _depths(scan: _Scan, start: int, stop: int) -> np.ndarray:

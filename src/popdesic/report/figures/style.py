@@ -84,15 +84,17 @@ def styled() -> Iterator[None]:
 
 def save_figure(figure: Figure, stem: Path) -> None:
     """Write {stem}.svg and {stem}.png without dates or versions: equal figures give equal bytes."""
-    with atomic_path(Path(f"{stem}.svg")) as temporary:
-        figure.savefig(
-            temporary,
-            format="svg",
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
-    figure.set_layout_engine("none")  # keep the layout found for the SVG
-    with atomic_path(Path(f"{stem}.png")) as temporary:
-        figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
+    figure.draw_without_rendering()  # finds the layout, once for both files
+    with mpl.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
+        with atomic_path(Path(f"{stem}.svg")) as temporary:
+            figure.savefig(
+                temporary,
+                format="svg",
+                metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+            )
+        with atomic_path(Path(f"{stem}.png")) as temporary:
+            figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
 
 
 def shorten(text: str, longest: int = 22) -> str:
