@@ -16,7 +16,7 @@ from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from ..io.bed import TABLE_ROWS, beside
 from ..io.errors import UserError
 from ..io.files import atomic_path, write_json
-from ..io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed
+from ..io.genotypes import BED_MAGIC, bed_row_bytes
 from ..io.plink import plink_prefix, read_plink_samples, stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
@@ -195,12 +195,12 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
             columns = (batch.chrom, batch.id, batch.pos.tolist(), batch.alt, batch.ref)
             lines = map("{}\t{}\t0\t{}\t{}\t{}\n".format, *columns)
             new = repeats.find_new(batch.chrom, batch.pos, batch.ref, batch.alt)
-            genotypes = batch.genotypes
+            rows = batch.rows
             if not new.all():
                 lines = compress(lines, new)
-                genotypes = genotypes[new]
+                rows = rows[new]
             bim.write("".join(lines))
-            bed.write(pack_bed(genotypes))
+            bed.write(rows.data)
             n_sites += int(new.sum())
     return repeats.in_order, n_sites
 
@@ -247,6 +247,8 @@ def _base_codes(bases: list[str]) -> np.ndarray:
 
 def _first_of_each(keys: np.ndarray) -> np.ndarray:
     """Return (n) bool, True at the first of each value."""
+    if (keys[1:] > keys[:-1]).all():  # almost always
+        return np.ones(len(keys), bool)
     first = np.zeros(len(keys), bool)
     first[np.unique(keys, return_index=True)[1]] = True
     return first

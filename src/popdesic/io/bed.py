@@ -47,15 +47,28 @@ def read_bim(prefix: Path | str) -> pd.DataFrame:
 
 def iterate_bim(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[pd.DataFrame]:
     """Yield the table of `read_bim` in parts of at most `n_rows` rows, at least one part."""
-    path = beside(prefix, ".bim")
-    for table in _iterate_columns(path, BIM_COLUMNS, n_rows):
-        table["pos"] = _positions(path, table["pos"])
+    n_before = 0
+    for columns in iterate_bim_columns(prefix, n_rows):
+        rows = pd.RangeIndex(n_before, n_before + len(columns["pos"]))
+        n_before = rows.stop
+        positions = columns.pop("pos")
+        table = pd.DataFrame(columns, rows, dtype=str)
+        table.insert(BIM_COLUMNS.index("pos"), "pos", positions)
         yield table
 
 
-def _positions(path: Path, written: pd.Series) -> np.ndarray:
+def iterate_bim_columns(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[dict]:
+    """Yield the parts of `iterate_bim` as columns by name: lists of str, and int64 `pos`."""
+    path = beside(prefix, ".bim")
+    n_before = 0
+    for columns in _iterate_columns(path, BIM_COLUMNS, n_rows):
+        columns["pos"] = _positions(path, columns["pos"], n_before)
+        n_before += len(columns["pos"])
+        yield columns
+
+
+def _positions(path: Path, texts: list[str], n_before: int) -> np.ndarray:
     """Positions as int64; UserError for one that is not an integer or is out of range."""
-    texts = written.tolist()
     joined = "".join(texts)
     if joined.isascii() and joined.isdigit() and max(map(len, texts)) < 10:  # almost always
         return np.array(list(map(int, texts)), np.int64)
@@ -69,7 +82,7 @@ def _positions(path: Path, written: pd.Series) -> np.ndarray:
         fault = f"{shown} is not a whole number"
         if abs(value) >= 2**31:
             fault = f"{shown[1:-1]} is beyond 2**31"
-        raise UserError(f"{path}, line {written.index[row] + 1}: position {fault}; correct it.")
+        raise UserError(f"{path}, line {n_before + row + 1}: position {fault}; correct it.")
     return values
 
 
@@ -86,7 +99,8 @@ def read_fam(prefix: Path | str) -> pd.DataFrame:
     UserError
         The file is missing, or a line does not have six columns.
     """
-    return pd.concat(_iterate_columns(beside(prefix, ".fam"), FAM_COLUMNS, TABLE_ROWS))
+    parts = _iterate_columns(beside(prefix, ".fam"), FAM_COLUMNS, TABLE_ROWS)
+    return pd.concat([pd.DataFrame(part, dtype=str) for part in parts], ignore_index=True)
 
 
 def write_fam(prefix: Path | str, fam: pd.DataFrame) -> None:
@@ -96,8 +110,8 @@ def write_fam(prefix: Path | str, fam: pd.DataFrame) -> None:
         temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.DataFrame]:
-    """Yield parts of a table without a header, separated by tabs or else by spaces and tabs.
+def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[dict[str, list[str]]]:
+    """Yield the columns of parts of a table without a header, separated by tabs or else by spaces and tabs.
 
     Lines end in LF or CRLF. Values are taken literally: no quotes, no comments, nothing
     stripped.
@@ -118,11 +132,10 @@ def _iterate_columns(path: Path, names: list[str], n_rows: int) -> Iterator[pd.D
             values = _split_even(text, len(names)) if by_tab else None
             if values is None:
                 values = _split_each(path, text, names, by_tab, n_before)
-            columns = {name: values[k :: len(names)] for k, name in enumerate(names)}
-            yield pd.DataFrame(columns, pd.RangeIndex(n_before, n_before + len(lines)), dtype=str)
+            yield {name: values[k :: len(names)] for k, name in enumerate(names)}
             n_before += len(lines)
     if n_before == 0:
-        yield pd.DataFrame({name: pd.Series(dtype=str) for name in names})
+        yield {name: [] for name in names}
 
 
 def _split_even(text: str, n_columns: int) -> list[str] | None:

@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
-from .bed import beside, iterate_bim, open_bed, read_fam
+from .bed import beside, iterate_bim_columns, open_bed, read_fam
 from .errors import UserError
 from .files import is_file
-from .genotypes import MISSING, site_kind, unpack_bed
+from .genotypes import bed_row_bytes, site_kind
+
+#: The lower bit of each two-bit code in a word.
+LOW_BITS = 0x5555_5555_5555_5555
 
 
 def plink_prefix(source: Path | str) -> Path | None:
@@ -61,31 +64,73 @@ def stream_plink(
     """
     n_samples = len(read_plink_samples(prefix)[0])
     bed = open_bed(prefix, n_samples=n_samples)
-    n_rows = max(1, _chunk_bytes // n_samples)
+    n_rows = max(1, _chunk_bytes // bed_row_bytes(n_samples))
     start = 0
-    for bim in iterate_bim(prefix, n_rows):
-        kinds = [
-            "unplaced" if chrom == "0" or pos < 1 else site_kind(ref, [alt])
-            for chrom, pos, ref, alt in zip(bim.chrom, bim.pos, bim.ref, bim.alt, strict=True)
-        ]
-        rows = np.array([k for k, kind in enumerate(kinds) if kind == "snps"], np.int64)
-        genotypes = unpack_bed(bed[start + rows], n_samples)
-        kept = bim.iloc[rows]
-        for kind, number in Counter(kinds).items():
-            setattr(counts, kind, getattr(counts, kind) + number)
-        n_missing = int((genotypes == MISSING).sum())
-        counts.records += len(bim)
+    for bim in iterate_bim_columns(prefix, n_rows):
+        kept = np.flatnonzero(keep_snps(bim, counts))
+        n_here = len(bim["pos"])
+        rows = clear_padding(
+            bed[start : start + n_here].copy() if len(kept) == n_here else bed[start + kept],
+            n_samples,
+        )
+        n_missing = count_missing(rows)
         counts.missing += n_missing
-        counts.unphased += genotypes.size - n_missing
-        line = start + rows + 1
-        start += len(bim)
-        if len(rows):
-            yield SiteBatch(
-                chrom=kept.chrom.tolist(),
-                pos=kept.pos.to_numpy(),
-                id=kept.id.tolist(),
-                ref=kept.ref.tolist(),
-                alt=kept.alt.tolist(),
-                genotypes=genotypes,
-                line=line,
-            )
+        counts.unphased += len(rows) * n_samples - n_missing
+        if len(kept):
+            yield batch_of(bim, kept, rows, n_samples, first_line=start + 1)
+        start += n_here
+
+
+def keep_snps(sites: dict, counts: DecodeCounts) -> list[bool]:
+    """Say which sites of PLINK files are placed biallelic SNPs, and add all sites to `counts`.
+
+    Parameters
+    ----------
+    sites : dict
+        Columns chrom, pos, ref and alt; the ALT alleles of one site are separated by commas.
+    """
+    known: dict[tuple[str, str], str] = {}  # sites have few different pairs of alleles
+    kinds = []
+    for pair in zip(sites["ref"], sites["alt"], strict=True):
+        if (kind := known.get(pair)) is None:
+            kind = known[pair] = site_kind(pair[0], [pair[1]])
+        kinds.append(kind)
+    nowhere = (sites["pos"] < 1) | np.array([chrom == "0" for chrom in sites["chrom"]], bool)
+    for k in np.flatnonzero(nowhere):
+        kinds[k] = "unplaced"
+    for kind, number in Counter(kinds).items():
+        setattr(counts, kind, getattr(counts, kind) + number)
+    counts.records += len(kinds)
+    return [kind == "snps" for kind in kinds]
+
+
+def clear_padding(rows: np.ndarray, n_samples: int) -> np.ndarray:
+    """Set the bits of .bed rows beyond the last sample to zero, in place, and return them."""
+    if n_samples % 4:
+        rows[:, -1] &= (1 << 2 * (n_samples % 4)) - 1
+    return rows
+
+
+def count_missing(rows: np.ndarray) -> int:
+    """Count the missing genotypes (code 01) of .bed rows without padding."""
+    flat = rows.reshape(-1)
+    whole = flat[: len(flat) // 8 * 8].view(np.uint64)
+    n_missing = 0
+    for codes, low in ((whole, LOW_BITS), (flat[8 * len(whole) :], LOW_BITS & 0xFF)):
+        found = ~(codes >> 1)
+        found &= codes
+        found &= low
+        n_missing += int(np.bitwise_count(found).sum(dtype=np.int64))
+    return n_missing
+
+
+def batch_of(
+    sites: dict, kept: np.ndarray, rows: np.ndarray, n_samples: int, first_line: int
+) -> SiteBatch:
+    """Return the `kept` ones of some sites, given by columns, with their .bed rows."""
+    names = {name: sites[name] for name in ("chrom", "id", "ref", "alt")}
+    if len(kept) < len(sites["pos"]):
+        names = {name: [column[k] for k in kept.tolist()] for name, column in names.items()}
+    return SiteBatch(
+        pos=sites["pos"][kept], rows=rows, n_samples=n_samples, line=first_line + kept, **names
+    )

@@ -294,6 +294,22 @@ def test_plink_batches(tmp_path):
         np.testing.assert_array_equal(found, genotypes[rows])
 
 
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 31, 33, 67])
+def test_plink_rows_are_copied_without_their_padding(tmp_path, n_samples):
+    """Rows pass from file to file as they are; bits beyond the last sample may hold anything."""
+    genotypes = write_plink(tmp_path / "in", n_samples=n_samples)
+    packed = pack_bed(genotypes)
+    dirty = packed.copy()
+    if n_samples % 4:
+        dirty[:, -1] |= 0x55 & ~((1 << 2 * (n_samples % 4)) - 1) & 0xFF
+    (tmp_path / "in.bed").write_bytes(BED_MAGIC + dirty.tobytes())
+    counts = ingest_cohort(tmp_path / "in", tmp_path / "raw")
+    kept = [0, 1, 8]
+    assert (tmp_path / "raw.bed").read_bytes() == BED_MAGIC + packed[kept].tobytes()
+    n_missing = int((genotypes[[0, 1, 2, 8]] == -1).sum())  # one of them is a duplicate
+    assert (counts.decode.missing, counts.decode.unphased) == (n_missing, 4 * n_samples - n_missing)
+
+
 def test_plink_prefix(tmp_path):
     write_plink(tmp_path / "a.b")
     assert plink_prefix(tmp_path / "a.b.bed") == tmp_path / "a.b"
