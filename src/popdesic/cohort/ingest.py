@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
-from ..io.bed import TABLE_ROWS, beside
+from ..io.bed import beside
+from ..io.columns import TABLE_ROWS
 from ..io.errors import UserError
 from ..io.files import atomic_path, write_json
 from ..io.genotypes import BED_MAGIC, bed_row_bytes
