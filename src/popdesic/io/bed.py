@@ -6,18 +6,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .columns import TABLE_ROWS, iterate_columns, read_positions
+from .columns import (
+    FAM_COLUMNS,
+    TABLE_ROWS,
+    count_lines,
+    iterate_columns,
+    read_positions,
+    require_unique_names,
+)
 from .errors import UserError
-from .files import atomic_path, open_regular
+from .files import atomic_path, beside, open_regular
 from .genotypes import BED_MAGIC, bed_row_bytes
 
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
-FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
-
-
-def beside(prefix: Path | str, suffix: str) -> Path:
-    """Return prefix + suffix; unlike `Path.with_suffix` this keeps dots in the prefix."""
-    return Path(f"{prefix}{suffix}")
 
 
 def read_bim(prefix: Path | str) -> pd.DataFrame:
@@ -93,6 +94,21 @@ def _missing_file(path: Path) -> UserError:
     return UserError(f"{path} does not exist; .bed, .bim and .fam must be in the same folder.")
 
 
+def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
+    """Return the sample names (second column) and sex codes of {prefix}.fam.
+
+    Raises
+    ------
+    UserError
+        The .fam is missing or malformed, has no samples, or repeats a name.
+    """
+    fam = read_fam(prefix)
+    path = beside(prefix, ".fam")
+    names = fam["sample"].tolist()
+    require_unique_names(path, names)
+    return names, fam["sex"].tolist()
+
+
 def open_bed(
     prefix: Path | str, *, n_samples: int | None = None, n_sites: int | None = None
 ) -> np.ndarray:
@@ -114,8 +130,8 @@ def open_bed(
         A file is missing, or the .bed has a wrong magic number or size.
     """
     path = beside(prefix, ".bed")
-    n_samples = count_lines(beside(prefix, ".fam")) if n_samples is None else n_samples
-    n_sites = count_lines(beside(prefix, ".bim")) if n_sites is None else n_sites
+    n_samples = _count(beside(prefix, ".fam")) if n_samples is None else n_samples
+    n_sites = _count(beside(prefix, ".bim")) if n_sites is None else n_sites
     try:
         with open_regular(path) as file:
             magic = file.read(len(BED_MAGIC))
@@ -141,15 +157,8 @@ def open_bed(
     return np.memmap(path, np.uint8, "r", offset=len(BED_MAGIC), shape=shape)
 
 
-def count_lines(path: Path) -> int:
-    """Return the number of lines of a file, of which the last may lack its newline."""
+def _count(path: Path) -> int:
     try:
-        with open_regular(path) as file:
-            n_lines = 0
-            last = b"\n"
-            while block := file.read(1 << 20):
-                n_lines += block.count(b"\n")
-                last = block[-1:]
-            return n_lines + (last != b"\n")
+        return count_lines(path)
     except FileNotFoundError:
         raise _missing_file(path) from None

@@ -4,6 +4,7 @@ Lines end in LF or CRLF. Values are taken literally: no quotes, no comments, not
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -18,6 +19,11 @@ from .files import open_regular
 TABLE_ROWS = 1 << 16
 # Longest line, in bytes: without a limit, a file without line ends would be read into memory whole.
 LINE_BYTES = 1 << 20
+#: Columns of a .fam.
+FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
+#: Longest header in bytes: a million samples and a million contigs take less than half of it.
+#: Without a limit, a file without line ends would be read into memory whole.
+LONGEST_HEADER = 256 << 20
 # A position as text, also from programs that write 100000 as 1e+05.
 _POSITION = re.compile(r"[+-]?[0-9]{1,40}(\.0{1,40})?|[+-]?[0-9](\.[0-9]{1,40})?[eE]\+?[0-9]{1,4}")
 
@@ -143,3 +149,27 @@ def read_positions(path: Path, texts: list[str], n_before: int) -> np.ndarray:
             fault = f"{shown[1:-1]} is beyond 2**31"
         raise UserError(f"{path}, line {n_before + row + 1}: position {fault}; correct it.")
     return values
+
+
+def require_unique_names(path: Path, names: list[str], n_before: int = 0) -> None:
+    """Refuse a table of samples that is empty or repeats a name; `n_before`: its header lines."""
+    if not names:
+        raise UserError(f"{path} has no samples; give a file with genotypes.")
+    name, n_times = Counter(names).most_common(1)[0]
+    if n_times > 1:
+        line = n_before + len(names) - names[::-1].index(name)
+        raise UserError(
+            f"{path}, line {line}: the sample name {name!r} occurs {n_times} times (family IDs "
+            "do not distinguish samples); rename or remove the duplicates."
+        )
+
+
+def count_lines(path: Path) -> int:
+    """Return the number of lines of a file, of which the last may lack its newline."""
+    with open_regular(path) as file:
+        n_lines = 0
+        last = b"\n"
+        while block := file.read(1 << 20):
+            n_lines += block.count(b"\n")
+            last = block[-1:]
+        return n_lines + (last != b"\n")

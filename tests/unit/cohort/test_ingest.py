@@ -14,12 +14,12 @@ from reference import parse_vcf_text
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.batches import DecodeCounts
-from popdesic.io.bed import beside, iterate_bim, open_bed, read_bim, read_fam, write_fam
+from popdesic.io.bed import iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.errors import UserError
-from popdesic.io.files import atomic_path, read_json, write_json
+from popdesic.io.files import atomic_path, beside, read_json, write_json
+from popdesic.io.formats import PLINK, VCF, find_format, read_sample_names
 from popdesic.io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
-from popdesic.io.plink import plink_prefix, stream_plink
-from popdesic.io.vcf_header import read_sample_names
+from popdesic.io.plink import stream_plink
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 
@@ -312,10 +312,10 @@ def test_plink_rows_are_copied_without_their_padding(tmp_path, n_samples):
 
 def test_plink_prefix(tmp_path):
     write_plink(tmp_path / "a.b")
-    assert plink_prefix(tmp_path / "a.b.bed") == tmp_path / "a.b"
-    assert plink_prefix(tmp_path / "a.b") == tmp_path / "a.b"
-    assert plink_prefix(tmp_path / "a") is None
-    assert plink_prefix(tmp_path / "a.vcf.gz") is None
+    assert find_format(tmp_path / "a.b.bed") == (PLINK, tmp_path / "a.b")
+    assert find_format(tmp_path / "a.b") == (PLINK, tmp_path / "a.b")
+    assert find_format(tmp_path / "a").kind == VCF
+    assert find_format(tmp_path / "a.vcf.gz").kind == VCF
 
 
 def change(path: Path, old: bytes, new: bytes) -> None:
