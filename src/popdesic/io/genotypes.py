@@ -42,6 +42,13 @@ def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
     return codecs.unpack_bed(packed, n_samples)
 
 
+def take_samples(packed: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return PLINK 1 .bed rows of the samples `kept`, int64 (n_kept), without unpacking them."""
+    from . import codecs
+
+    return codecs.take_samples(packed, kept)
+
+
 def site_kind(ref: str, alts: list[str], plink: bool = True) -> str:
     """Return the field of `DecodeCounts` that counts a site; only 'snps' are kept.
 

@@ -18,7 +18,14 @@ from popdesic.io.bed import iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.errors import UserError
 from popdesic.io.files import atomic_path, beside, read_json, write_json
 from popdesic.io.formats import PLINK, VCF, find_format, read_sample_names
-from popdesic.io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
+from popdesic.io.genotypes import (
+    BED_MAGIC,
+    bed_row_bytes,
+    pack_bed,
+    site_kind,
+    take_samples,
+    unpack_bed,
+)
 from popdesic.io.plink import stream_plink
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
@@ -437,3 +444,18 @@ def test_same_cohort_as_vcf_and_plink(shared_data, tmp_path):
     for site, row, other_site, other_row in zip(*from_vcf, *from_plink, strict=True):
         turned = site[3:] == other_site[3:][::-1]
         np.testing.assert_array_equal(np.where(row < 0, -1, 2 - row) if turned else row, other_row)
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 8, 33, 64, 65, 130])
+def test_taking_samples_equals_unpacking(n_samples):
+    rng = np.random.default_rng(n_samples)
+    packed = rng.integers(0, 256, (7, bed_row_bytes(n_samples)), np.uint8)
+    genotypes = unpack_bed(packed, n_samples)
+    every = np.arange(n_samples)
+    for kept in (
+        *(np.delete(every, k) for k in range(n_samples)),  # one left out: neighbours move
+        *(np.flatnonzero(rng.random(n_samples) < share) for share in (0, 0.5, 0.9, 1)),
+        rng.permutation(n_samples),
+    ):
+        expected = pack_bed(np.ascontiguousarray(genotypes[:, kept]))
+        np.testing.assert_array_equal(take_samples(packed, kept), expected)

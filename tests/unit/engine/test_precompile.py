@@ -24,6 +24,7 @@ import numpy as np
 import reference_epistasis, reference_trait, zarr
 from operands import planes_of
 
+from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.engine import terms
@@ -67,6 +68,7 @@ for source in ("a.bcf", "a.vcf.gz", "a.vcz"):
 summarize_cohort(
     Path("bcf"), {}, Path("sites.tsv"), Path("samples.tsv"), min_sample_call_rate=0, threads=2
 )
+place_rows(np.zeros((3, 2), np.uint8), 5, np.array([0, 2]), np.arange(3), np.zeros(3, bool))
 for missing in (0, 0.1):
     genotypes = rng.integers(0, 3, (40, 200)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1

@@ -76,6 +76,7 @@ def decoders_of_zarr() -> None:
 
 def codecs_of_genotypes() -> None:
     _compile(codecs.pack_bed, "(int8[:, ::1],)")
+    _compile(codecs.take_samples, "(uint8[:, ::1], int64[::1])")
     for rows in ("uint8[:, ::1]", _ROWS):
         _compile(codecs.unpack_bed, f"({rows}, int64)")
         _compile(genotypes._count_bytes, f"({rows}, int32[:, ::1])")
