@@ -75,9 +75,10 @@ def _read_block(
             phased = np.ascontiguousarray(group[PHASE][part], np.bool_)
     except FAULTS as error:
         raise damaged(store.path, error) from None
-    if calls.dtype.kind != "i" or not (np.iinfo(np.int8).min <= calls.min(initial=0)):
-        raise damaged(store.path, TypeError(f"{CALLS} does not hold small integers"))
-    calls = np.minimum(calls, 2).astype(np.int8)  # all alleles beyond the first ALT are refused
+    if calls.dtype.kind != "i":
+        raise damaged(store.path, TypeError(f"{CALLS} does not hold integers"))
+    if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
+        calls = calls.clip(-3, 2).astype(np.int8)
     sites = _sites(store, start, contig, pos, site_id, alleles)
     counts = DecodeCounts()
     kept = np.flatnonzero(keep_snps(sites, counts, plink=False))
