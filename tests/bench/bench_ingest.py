@@ -1,13 +1,16 @@
-"""Time the decoding of a VCF.gz to PLINK files, beside htslib and PLINK on the same file.
+"""Time the decoding of genotype files to PLINK files, beside htslib and PLINK on the same file.
 
     python tests/bench/bench_ingest.py [--samples 2000] [--sites 30000] [--quick]
 
-Writes a random bgzipped VCF to a temporary folder, reads it with each tool in a separate process,
-and prints a table. `ingest_cohort` is timed at its first call, with cached kernels, and ('again')
-at its second, without the half second that numba needs to start. The other rows time whole
-processes. CPU seconds are printed too, because other load on the machine affects wall time.
+Writes a random bgzipped VCF to a temporary folder, converts it to BCF, PLINK 1 files, PGEN and
+VCF-Zarr where bcftools, plink2, Pgenlib and tabix are there, reads each with `ingest_cohort`, and
+the VCF with each other tool, in separate processes, and prints a table. `ingest_cohort` is timed at
+its first call, with cached kernels, and ('again') at its second, without the half second that numba
+needs to start. The other rows time whole processes. CPU seconds are printed too, because other load
+on the machine affects wall time.
 """
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -31,6 +34,13 @@ for repeat in range(2):
     start, before = time.perf_counter(), time.process_time()
     ingest_cohort(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))
     print(time.perf_counter() - start, time.process_time() - before)
+"""
+
+TO_ZARR = """
+import sys
+from bio2zarr import vcf
+if __name__ == "__main__":
+    vcf.convert([sys.argv[1]], sys.argv[2], worker_processes=0)
 """
 
 CYVCF2 = """
@@ -98,13 +108,36 @@ def run(command: list[str]) -> tuple[float, float, float, str]:
     return wall, usage.ru_utime + usage.ru_stime, peak, text
 
 
-def measure(vcf: Path, folder: Path, n_repeats: int) -> list[tuple[str, int, float, float, float]]:
+def convert(vcf: Path, folder: Path) -> dict[str, Path]:
+    """Write the VCF in further formats; return the sources by the name of their format."""
+    sources = {"VCF.gz": vcf}
+    if bcftools := commandline.find_peer("bcftools"):
+        sources["BCF"] = folder / "random.bcf"
+        run([bcftools, "view", "-Ob", "-o", str(sources["BCF"]), str(vcf)])
+    if plink := commandline.find_peer("plink2"):
+        sources["PLINK"] = folder / "plink"
+        run([plink, "--vcf", str(vcf), "--make-bed", "--out", str(sources["PLINK"])])
+        if importlib.util.find_spec("pgenlib"):
+            sources["PGEN"] = folder / "pgen"
+            run([plink, "--vcf", str(vcf), "--make-pgen", "--out", str(sources["PGEN"])])
+    if tabix := commandline.find_peer("tabix"):
+        sources["VCF-Zarr"] = folder / "random.vcz"
+        run([tabix, str(vcf)])
+        run([sys.executable, "-c", TO_ZARR, str(vcf), str(sources["VCF-Zarr"])])
+    return sources
+
+
+def measure(
+    sources: dict[str, Path], folder: Path, n_repeats: int
+) -> list[tuple[str, int, float, float, float]]:
     """Return (tool, threads, wall seconds, CPU seconds, peak MB) of the fastest repeat of each."""
     commands: list[tuple[str, int, list[str], bool]] = []
     out = str(folder / "out")
-    for threads in (1, 2):
-        ours = [sys.executable, "-c", OURS, str(vcf), out, str(threads)]
-        commands.append(("ingest_cohort", threads, ours, True))
+    vcf = sources["VCF.gz"]
+    for kind, source in sources.items():
+        for threads in (1, 2) if kind not in ("PLINK", "PGEN") else (1,):
+            ours = [sys.executable, "-c", OURS, str(source), out, str(threads)]
+            commands.append((f"ingest_cohort {kind}", threads, ours, True))
     commands.append(("cyvcf2 genotype.array", 1, [sys.executable, "-c", CYVCF2, str(vcf)], True))
     if bcftools := commandline.find_peer("bcftools"):
         view = ["sh", "-c", 'exec "$0" view -Ou "$1" > /dev/null', bcftools, str(vcf)]
@@ -150,15 +183,15 @@ def main() -> None:
             f"compressed; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
         )
         run([sys.executable, "-c", OURS, str(vcf), str(folder / "warm"), "2"])  # fill the cache
-        rows = measure(vcf, folder, options.repeats)
+        rows = measure(convert(vcf, folder), folder, options.repeats)
     n_genotypes = options.samples * options.sites / 1e6
     peers = [row[2] for row in rows if row[0].startswith("plink2")]
-    print(f"{'tool':24}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")
+    print(f"{'tool':30}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")
     print(f"{'M gt/CPU s':>12}{'peak MB':>9}{'x plink2':>10}")
     for tool, threads, wall, cpu, peak in rows:
         ratio = f"{min(peers) / wall:.1f}" if peers else "-"
         print(
-            f"{tool:24}{threads:8d}{wall:9.2f}{cpu:8.2f}{n_genotypes / wall:9.1f}"
+            f"{tool:30}{threads:8d}{wall:9.2f}{cpu:8.2f}{n_genotypes / wall:9.1f}"
             f"{n_genotypes / cpu:12.1f}{peak:9.0f}{ratio:>10}"
         )
     if options.json:

@@ -10,8 +10,9 @@ from drawn_study import F_ST, LINKED, MISSING_SHARE, draw_people, pack, write_st
 from study_costs import busy_share, read_rows, read_utilisation
 
 from popdesic.io.batches import DecodeCounts
+from popdesic.io.bed import read_plink_samples
 from popdesic.io.genotypes import MISSING, pack_bed
-from popdesic.io.plink import read_plink_samples, stream_plink
+from popdesic.io.plink import stream_plink
 
 
 def genotypes_of(prefix: Path) -> np.ndarray:

@@ -12,9 +12,10 @@ from fuzz.runner import check_case
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.batches import DecodeCounts
+from popdesic.io.bed import read_plink_samples
 from popdesic.io.errors import UserError
 from popdesic.io.genotypes import site_kind
-from popdesic.io.plink import read_plink_samples, stream_plink
+from popdesic.io.plink import stream_plink
 
 MAGIC = b"\x6c\x1b\x01"
 ENDS = (".bed", ".bim", ".fam")

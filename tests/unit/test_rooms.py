@@ -29,7 +29,7 @@ ROOMS = (
 #: Longest chain of files that import each other.
 MOST_FLOORS = 11
 #: Compiled decoders of genotype files; elsewhere only the engine imports numba.
-DECODERS = {"io.codecs", "io.vcf_text", "io.bcf_records"}
+DECODERS = {"io.codecs", "io.vcf_text", "io.zarr_calls", "io.bcf_records"}
 #: All modules that import CuPy. The others of engine.gpu work, and are tested, without a GPU.
 LAUNCHERS = {
     f"engine.gpu.{name}"

@@ -15,7 +15,7 @@ from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
 from popdesic.study.records import exchange_records
 from popdesic.study.sheets import cohort_files, cohort_sources
-from popdesic.cohort.sources import file_key, names_key, source_key
+from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.files import digest
 from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
@@ -74,7 +74,8 @@ def n_samples(*cohorts):
 
 def input_mb(input):
     """Megabytes of the input files that exist (when planning, some may not exist yet)."""
-    return sum(Path(path).stat().st_size for path in input if Path(path).exists()) / 1e6
+    found = files_within(path for path in input if Path(path).exists())
+    return sum(Path(path).stat().st_size for path in found) / 1e6
 
 
 #: Whether samples come from several places; without coordinates geography has no job.

@@ -1,6 +1,7 @@
 # Decode each cohort's files once.
 #
-# needs   the genotype files of a cohort: VCF, VCF.gz, BCF or PLINK .bed .bim .fam
+# needs   the genotype files of a cohort: VCF, VCF.gz, BCF, VCF-Zarr,
+#         PLINK .bed .bim .fam or .pgen .pvar .psam
 # gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
 #         results/cohorts/{cohort}/raw.json            counts of kept and dropped records
 

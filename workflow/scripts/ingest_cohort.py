@@ -14,3 +14,5 @@ with logged(snakemake.log[0], snakemake.input) as log:
         threads=snakemake.threads,
     )
     log_counts(log, counts.as_dict())
+    for remark in counts.remarks:
+        log.info(remark)

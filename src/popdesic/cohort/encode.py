@@ -13,7 +13,7 @@ from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_bim, read_fam, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, read_json, write_json
-from ..io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, unpack_bed
+from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.tables import open_lines, read_table, write_rows
 from .impute import fill_words
 from .match import _no_overlap, match_sites
@@ -172,7 +172,7 @@ def place_rows(
     chunk[here] = rows[source[here]]
     chunk[turned] = _SWAPPED[chunk[turned]]
     if len(kept) != n_samples:
-        return pack_bed(np.ascontiguousarray(unpack_bed(chunk, n_samples)[:, kept]))
+        return take_samples(chunk, np.asarray(kept, np.int64))
     if n_samples % 4:
         chunk[:, -1] &= (1 << (2 * (n_samples % 4))) - 1
     return chunk

@@ -1,4 +1,4 @@
-"""Decode a cohort once: VCF, BCF or PLINK 1 files to .bed, .bim and .fam of biallelic SNPs."""
+"""Decode a cohort once, whatever its format, to .bed, .bim and .fam of biallelic SNPs."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
 
 from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
-from ..io.bed import TABLE_ROWS, beside
+from ..io.columns import TABLE_ROWS
 from ..io.errors import UserError
-from ..io.files import atomic_path, write_json
-from ..io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed
-from ..io.plink import plink_prefix, read_plink_samples, stream_plink
+from ..io.files import atomic_path, beside, write_json
+from ..io.formats import PGEN, PLINK, ZARR, find_format, read_samples, remarks_on
+from ..io.genotypes import BED_MAGIC, bed_row_bytes
+from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
-from ..io.vcf_header import read_header
-from .sources import names_key, require_same_samples, source_files
+from .sources import files_within, names_key, require_same_samples, source_files
 
 SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
 
@@ -31,13 +31,15 @@ class IngestCounts:
     """Counts of a cohort's decoded files.
 
     `decode` counts the records read. Of its kept sites, `duplicates` repeated the
-    chrom:pos:ref:alt of an earlier one and were dropped; `sites` remain.
+    chrom:pos:ref:alt of an earlier one and were dropped; `sites` remain. `remarks` are sentences
+    for the log.
     """
 
     samples: int
     sites: int
     duplicates: int
     decode: DecodeCounts
+    remarks: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, int]:
         """Return all counts by name."""
@@ -75,13 +77,13 @@ def ingest_cohort(
     Parameters
     ----------
     sources : Path, or several in reading order
-        VCF (plain, gzip, bgzip), BCF, or a PLINK 1 prefix with or without '.bed'. Several must have
-        the same samples in the same order.
+        VCF (plain, gzip, bgzip), BCF, VCF-Zarr, or a prefix of PLINK 1 or 2 files, with or without
+        '.bed' or '.pgen'. Several must have the same samples in the same order.
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
-        How to read a call of one allele; PLINK files have none.
+        How to read a call of one allele; files of PLINK 1 and 2 have none.
     sexes : dict, optional
         Sample name to M, F, NA (or 1, 2, 0). Other samples get the sex from the first .fam
-        that states it, else 0.
+        or .psam that states it, else 0.
     listed : str, optional
         `names_key` of the samples listed in the sheet; the files must have exactly these.
 
@@ -92,7 +94,7 @@ def ingest_cohort(
         samples are not the listed ones, or no site is left.
     """
     paths = [Path(p) for p in ([sources] if isinstance(sources, str | Path) else sources)]
-    files = [Path(file) for path in paths for file in source_files(path)]
+    files = [Path(file) for file in files_within(f for path in paths for f in source_files(path))]
     before = _sizes_and_dates(files)
     decode = DecodeCounts()
     opened = [_open(path, decode, haploid, threads) for path in paths]
@@ -126,7 +128,8 @@ def ingest_cohort(
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
         digest = _digest([bed_path, bim_path, fam_path])
-    counts = IngestCounts(len(samples), n_sites, decode.snps - n_sites, decode)
+    remarks = [remark for path in paths for remark in remarks_on(path)]
+    counts = IngestCounts(len(samples), n_sites, decode.snps - n_sites, decode, remarks)
     # Written last: if it exists, the other three are complete.
     write_json(
         beside(out_prefix, ".json"),
@@ -145,12 +148,21 @@ def _open(
     path: Path, decode: DecodeCounts, haploid: str | Mapping[str, str], threads: int
 ) -> _Source:
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
-    prefix = plink_prefix(path)
-    if prefix is None:
-        samples = read_header(path).samples
-        batches = stream_sites(path, haploid=haploid, counts=decode, threads=threads)
-        return _Source(path, samples, ["0"] * len(samples), batches)
-    return _Source(path, *read_plink_samples(prefix), stream_plink(prefix, decode))
+    samples, sexes = read_samples(path)
+    kind, place = find_format(path)
+    if kind == PLINK:
+        batches = stream_plink(place, decode)
+    elif kind == PGEN:
+        from ..io.pgen import stream_pgen
+
+        batches = stream_pgen(place, decode)
+    elif kind == ZARR:
+        from ..io.vcf_zarr import stream_zarr
+
+        batches = stream_zarr(place, decode, haploid=haploid, threads=threads)
+    else:
+        batches = stream_sites(place, haploid=haploid, counts=decode, threads=threads)
+    return _Source(path, samples, sexes, batches)
 
 
 def _sizes_and_dates(files: Iterable[Path]) -> list[tuple[int, int] | None]:
@@ -195,12 +207,12 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
             columns = (batch.chrom, batch.id, batch.pos.tolist(), batch.alt, batch.ref)
             lines = map("{}\t{}\t0\t{}\t{}\t{}\n".format, *columns)
             new = repeats.find_new(batch.chrom, batch.pos, batch.ref, batch.alt)
-            genotypes = batch.genotypes
+            rows = batch.rows
             if not new.all():
                 lines = compress(lines, new)
-                genotypes = genotypes[new]
+                rows = rows[new]
             bim.write("".join(lines))
-            bed.write(pack_bed(genotypes))
+            bed.write(rows.data)
             n_sites += int(new.sum())
     return repeats.in_order, n_sites
 
@@ -247,6 +259,8 @@ def _base_codes(bases: list[str]) -> np.ndarray:
 
 def _first_of_each(keys: np.ndarray) -> np.ndarray:
     """Return (n) bool, True at the first of each value."""
+    if (keys[1:] > keys[:-1]).all():  # almost always
+        return np.ones(len(keys), bool)
     first = np.zeros(len(keys), bool)
     first[np.unique(keys, return_index=True)[1]] = True
     return first

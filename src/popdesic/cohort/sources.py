@@ -1,6 +1,7 @@
 """Genotype files of a cohort: one, a list, a pattern, or one per chromosome; and their keys.
 
-The column `genotypes` of the cohort sheet names sources: VCF or BCF files, or PLINK prefixes.
+The column `genotypes` of the cohort sheet names sources: VCF or BCF files, PLINK prefixes,
+or VCF-Zarr.
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import difflib
 import functools
 import glob
+import os
 import re
 import time
 from bisect import bisect_left, bisect_right
@@ -16,7 +18,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..io.errors import UserError
-from ..io.files import digest
+from ..io.files import FOLDER_STAMP, digest
+from ..io.formats import (
+    PGEN,
+    PGEN_ENDS,
+    PLINK,
+    PLINK_ENDS,
+    find_format,
+    is_zarr,
+    read_sample_names,
+)
 
 #: Placeholder for a chromosome name in a path: letters, digits, `_` and `-`.
 CONTIG = "{contig}"
@@ -24,7 +35,8 @@ CONTIG = "{contig}"
 GLOB = re.compile(r"[*?]|\[[^\]]+\]")
 #: Suffixes of index files, which contain no genotypes.
 INDEXES = (".tbi", ".csi")
-PLINK_ENDS = (".bed", ".bim", ".fam")
+#: Suffixes that a prefix of PLINK files may lack.
+PREFIX_ENDS = (PLINK_ENDS[0], PGEN_ENDS[0])
 #: PLINK's numbers of chromosomes named by letters.
 LETTERS = {"X": "23", "Y": "24", "XY": "25", "M": "26", "MT": "26"}
 _LETTER = re.compile(r"(?:(?<=chr)|(?<![A-Za-z0-9]))(XY|MT|X|Y|M)(?![A-Za-z0-9])", re.IGNORECASE)
@@ -46,8 +58,8 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
 
     A file (or PLINK prefix) with exactly this name takes precedence. Otherwise commas separate
     sources, `{contig}` stands for a chromosome name (the same at each place in a path), and `*`,
-    `?` and `[...]` are shell wildcards. PLINK files match by their .bed; index files (.tbi, .csi)
-    never match.
+    `?` and `[...]` are shell wildcards. PLINK files match by their .bed or .pgen;
+    index files (.tbi, .csi) never match.
 
     Parameters
     ----------
@@ -87,24 +99,25 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
 
 def _exists(path: Path) -> bool:
     try:
-        return path.exists() or Path(f"{path}.bed").exists()
+        return path.exists() or any(Path(f"{path}{end}").exists() for end in PREFIX_ENDS)
     except (OSError, ValueError):  # the name is too long or has a zero byte
         return False
 
 
 def _matching(pattern: str, folder: Path) -> list[str]:
-    """Return the sources that match a pattern; PLINK files by their .bed."""
-    for tried in (pattern, f"{pattern}.bed"):
+    """Return the sources that match a pattern; PLINK files by their .bed or .pgen."""
+    for tried in (pattern, *(f"{pattern}{end}" for end in PREFIX_ENDS)):
         names = _candidates(tried, folder)
         whole = re.compile(_regex(tried))
         names = [name for name in names if whole.fullmatch(name)]
-        beds = {name.removesuffix(".bed") for name in names if name.endswith(".bed")}
+        listed = set(names)
         names = [
             name
             for name in names
             if not name.endswith(INDEXES)
-            and not (name.endswith(PLINK_ENDS[1:]) and name[:-4] in beds)
-            and not (folder / name).is_dir()
+            and not (name.endswith(PLINK_ENDS[1:]) and f"{name[:-4]}.bed" in listed)
+            and not (name.endswith(PGEN_ENDS[1:]) and f"{name[:-5]}.pgen" in listed)
+            and (is_zarr(folder / name) or not (folder / name).is_dir())
         ]
         if names:
             return names
@@ -183,12 +196,26 @@ def nearby(folder: Path, path: str) -> str:
 
 
 def source_files(source: str | Path) -> list[str]:
-    """Return the files of one source: a VCF or BCF, or three PLINK files."""
-    from ..io.plink import plink_prefix  # not needed for planning
+    """Return the files of one source: a VCF or BCF, three of PLINK, or the folder of VCF-Zarr."""
+    kind, path = find_format(source)
+    ends = {PLINK: PLINK_ENDS, PGEN: PGEN_ENDS}.get(kind)
+    return [f"{path}{end}" for end in ends] if ends else [str(source)]
 
-    source = str(source)
-    prefix = plink_prefix(source)
-    return [source] if prefix is None else [f"{prefix}{end}" for end in PLINK_ENDS]
+
+def files_within(paths: Iterable[str | Path]) -> list[str | Path]:
+    """Replace each folder (of VCF-Zarr) by the files in it, in order of their names."""
+    return [
+        file for path in paths for file in (sorted(_files_below(path)) if is_zarr(path) else [path])
+    ]
+
+
+def _files_below(folder: str | Path) -> list[str]:
+    return [
+        f"{where}/{name}"
+        for where, _, names in os.walk(folder)
+        for name in names
+        if name != FOLDER_STAMP
+    ]
 
 
 def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
@@ -200,8 +227,6 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
         A source is missing, has braces in its name, cannot be read, or does not have the samples
         of the first source in the same order.
     """
-    from ..io.vcf_header import read_sample_names
-
     names: list[str] = []
     for source in sources:
         if not _exists(folder / source):
@@ -253,7 +278,7 @@ def source_key(sources: Sequence[str]) -> str:
 
 def file_key(paths: Iterable[str | Path]) -> str:
     """Return a digest of sizes and dates of files; empty if there are no files."""
-    found = [Path(path).stat() for path in paths]
+    found = [Path(path).stat() for path in files_within(paths)]
     return digest("\n".join(f"{f.st_size} {f.st_mtime_ns}" for f in found)) if found else ""
 
 

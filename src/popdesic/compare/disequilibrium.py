@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..io.errors import UserError
+from ..io.formats import PLINK, VCF, find_format
 
 #: EM stops when no haplotype frequency changes by more than this, or after EM_STEPS steps.
 EM_TOLERANCE, EM_STEPS = 1e-12, 2000
@@ -111,13 +112,16 @@ def read_haplotypes(
     UserError
         A file is PLINK's, or a heterozygous genotype is not phased.
     """
-    from ..io.plink import plink_prefix  # imports genotype decoders, which only phase needs
-
     for source in sources:
-        if plink_prefix(source) is not None:
+        if (kind := find_format(source).kind) != VCF:
+            why = (
+                "PLINK files have no phase"
+                if kind == PLINK
+                else "the phase of this format is not read"
+            )
             raise UserError(
-                f"{source}: PLINK files have no phase, but compare.ld.phase is 'phased'; give a "
-                "phased VCF or BCF, or set compare.ld.phase to 'em'."
+                f"{source}: {why}, but compare.ld.phase is 'phased'; give a phased VCF or BCF, or "
+                "set compare.ld.phase to 'em'."
             )
     row = {
         (chrom, pos, ref, alt): (i, False)

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
+from .genotypes import unpack_bed
+
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
 #: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
@@ -95,8 +97,9 @@ class SiteBatch:
     chrom, id, ref, alt : list of str
         (n_sites) each, exactly as in the file.
     pos : (n_sites) int64
-    genotypes : (n_sites, n_samples) int8
-        ALT counts 0, 1, 2, or -1 for missing.
+    rows : (n_sites, ceil(n_samples / 4)) uint8
+        PLINK 1 two-bit codes; see `popdesic.io.genotypes`. Padding bits are zero.
+    n_samples : int
     line : (n_sites) int64
         Line of the file, from 1; for BCF and PLINK files the number of the record, from 1.
     """
@@ -106,8 +109,14 @@ class SiteBatch:
     id: list[str]
     ref: list[str]
     alt: list[str]
-    genotypes: np.ndarray
+    rows: np.ndarray
+    n_samples: int
     line: np.ndarray
+
+    @property
+    def genotypes(self) -> np.ndarray:
+        """(n_sites, n_samples) int8: ALT counts 0, 1, 2, or -1 for missing."""
+        return unpack_bed(self.rows, self.n_samples)
 
 
 def unusable_name(name: str) -> bool:

@@ -18,6 +18,7 @@ from . import vcf_text as codes
 from .batches import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .errors import UserError
+from .genotypes import pack_bed
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader
 
@@ -154,29 +155,43 @@ def _decode(
         data, len(data), n_samples, policies, gt_key, genotypes, table, values, error
     )
     table = table[:n_sites]
-    ids = []
-    starts, ends = table[:, kernel.ID_START].tolist(), table[:, kernel.ID_END].tolist()
-    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        raw = data[start:end].tobytes()
-        try:
-            name = raw.decode("utf-8") or "."
-        except UnicodeDecodeError:
-            name = None
-        if name is None or unusable_name(name):
-            code = codes.NOT_UTF8 if name is None else codes.BAD_NAME
-            error[:4] = code, table[row, kernel.RECORD], start, end
-            break
-        ids.append(name)
+    ids = _identifiers(data, table, error)
     batch = SiteBatch(
         chrom=[contigs[index] for index in table[:, kernel.CHROM].tolist()],
         pos=table[:, kernel.POS].copy(),
         id=ids,
         ref=list(data[table[:, kernel.REF]].tobytes().decode()),
         alt=list(data[table[:, kernel.ALT]].tobytes().decode()),
-        genotypes=genotypes[:n_sites],
+        rows=pack_bed(genotypes[:n_sites]),
+        n_samples=n_samples,
         line=table[:, kernel.RECORD].copy(),
     )
     return data, batch, values, error
+
+
+def _identifiers(data: np.ndarray, table: np.ndarray, error: np.ndarray) -> list[str]:
+    """Return the ID of each row of the site table, up to the first unusable one (see `error`)."""
+    view = memoryview(data)
+    starts, ends = table[:, kernel.ID_START].tolist(), table[:, kernel.ID_END].tolist()
+    raw = [bytes(view[start:end]) for start, end in zip(starts, ends, strict=True)]
+    try:
+        ids = b"\n".join(raw).decode("utf-8").split("\n") if raw else []
+        if len(ids) == len(raw) and not unusable_name("".join(ids)):  # almost always
+            return [name or "." for name in ids]
+    except UnicodeDecodeError:
+        pass
+    ids = []
+    for row, value in enumerate(raw):
+        try:
+            name = value.decode("utf-8") or "."
+        except UnicodeDecodeError:
+            name = None
+        if name is None or unusable_name(name):
+            code = codes.NOT_UTF8 if name is None else codes.BAD_NAME
+            error[:4] = code, table[row, kernel.RECORD], starts[row], ends[row]
+            break
+        ids.append(name)
+    return ids
 
 
 def _error(

@@ -66,3 +66,54 @@ def unpack_bed(packed, n_samples):
             code = (packed[site, sample >> 2] >> (2 * (sample & 3))) & 3
             row[sample] = ((_FROM_BED >> (2 * code)) & 3) - 1
     return genotypes
+
+
+@njit(cache=True, nogil=True)
+def take_samples(packed, kept):
+    """Take some samples of PLINK 1 .bed rows, without unpacking them.
+
+    Parameters
+    ----------
+    packed : (n_sites, row_bytes) uint8
+    kept : (n_kept) int64
+        Samples, in the order in which they are written.
+
+    Returns
+    -------
+    (n_sites, ceil(n_kept / 4)) uint8
+        The padding of the last byte is zero.
+    """
+    n_sites = packed.shape[0]
+    n_kept = len(kept)
+    out = np.empty((n_sites, (n_kept + 3) // 4), np.uint8)
+    n_whole = n_kept // 4
+    together = np.zeros(n_whole, np.bool_)  # four neighbours: one shift of two bytes
+    for byte in range(n_whole):
+        first = kept[4 * byte]
+        together[byte] = (
+            kept[4 * byte + 1] == first + 1
+            and kept[4 * byte + 2] == first + 2
+            and kept[4 * byte + 3] == first + 3
+        )
+    for site in range(n_sites):
+        row = packed[site]
+        for byte in range(n_whole):
+            if together[byte]:
+                first = kept[4 * byte]
+                pair = np.uint32(row[first >> 2])
+                if first & 3:
+                    pair |= np.uint32(row[(first >> 2) + 1]) << np.uint32(8)
+                out[site, byte] = (pair >> np.uint32(2 * (first & 3))) & np.uint32(0xFF)
+            else:
+                value = 0
+                for k in range(4):
+                    sample = kept[4 * byte + k]
+                    value |= ((row[sample >> 2] >> (2 * (sample & 3))) & 3) << (2 * k)
+                out[site, byte] = value
+        if n_whole < out.shape[1]:
+            value = 0
+            for k in range(n_kept - 4 * n_whole):
+                sample = kept[4 * n_whole + k]
+                value |= ((row[sample >> 2] >> (2 * (sample & 3))) & 3) << (2 * k)
+            out[site, n_whole] = value
+    return out

@@ -31,6 +31,11 @@ def path_exists(path: Path | str) -> bool:
     return os.path.exists(path)  # noqa: PTH110 - as in is_file
 
 
+def beside(prefix: Path | str, suffix: str) -> Path:
+    """Return prefix + suffix; unlike `Path.with_suffix` this keeps dots in the prefix."""
+    return Path(f"{prefix}{suffix}")
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path` that becomes `path` if the block succeeds.

@@ -42,13 +42,20 @@ def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
     return codecs.unpack_bed(packed, n_samples)
 
 
-def site_kind(ref: str, alts: list[str]) -> str:
-    """Return the field of `DecodeCounts` that counts a site of a PLINK file; only 'snps' are kept.
+def take_samples(packed: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return PLINK 1 .bed rows of the samples `kept`, int64 (n_kept), without unpacking them."""
+    from . import codecs
+
+    return codecs.take_samples(packed, kept)
+
+
+def site_kind(ref: str, alts: list[str], plink: bool = True) -> str:
+    """Return the field of `DecodeCounts` that counts a site; only 'snps' are kept.
 
     `vcf_text` classifies sites of VCF text in the same way. PLINK writes an unknown allele as 0
     and sometimes an indel as I and D.
     """
-    if not alts or alts in (["."], ["0"]) or ref == "0":
+    if not alts or alts == ["."] or (plink and (alts == ["0"] or ref == "0")):
         return "no_alt"
     if len(alts) > 1 or "," in alts[0]:
         return "multiallelic"
@@ -58,7 +65,7 @@ def site_kind(ref: str, alts: list[str]) -> str:
         return "symbolic"
     if alt == "*":
         return "star"
-    if len(ref) != 1 or len(alt) != 1 or {ref, alt} <= {"I", "D"}:
+    if len(ref) != 1 or len(alt) != 1 or (plink and {ref, alt} <= {"I", "D"}):
         return "indel"
     if not {ref.upper(), alt.upper()} <= set("ACGT"):
         return "non_acgt"

@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
-from .bed import beside, iterate_bim, open_bed, read_fam
-from .errors import UserError
-from .files import is_file
-from .genotypes import MISSING, site_kind, unpack_bed
-
-
-def plink_prefix(source: Path | str) -> Path | None:
-    """Return the prefix if `source` names PLINK 1 files, with or without '.bed', else None."""
-    source = Path(source)
-    if source.name.endswith(".bed"):
-        return source.with_name(source.name.removesuffix(".bed"))
-    return source if not is_file(source) and is_file(beside(source, ".bed")) else None
-
-
-def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
-    """Return the sample names (second column) and sex codes of {prefix}.fam.
-
-    Raises
-    ------
-    UserError
-        The .fam is missing or malformed, has no samples, or repeats a name.
-    """
-    fam = read_fam(prefix)
-    path = beside(prefix, ".fam")
-    names = fam["sample"].tolist()
-    if not names:
-        raise UserError(f"{path} has no samples; give a file with genotypes.")
-    name, n_times = Counter(names).most_common(1)[0]
-    if n_times > 1:
-        line = len(names) - names[::-1].index(name)
-        raise UserError(
-            f"{path}, line {line}: the sample name {name!r} occurs {n_times} times (family IDs "
-            "do not distinguish samples); rename or remove the duplicates."
-        )
-    return names, fam["sex"].tolist()
+from .bed import iterate_bim_columns, open_bed, read_plink_samples
+from .genotypes import bed_row_bytes
+from .site_rows import batch_of, clear_padding, count_missing, keep_snps
 
 
 def stream_plink(
@@ -61,31 +28,18 @@ def stream_plink(
     """
     n_samples = len(read_plink_samples(prefix)[0])
     bed = open_bed(prefix, n_samples=n_samples)
-    n_rows = max(1, _chunk_bytes // n_samples)
+    n_rows = max(1, _chunk_bytes // bed_row_bytes(n_samples))
     start = 0
-    for bim in iterate_bim(prefix, n_rows):
-        kinds = [
-            "unplaced" if chrom == "0" or pos < 1 else site_kind(ref, [alt])
-            for chrom, pos, ref, alt in zip(bim.chrom, bim.pos, bim.ref, bim.alt, strict=True)
-        ]
-        rows = np.array([k for k, kind in enumerate(kinds) if kind == "snps"], np.int64)
-        genotypes = unpack_bed(bed[start + rows], n_samples)
-        kept = bim.iloc[rows]
-        for kind, number in Counter(kinds).items():
-            setattr(counts, kind, getattr(counts, kind) + number)
-        n_missing = int((genotypes == MISSING).sum())
-        counts.records += len(bim)
+    for bim in iterate_bim_columns(prefix, n_rows):
+        kept = np.flatnonzero(keep_snps(bim, counts))
+        n_here = len(bim["pos"])
+        rows = clear_padding(
+            bed[start : start + n_here].copy() if len(kept) == n_here else bed[start + kept],
+            n_samples,
+        )
+        n_missing = count_missing(rows)
         counts.missing += n_missing
-        counts.unphased += genotypes.size - n_missing
-        line = start + rows + 1
-        start += len(bim)
-        if len(rows):
-            yield SiteBatch(
-                chrom=kept.chrom.tolist(),
-                pos=kept.pos.to_numpy(),
-                id=kept.id.tolist(),
-                ref=kept.ref.tolist(),
-                alt=kept.alt.tolist(),
-                genotypes=genotypes,
-                line=line,
-            )
+        counts.unphased += len(rows) * n_samples - n_missing
+        if len(kept):
+            yield batch_of(bim, kept, rows, n_samples, first_line=start + 1)
+        start += n_here

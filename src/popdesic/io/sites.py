@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -49,3 +50,13 @@ def chunks(n: int, size: int = CHUNK_SITES) -> Iterator[tuple[int, int]]:
     """Yield (first, end) of consecutive chunks of `size` out of `n` items."""
     for first in range(0, n, size):
         yield first, min(n, first + size)
+
+
+def contig_lengths(text: str) -> dict[str, int]:
+    """Return the lengths of the contigs whose ##contig lines give one."""
+    return {
+        name[1]: int(length[1])
+        for line in re.findall(r"^##contig=<(.*)>", text, re.MULTILINE)
+        if (name := re.search(r"(?:^|,)ID=([^,>]+)", line))
+        and (length := re.search(r"(?:^|,)length=([0-9]{1,12})(?:,|$)", line))
+    }

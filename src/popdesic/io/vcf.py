@@ -20,6 +20,7 @@ import numpy as np
 from .batches import CHUNK_BYTES, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .errors import UserError
+from .genotypes import pack_bed
 from .vcf_errors import record_error
 from .vcf_header import LONGEST_RECORD, VcfHeader, read_head
 
@@ -159,7 +160,8 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
         id=site_id,
         ref=list(text[table[:, kernel.REF]].tobytes().decode()),
         alt=list(text[table[:, kernel.ALT]].tobytes().decode()),
-        genotypes=genotypes[:n_sites],
+        rows=pack_bed(genotypes[:n_sites]),
+        n_samples=n_samples,
         line=table[:, kernel.LINE].copy(),
     )
     return text, batch, values, n_lines, error

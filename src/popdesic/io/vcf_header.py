@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .bgzf import find_compression, read_pieces
+from .columns import LONGEST_HEADER
 from .errors import UserError
+from .sites import contig_lengths
 from .vcf_errors import show
 
 # Bytes read at a time where only the header is wanted.
 HEADER_BYTES = 1 << 16
-#: Longest header in bytes: a million samples and a million contigs take less than half of it.
-#: Without a limit, a file without line ends would be read into memory whole.
-LONGEST_HEADER = 256 << 20
-#: Longest line or record in bytes, for the same reason: a million samples of 500 bytes take half.
+#: Longest line or record in bytes, so that damaged files are not read into memory whole: a million
+#: samples of 500 bytes take half.
 LONGEST_RECORD = 1 << 30
 
 FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
@@ -54,23 +54,6 @@ def read_header(path: Path | str) -> VcfHeader:
         header does not end; or it has no samples or duplicated ones.
     """
     return read_head(Path(path), HEADER_BYTES)[0]
-
-
-def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]:
-    """Return the sample names of a VCF, BCF or PLINK source, in file order.
-
-    Raises
-    ------
-    UserError
-        As `read_header`, prefixed with `shown`, the file and row that name the source.
-    """
-    from .plink import plink_prefix, read_plink_samples
-
-    try:
-        prefix = plink_prefix(source)
-        return read_header(source).samples if prefix is None else read_plink_samples(prefix)[0]
-    except UserError as error:
-        raise error if shown is None else UserError(f"{shown}: {error}") from None
 
 
 def read_head(
@@ -176,11 +159,7 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
             "duplicates, for example with bcftools reheader."
         )
     contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
-    lengths = {
-        name[1]: int(length[1])
-        for line in re.findall(r"^##contig=<(.*)>", text, re.MULTILINE)
-        if (name := re.search(r"(?:^|,)ID=([^,>]+)", line))
-        and (length := re.search(r"(?:^|,)length=([0-9]{1,12})(?:,|$)", line))
-    }
     kept = text if kind == "bcf" else ""
-    return VcfHeader(path, samples, contigs, kind, compression, len(lines), kept, lengths)
+    return VcfHeader(
+        path, samples, contigs, kind, compression, len(lines), kept, contig_lengths(text)
+    )

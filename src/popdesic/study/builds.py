@@ -1,7 +1,7 @@
 """Genome build of a study's files, by the contig lengths in their headers.
 
 Only whole human chromosomes count, each of which has its own length in every build; a header
-without lengths, and PLINK files, say nothing.
+without lengths, and PLINK 1 files, say nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from pathlib import Path
 
 from ..cohort.sources import expand_sources
 from ..io.errors import UserError
-from ..io.plink import plink_prefix
+from ..io.formats import read_contig_lengths
 from ..io.sites import canonical_contig
-from ..io.vcf_header import read_header
 from .configuration import CONFIG_PATH
 from .sheets import Study
 
@@ -75,7 +74,7 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> list[str]:
     found: dict[str, str] = {}
     for cohort in study.order:
         source = folder / expand_sources(study.cohorts.genotypes[cohort], folder)[0]
-        lengths = {} if plink_prefix(source) else read_header(source).lengths
+        lengths = read_contig_lengths(source)
         if (told := build_of(lengths)) is None:
             continue
         own, contig = told

@@ -23,6 +23,7 @@ from ..epistasis.options import permutations_run, scan_score
 from ..epistasis.site_list import read_site_list
 from ..io.errors import UserError
 from ..io.files import read_json
+from ..io.formats import count_sites
 from ..io.places import HOME
 from .configuration import read_config
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
@@ -138,6 +139,8 @@ def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[s
             size = path.stat().st_size
             if path.suffix == ".bed":
                 sites += size / ((counts[cohort] + 3) // 4)
+            elif (exact := count_sites(study / source)) is not None:
+                sites += exact
             else:
                 sites += size * COMPRESSION.get(path.suffix, 1.0) / (4 * counts[cohort] + 60)
         found.append(sites)

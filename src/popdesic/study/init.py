@@ -11,12 +11,15 @@ from pathlib import Path
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..io.errors import UserError, shorten
 from ..io.files import path_exists
+from ..io.formats import PREFIX_ENDS, is_zarr
 from ..io.places import HOME
 from .init_people import People, fam_people, read_people
 from .validation import validate_study
 
 #: Extensions of genotype files; a file name without its extension gives the cohort's name.
-EXTENSIONS = re.compile(r"\.(vcf\.b?gz|vcf|bcf|bed|bim|fam)$", re.IGNORECASE)
+EXTENSIONS = re.compile(
+    r"\.(vcf\.b?gz|vcf|bcf|vcz|zarr|bed|bim|fam|pgen|pvar|psam)$", re.IGNORECASE
+)
 #: `NAME=FILE`: a file and the name of its cohort.
 NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
 #: A chromosome's name at the end of a file's name.
@@ -58,9 +61,9 @@ def init_study(
     Parameters
     ----------
     arguments : sequence of str
-        The study folder, unless it is the current one, then genotype files: VCF, VCF.gz, BCF, a
-        PLINK prefix, .bed or .fam, or a pattern. Each becomes a cohort; files with the same samples
-        become one cohort. `NAME=FILE` sets the cohort's name.
+        The study folder, unless it is the current one, then genotype files: VCF, VCF.gz, BCF,
+        VCF-Zarr, a PLINK prefix, .bed, .fam, .pgen or .psam, or a pattern. Each becomes a cohort;
+        files with the same samples become one cohort. `NAME=FILE` sets the cohort's name.
     founders : sequence of str
         Cohorts that define the panel; all by default.
     samples : Path, optional
@@ -123,8 +126,8 @@ def split_arguments(arguments: Sequence[str]) -> tuple[Path, list[tuple[str, str
         folder = Path(files.pop(0))
     if not files:
         raise UserError(
-            "no genotype file was given; name VCF, BCF or PLINK files, for example `popdesic init "
-            "my-study data/eur.vcf.gz data/afr.vcf.gz`."
+            "no genotype file was given; name VCF, BCF, VCF-Zarr or PLINK files, for example "
+            "`popdesic init my-study data/eur.vcf.gz data/afr.vcf.gz`."
         )
     return folder, [_named(file) for file in files]
 
@@ -132,8 +135,9 @@ def split_arguments(arguments: Sequence[str]) -> tuple[Path, list[tuple[str, str
 def _is_study(argument: str) -> bool:
     path = Path(argument)
     if path.is_dir():
-        return True
-    named = path_exists(path) or path_exists(Path(f"{path}.bed")) or NAMED.fullmatch(argument)
+        return not is_zarr(path)
+    named = path_exists(path) or any(path_exists(Path(f"{path}{e[0]}")) for e in PREFIX_ENDS)
+    named = named or NAMED.fullmatch(argument)
     return not (named or EXTENSIONS.search(argument) or _is_pattern(argument) or "," in argument)
 
 
@@ -175,16 +179,17 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
 
 def _sources(file: str) -> list[str]:
     """The files or PLINK prefixes that an argument names."""
-    for end in (".fam", ".bim"):
-        if file.endswith(end):
-            prefix = file.removesuffix(end)
-            if path_exists(Path(f"{prefix}.bed")):
-                return [prefix]
-            raise UserError(
-                f"{file}: {prefix}.bed, the file with the genotypes, does not exist; correct the "
-                "path."
-            )
-    if path_exists(Path(file)) and Path(file).is_dir():
+    for main, *others in PREFIX_ENDS:
+        for end in others:
+            if file.endswith(end):
+                prefix = file.removesuffix(end)
+                if path_exists(Path(f"{prefix}{main}")):
+                    return [f"{prefix}{main}" if main == ".pgen" else prefix]
+                raise UserError(
+                    f"{file}: {prefix}{main}, the file with the genotypes, does not exist; correct "
+                    "the path."
+                )
+    if path_exists(Path(file)) and Path(file).is_dir() and not is_zarr(file):
         raise UserError(
             f"{file} is a folder; name its files, for example '{file.rstrip('/')}/*.vcf.gz'."
         )

@@ -12,7 +12,8 @@ from ..cohort.sheet_text import OTHER_NAMES, RESERVED, read_sheet_text
 from ..io.bed import read_fam
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
-from ..io.plink import plink_prefix
+from ..io.formats import PGEN, PLINK, find_format
+from ..io.pgen_tables import read_psam
 
 #: Columns of every new sheet, and the explanation shown to the user who fills them in.
 MEANINGS = {
@@ -92,11 +93,11 @@ class People:
 
 
 def fam_people(source: str, samples: list[str]) -> Facts:
-    """Sex, parents and phenotype of a cohort's samples; empty if its source is not PLINK files."""
-    prefix = plink_prefix(source)
-    if prefix is None:
+    """Sex, parents and phenotype of a cohort's samples; empty if its source is not of PLINK."""
+    kind, prefix = find_format(source)
+    if kind not in (PLINK, PGEN):
         return {}
-    fam = read_fam(prefix)
+    fam = read_fam(prefix) if kind == PLINK else read_psam(prefix)
     values = {
         "sex": [SEXES.get(code, "NA") for code in fam.sex],
         "father": ["NA" if name in NOBODY else name for name in fam.father],

@@ -11,12 +11,13 @@ from pathlib import Path
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
 from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
-from ..cohort.sources import source_files
+from ..cohort.sources import expand_sources, source_files
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
+from ..io.formats import is_zarr, read_sample_names, remarks_on
 from ..io.text import FIRST_BYTES, opened, read_text
 from .builds import check_builds
 from .configuration import CONFIG_PATH, load_config
@@ -58,9 +59,19 @@ def validate_study(
         check_side_files(config, folder)
     remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
     if files:
+        remarks += _remarks_on_sources(study, folder)
         remarks += check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
     return config, study, remarks
+
+
+def _remarks_on_sources(study: Study, folder: Path) -> list[str]:
+    return [
+        remark
+        for cohort in study.order
+        for source in expand_sources(study.cohorts.genotypes[cohort], folder)
+        for remark in remarks_on(folder / source)
+    ]
 
 
 def uses_beagle(impute: dict) -> bool:
@@ -112,10 +123,8 @@ def _check_fasta(folder: Path, path: str) -> None:
 
 
 def _check_profiles(folder: Path, path: str, key: str) -> None:
-    from ..io.vcf_header import read_sample_names  # imported here: jobs do not need it
-
     try:
-        exists = all(map(is_file, source_files(folder / path)))
+        exists = all(is_file(file) or is_zarr(file) for file in source_files(folder / path))
     except (OSError, ValueError):  # ValueError: an invalid file name
         exists = False
     if not exists:

@@ -14,12 +14,19 @@ from reference import parse_vcf_text
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.batches import DecodeCounts
-from popdesic.io.bed import beside, iterate_bim, open_bed, read_bim, read_fam, write_fam
+from popdesic.io.bed import iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.errors import UserError
-from popdesic.io.files import atomic_path, read_json, write_json
-from popdesic.io.genotypes import BED_MAGIC, bed_row_bytes, pack_bed, site_kind, unpack_bed
-from popdesic.io.plink import plink_prefix, stream_plink
-from popdesic.io.vcf_header import read_sample_names
+from popdesic.io.files import atomic_path, beside, read_json, write_json
+from popdesic.io.formats import PLINK, VCF, find_format, read_sample_names
+from popdesic.io.genotypes import (
+    BED_MAGIC,
+    bed_row_bytes,
+    pack_bed,
+    site_kind,
+    take_samples,
+    unpack_bed,
+)
+from popdesic.io.plink import stream_plink
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 
@@ -294,12 +301,28 @@ def test_plink_batches(tmp_path):
         np.testing.assert_array_equal(found, genotypes[rows])
 
 
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 31, 33, 67])
+def test_plink_rows_are_copied_without_their_padding(tmp_path, n_samples):
+    """Rows pass from file to file as they are; bits beyond the last sample may hold anything."""
+    genotypes = write_plink(tmp_path / "in", n_samples=n_samples)
+    packed = pack_bed(genotypes)
+    dirty = packed.copy()
+    if n_samples % 4:
+        dirty[:, -1] |= 0x55 & ~((1 << 2 * (n_samples % 4)) - 1) & 0xFF
+    (tmp_path / "in.bed").write_bytes(BED_MAGIC + dirty.tobytes())
+    counts = ingest_cohort(tmp_path / "in", tmp_path / "raw")
+    kept = [0, 1, 8]
+    assert (tmp_path / "raw.bed").read_bytes() == BED_MAGIC + packed[kept].tobytes()
+    n_missing = int((genotypes[[0, 1, 2, 8]] == -1).sum())  # one of them is a duplicate
+    assert (counts.decode.missing, counts.decode.unphased) == (n_missing, 4 * n_samples - n_missing)
+
+
 def test_plink_prefix(tmp_path):
     write_plink(tmp_path / "a.b")
-    assert plink_prefix(tmp_path / "a.b.bed") == tmp_path / "a.b"
-    assert plink_prefix(tmp_path / "a.b") == tmp_path / "a.b"
-    assert plink_prefix(tmp_path / "a") is None
-    assert plink_prefix(tmp_path / "a.vcf.gz") is None
+    assert find_format(tmp_path / "a.b.bed") == (PLINK, tmp_path / "a.b")
+    assert find_format(tmp_path / "a.b") == (PLINK, tmp_path / "a.b")
+    assert find_format(tmp_path / "a").kind == VCF
+    assert find_format(tmp_path / "a.vcf.gz").kind == VCF
 
 
 def change(path: Path, old: bytes, new: bytes) -> None:
@@ -421,3 +444,18 @@ def test_same_cohort_as_vcf_and_plink(shared_data, tmp_path):
     for site, row, other_site, other_row in zip(*from_vcf, *from_plink, strict=True):
         turned = site[3:] == other_site[3:][::-1]
         np.testing.assert_array_equal(np.where(row < 0, -1, 2 - row) if turned else row, other_row)
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 8, 33, 64, 65, 130])
+def test_taking_samples_equals_unpacking(n_samples):
+    rng = np.random.default_rng(n_samples)
+    packed = rng.integers(0, 256, (7, bed_row_bytes(n_samples)), np.uint8)
+    genotypes = unpack_bed(packed, n_samples)
+    every = np.arange(n_samples)
+    for kept in (
+        *(np.delete(every, k) for k in range(n_samples)),  # one left out: neighbours move
+        *(np.flatnonzero(rng.random(n_samples) < share) for share in (0, 0.5, 0.9, 1)),
+        rng.permutation(n_samples),
+    ):
+        expected = pack_bed(np.ascontiguousarray(genotypes[:, kept]))
+        np.testing.assert_array_equal(take_samples(packed, kept), expected)

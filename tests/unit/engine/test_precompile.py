@@ -21,9 +21,10 @@ from pathlib import Path
 
 import bcf_files as bcf
 import numpy as np
-import reference_epistasis, reference_trait
+import reference_epistasis, reference_trait, zarr
 from operands import planes_of
 
+from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.engine import terms
@@ -50,11 +51,24 @@ with gzip.open("a.vcf.gz", "wt") as file:
     for pos, row in enumerate(rotated):
         text += "\\t".join(["1", str(pos + 1), ".\\tA\\tC\\t.\\t.\\t.\\tGT", *row]) + "\\n"
     file.write(text)
-for source in ("a.bcf", "a.vcf.gz"):
+group = zarr.open_group("a.vcz", mode="w", zarr_format=2)
+for name, data in {
+    "sample_id": np.array(names),
+    "contig_id": np.array(["1"]),
+    "variant_contig": np.zeros(4, np.int8),
+    "variant_position": np.arange(1, 5, dtype=np.int32),
+    "variant_id": np.array(["."] * 4),
+    "variant_allele": np.array([["A", "C"]] * 4),
+    "call_genotype": rng.integers(-1, 2, (4, 5, 2), np.int8),
+    "call_genotype_phased": rng.random((4, 5)) < 0.5,
+}.items():
+    group.create_array(name, shape=data.shape, dtype=data.dtype)[...] = data
+for source in ("a.bcf", "a.vcf.gz", "a.vcz"):
     ingest_cohort(source, source[-3:], threads=2)
 summarize_cohort(
     Path("bcf"), {}, Path("sites.tsv"), Path("samples.tsv"), min_sample_call_rate=0, threads=2
 )
+place_rows(np.zeros((3, 2), np.uint8), 5, np.array([0, 2]), np.arange(3), np.zeros(3, bool))
 for missing in (0, 0.1):
     genotypes = rng.integers(0, 3, (40, 200)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1

@@ -50,10 +50,11 @@ from popdesic.io.batches import DecodeCounts
 from popdesic.io.bcf import read_dictionaries
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.errors import UserError
+from popdesic.io.formats import read_sample_names
 from popdesic.io.genotypes import BED_MAGIC, pack_bed, unpack_bed
 from popdesic.io.tables import read_table, write_table
 from popdesic.io.vcf import stream_sites
-from popdesic.io.vcf_header import read_header, read_sample_names
+from popdesic.io.vcf_header import read_header
 
 SAMPLES = ["a", "b"]
 GENOTYPES = format_of(GT, calls_of(["0/1", "1|1"]))

@@ -21,8 +21,9 @@ from popdesic.io import vcf_text
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.errors import UserError
+from popdesic.io.formats import read_sample_names
 from popdesic.io.vcf import stream_sites
-from popdesic.io.vcf_header import read_header, read_sample_names
+from popdesic.io.vcf_header import read_header
 
 HEADER = (
     "##fileformat=VCFv4.2\n"
@@ -243,7 +244,7 @@ def test_header(tmp_path):
 def test_names_are_read_without_numba(tmp_path):
     path = write(tmp_path / "a.vcf.gz", vcf_text_of(), "bgzf")
     code = (
-        "import sys; from popdesic.io.vcf_header import read_sample_names; "
+        "import sys; from popdesic.io.formats import read_sample_names; "
         f"print(read_sample_names({str(path)!r}), 'numba' in sys.modules)"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numba.core.sigutils import normalize_signature
 
-from ...io import bcf_records, codecs, vcf_text
+from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     genotypes,
     grouped_tables,
@@ -68,8 +68,15 @@ def decoders_of_bcf() -> None:
     _compile(bcf_records.decode_records, f"({_BYTES}, int64, int64, int64[::1], int64, {outputs})")
 
 
+def decoders_of_zarr() -> None:
+    counters = "int64[::1], int64[::1]"
+    inputs = "int8[:, :, ::1], boolean[:, ::1], int64[::1], int64[::1]"
+    _compile(zarr_calls.decode_calls, f"({inputs}, int8[:, ::1], {counters})")
+
+
 def codecs_of_genotypes() -> None:
     _compile(codecs.pack_bed, "(int8[:, ::1],)")
+    _compile(codecs.take_samples, "(uint8[:, ::1], int64[::1])")
     for rows in ("uint8[:, ::1]", _ROWS):
         _compile(codecs.unpack_bed, f"({rows}, int64)")
         _compile(genotypes._count_bytes, f"({rows}, int32[:, ::1])")
@@ -139,7 +146,7 @@ def tests_of_interaction() -> None:
 #: What is compiled, the longest first: each in a process of its own.
 GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
-    *(decoders_of_bcf, decoders_of_text, codecs_of_genotypes, pairs_of_sites),
+    *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(texts_of_numbers, sums_of_relationships, epochs_of_maps),
 )
 

@@ -98,15 +98,15 @@ def _group_masks(group, n_groups):
 
 
 def add_by_sample(rows, out):
-    """out[sample, state] += number of sites. rows: uint8 (n_sites, row_bytes)."""
+    """out[sample, state] += number of sites. rows: uint8 (n_sites < 2**31, row_bytes)."""
+    seen = np.zeros((rows.shape[1], 256), np.int32)
     for first in range(0, len(rows), SITES_A_TASK):
-        seen = np.zeros((rows.shape[1], 256), np.int32)
         _count_bytes(rows[first : first + SITES_A_TASK], seen)
-        for place in range(4):
-            of_sample = out[place::4]
-            for code, state in enumerate(STATE_OF_CODE):
-                which = (np.arange(256) >> (2 * place) & 3) == code
-                of_sample[:, state] += seen[: len(of_sample), which].sum(axis=1)
+    for place in range(4):
+        of_sample = out[place::4]
+        for code, state in enumerate(STATE_OF_CODE):
+            which = (np.arange(256) >> (2 * place) & 3) == code
+            of_sample[:, state] += seen[: len(of_sample), which].sum(axis=1)
 
 
 #: Bytes of a row whose counts stay in the cache.

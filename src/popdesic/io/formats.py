@@ -1,0 +1,146 @@
+"""The formats of genotype files: which one a source has, its files, and its samples.
+
+A source is what the column `genotypes` of the cohort sheet names: a VCF or BCF file, the prefix of
+PLINK 1 files (.bed, .bim, .fam) or of PLINK 2 files (.pgen, .pvar, .psam), or a folder of VCF-Zarr.
+Nothing compiled is imported here, because each job of the workflow reads the sheets.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from .errors import UserError
+from .files import is_file
+from .pgen_header import PGEN_ENDS
+
+VCF, PLINK, PGEN, ZARR = "vcf", "plink", "pgen", "zarr"
+PLINK_ENDS = (".bed", ".bim", ".fam")
+#: Suffixes of prefixes' files with the genotypes, in the order in which they are looked for.
+PREFIX_ENDS = (PLINK_ENDS, PGEN_ENDS)
+#: Files that the root of a Zarr store holds, of format 2 and 3.
+ZARR_ROOTS = (".zgroup", ".zmetadata", "zarr.json")
+
+
+class Source(NamedTuple):
+    """Format of a source, and its file, its prefix or its folder."""
+
+    kind: str
+    path: Path
+
+
+def find_format(source: Path | str) -> Source:
+    """Return the format of a source by its name and by what exists; VCF (or BCF) if nothing tells.
+
+    A file with exactly this name comes before PLINK 1 files of this prefix, and those before PLINK
+    2 files.
+    """
+    source = Path(source)
+    kinds = (PLINK, PGEN)
+    for kind, (end, *_) in zip(kinds, PREFIX_ENDS, strict=True):
+        if source.name.endswith(end):
+            return Source(kind, source.with_name(source.name.removesuffix(end)))
+    if is_zarr(source):
+        return Source(ZARR, source)
+    if not is_file(source):
+        for kind, (end, *_) in zip(kinds, PREFIX_ENDS, strict=True):
+            if is_file(f"{source}{end}"):
+                return Source(kind, source)
+    return Source(VCF, source)
+
+
+def is_zarr(path: Path | str) -> bool:
+    """Whether `path` is the folder of a Zarr store."""
+    return any(is_file(Path(path, name)) for name in ZARR_ROOTS)
+
+
+def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]:
+    """Return the sample names of a source, in file order.
+
+    Raises
+    ------
+    UserError
+        The source cannot be read, or has no samples or repeated ones; prefixed with `shown`, the
+        file and row that name the source.
+    """
+    try:
+        return read_samples(source)[0]
+    except UserError as error:
+        raise error if shown is None else UserError(f"{shown}: {error}") from None
+
+
+def read_samples(source: Path | str) -> tuple[list[str], list[str]]:
+    """Return the sample names of a source and their sex codes (1, 2, else unknown).
+
+    Raises
+    ------
+    UserError
+        The source cannot be read, or has no samples or repeated ones.
+    """
+    kind, path = find_format(source)
+    if kind == PLINK:
+        from .bed import read_plink_samples
+
+        return read_plink_samples(path)
+    if kind == PGEN:
+        from .pgen_tables import read_pgen_samples
+
+        return read_pgen_samples(path)
+    if kind == ZARR:
+        from .zarr_store import read_zarr_samples
+
+        names = read_zarr_samples(path)
+    else:
+        from .vcf_header import read_header
+
+        names = read_header(path).samples
+    return names, ["0"] * len(names)
+
+
+def read_contig_lengths(source: Path | str) -> dict[str, int]:
+    """Return the contig lengths that a source's header gives; PLINK 1 files give none."""
+    kind, path = find_format(source)
+    if kind == PLINK:
+        return {}
+    if kind == PGEN:
+        from .pgen_tables import read_pvar_header
+
+        return read_pvar_header(path)[2]
+    if kind == ZARR:
+        from .zarr_store import read_zarr_lengths
+
+        return read_zarr_lengths(path)
+    from .vcf_header import read_header
+
+    return read_header(path).lengths
+
+
+def remarks_on(source: Path | str) -> list[str]:
+    """Return sentences about what is not read from a source, or could be missing from it.
+
+    VCF and BCF files are not searched for dosages: their records without hard calls are refused.
+    """
+    kind, path = find_format(source)
+    if kind == PGEN:
+        from .pgen_tables import remarks_on_pgen
+
+        return remarks_on_pgen(path)
+    if kind == ZARR:
+        from .zarr_store import remarks_on_zarr
+
+        return remarks_on_zarr(path)
+    return []
+
+
+def count_sites(source: Path | str) -> int | None:
+    """Return the number of sites that the header of PGEN or VCF-Zarr states; None for others."""
+    kind, path = find_format(source)
+    if kind == PGEN:
+        from .pgen_tables import check_pgen
+
+        return check_pgen(path).n_sites
+    if kind == ZARR:
+        from .zarr_store import open_store
+
+        return open_store(path).n_sites
+    return None

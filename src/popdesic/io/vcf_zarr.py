@@ -1,0 +1,164 @@
+"""Read biallelic SNP genotypes from VCF-Zarr (Czech et al. 2025), as `popdesic.io.vcf` does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .batches import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .bgzf import in_order
+from .errors import UserError
+from .genotypes import pack_bed
+from .site_rows import batch_of, keep_snps
+from .vcf_errors import record_error, show
+from .zarr_store import CALLS, FAULTS, FILL, PHASE, SITE_ARRAYS, Store, damaged, open_store
+
+
+def stream_zarr(
+    path: Path | str,
+    counts: DecodeCounts,
+    *,
+    haploid: str | Mapping[str, str] = "error",
+    threads: int = 1,
+) -> Iterator[SiteBatch]:
+    """Yield the biallelic SNPs of a store, in its order, a row of chunks at a time.
+
+    `line` is the number of the site, from 1. For the parameters see `popdesic.io.vcf.stream_sites`;
+    all rules are the same.
+
+    Raises
+    ------
+    UserError
+        As `open_store`; a chunk cannot be decoded; or a call is refused.
+    """
+    store = open_store(path)
+    given = HaploidPolicies.parse(haploid)
+    policies = np.array([given.of(name) for name in store.contigs], np.int64)
+
+    def read(start: int):
+        return _read_block(store, start, policies)
+
+    pool = ThreadPoolExecutor(threads) if threads > 1 else None
+    try:
+        starts = range(0, store.n_sites, store.n_rows)
+        # At most one block more than there are threads is in memory.
+        for batch, here, error in in_order(read, starts, pool, threads - 1):
+            counts.add(here.as_dict().values())
+            if error is not None:
+                raise error
+            if len(batch.line):
+                yield batch
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _read_block(
+    store: Store, start: int, policies: np.ndarray
+) -> tuple[SiteBatch, DecodeCounts, UserError | None]:
+    """Decode one row of chunks, up to the first call that is refused."""
+    from . import vcf_text as codes
+    from .zarr_calls import decode_calls
+
+    part = slice(start, min(store.n_sites, start + store.n_rows))
+    group = store.group
+    try:
+        contig, pos, site_id, alleles = (np.asarray(group[name][part]) for name in SITE_ARRAYS)
+        calls = np.ascontiguousarray(group[CALLS][part])
+        phased = np.zeros(calls.shape[:2], np.bool_)
+        if PHASE in group:
+            phased = np.ascontiguousarray(group[PHASE][part], np.bool_)
+    except FAULTS as error:
+        raise damaged(store.path, error) from None
+    if calls.dtype.kind != "i":
+        raise damaged(store.path, TypeError(f"{CALLS} does not hold integers"))
+    if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
+        calls = calls.clip(-3, 2).astype(np.int8)
+    sites = _sites(store, start, contig, pos, site_id, alleles)
+    counts = DecodeCounts()
+    kept = np.flatnonzero(keep_snps(sites, counts, plink=False))
+    genotypes = np.empty((len(kept), len(store.samples)), np.int8)
+    values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
+    decode_calls(calls, phased, kept, policies[contig], genotypes, values, refused)
+    counts.add(values)
+    kind, row, sample = refused.tolist()
+    error = None
+    if kind:
+        alleles_here = [a for a in calls[row, sample].tolist() if a > FILL]
+        error = record_error(
+            f"{store.path}, site {start + row + 1}",
+            kind,
+            value=("|" if phased[row, sample] else "/").join(
+                "." if a < 0 else str(a) for a in alleles_here
+            ),
+            samples=store.samples,
+            sample=sample,
+        )
+    return (
+        batch_of(sites, kept, pack_bed(genotypes), len(store.samples), start + 1),
+        counts,
+        error,
+    )
+
+
+def _sites(
+    store: Store,
+    start: int,
+    contig: np.ndarray,
+    pos: np.ndarray,
+    site_id: np.ndarray,
+    alleles: np.ndarray,
+) -> dict[str, Any]:
+    """Return the columns chrom, pos, id, ref and alt of some sites; several ALT have commas.
+
+    Raises
+    ------
+    UserError
+        A contig is not one of the store's, a position is out of range, or an ID cannot be written.
+    """
+    if wrong := np.flatnonzero((contig < 0) | (contig >= len(store.contigs))).tolist():
+        raise _strange(store, start + wrong[0], f"the contig number {contig[wrong[0]]}")
+    if not _agrees(store, start, contig):
+        raise damaged(
+            store.path,
+            ValueError(f"variant_contig is not what region_index says from site {start + 1} on"),
+        )
+    pos = pos.astype(np.int64)
+    if wrong := np.flatnonzero((pos < 0) | (pos >= 2**31)).tolist():
+        raise _strange(store, start + wrong[0], f"the position {pos[wrong[0]]}")
+    ids = [str(name) or "." for name in site_id.tolist()]
+    if unusable_name("".join(ids)):
+        row = next(k for k, name in enumerate(ids) if unusable_name(name))
+        raise _strange(store, start + row, f"the identifier {show(ids[row])}")
+    if lost := [k for k, name in enumerate(alleles[:, 0].tolist()) if not name][:1]:
+        raise _strange(store, start + lost[0], "an empty REF")
+    ref, *others = ([str(a) for a in column] for column in alleles.T.tolist())
+    alt = others[0] if others else [""] * len(ref)
+    for column in others[1:]:
+        alt = [f"{a},{b}" if b not in ("", ".") else a for a, b in zip(alt, column, strict=True)]
+    return {
+        "chrom": [store.contigs[k] for k in contig.tolist()],
+        "pos": pos,
+        "id": ids,
+        "ref": ref,
+        "alt": [a or "." for a in alt],
+    }
+
+
+def _agrees(store: Store, start: int, contig: np.ndarray) -> bool:
+    """Whether a chunk has as many sites of each contig as the store's index says, if it has one."""
+    noted = store.index[store.index[:, 0] == start // store.n_rows, 1:].tolist()
+    found = Counter(contig.tolist())
+    return not noted or sorted(map(tuple, noted)) == sorted(found.items())
+
+
+def _strange(store: Store, index: int, what: str) -> UserError:
+    return UserError(
+        f"{store.path}, site {index + 1}: {what} is not valid; write the store again with bio2zarr "
+        "(vcf2zarr convert)."
+    )
