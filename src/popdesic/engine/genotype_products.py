@@ -17,18 +17,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 #: Sites of a block: their sums are added in float64, block after block.
 BLOCK_SITES = 4096
-#: Bits of rounded vectors: three digits of 8 bits, with one to spare for the mean genotype.
+#: Bits of rounded vectors: three signed digits of 8 bits.
 BITS = 22
+#: Bits of what sites are multiplied by: twice as much, for the mean genotype, fits as well.
+SITE_BITS = 21
 #: Bits of the components to be taken out: products of both, summed over 2**20 people, fit int64.
 FEW_BITS = 20
-#: Each part starts at a multiple of so many bytes of a row.
-ALIGNED = 4
+#: Each part starts at a multiple of so many bytes of a row: a step of the GPU's kernel.
+ALIGNED = 64
 #: Bits that pad a row: code 11, no ALT allele.
 PADDING = 0xFF
 
@@ -93,10 +96,9 @@ def site_blocks(n_sites: int, labels: np.ndarray | None = None) -> list[tuple[in
     cuts = [0, n_sites]
     if labels is not None:
         cuts[1:1] = (np.flatnonzero(np.diff(labels)) + 1).tolist()
-    pairs = zip(cuts[:-1], cuts[1:], strict=True)
     return [
         (first, min(first + BLOCK_SITES, end))
-        for start, end in pairs
+        for start, end in pairwise(cuts)
         for first in range(start, end, BLOCK_SITES)
     ]
 
@@ -115,8 +117,8 @@ def rounded(xp: Any, vectors: Any, bits: int = BITS) -> tuple[Any, Any]:
 class Flips:
     """Signs of samples, stretch of sites by stretch, and components that are taken out first.
 
-    With K = `known`, each stretch t and column d of the vectors, X is replaced by (X - X K K') times
-    the sample's sign.
+    With K = `known`, in each stretch and for each column of the vectors, the genotypes X less X K K'
+    are multiplied by the samples' signs.
 
     Attributes
     ----------
@@ -149,6 +151,8 @@ class GenotypeProducts(ABC):
         use = scale > 0  # False for NaN
         self.inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=use)
         self.mean = np.where(use, 2 * calls.af, 0.0)
+        #: The last flips, and their signs where the sums are computed: many passes use them.
+        self._flips: tuple[Flips, Any] | None = None
 
     # What a backend implements
 
@@ -257,10 +261,12 @@ class GenotypeProducts(ABC):
 
     def _signs(self, flips: Flips) -> Any:
         """Signs of all places, 0 where no sample stands: int8 (n_stretches, n_places, k)."""
-        stretches, _, k = flips.signs.shape
-        placed = np.zeros((stretches, self.n_places, k), np.int8)
-        placed[:, self.places] = flips.signs
-        return self._put(placed)
+        if self._flips is None or self._flips[0] is not flips:
+            stretches, _, k = flips.signs.shape
+            placed = np.zeros((stretches, self.n_places, k), np.int8)
+            placed[:, self.places] = flips.signs
+            self._flips = flips, self._put(placed)
+        return self._flips[1]
 
     def _spans(self, factors: np.ndarray | None) -> list[tuple[int, int]]:
         spans = self.calls.spans
@@ -288,7 +294,7 @@ class GenotypeProducts(ABC):
     def _back(self, block, found, span, first, last):
         """Standardised genotypes of a span's people times `found`, float64 (people, k)."""
         mean, inverse = (self._put(one[first:last])[:, None] for one in (self.mean, self.inverse))
-        times, powers = rounded(self.xp, found * inverse)
+        times, powers = rounded(self.xp, found * inverse, SITE_BITS)
         less = self.xp.rint(mean * times)
         return self.xp.ldexp(self._by_person(block, times, less, span), powers)
 

@@ -6,7 +6,7 @@ import pytest
 from popdesic.engine import genotype_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Calls, Flips, site_blocks
-from popdesic.io.genotypes import pack_bed
+from popdesic.io.genotypes import pack_bed, unpack_bed
 
 
 def drawn(rng, sizes, n_sites, missing=0.1, drop=True) -> tuple[Calls, np.ndarray]:
@@ -96,9 +96,8 @@ def test_bytes_do_not_depend_on_threads_or_on_how_cohorts_are_cut(monkeypatch):
     flips = flips_of(rng, x, one, 9)
     assert one.normal(vectors).tobytes() == three.normal(vectors).tobytes()
     assert one.flipped(vectors, flips).tobytes() == three.flipped(vectors, flips).tobytes()
-    from popdesic.io.genotypes import unpack_bed
-
-    whole = np.concatenate([unpack_bed(p, n) for p, n in zip(calls.parts, (33, 31))], axis=1)
+    sizes = zip(calls.parts, (33, 31), strict=True)
+    whole = np.concatenate([unpack_bed(part, size) for part, size in sizes], axis=1)
     together = Calls((pack_bed(whole),), None, (np.ones(64, bool),), calls.af)
     assert CpuProducts(together).normal(vectors).tobytes() == one.normal(vectors).tobytes()
 

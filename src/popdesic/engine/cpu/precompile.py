@@ -20,6 +20,7 @@ from numba.core.sigutils import normalize_signature
 
 from ...io import bcf_records, codecs, vcf_text
 from ..host import (
+    genotype_sums,
     genotypes,
     grouped_tables,
     hardy_weinberg,
@@ -84,6 +85,12 @@ def sums_of_relationships() -> None:
     _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
 
 
+def products_of_genotypes() -> None:
+    words = "uint32[:, ::1]"
+    _compile(genotype_sums._sum_codes, f"({words}, int64[:, :, ::1], int64[:, ::1])")
+    _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
+
+
 def epochs_of_maps() -> None:
     umap_epoch.epoch_kernel()
 
@@ -140,7 +147,7 @@ def tests_of_interaction() -> None:
 GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
     *(decoders_of_bcf, decoders_of_text, codecs_of_genotypes, pairs_of_sites),
-    *(texts_of_numbers, sums_of_relationships, epochs_of_maps),
+    *(texts_of_numbers, sums_of_relationships, epochs_of_maps, products_of_genotypes),
 )
 
 

@@ -135,7 +135,7 @@ def by_person(rows: np.ndarray) -> np.ndarray:
 
 @numba.njit(nogil=True, cache=True)
 def _transpose_codes(rows, out):
-    """16 sites x 4 people at a time: 2-bit transposition in groups of four sites, two swap steps."""
+    """16 sites x 4 people at a time, in squares of four that two swap steps transpose."""
     for w in range(out.shape[0]):
         for byte in range(rows.shape[1]):
             a = b = c = d = np.uint32(0)
