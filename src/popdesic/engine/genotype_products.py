@@ -117,7 +117,7 @@ def rounded(xp: Any, vectors: Any, bits: int = BITS) -> tuple[Any, Any]:
 class Flips:
     """Signs of samples, stretch of sites by stretch, and components that are taken out first.
 
-    With K = `known`, in each stretch and for each column of the vectors, the genotypes X less X K K'
+    With K = `known`, for each stretch and column of the vectors, the genotypes X less X K K'
     are multiplied by the samples' signs.
 
     Attributes
