@@ -46,6 +46,7 @@ def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
     assert gpu.held is not None
     assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
     assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+    assert gpu.joint(vectors).tobytes() == cpu.joint(vectors).tobytes()
     factors = rng.uniform(0.5, 1.5, (len(sizes), len(sizes)))
     assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
 

@@ -8,6 +8,7 @@
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
+from popdesic.embedding.axes import MOST_DENSE
 from popdesic.embedding.long_range_ld import regions_of
 
 STABLE = CONFIG["embedding"]["stable"]
@@ -53,10 +54,13 @@ rule define_axes:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        # LD pruning reads the founders' genotypes contig by contig.
+        # LD pruning reads the founders' genotypes contig by contig. Up to MOST_DENSE founders a
+        # matrix of all pairs is made; beyond, passes over the genotypes.
         mem_mb=memory(400, mb=2, samples=0.05, pairs=48e-6),
         runtime=minutes(mb_samples=4e-6, mb=1 / 200, pairs=4e-8),
+        gpu=GPUS if n_samples(*STUDY.founders) > MOST_DENSE else 0,
     params:
+        device=CONFIG["device"] if n_samples(*STUDY.founders) > MOST_DENSE else "cpu",
         axes=dict(
             components=CONFIG["embedding"]["components"],
             pcs=CONFIG["geodesic"]["pcs"],

@@ -113,6 +113,8 @@ class Krylov:
         """Pass until the leading k components are found; whether they are."""
         if not self.passes:
             self.step()
+        if k < 1:
+            return True
         while not (done := bool(self.found(k).all()) and len(self._small) >= k):
             if self.exhausted or self.passes >= most_passes:
                 return self.exhausted

@@ -91,7 +91,7 @@ def measure_noise(
     for _ in range(ROUNDS):
         draws = _draw(relationship, read, sizes, af, sites, known, lots, threads)
         largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
-        deviation = max(float(unit.mean()) * SPREAD, _deviation(largest))
+        deviation = max(float(unit.mean()) * SPREAD, deviation_of(largest))
         limit = float(largest.mean())
         limit += deviation * (largest_without_structure(LEVEL) - MEAN) / SPREAD
         more = axes.vectors[:, axes.values > limit]
@@ -101,7 +101,7 @@ def measure_noise(
     statistic = np.array([(value - centre) / unit for value, centre, unit in draws])
     if not np.isfinite(statistic).all():
         return Noise(limit=limit)
-    spread = max(1.0, _deviation(statistic) / SPREAD)
+    spread = max(1.0, deviation_of(statistic) / SPREAD)
     return Noise(max(0.0, float(statistic.mean()) - spread * MEAN), spread, limit)
 
 
@@ -138,7 +138,8 @@ def stretches(sites: pd.DataFrame) -> np.ndarray:
     return np.unique(place, axis=1, return_inverse=True)[1].ravel()
 
 
-def _deviation(numbers: np.ndarray) -> float:
+def deviation_of(numbers: np.ndarray) -> float:
+    """Standard deviation, 0 of fewer than ENOUGH_DRAWS."""
     return float(numbers.std(ddof=1)) if len(numbers) >= ENOUGH_DRAWS else 0.0
 
 

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from .threads import run_ordered
+
 #: Sites of a block: their sums are added in float64, block after block.
 BLOCK_SITES = 4096
 #: Bits of rounded vectors: three signed digits of 8 bits.
@@ -30,6 +32,8 @@ BITS = 22
 SITE_BITS = 21
 #: Bits of the components to be taken out: products of both, summed over 2**20 people, fit int64.
 FEW_BITS = 20
+#: Bits after the point of squared standardised genotypes, which are at most 4 n.
+SQUARE_BITS = 30
 #: Each part starts at a multiple of so many bytes of a row: a step of the GPU's kernel.
 ALIGNED = 64
 #: Bits that pad a row: code 11, no ALT allele.
@@ -138,14 +142,39 @@ class Flips:
     projections: np.ndarray
 
 
+@dataclass(frozen=True)
+class SampleSums:
+    """What single samples sum up to, over the sites that count.
+
+    Attributes
+    ----------
+    squares : float64 array, (n,)
+        Of standardised genotypes, each rounded to 2**-SQUARE_BITS.
+    called : int64 array, (n,)
+        Called genotypes.
+    joint : int64 array, (n_parts, n_parts)
+        Sites called in both samples, over all ordered pairs of samples of two parts.
+    """
+
+    squares: np.ndarray
+    called: np.ndarray
+    joint: np.ndarray
+
+
 class GenotypeProducts(ABC):
-    """Products with the standardised genotypes of `Calls`."""
+    """Products with the standardised genotypes of `Calls`.
+
+    Parameters
+    ----------
+    threads : int
+        Of the CPU.
+    """
 
     #: The array library of blocks and sums.
     xp: Any = np
 
-    def __init__(self, calls: Calls) -> None:
-        self.calls, self.places = calls, calls.places
+    def __init__(self, calls: Calls, threads: int = 1) -> None:
+        self.calls, self.places, self.threads = calls, calls.places, threads
         self.n_places = 4 * calls.spans[-1][1]
         scale = np.sqrt(2 * calls.af * (1 - calls.af))
         use = scale > 0  # False for NaN
@@ -214,6 +243,58 @@ class GenotypeProducts(ABC):
             return parts[0] if len(parts) == 1 else xp.concatenate(parts)
 
         return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+
+    def joint(self, vectors: np.ndarray) -> np.ndarray:
+        """C V, with C the sites called in both samples: float64 (n, k)."""
+        numbers, powers = self._placed(vectors)
+        (span,) = self._spans(None)
+
+        def work(block, first, last):
+            _, absent = self._by_site(block, numbers, span)
+            total = numbers.sum(axis=0)
+            total = total - (0 if absent is None else absent)
+            use = self._put(1.0 * (self.inverse[first:last] > 0))[:, None]
+            less, more = rounded(self.xp, total * use, SITE_BITS)
+            found = self._by_person(block, self.xp.zeros_like(less), -less, span)
+            return self.xp.ldexp(found, more + powers)
+
+        return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+
+    def sample_sums(self) -> SampleSums:
+        """Sums of single samples, on the CPU, in one pass."""
+        from .host.genotype_sums import ITEMS, by_person, by_site, sum_codes
+
+        spans, kept = self.calls.spans, np.zeros((self.n_places, 4, 1), np.int64)
+        kept[self.places, 1] = 1
+        sizes = np.array([who.sum() for who in self.calls.keep])
+        mean, inverse = self._get(self.mean), self._get(self.inverse)
+
+        def work(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+            rows, own = self.calls.block(*bounds), slice(*bounds)
+            use = inverse[own] > 0
+            values = np.zeros((len(rows), 4, 2), np.int64)
+            for code, genotype in ((0, 2), (2, 1), (3, 0)):
+                one = (genotype - mean[own]) * inverse[own]
+                values[:, code, 0] = np.rint(np.ldexp(one * one, SQUARE_BITS))
+                values[:, code, 1] = use
+            called = np.tile(sizes, (len(rows), 1))
+            if misses(rows):
+                words = by_site(rows)
+                for part, (start, end) in enumerate(spans):
+                    few = slice(4 * start // ITEMS, 4 * end // ITEMS)
+                    absent = sum_codes(words[few], kept[4 * start : 4 * end])
+                    called[:, part] -= absent[:, 0]
+            called *= use[:, None]
+            return sum_codes(by_person(rows), values)[self.places], called.T @ called
+
+        total = np.zeros((len(self.places), 2), np.int64)
+        joint = np.zeros((len(sizes),) * 2, np.int64)
+        for sums, pairs in run_ordered(work, site_blocks(self.calls.n_sites), self.threads):
+            total += sums
+            joint += pairs
+        return SampleSums(
+            np.ldexp(total[:, 0].astype(np.float64), -SQUARE_BITS), total[:, 1], joint
+        )
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """X' V: standardised genotypes of each site times vectors, float64 (n_sites, k)."""

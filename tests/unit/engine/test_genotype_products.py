@@ -51,6 +51,27 @@ def test_products_are_those_of_the_standardised_genotypes(sizes, n_sites, missin
     np.testing.assert_allclose(products.normal(vectors, factors), expected, atol=3e-6 * size)
 
 
+@pytest.mark.parametrize(("sizes", "n_sites"), [*SHAPES, ([90, 17], 5000)])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_sums_of_samples_and_jointly_called_sites(sizes, n_sites, missing):
+    rng = np.random.default_rng(n_sites)
+    calls, x = drawn(rng, sizes, n_sites, missing)
+    pair = calls.parts, calls.keep
+    codes = [unpack_bed(part, len(who))[:, who] for part, who in zip(*pair, strict=True)]
+    called = (np.concatenate(codes, axis=1) >= 0) & ((calls.af > 0) & (calls.af < 1))[:, None]
+    products = CpuProducts(calls, threads=2)
+    found = products.sample_sums()
+    np.testing.assert_allclose(found.squares, (x**2).sum(axis=1), rtol=1e-9)
+    np.testing.assert_array_equal(found.called, called.sum(axis=0))
+    joint = called.T.astype(np.int64) @ called
+    cohort = np.repeat(np.arange(len(sizes)), [who.sum() for who in calls.keep])
+    own = np.eye(len(sizes), dtype=np.int64)[cohort]
+    np.testing.assert_array_equal(found.joint, own.T @ joint @ own)
+    vectors = rng.normal(size=(len(x), 3))
+    atol = 1e-5 * (np.abs(joint) @ np.abs(vectors)).max() + 1e-12
+    np.testing.assert_allclose(products.joint(vectors), joint @ vectors, atol=atol)
+
+
 def test_chosen_sites_are_those_rows():
     rng = np.random.default_rng(2)
     calls, x = drawn(rng, [40, 9], 300)

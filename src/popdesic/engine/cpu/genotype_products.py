@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..genotype_products import Calls, GenotypeProducts, misses
+from ..genotype_products import GenotypeProducts, misses
 from ..host.genotype_sums import ITEMS, by_person, by_site, sum_codes
 from ..threads import run_ordered
 
@@ -23,11 +23,7 @@ class Block:
 
 
 class CpuProducts(GenotypeProducts):
-    """`GenotypeProducts` on `threads` threads."""
-
-    def __init__(self, calls: Calls, threads: int = 1) -> None:
-        super().__init__(calls)
-        self.threads = threads
+    """`GenotypeProducts` whose blocks of sites are shared among threads."""
 
     def _put(self, array: np.ndarray) -> np.ndarray:
         return array

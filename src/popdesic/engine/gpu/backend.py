@@ -227,7 +227,7 @@ class GpuBackend:
 
             return CpuProducts(calls, self.threads)
         with device_errors(f"the genotypes at {calls.n_sites} sites"):
-            return GpuProducts(calls, self.device, self.free_bytes())
+            return GpuProducts(calls, self.device, self.free_bytes(), self.threads)
 
     def top_matches(
         self, queries: Planes, database: Planes, k: int, min_called: int = 1

@@ -59,8 +59,8 @@ class GpuProducts(GenotypeProducts):
 
     xp = cupy
 
-    def __init__(self, calls: Calls, device: Device, free_bytes: int) -> None:
-        super().__init__(calls)
+    def __init__(self, calls: Calls, device: Device, free_bytes: int, threads: int = 1) -> None:
+        super().__init__(calls, threads)
         self.device, self.row_bytes = device, calls.spans[-1][1]
         self._missing: dict[tuple[int, int], bool] = {}
         self.mean, self.inverse = cupy.asarray(self.mean), cupy.asarray(self.inverse)
