@@ -204,7 +204,7 @@ def _refined(
 ) -> tuple[Draws, float]:
     """Draws, and the sum of squared eigenvalues of the samples beyond the known components."""
     n, left, known = relationship.n, draws.left, draws.known
-    values, vectors, _ = space.pairs(known)
+    _, vectors, _ = space.pairs(known)
     products, flips = relationship.products, draws.flips
     total = float(relationship.squares.sum()) - float((flips.projections**2).sum())
 

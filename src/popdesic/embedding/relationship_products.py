@@ -37,8 +37,10 @@ class RelationshipProducts:
     """
 
     def __init__(self, products: GenotypeProducts) -> None:
+        from ..engine.host.sample_sums import sample_sums
+
         self.products = products
-        sums = products.sample_sums()
+        sums = sample_sums(products.calls, products.threads)
         sizes = np.array([who.sum() for who in products.calls.keep])
         self.part = np.repeat(np.arange(len(sizes)), sizes)
         self.n = len(self.part)

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from .threads import run_ordered
-
 #: Sites of a block: their sums are added in float64, block after block.
 BLOCK_SITES = 4096
 #: Bits of rounded vectors: three signed digits of 8 bits.
@@ -32,8 +30,6 @@ BITS = 22
 SITE_BITS = 21
 #: Bits of the components to be taken out: products of both, summed over 2**20 people, fit int64.
 FEW_BITS = 20
-#: Bits after the point of squared standardised genotypes, which are at most 4 n.
-SQUARE_BITS = 30
 #: Each part starts at a multiple of so many bytes of a row: a step of the GPU's kernel.
 ALIGNED = 64
 #: Bits that pad a row: code 11, no ALT allele.
@@ -64,6 +60,14 @@ class Calls:
     @property
     def n_sites(self) -> int:
         return len(self.af)
+
+    @property
+    def standard(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean genotype and 1 / standard deviation of each site, 0 where it does not count."""
+        scale = np.sqrt(2 * self.af * (1 - self.af))
+        use = scale > 0  # False for NaN
+        inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=use)
+        return np.where(use, 2 * self.af, 0.0), inverse
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -142,25 +146,6 @@ class Flips:
     projections: np.ndarray
 
 
-@dataclass(frozen=True)
-class SampleSums:
-    """What single samples sum up to, over the sites that count.
-
-    Attributes
-    ----------
-    squares : float64 array, (n,)
-        Of standardised genotypes, each rounded to 2**-SQUARE_BITS.
-    called : int64 array, (n,)
-        Called genotypes.
-    joint : int64 array, (n_parts, n_parts)
-        Sites called in both samples, over all ordered pairs of samples of two parts.
-    """
-
-    squares: np.ndarray
-    called: np.ndarray
-    joint: np.ndarray
-
-
 class GenotypeProducts(ABC):
     """Products with the standardised genotypes of `Calls`.
 
@@ -176,10 +161,7 @@ class GenotypeProducts(ABC):
     def __init__(self, calls: Calls, threads: int = 1) -> None:
         self.calls, self.places, self.threads = calls, calls.places, threads
         self.n_places = 4 * calls.spans[-1][1]
-        scale = np.sqrt(2 * calls.af * (1 - calls.af))
-        use = scale > 0  # False for NaN
-        self.inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=use)
-        self.mean = np.where(use, 2 * calls.af, 0.0)
+        self.mean, self.inverse = calls.standard
         #: The last flips, and their signs where the sums are computed: many passes use them.
         self._flips: tuple[Flips, Any] | None = None
 
@@ -218,6 +200,10 @@ class GenotypeProducts(ABC):
         (n_block, k), for the people of a span of bytes: float64 (4 (end - start), k)."""
 
     # What is the same for all
+
+    def _shares(self, left: Any, right: Any) -> Any:
+        """Products of columns of whole numbers, int64 (j, k) of (n, j) and (n, k); exact."""
+        return (left[:, :, None] * right[:, None, :]).sum(axis=0)
 
     def normal(self, vectors: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
         """X X' V, float64 (n, k).
@@ -260,42 +246,6 @@ class GenotypeProducts(ABC):
 
         return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
 
-    def sample_sums(self) -> SampleSums:
-        """Sums of single samples, on the CPU, in one pass."""
-        from .host.genotype_sums import ITEMS, by_person, by_site, sum_codes
-
-        spans, kept = self.calls.spans, np.zeros((self.n_places, 4, 1), np.int64)
-        kept[self.places, 1] = 1
-        sizes = np.array([who.sum() for who in self.calls.keep])
-        mean, inverse = self._get(self.mean), self._get(self.inverse)
-
-        def work(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-            rows, own = self.calls.block(*bounds), slice(*bounds)
-            use = inverse[own] > 0
-            values = np.zeros((len(rows), 4, 2), np.int64)
-            for code, genotype in ((0, 2), (2, 1), (3, 0)):
-                one = (genotype - mean[own]) * inverse[own]
-                values[:, code, 0] = np.rint(np.ldexp(one * one, SQUARE_BITS))
-                values[:, code, 1] = use
-            called = np.tile(sizes, (len(rows), 1))
-            if misses(rows):
-                words = by_site(rows)
-                for part, (start, end) in enumerate(spans):
-                    few = slice(4 * start // ITEMS, 4 * end // ITEMS)
-                    absent = sum_codes(words[few], kept[4 * start : 4 * end])
-                    called[:, part] -= absent[:, 0]
-            called *= use[:, None]
-            return sum_codes(by_person(rows), values)[self.places], called.T @ called
-
-        total = np.zeros((len(self.places), 2), np.int64)
-        joint = np.zeros((len(sizes),) * 2, np.int64)
-        for sums, pairs in run_ordered(work, site_blocks(self.calls.n_sites), self.threads):
-            total += sums
-            joint += pairs
-        return SampleSums(
-            np.ldexp(total[:, 0].astype(np.float64), -SQUARE_BITS), total[:, 1], joint
-        )
-
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """X' V: standardised genotypes of each site times vectors, float64 (n_sites, k)."""
         numbers, powers = self._placed(vectors)
@@ -322,16 +272,16 @@ class GenotypeProducts(ABC):
             found = self._standard(block, turned, powers, span, first, last)
             along = self._put(flips.projections[first:last])
             if known.shape[1]:
-                shares = (whole[:, :, None] * turned.astype(np.int64)[:, None, :]).sum(axis=0)
-                shares = xp.ldexp(shares.astype(np.float64), known_powers[:, None] + powers)
+                shares = self._shares(whole, turned.astype(np.int64)).astype(np.float64)
+                shares = xp.ldexp(shares, known_powers[:, None] + powers)
                 for k in range(known.shape[1]):
                     found = found - along[:, k, None] * shares[k]
             out = self._back(block, found, span, first, last)
             if known.shape[1]:
                 left, left_powers = rounded(xp, along, FEW_BITS)
                 right, right_powers = rounded(xp, found)
-                shares = left.astype(np.int64)[:, :, None] * right.astype(np.int64)[:, None, :]
-                shares = shares.sum(axis=0).astype(np.float64)
+                shares = self._shares(left.astype(np.int64), right.astype(np.int64))
+                shares = shares.astype(np.float64)
                 shares = xp.ldexp(shares, left_powers[:, None] + right_powers)
                 for k in range(known.shape[1]):
                     out = out - known[:, k, None] * shares[k]

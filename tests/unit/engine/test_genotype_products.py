@@ -6,6 +6,7 @@ import pytest
 from popdesic.engine import genotype_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Calls, Flips, site_blocks
+from popdesic.engine.host.sample_sums import sample_sums
 from popdesic.io.genotypes import pack_bed, unpack_bed
 
 
@@ -60,7 +61,7 @@ def test_sums_of_samples_and_jointly_called_sites(sizes, n_sites, missing):
     codes = [unpack_bed(part, len(who))[:, who] for part, who in zip(*pair, strict=True)]
     called = (np.concatenate(codes, axis=1) >= 0) & ((calls.af > 0) & (calls.af < 1))[:, None]
     products = CpuProducts(calls, threads=2)
-    found = products.sample_sums()
+    found = sample_sums(calls, threads=2)
     np.testing.assert_allclose(found.squares, (x**2).sum(axis=1), rtol=1e-9)
     np.testing.assert_array_equal(found.called, called.sum(axis=0))
     joint = called.T.astype(np.int64) @ called

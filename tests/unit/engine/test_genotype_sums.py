@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from popdesic.engine.host.genotype_sums import by_person, by_site, sum_codes
+from popdesic.engine.host.genotype_sums import by_person, by_site, sum_codes, sum_missing
 
 
 def coded(rng, n_sites: int, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -22,6 +22,9 @@ def test_sums_are_those_of_the_codes(n_sites, row_bytes, k):
     values = rng.integers(-(1 << 40), 1 << 40, (codes.shape[1], 4, k))
     expected = np.stack([values[np.arange(codes.shape[1]), row].sum(axis=0) for row in codes])
     np.testing.assert_array_equal(sum_codes(by_site(rows), values), expected)
+    numbers = values[:, 0]
+    expected = (codes == 1).astype(np.int64) @ numbers
+    np.testing.assert_array_equal(sum_missing(by_site(rows), numbers), expected)
     values = rng.integers(-(1 << 40), 1 << 40, (n_sites, 4, k))
     expected = np.stack([values[np.arange(n_sites), own].sum(axis=0) for own in codes.T])
     np.testing.assert_array_equal(sum_codes(by_person(rows), values), expected)

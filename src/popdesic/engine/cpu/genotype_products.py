@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..genotype_products import GenotypeProducts, misses
-from ..host.genotype_sums import ITEMS, by_person, by_site, sum_codes
+from ..host.genotype_sums import ITEMS, by_person, by_site, sum_codes, sum_missing
 from ..threads import run_ordered
 
 
@@ -31,6 +31,9 @@ class CpuProducts(GenotypeProducts):
     def _get(self, array: np.ndarray) -> np.ndarray:
         return array
 
+    def _shares(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return left.T @ right
+
     def _each(
         self, work: Callable[[Any, int, int], Any], blocks: Iterable[tuple[int, int]]
     ) -> Iterator[Any]:
@@ -51,9 +54,7 @@ class CpuProducts(GenotypeProducts):
         sums = sum_codes(words, values).astype(np.float64)
         if not block.missing:
             return sums, None
-        values[:] = 0
-        values[:, 1] = own
-        return sums, sum_codes(words, values).astype(np.float64)
+        return sums, sum_missing(words, own).astype(np.float64)
 
     def _by_person(
         self, block: Block, times: np.ndarray, less: np.ndarray, span: tuple[int, int]

@@ -20,6 +20,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from .popcount import popcount
+
 #: Columns that are summed together: one AVX-512 register of int64.
 COLUMNS = 8
 #: Items (people of a site, or sites of a person) in one word of codes.
@@ -54,29 +56,46 @@ def _add_entries(_, out, tables, word):
     return signature, generate
 
 
+@intrinsic
+def _write_sum(_, out, left, right):
+    """out[:8] = left[:8] + right[:8] of int64; addresses of all three."""
+    signature = types.void(types.intp, types.intp, types.intp)
+
+    def generate(context, builder, _, arguments):
+        out, *terms = (builder.inttoptr(one, _VECTOR.as_pointer()) for one in arguments)
+        vectors = [builder.load(one) for one in terms]
+        for one in vectors:
+            one.align = 8
+        builder.store(builder.add(*vectors), out).align = 8
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @numba.njit(nogil=True, cache=True)
-def _fill_table(values, first, table):
+def _fill_table(values, first, pairs, table):
     """table[byte] = sum of the values of four items from `first` on, whose codes are in `byte`."""
-    pairs = np.empty((2, 16, COLUMNS), np.int64)
+    of, pair, to = values.ctypes.data, pairs.ctypes.data, table.ctypes.data
     for half in range(2):
-        at = first + 2 * half
+        at = of + (first + 2 * half) * 4 * _ROW_BYTES
         for low in range(4):
             for high in range(4):
-                for k in range(COLUMNS):
-                    pairs[half, low | high << 2, k] = values[at, low, k] + values[at + 1, high, k]
+                place = (16 * half + (low | high << 2)) * _ROW_BYTES
+                _write_sum(pair + place, at + low * _ROW_BYTES, at + (4 + high) * _ROW_BYTES)
     for high in range(16):
         for low in range(16):
-            for k in range(COLUMNS):
-                table[high << 4 | low, k] = pairs[0, low, k] + pairs[1, high, k]
+            place = to + (high << 4 | low) * _ROW_BYTES
+            _write_sum(place, pair + low * _ROW_BYTES, pair + (16 + high) * _ROW_BYTES)
 
 
 @numba.njit(nogil=True, cache=True)
 def _sum_codes(words, values, out):
     tables = np.empty((4, 256, COLUMNS), np.int64)
+    pairs = np.empty((2, 16, COLUMNS), np.int64)
     to, table = out.ctypes.data, tables.ctypes.data
     for w in range(words.shape[0]):
         for place in range(4):
-            _fill_table(values, 16 * w + 4 * place, tables[place])
+            _fill_table(values, 16 * w + 4 * place, pairs, tables[place])
         for row in range(words.shape[1]):
             _add_entries(to + row * _ROW_BYTES, table, words[w, row])
 
@@ -104,6 +123,47 @@ def sum_codes(words: np.ndarray, values: np.ndarray) -> np.ndarray:
         padded[:n_items, :, few:] = 0
         found = np.zeros((words.shape[1], COLUMNS), np.int64)
         _sum_codes(words, padded, found)
+        out[:, first : first + few] = found[:, :few]
+    return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _sum_missing(words, numbers, out):
+    of, to = numbers.ctypes.data, out.ctypes.data
+    for w in range(words.shape[0]):
+        for row in range(words.shape[1]):
+            word = np.uint64(words[w, row])
+            missing = word & ~(word >> np.uint64(1)) & np.uint64(0x55555555)
+            while missing:
+                lowest = missing & (~missing + np.uint64(1))
+                item = 16 * w + (popcount(lowest - np.uint64(1)) >> 1)
+                place = to + row * _ROW_BYTES
+                _write_sum(place, place, of + item * _ROW_BYTES)
+                missing ^= lowest
+
+
+def sum_missing(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Sum numbers of the items of each row that are missing.
+
+    Few are, so they are sought bit by bit.
+
+    Parameters
+    ----------
+    words : uint32 array, (n_words, n_rows)
+    numbers : int64 array, (n_items, k)
+
+    Returns
+    -------
+    int64 array, (n_rows, k)
+    """
+    k = numbers.shape[1]
+    out = np.empty((words.shape[1], k), np.int64)
+    padded = np.zeros((len(words) * ITEMS, COLUMNS), np.int64)
+    for first in range(0, k, COLUMNS):
+        few = min(COLUMNS, k - first)
+        padded[: len(numbers), :few] = numbers[:, first : first + few]
+        found = np.zeros((words.shape[1], COLUMNS), np.int64)
+        _sum_missing(words, padded, found)
         out[:, first : first + few] = found[:, :few]
     return out
 
