@@ -23,6 +23,7 @@ from ..engine.base import Backend
 from ..engine.genotype_products import Calls, Flips
 from ..engine.threads import one_blas_thread
 from ..io.errors import UserError
+from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
 from .lots import lots_of, mix, signs_of
 from .noise_null import ROUNDS, deviation_of, stretches
@@ -41,15 +42,17 @@ from .significance import (
 )
 
 log = logging.getLogger(__name__)
+#: Largest change by missing genotypes that more than MOST_MATRIX samples may have.
+WORST_MISFIT = 1e-2
 #: Passes before anything is concluded.
 FIRST_PASSES = 8
 #: Draws of signs: as many columns as a pass sums at once.
 DRAWS = 8
 #: Lanczos steps of the draws between two looks, and at most. They end where all largest eigenvalues
 #: have gained less than LEAST_GAIN of the law's standard deviation since the last look.
-LOOK, MOST_STEPS, LEAST_GAIN = 10, 200, 0.05
+LOOK, MOST_STEPS, LEAST_GAIN = 10, 200, 0.1
 #: Steps of the first draws, which only find what is plainly structure: PLAIN times their limit.
-ROUGH_STEPS, PLAIN = 20, 1.1
+ROUGH_STEPS, PLAIN = 12, 1.1
 #: Error of the scale's centre that is aimed at, in units of the law, and random vectors at most.
 CENTRE_ERROR, MOST_PROBES = 0.4, 1024
 #: Components of which eigenvalues are given at least.
@@ -61,21 +64,31 @@ START = 1 << 32
 def products_of_many(
     calls: Calls, names: Sequence, backend: Backend
 ) -> RelationshipProducts | None:
-    """The relationship by its products; None where missing genotypes do not allow it.
+    """The relationship by its products; None where its matrix is to be made.
 
-    `names` of the samples, as in `significant_axes_of_many`.
+    That is where missing genotypes change the products by more than MOST_MISFIT and there are
+    MOST_MATRIX samples at most. `names` of the samples, as in `significant_axes_of_many`.
+
+    Raises
+    ------
+    UserError
+        There are more samples, and the change is more than WORST_MISFIT.
     """
     found = RelationshipProducts(backend.genotype_products(calls))
     misfit = found.misfit(lots_of(names))
     if misfit <= MOST_MISFIT:
         return found
-    log.warning(
-        "Missing genotypes differ between samples of a cohort in a way that products of the PCA "
-        "cannot express (%.1e, at most %.0e): the matrix of all %d x %d samples is made, which "
-        "takes longer. Cohorts of one array each avoid this.",
-        *(misfit, MOST_MISFIT, found.n, found.n),
+    about = f"missing genotypes change eigenvalues of the PCA by about {misfit:.1e}"
+    if found.n <= MOST_MATRIX:
+        log.info("%s, so the matrix of all %d samples is made.", about.capitalize(), found.n)
+        return None
+    if misfit <= WORST_MISFIT:
+        log.warning("%s of their size: too little to make a matrix.", about.capitalize())
+        return found
+    raise UserError(
+        f"config/cohorts.tsv: {about} of their size, because samples of one cohort lack different "
+        "sites; make a cohort of each array or sequencing batch, or raise qc.min_sample_call_rate."
     )
-    return None
 
 
 def loadings_of_many(relationship: RelationshipProducts, axes: Axes) -> np.ndarray:

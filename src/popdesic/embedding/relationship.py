@@ -136,6 +136,8 @@ def relationship_to(
         Mean square of each sample's own standardised genotypes.
     """
     others, founders = np.flatnonzero(~axes), np.flatnonzero(axes)
+    if not len(others):
+        return np.zeros((0, len(founders))), np.zeros(0)
     cohort = np.repeat(np.arange(len(sizes)), sizes)
     left, right = (
         sample_blocks(np.bincount(cohort[who], minlength=len(sizes)).tolist())
