@@ -55,7 +55,7 @@ rule define_axes:
     benchmark:
         "benchmarks/define_axes.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most

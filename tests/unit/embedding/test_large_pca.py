@@ -149,24 +149,21 @@ def variable(genotypes: np.ndarray) -> np.ndarray:
 
 def test_one_population_has_no_component():
     rng = np.random.default_rng(6)
-    found = [count(variable(populations(rng, 1, 0.0, 120, 1500)[0])) for _ in range(40)]
-    share = np.mean(np.array(found) > 0)
-    print(f"\n{share:.3f} of 40 have a component")
-    assert share <= 0.05
+    found = [count(variable(populations(rng, 1, 0.0, 120, 1500)[0])) for _ in range(24)]
+    assert sum(number > 0 for number in found) <= 1, found
 
 
 @pytest.mark.parametrize(("k", "fst", "n", "sites"), [(2, 0.01, 100, 4000), (10, 0.4, 120, 4000)])
 def test_k_populations_have_one_component_less(k, fst, n, sites):
     rng = np.random.default_rng(k)
-    found = [count(variable(populations(rng, k, fst, n, sites)[0])) for _ in range(6)]
+    found = [count(variable(populations(rng, k, fst, n, sites)[0])) for _ in range(4)]
     assert np.median(found) == k - 1
     assert sum(number != k - 1 for number in found) <= 1, found
 
 
 def test_linked_sites_of_one_population_have_no_component():
-    found = [count(*linked_genotypes(seed, 60)) for seed in range(24)]
-    print(f"\n{np.mean(np.array(found) > 0):.2f} of 24 with a component")
-    assert np.mean(np.array(found) > 0) <= 0.05
+    found = [count(*linked_genotypes(seed, 60)) for seed in range(12)]
+    assert sum(number > 0 for number in found) <= 1, found
 
 
 def test_arrays_mixed_in_one_cohort_are_noticed():
