@@ -80,10 +80,10 @@ def products_of_many(
         return found
     about = f"missing genotypes change eigenvalues of the PCA by about {misfit:.1e}"
     if found.n <= MOST_MATRIX:
-        log.info("%s, so the matrix of all %d samples is made.", about.capitalize(), found.n)
+        log.info("The matrix of all %d samples is made, because %s.", found.n, about)
         return None
     if misfit <= WORST_MISFIT:
-        log.warning("%s of their size: too little to make a matrix.", about.capitalize())
+        log.warning("No matrix is made of so many samples, although %s of their size.", about)
         return found
     raise UserError(
         f"config/cohorts.tsv: {about} of their size, because samples of one cohort lack different "

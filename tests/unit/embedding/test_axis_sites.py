@@ -263,7 +263,7 @@ def test_arrays_mixed_in_a_cohort_make_a_matrix_or_are_named(tmp_path, monkeypat
     (tmp_path / "north").mkdir()
     with caplog.at_level("INFO"):
         mixed = define(tmp_path, genotypes, sites, components="auto", most_dense=10)
-    assert "the matrix of all 120 samples is made" in caplog.text
+    assert "The matrix of all 120 samples is made" in caplog.text
     assert mixed == define(tmp_path, genotypes, sites, components="auto", most_dense=1000)
     monkeypatch.setattr(large_pca, "MOST_MATRIX", 50)
     with pytest.raises(UserError, match="make a cohort of each array"):
