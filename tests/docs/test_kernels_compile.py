@@ -92,6 +92,7 @@ KERNELS = [
     ),
     *(("minplus/minplus", "75", minplus_plans.shape_of(d).defines) for d in minplus_plans.SHAPES),
     ("bitgemm/rare_sites", "75", ()),
+    *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
 ]
 
 

@@ -39,6 +39,7 @@ LAUNCHERS = {
         *(
             "epistasis_planes",
             "epistasis_trait",
+            "genotype_products",
             "minplus",
             "rare_sites",
             "rare_sites_kernels",

@@ -8,6 +8,7 @@
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
+from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.embedding.long_range_ld import regions_of
 
 STABLE = CONFIG["embedding"]["stable"]
@@ -20,6 +21,10 @@ INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
 #: densMAP and t-SNE, if requested.
 FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
+
+#: Few founders are faster on the CPU.
+AXES_DEVICE = CONFIG["device"] if n_samples(*STUDY.founders) > MOST_DENSE else "cpu"
+FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
 
 
 rule embedding:
@@ -50,13 +55,16 @@ rule define_axes:
     benchmark:
         "benchmarks/define_axes.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
-        # LD pruning reads the founders' genotypes contig by contig.
-        mem_mb=memory(400, mb=2, samples=0.05, pairs=48e-6),
-        runtime=minutes(mb_samples=4e-6, mb=1 / 200, pairs=4e-8),
+        # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
+        # a matrix of all pairs may be made; of more, passes over the genotypes.
+        mem_mb=memory(400, mb=2, samples=0.08, pairs=48e-6 if FEW_FOUNDERS else 0),
+        runtime=minutes(mb_samples=4e-6, mb=1 / 20, pairs=4e-8 if FEW_FOUNDERS else 0),
+        gpu=GPUS if AXES_DEVICE != "cpu" else 0,
     params:
+        device=AXES_DEVICE,
         axes=dict(
             components=CONFIG["embedding"]["components"],
             pcs=CONFIG["geodesic"]["pcs"],

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 from popdesic.embedding.define_axes import define_axes
+from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    backend = select_backend(snakemake.params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
     about = define_axes(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
         Path(snakemake.input.panel),
@@ -15,5 +18,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         about_out=Path(snakemake.output.about),
         loadings_out=Path(snakemake.output.loadings),
         threads=snakemake.threads,
+        backend=backend,
     )
     log_counts(log, about)

@@ -9,15 +9,22 @@ import numpy as np
 
 from ..cohort.panel import load_panel
 from ..cohort.prune_options import parse_pruning
+from ..engine.base import Backend
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from ..io.files import write_json
 from ..io.tables import read_table, write_npz
+from .axes import MOST_DENSE
 from .axis_sites import choose_sites
+from .large_pca import (
+    loadings_of_many,
+    products_of_many,
+    significant_axes_of_many,
+)
 from .loadings import find_regions, site_loadings, write_loadings
 from .noise_null import significant_axes
 from .pca import STORED
-from .relationship import read_cohorts, relationship_among
+from .relationship import calls_of, read_cohorts, relationship_among
 from .significance import LEVEL
 
 #: Components that the scree figure shows.
@@ -37,6 +44,8 @@ def define_axes(
     about_out: Path,
     loadings_out: Path,
     threads: int = 1,
+    backend: Backend | None = None,
+    most_dense: int = MOST_DENSE,
 ) -> dict:
     """Define the axes of a study from its founders; no later cohort takes part.
 
@@ -60,6 +69,10 @@ def define_axes(
         JSON that is returned too.
     loadings_out : Path
         `loadings.write_loadings`.
+    backend : Backend, optional
+        The CPU by default. The bytes are the same from every backend.
+    most_dense : int
+        Of more samples no matrix of all pairs is made (`large_pca`).
 
     Returns
     -------
@@ -76,7 +89,7 @@ def define_axes(
         table = read_table(unrelated)
         chosen = set(table["sample"][table.unrelated == "yes"])
         keep = [own.isin(chosen).to_numpy() for own in names]
-    backend = cpu_backend(threads)
+    backend = backend or cpu_backend(threads)
     chosen_sites = choose_sites(
         read_cohorts(prefixes, keep=keep)[0],
         sites,
@@ -84,26 +97,34 @@ def define_axes(
         pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
         regions=regions,
     )
-    read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
-    relationship = relationship_among(read, sizes, chosen_sites.af, threads)
     used = sites.iloc[chosen_sites.rows]
     defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
-    axes, tests, noise = significant_axes(
-        relationship,
-        read,
-        sizes,
-        chosen_sites.af,
-        used,
-        components,
-        pcs,
-        threads=threads,
-        names=defining,
-    )
-    stored = axes.k
-    if pcs == "auto":
-        stored = min(max(axes.k, STORED), len(axes.values))
-    leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
-    loadings = site_loadings(read, chosen_sites.af, *leading)
+    stored = STORED if pcs == "auto" else 0
+    many = None
+    if len(defining) > most_dense:
+        calls = calls_of(prefixes, chosen_sites.rows, keep, chosen_sites.af)
+        many = products_of_many(calls, defining, backend)
+    if many is not None:
+        axes, tests, noise = significant_axes_of_many(
+            many, used, components, pcs, names=defining, stored=stored
+        )
+        loadings = loadings_of_many(many, axes)
+    else:
+        read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
+        axes, tests, noise = significant_axes(
+            relationship_among(read, sizes, chosen_sites.af, threads),
+            read,
+            sizes,
+            chosen_sites.af,
+            used,
+            components,
+            pcs,
+            threads=threads,
+            names=defining,
+        )
+        leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
+        loadings = site_loadings(read, chosen_sites.af, *leading)
+    stored = min(max(axes.k, stored), len(axes.values))
     write_loadings(loadings_out, used, loadings)
     write_npz(
         axes_out,
@@ -116,7 +137,7 @@ def define_axes(
         af=chosen_sites.af,
     )
     about = {
-        "axis_samples": len(relationship),
+        "axis_samples": len(defining),
         "sites": chosen_sites.counts,
         "ld_r2": chosen_sites.r2,
         "significant": tests.count,

@@ -10,7 +10,6 @@ every sample varies as much as before, and nothing that samples have in common a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -19,6 +18,7 @@ import pandas as pd
 from ..engine.threads import one_blas_thread
 from ..io.sites import chunks
 from .eigen import leading_eigenpairs
+from .lots import lots_of, mix
 from .pca import Axes, choose_components, decompose
 from .relationship import (
     CHUNK_SITES,
@@ -48,7 +48,6 @@ GROUP_BYTES, GROUP = 1 << 27, 8
 ROUNDS = 3
 #: From so many draws on, their own standard deviation counts as well.
 ENOUGH_DRAWS = 5
-SEED = 1
 
 
 @one_blas_thread
@@ -85,14 +84,14 @@ def measure_noise(
     axes : Axes, optional
         Of `pca.decompose`, where they are known already.
     """
-    lots = _lots(range(sum(sizes)) if names is None else names)
+    lots = lots_of(range(sum(sizes)) if names is None else names)
     if axes is None:
         axes = decompose(relationship)
     known = axes.vectors[:, :0]
     for _ in range(ROUNDS):
         draws = _draw(relationship, read, sizes, af, sites, known, lots, threads)
         largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
-        deviation = max(float(unit.mean()) * SPREAD, _deviation(largest))
+        deviation = max(float(unit.mean()) * SPREAD, deviation_of(largest))
         limit = float(largest.mean())
         limit += deviation * (largest_without_structure(LEVEL) - MEAN) / SPREAD
         more = axes.vectors[:, axes.values > limit]
@@ -102,7 +101,7 @@ def measure_noise(
     statistic = np.array([(value - centre) / unit for value, centre, unit in draws])
     if not np.isfinite(statistic).all():
         return Noise(limit=limit)
-    spread = max(1.0, _deviation(statistic) / SPREAD)
+    spread = max(1.0, deviation_of(statistic) / SPREAD)
     return Noise(max(0.0, float(statistic.mean()) - spread * MEAN), spread, limit)
 
 
@@ -127,27 +126,20 @@ def significant_axes(
     """
     axes = decompose(relationship, *components)
     noise = measure_noise(relationship, read, sizes, af, sites, threads, names=names, axes=axes)
-    return *choose_components(relationship, axes, *components, noise=noise), noise
+    squares = float((relationship**2).sum())
+    n = len(relationship)
+    return *choose_components(axes, squares, n, *components, noise=noise), noise
 
 
-def _lots(names: Sequence) -> np.ndarray:
-    """A random number of each name, uint64 (n,)."""
-    texts = (f"{SEED} {name}".encode() for name in names)
-    return np.array(
-        [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") for text in texts],
-        np.uint64,
-    )
+def stretches(sites: pd.DataFrame) -> np.ndarray:
+    """Stretch of each site of `chrom`, `pos`: int64 (n_sites,), numbers from 0."""
+    _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
+    place = np.stack([contig, sites.pos.to_numpy(np.int64) // STRETCH])
+    return np.unique(place, axis=1, return_inverse=True)[1].ravel()
 
 
-def mix(numbers: np.ndarray) -> np.ndarray:
-    """Random numbers of random numbers, uint64: the step of SplitMix64 (Steele et al. 2014)."""
-    z = numbers + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-def _deviation(numbers: np.ndarray) -> float:
+def deviation_of(numbers: np.ndarray) -> float:
+    """Standard deviation, 0 of fewer than ENOUGH_DRAWS."""
     return float(numbers.std(ddof=1)) if len(numbers) >= ENOUGH_DRAWS else 0.0
 
 
@@ -167,9 +159,7 @@ def _draw(
     """
     n = sum(sizes)
     draws = int(np.clip(MOST_BYTES // (8 * n * n), 1, DRAWS))
-    _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
-    place = np.stack([contig, sites.pos.to_numpy(np.int64) // STRETCH])
-    _, stretch = np.unique(place, axis=1, return_inverse=True)
+    stretch = stretches(sites)
     left = float(np.trace(relationship) - np.sum(known * (relationship @ known)))
     drawn = np.stack([mix(lots + np.uint64(draw)) for draw in range(draws)])
     found = []

@@ -90,9 +90,8 @@ def axes_of(
     UserError
         The samples do not differ at any site.
     """
-    return choose_components(
-        relationship, decompose(relationship, *components), *components, noise=noise
-    )
+    axes, squares = decompose(relationship, *components), float((relationship**2).sum())
+    return choose_components(axes, squares, len(relationship), *components, noise=noise)
 
 
 def decompose(relationship: np.ndarray, *components: int | str) -> Axes:
@@ -109,16 +108,20 @@ def decompose(relationship: np.ndarray, *components: int | str) -> Axes:
             "(PCA needs two that differ); add samples or sites."
         )
     values, vectors = values[positive], vectors[:, positive]
+    return Axes(values, with_signs(vectors), float(np.trace(relationship)), len(values))
+
+
+def with_signs(vectors: np.ndarray) -> np.ndarray:
+    """Vectors (n, q) whose largest absolute entry is positive."""
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    return Axes(values, vectors * np.sign(largest), float(np.trace(relationship)), len(values))
+    return vectors * np.sign(largest)
 
 
 def choose_components(
-    relationship: np.ndarray, axes: Axes, *components: int | str, noise: Noise = EVEN_NOISE
+    axes: Axes, squares: float, n: int, *components: int | str, noise: Noise = EVEN_NOISE
 ) -> tuple[Axes, Significance]:
-    """`axes_of` where the axes are known, from `decompose`."""
-    squares = float((relationship**2).sum())
-    tests = assess_components(axes.values, axes.trace, squares, len(relationship), noise)
+    """`axes_of` where the axes of n samples and the sum of all squared eigenvalues are known."""
+    tests = assess_components(axes.values, axes.trace, squares, n, noise)
     asked = [max(tests.count, FEWEST) if size == "auto" else int(size) for size in components]
     return replace(axes, k=min(max(asked), len(axes.values))), tests
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..engine.genotype_products import Calls
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import MISSING, unpack_bed
@@ -55,6 +56,13 @@ def read_cohorts(
         return np.concatenate(parts, axis=1)
 
     return read, [int(who.sum()) for who in chosen]
+
+
+def calls_of(
+    prefixes: list[Path], sites: np.ndarray, keep: list[np.ndarray], af: np.ndarray
+) -> Calls:
+    """Packed genotypes of what `read_cohorts` reads, with the sites' ALT frequencies."""
+    return Calls(tuple(open_bed(prefix) for prefix in prefixes), sites, tuple(keep), af)
 
 
 def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -128,6 +136,8 @@ def relationship_to(
         Mean square of each sample's own standardised genotypes.
     """
     others, founders = np.flatnonzero(~axes), np.flatnonzero(axes)
+    if not len(others):
+        return np.zeros((0, len(founders))), np.zeros(0)
     cohort = np.repeat(np.arange(len(sizes)), sizes)
     left, right = (
         sample_blocks(np.bincount(cohort[who], minlength=len(sizes)).tolist())

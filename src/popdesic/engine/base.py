@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .genotype_products import Calls, GenotypeProducts
 from .matches import TopMatches
 from .terms import Planes, Terms
 
@@ -349,6 +350,10 @@ class Backend(Protocol):
         r2 : float64 array
             Over jointly called samples. Ordered by row, then column; the same from every backend.
         """
+        ...
+
+    def genotype_products(self, calls: Calls) -> GenotypeProducts:
+        """Products of standardised genotypes with vectors; the same bytes from every backend."""
         ...
 
     def top_matches(

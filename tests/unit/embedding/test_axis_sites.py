@@ -11,6 +11,7 @@ from study import Cohort, write_raw
 
 from popdesic.cohort.prune import pruned
 from popdesic.distance.matrix import leading_scores, point_distances
+from popdesic.embedding import large_pca
 from popdesic.embedding.axis_sites import CHANCE, alt_frequency, choose_sites
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import in_regions, regions_of
@@ -18,7 +19,7 @@ from popdesic.engine.select import cpu_backend
 from popdesic.io.errors import UserError
 from popdesic.io.files import write_json
 from popdesic.io.sites import canonical_contig
-from popdesic.io.tables import write_npy
+from popdesic.io.tables import read_table, write_npy
 
 PRUNING = (500_000.0, "bp", 1, 0.2)
 #: What `define_axes` is asked for where nothing else is said.
@@ -215,3 +216,55 @@ def test_the_space_of_components_takes_those_that_were_chosen(tmp_path, columns)
     expected = squareform(pdist(scores[:, :columns]))
     found = point_distances(tmp_path / "embedding/pca.npy", "auto")
     np.testing.assert_array_equal(found, expected)
+
+
+# --- many founders -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.004])
+def test_axes_by_passes_are_those_of_the_matrix(tmp_path, missing):
+    """The same definition: tables, numbers of components and loadings, with and without matrix."""
+    rng = np.random.default_rng(21)
+    genotypes, _ = populations(rng, 4, 0.1, 150, 6000)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    sites = sites_of(genotypes.shape[1], step=10_000)
+    found = {}
+    for way, most in (("matrix", 1000), ("passes", 10)):
+        folder = tmp_path / way
+        (folder / "north").mkdir(parents=True)
+        about = define(folder, genotypes, sites, components="auto", most_dense=most)
+        with np.load(folder / "axes.npz") as stored:
+            found[way] = about, {name: stored[name] for name in stored.files}
+    (one, first), (other, second) = found["matrix"], found["passes"]
+    for key in ("axis_samples", "sites", "significant", "components", "level"):
+        assert one[key] == other[key], key
+    assert one["significant"] == 3 and first["k"] == second["k"]
+    np.testing.assert_allclose(second["values"][:3], first["values"][:3], rtol=1e-4)
+    np.testing.assert_allclose(second["trace"], first["trace"], rtol=1e-9)
+    r = (first["vectors"][:, :3] * second["vectors"][:, :3]).sum(axis=0)
+    assert (r >= 0.99999).all(), r
+    assert other["noise"]["limit"] == pytest.approx(one["noise"]["limit"], rel=0.02)
+    assert one["noise"] != other["noise"], "other random numbers"
+    axes = ["PC1", "PC2", "PC3"]
+    dense, passes = (
+        read_table(tmp_path / way / "loadings.tsv")[axes].to_numpy(np.float64) for way in found
+    )
+    r = [np.corrcoef(own, theirs)[0, 1] for own, theirs in zip(dense.T, passes.T, strict=True)]
+    assert min(r) > 0.99999, r
+    length = (passes**2).sum(axis=0)
+    np.testing.assert_allclose(length, 1, atol=3 * missing + 1e-5)
+
+
+def test_arrays_mixed_in_a_cohort_make_a_matrix_or_are_named(tmp_path, monkeypatch, caplog):
+    rng = np.random.default_rng(22)
+    genotypes, _ = populations(rng, 3, 0.1, 120, 3000)
+    genotypes[:60, :1500] = -1
+    sites = sites_of(genotypes.shape[1], step=20_000)
+    (tmp_path / "north").mkdir()
+    with caplog.at_level("INFO"):
+        mixed = define(tmp_path, genotypes, sites, components="auto", most_dense=10)
+    assert "The matrix of all 120 samples is made" in caplog.text
+    assert mixed == define(tmp_path, genotypes, sites, components="auto", most_dense=1000)
+    monkeypatch.setattr(large_pca, "MOST_MATRIX", 50)
+    with pytest.raises(UserError, match="make a cohort of each array"):
+        define(tmp_path, genotypes, sites, components="auto", most_dense=10)

@@ -29,14 +29,17 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.engine import terms
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.genotype_products import Calls
 from popdesic.engine.host import number_text
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host.sparse_paths import sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
+from popdesic.io.genotypes import pack_bed
 
 rng = np.random.default_rng(1)
+kept = np.ones(40, bool)
 backend = CpuBackend(2)
 names = ["a", "b", "c", "d", "e"]
 calls = ["0/1", "1/1", "./.", "0/0", "0|1"]
@@ -76,6 +79,8 @@ for missing in (0, 0.1):
     for product in (terms.SQUARED, terms.SQUARED_IBS0, terms.SQUARED_SUMS, terms.KINSHIP, terms.LD):
         for other in (None, planes):
             backend.bitgemm(planes, other, product)
+    calls = Calls((pack_bed(np.ascontiguousarray(genotypes.T)),), None, (kept,), np.full(200, 0.4))
+    backend.genotype_products(calls).normal(rng.random((40, 3)))
     sites = planes_of(np.ascontiguousarray(genotypes.T))
     backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)
     backend.top_matches(planes, planes, 3)

@@ -9,6 +9,7 @@ from llvmlite import binding
 
 from ..base import Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
+from ..genotype_products import Calls, GenotypeProducts
 from ..matches import TopMatches
 from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
@@ -16,6 +17,7 @@ from . import bitgemm as bitgemm_cpu
 from . import epistasis as epistasis_cpu
 from . import epistasis_trait
 from . import minplus as minplus_cpu
+from .genotype_products import CpuProducts
 
 
 class CpuBackend:
@@ -152,6 +154,9 @@ class CpuBackend:
         self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return r2_pairs_by_blocks(self, planes, ends, least, on_block)
+
+    def genotype_products(self, calls: Calls) -> GenotypeProducts:
+        return CpuProducts(calls, self.threads)
 
     def top_matches(
         self, queries: Planes, database: Planes, k: int, min_called: int = 1

@@ -20,6 +20,7 @@ from numba.core.sigutils import normalize_signature
 
 from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
+    genotype_sums,
     genotypes,
     grouped_tables,
     hardy_weinberg,
@@ -89,6 +90,13 @@ def codecs_of_genotypes() -> None:
 def sums_of_relationships() -> None:
     matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
     _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
+
+
+def products_of_genotypes() -> None:
+    words = "uint32[:, ::1]"
+    _compile(genotype_sums._sum_codes, f"({words}, int64[:, :, ::1], int64[:, ::1])")
+    _compile(genotype_sums._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
+    _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
 
 
 def epochs_of_maps() -> None:

@@ -23,6 +23,7 @@ from ..comparisons import (
     search_by_blocks,
     show_sampled_blocks,
 )
+from ..genotype_products import Calls, GenotypeProducts
 from ..matches import TopMatches
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
@@ -38,6 +39,8 @@ from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, 
 from .tune_plans import ShapeClass
 from .variants import Variant
 
+#: Compute capability of `mma.sync` int8, 16 x 8 x 32: sums of genotypes; others use the CPU.
+LEAST_CAPABILITY = 80
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
 
@@ -215,6 +218,16 @@ class GpuBackend:
                 if b is None and i != j:
                     out[:, j : j + side, i : i + side] = tile.transpose(0, 2, 1)
         return out
+
+    def genotype_products(self, calls: Calls) -> GenotypeProducts:
+        from .genotype_products import GpuProducts
+
+        if self.device.capability < LEAST_CAPABILITY:
+            from ..cpu.genotype_products import CpuProducts
+
+            return CpuProducts(calls, self.threads)
+        with device_errors(f"the genotypes at {calls.n_sites} sites"):
+            return GpuProducts(calls, self.device, self.free_bytes(), self.threads)
 
     def top_matches(
         self, queries: Planes, database: Planes, k: int, min_called: int = 1

@@ -33,6 +33,11 @@ STEP_BYTES = STEP.itemsize
 PACK_ROWS, PACK_STAGES, COUNTED_LETTERS = 32, 16, 3
 #: Sides of the squares that are transposed in shared memory, and rows that move together.
 TURN_SIDE, TURN_LINES = 32, 8
+#: Sums over codes of genotypes: words of 16 items of one stage and of one step, warps of a thread
+#: block and rows that it computes, digits of a number; words of people and of sites that are turned
+#: together.
+SUM_STAGE, SUM_STEP, SUM_WARPS, SUM_ROWS, SUM_DIGITS = 32, 16, 4, 128, 3
+TURNED_COLUMNS, TURNED_WORDS = 32, 8
 #: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
 #: and what it needs besides its slots (alignment, barriers).
 SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
@@ -144,6 +149,10 @@ DEFINES: dict[str, dict[str, int]] = {
         *("QUERY_BITS", "SELECT_COLUMNS", "SELECT_ROWS"),
     )
     | {"SHARE_BITS": SHARE_BITS},
+    "pca": _named(
+        *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
+        *("TURNED_COLUMNS", "TURNED_WORDS"),
+    ),
     "minplus": {
         **_named("BOUND_TILE", "BOUND_RUN", "THREAD_SIDE", "TURN_SIDE"),
         "BASE": BASE,

@@ -1,0 +1,69 @@
+"""Leading eigenvectors from products alone: those of LAPACK."""
+
+import numpy as np
+import pytest
+
+from popdesic.embedding import krylov
+from popdesic.embedding.krylov import Krylov
+
+
+def symmetric(rng, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix with these eigenvalues, and its eigenvectors in their order."""
+    vectors = np.linalg.qr(rng.normal(size=(len(values),) * 2))[0]
+    return (vectors * values) @ vectors.T, vectors
+
+
+def crowd(rng, n: int, top: list[float]) -> np.ndarray:
+    """Components that stand out from many that do not."""
+    return np.sort(np.concatenate([top, rng.uniform(0.8, 1.3, n - len(top))]))[::-1]
+
+
+@pytest.mark.parametrize("top", [[30, 20, 12, 5, 2], [9, 8.99, 8.98, 2], [4, 4, 4], [1.5]])
+def test_components_that_stand_out_are_those_of_eigh(top):
+    rng = np.random.default_rng(len(top))
+    values = crowd(rng, 700, top)
+    matrix, vectors = symmetric(rng, values)
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(700, 16)))
+    assert space.search(len(top))
+    found, own, _ = space.pairs(len(top))
+    np.testing.assert_allclose(found, values[: len(top)], rtol=1e-5)
+    if len(set(top)) == len(top):
+        r = np.abs((own * vectors[:, : len(top)]).sum(axis=0))
+        assert (r >= 0.99999).all(), r
+    share = np.linalg.norm(vectors[:, : len(top)].T @ own, axis=0)
+    assert (share >= 0.99999).all(), "equal values: the same space"
+    assert space.passes <= 20
+
+
+def test_a_restart_keeps_what_was_found(monkeypatch):
+    monkeypatch.setattr(krylov, "BASIS_COLUMNS", 96)
+    rng = np.random.default_rng(3)
+    values = crowd(rng, 600, [1.45, 1.4])
+    matrix, vectors = symmetric(rng, values)
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(600, 16)))
+    assert space.search(2) and space.passes > 6
+    found, own, _ = space.pairs(2)
+    assert len(space.values) <= 96
+    np.testing.assert_allclose(found, values[:2], rtol=1e-5)
+    assert (np.abs((own * vectors[:, :2]).sum(axis=0)) >= 0.99999).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 17, 40])
+def test_few_rows_and_few_directions_are_exact(n):
+    rng = np.random.default_rng(n)
+    rank = max(1, n // 2)
+    data = rng.normal(size=(n, rank))
+    matrix = data @ data.T
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(n, 16)))
+    assert space.search(rank)
+    found = space.values[:rank]
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(matrix)[::-1][:rank], rtol=1e-8)
+
+
+def test_the_search_ends_where_nothing_stands_out():
+    rng = np.random.default_rng(7)
+    matrix, _ = symmetric(rng, crowd(rng, 900, []))
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(900, 16)))
+    assert not space.search(20, most_passes=6)
+    assert space.passes == 6
+    assert 1.28 < space.values[0] <= 1.3

@@ -1,0 +1,131 @@
+"""X X' V of packed genotypes: right, and the same bytes for any threads and blocks in memory."""
+
+import numpy as np
+import pytest
+
+from popdesic.engine import genotype_products
+from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.genotype_products import Calls, Flips, site_blocks
+from popdesic.engine.host.sample_sums import sample_sums
+from popdesic.io.genotypes import pack_bed, unpack_bed
+
+
+def drawn(rng, sizes, n_sites, missing=0.1, drop=True) -> tuple[Calls, np.ndarray]:
+    """Cohorts of these sizes, some samples left out; standardised genotypes (n, n_sites)."""
+    af = rng.uniform(0.05, 0.95, n_sites)
+    parts, keep, kept = [], [], []
+    for size in sizes:
+        genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)
+        genotypes[rng.random(genotypes.shape) < missing] = -1
+        who = rng.random(size) < 0.8 if drop else np.ones(size, bool)
+        who[0] = True
+        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
+        keep.append(who)
+        kept.append(genotypes[:, who])
+    together = np.concatenate(kept, axis=1)
+    af[:2] = [0.0, np.nan][: len(af[:2])]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        x = (together - 2 * af[:, None]) / np.sqrt(2 * af * (1 - af))[:, None]
+    x[(together < 0) | ~np.isfinite(x)] = 0
+    return Calls(tuple(parts), None, tuple(keep), af), x.T
+
+
+SHAPES = [([1], 1), ([2], 15), ([15, 3], 16), ([16], 17), ([33, 1, 5], 64), ([64, 65], 65)]
+
+
+@pytest.mark.parametrize(("sizes", "n_sites"), [*SHAPES, ([90, 17], 5000)])
+@pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
+def test_products_are_those_of_the_standardised_genotypes(sizes, n_sites, missing):
+    rng = np.random.default_rng(n_sites)
+    calls, x = drawn(rng, sizes, n_sites, missing)
+    vectors = rng.normal(size=(len(x), 9))
+    products = CpuProducts(calls)
+    scale = np.abs(x).sum() + 1
+    np.testing.assert_allclose(products.project(vectors), x.T @ vectors, atol=1e-6 * scale**0.5)
+    expected = x @ (x.T @ vectors)
+    size = np.abs(expected).max() + 1e-9
+    np.testing.assert_allclose(products.normal(vectors), expected, atol=3e-6 * size)
+    factors = rng.uniform(0.5, 1.5, (len(sizes), len(sizes)))
+    cohort = np.repeat(np.arange(len(sizes)), [who.sum() for who in calls.keep])
+    expected = (x @ x.T * factors[np.ix_(cohort, cohort)]) @ vectors
+    size = np.abs(expected).max() + 1e-9
+    np.testing.assert_allclose(products.normal(vectors, factors), expected, atol=3e-6 * size)
+
+
+@pytest.mark.parametrize(("sizes", "n_sites"), [*SHAPES, ([90, 17], 5000)])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_sums_of_samples_and_jointly_called_sites(sizes, n_sites, missing):
+    rng = np.random.default_rng(n_sites)
+    calls, x = drawn(rng, sizes, n_sites, missing)
+    pair = calls.parts, calls.keep
+    codes = [unpack_bed(part, len(who))[:, who] for part, who in zip(*pair, strict=True)]
+    called = (np.concatenate(codes, axis=1) >= 0) & ((calls.af > 0) & (calls.af < 1))[:, None]
+    products = CpuProducts(calls, threads=2)
+    found = sample_sums(calls, threads=2)
+    np.testing.assert_allclose(found.squares, (x**2).sum(axis=1), rtol=1e-9)
+    np.testing.assert_array_equal(found.called, called.sum(axis=0))
+    joint = called.T.astype(np.int64) @ called
+    cohort = np.repeat(np.arange(len(sizes)), [who.sum() for who in calls.keep])
+    own = np.eye(len(sizes), dtype=np.int64)[cohort]
+    np.testing.assert_array_equal(found.joint, own.T @ joint @ own)
+    vectors = rng.normal(size=(len(x), 3))
+    atol = 1e-5 * (np.abs(joint) @ np.abs(vectors)).max() + 1e-12
+    np.testing.assert_allclose(products.joint(vectors), joint @ vectors, atol=atol)
+
+
+def test_chosen_sites_are_those_rows():
+    rng = np.random.default_rng(2)
+    calls, x = drawn(rng, [40, 9], 300)
+    rows = np.flatnonzero(rng.random(300) < 0.5)
+    some = Calls(calls.parts, rows, calls.keep, calls.af[rows])
+    vectors = rng.normal(size=(len(x), 3))
+    expected = x[:, rows] @ (x[:, rows].T @ vectors)
+    np.testing.assert_allclose(CpuProducts(some).normal(vectors), expected, rtol=1e-4, atol=1e-2)
+    run = Calls(calls.parts, np.arange(20, 130), calls.keep, calls.af[20:130])
+    expected = x[:, 20:130] @ (x[:, 20:130].T @ vectors)
+    np.testing.assert_allclose(CpuProducts(run).normal(vectors), expected, rtol=1e-4, atol=1e-2)
+
+
+def flips_of(rng, x, products, columns, k=2) -> Flips:
+    n, n_sites = x.shape
+    known = np.linalg.qr(rng.normal(size=(n, k)))[0]
+    signs = rng.choice(np.array([1, -1], np.int8), (4, n, columns))
+    stretch = np.sort(rng.integers(0, 4, n_sites))
+    return Flips(signs, stretch, known, products.project(known))
+
+
+@pytest.mark.parametrize("k", [0, 2])
+def test_flipped_genotypes_are_those_after_signs_and_without_known_components(k):
+    rng = np.random.default_rng(3)
+    calls, x = drawn(rng, [50, 20], 700)
+    products = CpuProducts(calls)
+    flips = flips_of(rng, x, products, 3, k)
+    vectors = rng.normal(size=(len(x), 3))
+    left = x - flips.known @ (flips.known.T @ x)
+    for column in range(3):
+        turned = left * flips.signs[flips.stretch, :, column].T
+        expected = turned @ (turned.T @ vectors[:, column])
+        found = products.flipped(vectors, flips)[:, column]
+        np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_bytes_do_not_depend_on_threads_or_on_how_cohorts_are_cut(monkeypatch):
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
+    rng = np.random.default_rng(4)
+    calls, x = drawn(rng, [33, 31], 900, drop=False)
+    vectors = rng.normal(size=(64, 9))
+    one, three = CpuProducts(calls), CpuProducts(calls, threads=3)
+    flips = flips_of(rng, x, one, 9)
+    assert one.normal(vectors).tobytes() == three.normal(vectors).tobytes()
+    assert one.flipped(vectors, flips).tobytes() == three.flipped(vectors, flips).tobytes()
+    sizes = zip(calls.parts, (33, 31), strict=True)
+    whole = np.concatenate([unpack_bed(part, size) for part, size in sizes], axis=1)
+    together = Calls((pack_bed(whole),), None, (np.ones(64, bool),), calls.af)
+    assert CpuProducts(together).normal(vectors).tobytes() == one.normal(vectors).tobytes()
+
+
+def test_blocks_end_where_labels_change(monkeypatch):
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 3)
+    assert site_blocks(7) == [(0, 3), (3, 6), (6, 7)]
+    assert site_blocks(7, np.array([0, 0, 0, 0, 1, 2, 2])) == [(0, 3), (3, 4), (4, 5), (5, 7)]
+    assert site_blocks(0) == []
