@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) 
     starts = []
     edges = np.flatnonzero(chrom[1:] != chrom[:-1]) + 1 if len(sites) else []
     bounds = [0, *edges, len(sites)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         here = first
         while here < last:
             starts.append(here)

@@ -17,6 +17,7 @@ from ..cohort.samples import UNKNOWN, read_samples
 from ..io.bed import open_bed, read_fam
 from ..io.sites import canonical_contig, chunks
 from ..io.tables import write_npz, write_table
+from .options import require_no_x
 from .runs import RunLimits, cohort_runs
 
 #: A sample without heterozygotes is pseudo-haploid if at least this many were expected: in a
@@ -36,7 +37,7 @@ def count_cohort(
     runs: RunLimits | None,
     counts_out: Path,
     samples_out: Path,
-    runs_out: Path,
+    runs_out: Path | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
     """Count the genotypes of a cohort by population and site.
@@ -50,7 +51,8 @@ def count_cohort(
     column : str
         Column of the populations; samples without a label count for themselves alone.
     x : str
-        ``exclude`` leaves sites on `x_contigs` out; otherwise they count as autosomes.
+        ``exclude`` leaves sites on `x_contigs` out, ``diploid`` counts them as autosomes, ``error``
+        refuses them.
     runs : RunLimits, optional
         Without it no runs of homozygosity are sought.
     counts_out : Path
@@ -61,7 +63,7 @@ def count_cohort(
         By sample: `population`, `ploidy`, called and heterozygous sites, the heterozygosity that
         Hardy-Weinberg proportions with the panel's allele frequencies give (`expected`, at the
         sample's called sites, Nei's correction), F = 1 - observed / expected; runs of homozygosity.
-    runs_out : Path
+    runs_out : Path, optional
         Runs of homozygosity, if sought.
 
     Returns
@@ -73,6 +75,10 @@ def count_cohort(
     from ..engine.host.missing_sums import sum_at_missing
 
     sites, _ = load_panel(panel)
+    if x == "error":
+        # Headers do not always name contigs, so that this is not known before any job.
+        found = sites.chrom.unique()
+        require_no_x(found, {c for c in found if canonical_contig(c) in set(x_contigs)})
     fam = read_fam(folder / "genotypes")
     names = list(fam["sample"])
     rows = open_bed(folder / "genotypes", n_samples=len(names), n_sites=len(sites))
@@ -124,8 +130,7 @@ def count_cohort(
         "pseudo-haploid samples": int(haploid.sum()),
     }
     in_runs = np.zeros((0, len(groups)), dtype)
-    found_runs = None
-    if runs is not None:
+    if runs is not None and runs_out is not None:
         found_runs, table, in_runs = cohort_runs(
             folder, sites, used, table, group, len(groups), runs, threads
         )

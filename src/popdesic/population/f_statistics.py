@@ -13,6 +13,7 @@ each over the sites where all its populations are called.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -142,7 +143,7 @@ def f2_blocks(counts: PopulationCounts, starts: np.ndarray) -> tuple[np.ndarray,
     """
     n = len(counts.names)
     found, sizes = [], []
-    for first, last in zip(starts, starts[1:], strict=False):
+    for first, last in pairwise(starts):
         called = counts.alleles[first:last, :, 0].astype(np.float64)
         complete = (called > 1).all(axis=1)
         if not complete.any():

@@ -11,6 +11,7 @@ import pandas as pd
 from ..cohort.samples import UNKNOWN
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import is_file
+from ..io.sites import canonical_contig
 
 #: Base pairs of a unit of `population.block`.
 UNITS = {"bp": 1, "kb": 1e3, "Mb": 1e6}
@@ -28,8 +29,8 @@ def parse_block(text: str) -> tuple[float, str]:
     words = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(bp|kb|Mb|cM)\s*", text)
     if words is None or float(words[1]) <= 0:
         raise UserError(
-            f"{_WHERE}.block is '{shorten(text)}'; give a positive number and bp, kb, Mb or cM, such "
-            "as '2 Mb'."
+            f"{_WHERE}.block is '{shorten(text)}'; give a positive number and bp, kb, Mb or cM, "
+            "such as '2 Mb'."
         )
     size = float(words[1])
     return (size, "cM") if words[2] == "cM" else (size * UNITS[words[2]], "bp")
@@ -43,7 +44,9 @@ def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:
     return {name: int(n) for name, n in sorted(known.value_counts().items())}
 
 
-def check_population(config: dict, samples: pd.DataFrame, contigs: Iterable[str]) -> list[str]:
+def check_population(
+    config: dict, samples: pd.DataFrame, contigs: Iterable[str], folder: Path = Path()
+) -> list[str]:
     """Refuse statistics that are impossible with a study's sheets and configuration.
 
     Parameters
@@ -54,11 +57,13 @@ def check_population(config: dict, samples: pd.DataFrame, contigs: Iterable[str]
         The sample sheet.
     contigs : iterable of str
         Contigs named in the headers of the cohorts' files.
+    folder : Path
+        The study's folder.
 
     Returns
     -------
     list of str
-        A sentence for each population that is too small, and for a column without populations.
+        A sentence for each population that is too small.
 
     Raises
     ------
@@ -74,8 +79,8 @@ def check_population(config: dict, samples: pd.DataFrame, contigs: Iterable[str]
             f"{_WHERE}.block is '{block['block']}', which needs a genetic map; give one in "
             "compare.ld.map, or a block in Mb."
         )
-    _check_x(config, contigs)
-    _check_mask(config)
+    require_no_x(contigs, x_on_panel(config))
+    _check_mask(config, folder)
     sheet, column = config["samples"], block["column"]
     if column not in samples:
         if column != "population" or block["f4"]:
@@ -98,14 +103,19 @@ def check_population(config: dict, samples: pd.DataFrame, contigs: Iterable[str]
     ]
 
 
-def _check_x(config: dict, contigs: Iterable[str]) -> None:
+def x_on_panel(config: dict) -> set[str]:
+    """Names of X chromosomes that may be on the panel without a rule for males; often none."""
+    if config["population"]["x"] != "error" or not config["population"]["analyses"]:
+        return set()
+    names = {canonical_contig(name) for name in config["qc"]["x_contigs"]}
+    names |= {f"chr{name}" for name in names}
+    return names - set(config["panel"]["exclude_contigs"])
+
+
+def require_no_x(contigs: Iterable[str], named: set[str]) -> None:
     """Refuse X chromosomes on the panel without a rule for the one copy of males."""
-    if config["population"]["x"] != "error":
-        return
-    taken = set(config["qc"]["x_contigs"]) - set(config["panel"]["exclude_contigs"])
-    taken |= {f"chr{name}" for name in taken} - set(config["panel"]["exclude_contigs"])
     for contig in contigs:
-        if contig in taken:
+        if contig in named:
             raise UserError(
                 f"{_WHERE}.x is 'error', but the panel may hold sites of '{shorten(contig)}', of "
                 "which males have one copy; list it in panel.exclude_contigs, or set population.x "
@@ -113,7 +123,7 @@ def _check_x(config: dict, contigs: Iterable[str]) -> None:
             )
 
 
-def _check_mask(config: dict) -> None:
+def _check_mask(config: dict, folder: Path) -> None:
     path = config["population"]["mask"]
     if not path:
         return
@@ -124,7 +134,7 @@ def _check_mask(config: dict) -> None:
             f"the panel leaves some out (panel.min_maf is {panel['min_maf']:g}, panel.ld_prune is "
             f"{panel['ld_prune']}); set min_maf to 0 and ld_prune to null, or mask to ''."
         )
-    if not is_file(Path(path)):
+    if not is_file(folder / path):
         raise UserError(
             f"{_WHERE}.mask is '{shorten(path)}', which does not exist; give a BED file of the "
             "positions that could be called, relative to the study folder, or ''."

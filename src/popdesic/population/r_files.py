@@ -42,9 +42,8 @@ def write_rds_array(path: Path, values: np.ndarray, names: Sequence[Sequence[str
     for own in names:
         parts += [_word(_STRINGS), _word(len(own)), *map(_text, own)]
     parts.append(_word(_NULL))
-    with atomic_path(path) as temporary, open(temporary, "wb") as raw:
-        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as file:
-            file.write(b"".join(parts))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(gzip.compress(b"".join(parts), 6, mtime=0))
 
 
 def _word(number: int) -> bytes:

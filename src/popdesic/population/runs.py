@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ class RunLimits:
 def class_names() -> list[str]:
     """Columns of F_ROH by length class."""
     edges = ("0", *map(str, CLASSES_MB))
-    pairs = [f"f_roh_{a}_{b}mb" for a, b in zip(edges, edges[1:], strict=False)]
+    pairs = [f"f_roh_{a}_{b}mb" for a, b in pairwise(edges)]
     return [*pairs, f"f_roh_{CLASSES_MB[-1]}mb"]
 
 

@@ -74,7 +74,7 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> list[str]:
     """
     found: dict[str, str] = {}
     for cohort in study.order:
-        source = folder / expand_sources(study.cohorts.genotypes[cohort], folder)[0]
+        source = _first_file(study, cohort, folder)
         lengths = {} if plink_prefix(source) else read_header(source).lengths
         if (told := build_of(lengths)) is None:
             continue
@@ -93,3 +93,17 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> list[str]:
         f"Headers give contigs the lengths of different genome builds, {places}: sites are matched "
         "by position, so few will be shared unless the positions were lifted over."
     ]
+
+
+def contigs_of(study: Study, folder: Path = Path()) -> list[str]:
+    """Contigs in the headers of the cohorts' first files; PLINK files have no header."""
+    found: dict[str, None] = {}
+    for cohort in study.order:
+        source = _first_file(study, cohort, folder)
+        if not plink_prefix(source):
+            found |= dict.fromkeys(read_header(source).contigs)
+    return list(found)
+
+
+def _first_file(study: Study, cohort: str, folder: Path) -> Path:
+    return folder / expand_sources(study.cohorts.genotypes[cohort], folder)[0]

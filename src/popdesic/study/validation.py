@@ -18,7 +18,8 @@ from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.text import FIRST_BYTES, opened, read_text
-from .builds import check_builds
+from ..population.options import check_population, x_on_panel
+from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config
 from .sheets import Study, load_study
 
@@ -60,6 +61,8 @@ def validate_study(
     if files:
         remarks += check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
+        contigs = contigs_of(study, folder) if x_on_panel(config) else []
+        remarks += check_population(config, study.samples, contigs, folder)
     return config, study, remarks
 
 

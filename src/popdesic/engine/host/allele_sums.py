@@ -120,10 +120,10 @@ def own_sums(
     """Sums of each population in each block: float64 (n_blocks, n_populations, len(OWN_SUMS)).
 
     `sites` with two alleles or more, `called` alleles; `ho` sums the shares of heterozygotes over
-    `ho_sites` with anyone diploid, `he` the unbiased 2 p (1 - p) n / (n - 1), `he_diploid` the same of the
-    diploid people where anyone is; `polymorphic` sites
-    have both alleles in the population; `private` alleles are in it alone, at sites where another
-    population is called.
+    `ho_sites` with anyone diploid, `he` the unbiased 2 p (1 - p) n / (n - 1) over `sites`,
+    `he_diploid` that of the diploid people over `ho_sites`; `polymorphic` sites have both alleles
+    in the population; `private` alleles are in it alone, at sites where another population is
+    called.
     Parameters as in `pair_sums`.
     """
     out = np.zeros((len(starts) - 1, alleles.shape[1], len(OWN_SUMS)))
