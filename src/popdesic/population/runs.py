@@ -94,7 +94,7 @@ def find_all_runs(
     from ..engine.host.homozygous_runs import find_runs
 
     counts, numbers = limits.for_kernel()
-    pos = sites.pos.to_numpy(np.int64)
+    pos = np.array(sites.pos, np.int64)  # writeable, for which the kernel is compiled in advance
     contigs = list(contig_runs(sites.chrom.to_numpy()))
     nothing = np.empty(0, np.uint64)
 

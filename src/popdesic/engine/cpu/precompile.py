@@ -20,9 +20,12 @@ from numba.core.sigutils import normalize_signature
 
 from ...io import bcf_records, codecs, vcf_text
 from ..host import (
+    allele_sums,
     genotypes,
     grouped_tables,
     hardy_weinberg,
+    homozygous_runs,
+    missing_sums,
     number_text,
     signed_sums,
     site_pairs,
@@ -84,6 +87,16 @@ def sums_of_relationships() -> None:
     _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
 
 
+def sums_of_populations() -> None:
+    counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
+    _compile(allele_sums._pair_sums, f"({counts})")
+    _compile(allele_sums._own_sums, f"({counts})")
+    _compile(missing_sums._sum_at_missing, "(uint64[:, ::1], float64[::1], float64[::1])")
+    bits = "uint64[::1], uint64[::1], int64, int64"
+    numbers = "int64[::1], int64[::1], float64[::1], uint8[::1], int64[:, ::1]"
+    _compile(homozygous_runs.find_runs, f"({bits}, {numbers})")
+
+
 def epochs_of_maps() -> None:
     umap_epoch.epoch_kernel()
 
@@ -140,7 +153,7 @@ def tests_of_interaction() -> None:
 GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
     *(decoders_of_bcf, decoders_of_text, codecs_of_genotypes, pairs_of_sites),
-    *(texts_of_numbers, sums_of_relationships, epochs_of_maps),
+    *(sums_of_populations, texts_of_numbers, sums_of_relationships, epochs_of_maps),
 )
 
 
