@@ -15,9 +15,9 @@ import pandas as pd
 from ..cohort.panel import load_panel
 from ..cohort.samples import UNKNOWN, read_samples
 from ..io.bed import open_bed, read_fam
-from ..io.sites import canonical_contig, chunks
+from ..io.sites import chunks
 from ..io.tables import write_npz, write_table
-from .options import require_no_x
+from .options import require_no_x, x_names
 from .runs import RunLimits, cohort_runs
 
 #: A sample without heterozygotes is pseudo-haploid if at least this many were expected: in a
@@ -77,8 +77,7 @@ def count_cohort(
     sites, _ = load_panel(panel)
     if x == "error":
         # Headers do not always name contigs, so that this is not known before any job.
-        found = sites.chrom.unique()
-        require_no_x(found, {c for c in found if canonical_contig(c) in set(x_contigs)})
+        require_no_x(sites.chrom.unique(), x_names(x_contigs))
     fam = read_fam(folder / "genotypes")
     names = list(fam["sample"])
     rows = open_bed(folder / "genotypes", n_samples=len(names), n_sites=len(sites))
@@ -152,15 +151,14 @@ def used_sites(sites: pd.DataFrame, x: str, x_contigs: list[str]) -> np.ndarray:
     """Sites that count: bool (n_sites,); all, unless X is to be excluded."""
     if x != "exclude":
         return np.ones(len(sites), bool)
-    named = {canonical_contig(name) for name in x_contigs}
-    return ~sites.chrom.map(canonical_contig).isin(named).to_numpy()
+    return ~sites.chrom.isin(x_names(x_contigs)).to_numpy()
 
 
 def expected_heterozygosity(af: np.ndarray, n_called: np.ndarray) -> np.ndarray:
     """Heterozygosity in Hardy-Weinberg proportions, unbiased (Nei 1978): float64 (n_sites,).
 
-    2 p (1 - p) · 2 n / (2 n - 1), n the founders called, as `plink1.9 --het` has it. The panel's
-    table has six digits of p; the count of ALT alleles behind it is an integer.
+    2 p (1 - p) · 2 n / (2 n - 1), n the founders called, as `plink1.9 --het small-sample` has it.
+    The panel's table has six digits of p; the count of ALT alleles behind it is an integer.
     """
     alleles = 2.0 * n_called
     alt = np.rint(af * alleles)

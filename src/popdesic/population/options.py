@@ -11,7 +11,6 @@ import pandas as pd
 from ..cohort.samples import UNKNOWN
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import is_file
-from ..io.sites import canonical_contig
 
 #: Base pairs of a unit of `population.block`.
 UNITS = {"bp": 1, "kb": 1e3, "Mb": 1e6}
@@ -107,9 +106,13 @@ def x_on_panel(config: dict) -> set[str]:
     """Names of X chromosomes that may be on the panel without a rule for males; often none."""
     if config["population"]["x"] != "error" or not config["population"]["analyses"]:
         return set()
-    names = {canonical_contig(name) for name in config["qc"]["x_contigs"]}
-    names |= {f"chr{name}" for name in names}
-    return names - set(config["panel"]["exclude_contigs"])
+    return x_names(config["qc"]["x_contigs"]) - set(config["panel"]["exclude_contigs"])
+
+
+def x_names(contigs: Iterable[str]) -> set[str]:
+    """Names of X chromosomes: those given, and with `chr` in front unless they are a number."""
+    given = set(contigs)
+    return given | {f"chr{name}" for name in given if not name.isdigit()}
 
 
 def require_no_x(contigs: Iterable[str], named: set[str]) -> None:
