@@ -95,6 +95,8 @@ def test_runs_of_the_planes_leave_imputed_genotypes_out(tmp_path):
     cohort.genotypes[40:80] = rng.random((40, 12)) < 0.45  # the most frequent genotype is 0
     cohort.genotypes[40:80, 3] = 0
     cohort.genotypes[40:80, 4] = -1
+    cohort.genotypes[60] = 1  # here it is 1, which fills the missing one of sample 3
+    cohort.genotypes[60, 3] = -1
     about, table = count(
         tmp_path, cohort, ["A"] * 12, runs=RunLimits(**vars(LIMITS) | {"window_missing": 2})
     )
@@ -102,6 +104,7 @@ def test_runs_of_the_planes_leave_imputed_genotypes_out(tmp_path):
     assert about["runs of homozygosity"] == len(runs) > 0
     own = runs[runs["sample"] == "s3"].iloc[0]
     assert int(own.start) <= 1000 + 100 * 40 and int(own.end) >= 1000 + 100 * 79
+    assert (own.heterozygous, own.missing) == ("0", "1")
     inside = runs[(runs.start.astype(int) <= 7000) & (runs.end.astype(int) >= 7000)]
     assert inside["sample"].tolist() == ["s3"]
     total = runs.groupby("sample").kb.apply(lambda kb: kb.astype(float).sum())
@@ -123,6 +126,14 @@ def test_pseudo_haploid_samples_are_recognised(tmp_path):
     assert (table.f == "NA").sum() == 2
     counts = load_counts([tmp_path / "one.npz"])
     assert counts.pseudo_haploid.tolist() == [1, 1]
+    sites, _ = load_panel(tmp_path / "panel.tsv")
+    place = {(c, p): k for k, (c, p, *_) in enumerate(cohort.sites)}
+    rows = [place[key] for key in zip(sites.chrom, sites.pos, strict=True)]
+    known = np.maximum(cohort.genotypes[rows], 0)
+    known[:, [0, 5]] //= 2
+    for k in range(2):
+        wanted = known[:, 5 * k : 5 * k + 5].sum(axis=1)
+        np.testing.assert_array_equal(counts.alleles[:, k, 1], wanted)
     most = counts.alleles[..., 0].max(axis=0)
     assert most.tolist() == [9, 9]
     runs = read_table(tmp_path / "one.runs.tsv")

@@ -17,7 +17,12 @@ from plink_files import write_plink
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.sum_names import OWN_SUMS, PAIR_SUMS
 from popdesic.population.allele_counts import PopulationCounts
-from popdesic.population.differentiation import pair_table, population_tree, track_table
+from popdesic.population.differentiation import (
+    _splits,
+    pair_table,
+    population_tree,
+    track_table,
+)
 from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
 from popdesic.population.jackknife import jackknife
@@ -297,6 +302,12 @@ def test_tree_and_its_support():
     assert len(marks) == 2 and max(marks) < 95
     assert population_tree(names[:2], sums[:, :1], draws=5, seed=1) == ""
     assert ")100:" not in population_tree(names, sums, draws=0, seed=1)
+
+
+def test_branches_do_not_depend_on_the_root():
+    trees = ("((0:1,1:1):1,2:1,(3:1,4:1):1);", "(0:1,1:1,(2:1,(3:1,4:-2e-05):1):1);")
+    wanted = {frozenset({2, 3, 4}), frozenset({3, 4})}
+    assert [_splits(tree, 5) for tree in trees] == [wanted, wanted]
 
 
 def test_tracks_name_the_highest_pair(make_counts):
