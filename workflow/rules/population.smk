@@ -1,7 +1,6 @@
 # Statistics of populations: diversity, differentiation, f-statistics, runs of homozygosity.
 #
-# needs   results/cohorts/{cohort}/genotypes.* planes.npy .json, results/panel/sites.tsv,
-#         the sample sheet
+# needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, the sample sheet
 # gives   results/population/cohorts/{cohort}.npz .tsv .runs.tsv   counts of one cohort
 #         results/population/samples.tsv        heterozygosity, F and F_ROH of every sample
 #         results/population/populations.tsv, spectrum.tsv, summary.json
@@ -42,7 +41,6 @@ if POPULATION_ANALYSES:
     rule count_population:
         input:
             planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
-            genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
             panel="results/panel/sites.tsv",
         output:
             **({"runs": "results/population/cohorts/{cohort}.runs.tsv"} if SEEKS_RUNS else {}),

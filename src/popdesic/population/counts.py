@@ -12,17 +12,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..cohort.samples import UNKNOWN, read_samples
-from ..io.bed import open_bed, read_fam
 from ..io.sites import chunks
 from ..io.tables import write_npz, write_table
 from .options import require_no_x, x_names
-from .runs import RunLimits, cohort_runs
+from .runs import (
+    RunLimits,
+    count_in_runs,
+    runs_of_words,
+    runs_table,
+    with_runs,
+)
 
 #: A sample without heterozygotes is pseudo-haploid if at least this many were expected: in a
 #: diploid sample the chance of that is below exp(-20).
 LEAST_EXPECTED_HETS = 20.0
+#: Bytes of planes that are in memory at a time, beside the sums of all sites.
+BYTES_AT_ONCE = 1 << 27
 
 
 def count_cohort(
@@ -45,7 +53,8 @@ def count_cohort(
     Parameters
     ----------
     folder : Path
-        `results/cohorts/{cohort}`: `genotypes.*`, and `planes.*` for runs of homozygosity.
+        `results/cohorts/{cohort}` with `planes.npy` and `planes.json`. Imputed genotypes do not
+        count: they are masked.
     panel, sheet : Path
         `panel/sites.tsv`; the sample sheet.
     column : str
@@ -71,41 +80,55 @@ def count_cohort(
     dict
         Counts for the log.
     """
-    from ..engine.host.genotypes import add_by_sample, count_by_group
-    from ..engine.host.missing_sums import sum_at_missing
+    from ..engine.host.plane_counts import count_by_sample, count_by_site
 
     sites, _ = load_panel(panel)
     if x == "error":
         # Headers do not always name contigs, so that this is not known before any job.
         require_no_x(sites.chrom.unique(), x_names(x_contigs))
-    fam = read_fam(folder / "genotypes")
-    names = list(fam["sample"])
-    rows = open_bed(folder / "genotypes", n_samples=len(names), n_sites=len(sites))
+    planes, described = load_planes(folder)
+    names = list(described["samples"])
     labels = _labels(read_samples(sheet), names, column)
+    n_bits = 64 * planes.words.shape[2]
     used = used_sites(sites, x, x_contigs)
+    mask = np.packbits(np.pad(used, (0, n_bits - len(used))), bitorder="little").view(np.uint64)
     expected = expected_heterozygosity(sites.af.to_numpy(), sites.n_called.to_numpy())
     expected = np.where(used, expected, 0.0)
-    states = np.zeros((len(names), 4), np.int64)
-    absent = np.zeros(len(names))
-    for first, last in chunks(len(sites)):
-        part = rows[first:last]
-        kept = used[first:last]
-        add_by_sample(part if kept.all() else np.ascontiguousarray(part[kept]), states)
-        absent += sum_at_missing(part, expected[first:last], len(names))
-    called = states[:, :3].sum(axis=1)
-    hets = states[:, 1]
-    of_sample = np.maximum(expected.sum() - absent, 0.0)
+    values = np.pad(expected, (0, n_bits - len(expected)))
+    sums = np.empty((len(names), 3))
+    counted: dict[tuple[str, int], np.ndarray] = {}
+    sizes: dict[tuple[str, int], int] = {}
+    group: list[tuple[str, int] | None] = []
+    found = np.empty((0, 5), np.int64)
+    # A genotype is read once: everything is counted of one part of the samples, then of the next.
+    for begin, end in chunks(len(names), samples_at_once(planes.words)):
+        words = np.array(planes.words[begin:end])
+        count_by_sample(words, mask, values, sums[begin:end])
+        of_part = expected.sum() - sums[begin:end, 2]
+        haploid = (sums[begin:end, 1] == 0) & (of_part >= LEAST_EXPECTED_HETS)
+        ploidy = np.where(haploid, 1, 2)
+        own = [
+            (label, int(k)) if label else None
+            for label, k in zip(labels[begin:end], ploidy, strict=True)
+        ]
+        group += own
+        for key in sorted({key for key in own if key}):
+            rows = np.flatnonzero([other == key for other in own])
+            total = counted.setdefault(key, np.zeros((3, n_bits), np.int32))
+            count_by_site(words, mask, rows, total, threads)
+            sizes[key] = sizes.get(key, 0) + len(rows)
+        if runs is not None:
+            part = runs_of_words(words, mask, ploidy, sites, runs, threads)
+            part[:, 0] += begin
+            found = np.concatenate([found, part])
+    called, hets = sums[:, 0].astype(np.int64), sums[:, 1].astype(np.int64)
+    of_sample = np.maximum(expected.sum() - sums[:, 2], 0.0)
     haploid = (hets == 0) & (of_sample >= LEAST_EXPECTED_HETS)
-    groups = sorted({(p, 2 - int(h)) for p, h in zip(labels, haploid, strict=True) if p})
-    index = {group: k for k, group in enumerate(groups)}
-    keys = zip(labels, (2 - haploid).tolist(), strict=True)
-    group = np.array([index.get(key, -1) for key in keys], np.int64)
-    sizes = np.bincount(group[group >= 0], minlength=len(groups)).astype(np.int64)
+    groups = sorted(counted)
     dtype = np.uint16 if len(names) < 2**16 else np.uint32
     counts = np.zeros((len(sites), len(groups), 3), dtype)
-    for first, last in chunks(len(sites)) if groups else ():
-        found = count_by_group(rows[first:last], group, len(groups), threads)[..., :3]
-        counts[first:last] = found * used[first:last, None, None]
+    for k, key in enumerate(groups):
+        counts[:, k] = counted[key][:, : len(sites)].T
     with np.errstate(divide="ignore", invalid="ignore"):
         inbreeding = np.where((of_sample > 0) & ~haploid, 1 - hets / of_sample, np.nan)
         observed = np.where((called > 0) & ~haploid, hets / called, np.nan)
@@ -130,21 +153,27 @@ def count_cohort(
     }
     in_runs = np.zeros((0, len(groups)), dtype)
     if runs is not None and runs_out is not None:
-        found_runs, table, in_runs = cohort_runs(
-            folder, sites, used, table, group, len(groups), runs, threads
-        )
-        about["runs of homozygosity"] = len(found_runs)
-        write_table(runs_out, found_runs)
+        index = {key: k for k, key in enumerate(groups)}
+        of_samples = np.array([index.get(key, -1) if key else -1 for key in group], np.int64)
+        table = with_runs(table, found, sites, used, runs)
+        in_runs = count_in_runs(found, of_samples, len(groups), len(sites))
+        about["runs of homozygosity"] = len(found)
+        write_table(runs_out, runs_table(found, table, sites))
     write_npz(
         counts_out,
         populations=np.array([name for name, _ in groups], dtype=np.str_),
         ploidy=np.array([ploidy for _, ploidy in groups], np.int64),
-        sizes=sizes,
+        sizes=np.array([sizes[key] for key in groups], np.int64),
         counts=counts,
         in_runs=in_runs.astype(dtype),
     )
     write_table(samples_out, table)
     return about
+
+
+def samples_at_once(words: np.ndarray) -> int:
+    """Samples of planes (n_samples, n_planes, n_words) that are read at a time."""
+    return max(1, BYTES_AT_ONCE // (words.shape[1] * words.shape[2] * words.itemsize))
 
 
 def used_sites(sites: pd.DataFrame, x: str, x_contigs: list[str]) -> np.ndarray:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import load_planes
 from ..cohort.prune import contig_runs
 from ..engine.threads import run_tasks
-from ..io.sites import chunks
 from .blocks import spans
 
 #: Lengths, in Mb, that divide runs into classes: young inbreeding makes long runs.
 CLASSES_MB = (2, 4, 8, 16)
-#: Samples whose planes are in memory at a time.
-SAMPLES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -114,86 +109,83 @@ def find_all_runs(
     return np.concatenate([np.empty((0, 5), np.int64), *parts])
 
 
-def cohort_runs(
-    folder: Path,
-    sites: pd.DataFrame,
+def runs_of_words(
+    words: np.ndarray,
     used: np.ndarray,
-    table: pd.DataFrame,
-    group: np.ndarray,
-    n_groups: int,
+    ploidy: np.ndarray,
+    sites: pd.DataFrame,
     limits: RunLimits,
     threads: int,
-) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
-    """Runs of a cohort (`planes.npy` in `folder`).
+) -> np.ndarray:
+    """`find_all_runs` of planes (n_samples, 2 or 3, n_words).
 
-    Pseudo-haploid samples have none: their homozygosity says nothing.
-
-    Returns
-    -------
-    runs : DataFrame
-        One row a run.
-    table : DataFrame
-        `table` with number, total length and F_ROH of each sample, in all and by class.
-    in_runs : int64 array, (n_sites, n_groups)
-        Samples of each group within a run.
+    Pseudo-haploid samples have no runs, because their homozygosity says nothing, and none lies on
+    sites that are not used: both count as heterozygous everywhere.
     """
-    planes, about = load_planes(folder)
-    place = {name: k for k, name in enumerate(about["samples"])}
-    order = np.array([place[name] for name in table["sample"]], np.int64)
-    # X that is left out counts as heterozygous: no window of it is homozygous.
-    outside = np.zeros(planes.words.shape[2] * 64, np.uint8)
-    outside[: len(sites)] = ~used
-    outside = np.packbits(outside, bitorder="little").view(np.uint64)
-    ploidy = table.ploidy.to_numpy()
-    found = np.empty((0, 5), np.int64)
-    for begin, end in chunks(len(order), SAMPLES_AT_ONCE):
-        words = np.asarray(planes.words[order[begin:end]])
-        het = words[:, 0] & ~words[:, 1]
-        missing = None
-        if words.shape[1] > 2:
-            het &= words[:, 2]
-            missing = ~words[:, 2]
-        het |= outside
-        het[ploidy[begin:end] == 1] = ~np.uint64(0)
-        part = find_all_runs(het, missing, sites, limits, threads)
-        part[:, 0] += begin
-        found = np.concatenate([found, part])
+    het = words[:, 0] & ~words[:, 1]
+    missing = None
+    if words.shape[1] > 2:
+        het &= words[:, 2]
+        missing = ~words[:, 2]
+    het |= ~used
+    het[ploidy == 1] = ~np.uint64(0)
+    return find_all_runs(het, missing, sites, limits, threads)
+
+
+def runs_table(found: np.ndarray, samples: pd.DataFrame, sites: pd.DataFrame) -> pd.DataFrame:
+    """One row a run; `found` as `find_all_runs` returns it."""
     sample, first, last = found[:, 0], found[:, 1], found[:, 2]
     pos = sites.pos.to_numpy(np.int64)
-    length = pos[last] + 1 - pos[first]
-    n_sites = last - first + 1
-    runs = pd.DataFrame(
+    return pd.DataFrame(
         {
-            "sample": table["sample"].to_numpy()[sample],
-            "population": table.population.to_numpy()[sample],
+            "sample": samples["sample"].to_numpy()[sample],
+            "population": samples.population.to_numpy()[sample],
             "chrom": sites.chrom.to_numpy()[first],
             "start": pos[first],
             "end": pos[last],
-            "kb": length / 1000,
-            "sites": n_sites,
+            "kb": (pos[last] + 1 - pos[first]) / 1000,
+            "sites": last - first + 1,
             "heterozygous": found[:, 3],
             "missing": found[:, 4],
         }
     )
+
+
+def with_runs(
+    table: pd.DataFrame,
+    found: np.ndarray,
+    sites: pd.DataFrame,
+    used: np.ndarray,
+    limits: RunLimits,
+) -> pd.DataFrame:
+    """`table` with number and length of the runs of each sample, and F_ROH, also by class.
+
+    F_ROH is the share of `blocks.spans` that lies in runs; NaN for pseudo-haploid samples.
+    """
+    sample = found[:, 0]
+    pos = sites.pos.to_numpy(np.int64)
+    length = pos[found[:, 2]] + 1 - pos[found[:, 1]]
     covered = spans(sites[used], round(limits.max_gap_kb * 1000))
-    classes = np.digitize(length, np.array(CLASSES_MB) * 1e6)
     total = np.zeros((len(table), len(CLASSES_MB) + 1))
-    np.add.at(total, (sample, classes), length)
+    np.add.at(total, (sample, np.digitize(length, np.array(CLASSES_MB) * 1e6)), length)
     diploid = (table.ploidy == 2).to_numpy()
     share = np.where(diploid[:, None] & (covered > 0), total / max(covered, 1.0), np.nan)
-    number = np.bincount(sample, minlength=len(table))
-    columns = {
-        "roh": number,
-        "roh_kb": total.sum(axis=1) / 1000,
-        "f_roh": share.sum(axis=1),
+    return table.assign(
+        roh=np.bincount(sample, minlength=len(table)),
+        roh_kb=total.sum(axis=1) / 1000,
+        f_roh=share.sum(axis=1),
         **dict(zip(class_names(), share.T, strict=True)),
-    }
-    table = table.assign(**columns)
-    ends = np.zeros((len(sites) + 1, n_groups), np.int64)
-    known = group[sample] >= 0
-    np.add.at(ends, (first[known], group[sample][known]), 1)
-    np.add.at(ends, (last[known] + 1, group[sample][known]), -1)
-    return runs, table, np.cumsum(ends, axis=0)[:-1]
+    )
+
+
+def count_in_runs(found: np.ndarray, group: np.ndarray, n_groups: int, n_sites: int) -> np.ndarray:
+    """Samples of each group (-1: none) within a run at every site: int64 (n_sites, n_groups)."""
+    ends = np.zeros((n_sites + 1, n_groups), np.int64)
+    known = found[group[found[:, 0]] >= 0]
+    own = group[known[:, 0]]
+    np.add.at(ends, (known[:, 1], own), 1)
+    np.add.at(ends, (known[:, 2] + 1, own), -1)
+    return np.cumsum(ends, axis=0)[:-1]
 
 
 def consensus_regions(

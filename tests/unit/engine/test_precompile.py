@@ -31,7 +31,7 @@ from popdesic.engine import terms
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.host import number_text
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
-from popdesic.engine.host.missing_sums import sum_at_missing
+from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host.sparse_paths import sparse_paths
 from popdesic.engine.host.trees import shortest_trees
@@ -87,7 +87,11 @@ for missing in (0.0, 0.1):
 counts = [rng.integers(0, 9, (40, 3, k), dtype=np.int32) for k in (2, 3)]
 for sums in (own_sums, pair_sums):
     sums(*counts, np.zeros(40, bool), np.array([0, 10, 40]))
-sum_at_missing(rng.integers(0, 255, (40, 9), dtype=np.uint8), rng.random(40), 33)
+for n_planes in (2, 3):
+    words = rng.integers(0, 2**63, (5, n_planes, 4), dtype=np.uint64)
+    used = words[0, 0].copy()
+    count_by_site(words, used, np.arange(5), np.zeros((3, 256), np.int32))
+    count_by_sample(words, used, rng.random(256), np.empty((5, 3)))
 words = rng.integers(0, 2**63, (4, 2), dtype=np.uint64)
 place = pd.DataFrame({"chrom": "1", "pos": np.arange(99)})
 for absent in (None, words):

@@ -13,6 +13,7 @@ from people import encode_alone
 from study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.panel import load_panel
+from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table
 from popdesic.population.allele_counts import load_counts
@@ -58,7 +59,9 @@ def count(folder: Path, cohort: Cohort, populations: list[str], **options):
 
 @pytest.mark.parametrize("n_sites", [15, 33, 64, 65, 300])
 @pytest.mark.parametrize("missing", [0.0, 0.08])
-def test_counts_by_population_and_site(tmp_path, n_sites, missing):
+def test_counts_by_population_and_site(tmp_path, n_sites, missing, monkeypatch):
+    # Parts of a few samples, so that populations lie in several of them.
+    monkeypatch.setattr("popdesic.population.counts.BYTES_AT_ONCE", 3 * 8 * 8 * 5)
     rng = np.random.default_rng(n_sites)
     cohort = make_cohort(rng, n_sites, 21, missing)
     populations = [["A", "B", "NA", "C"][k % 4] for k in range(21)]
@@ -192,8 +195,8 @@ def test_a_new_cohort_reads_no_genotype_of_an_old_one(tmp_path):
         cohort.genotypes[:] = rng.permuted(cohort.genotypes, axis=1)
         count(folder, cohort, labels)
     for folder in (first, second):
-        (folder / "genotypes.bed").unlink()
-        (folder / "planes.npy").unlink()
+        for name in ("genotypes.bed", "planes.npy", "planes.json"):
+            (folder / name).unlink()
     found = []
     for k, order in enumerate([(first, second), (second, first)]):
         out = tmp_path / f"out{k}"
@@ -215,3 +218,32 @@ def test_a_new_cohort_reads_no_genotype_of_an_old_one(tmp_path):
     assert found[0] == found[1]
     table = read_table(tmp_path / "out0/populations.tsv")
     assert table.people.tolist() == ["16", "8", "8"]
+
+
+@pytest.mark.parametrize("n", [1, 62, 63, 64, 126, 127, 130])
+@pytest.mark.parametrize("n_planes", [2, 3])
+def test_counters_overflow_nowhere(n, n_planes):
+    """More samples than the bit-sliced counters hold, all with the same genotype or random ones."""
+    rng = np.random.default_rng(n)
+    words = rng.integers(0, 2**63, (n, n_planes, 3), dtype=np.uint64)
+    words[:, 1] &= words[:, 0]
+    words[:, :, 0] = ~np.uint64(0)  # everyone has two ALT alleles
+    used = np.array([~np.uint64(0), 2**63 - 1, 5], np.uint64)
+    rows = np.arange(n)[:: 1 if n % 2 else -1].copy()
+    found = {}
+    for threads in (1, 2):
+        found[threads] = np.zeros((3, 192), np.int32)
+        for _ in range(2):
+            count_by_site(words, used, rows, found[threads], threads)
+    np.testing.assert_array_equal(found[1], found[2])
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(bool)
+    within = np.unpackbits(used.view(np.uint8), bitorder="little").astype(bool)
+    u, v = bits[:, 0], bits[:, 1]
+    c = (bits[:, 2] if n_planes == 3 else np.ones_like(u)) & within
+    wanted = [(c & ~u).sum(axis=0), (c & u & ~v).sum(axis=0), (c & v).sum(axis=0)]
+    np.testing.assert_array_equal(found[1], 2 * np.array(wanted))
+    values, sums = rng.random(192), np.empty((n, 3))
+    count_by_sample(words, used, values, sums)
+    np.testing.assert_array_equal(sums[:, 0], c.sum(axis=1))
+    np.testing.assert_array_equal(sums[:, 1], (c & u & ~v).sum(axis=1))
+    np.testing.assert_allclose(sums[:, 2], (within & ~c) @ values)

@@ -25,8 +25,8 @@ from ..host import (
     grouped_tables,
     hardy_weinberg,
     homozygous_runs,
-    missing_sums,
     number_text,
+    plane_counts,
     signed_sums,
     site_pairs,
     site_tables,
@@ -91,7 +91,9 @@ def sums_of_populations() -> None:
     counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
     _compile(allele_sums._pair_sums, f"({counts})")
     _compile(allele_sums._own_sums, f"({counts})")
-    _compile(missing_sums._sum_at_missing, "(uint64[:, ::1], float64[::1], float64[::1])")
+    planes = "uint64[:, :, ::1], uint64[::1]"
+    _compile(plane_counts._count_by_site, f"({planes}, int64[::1], int64, int64, int32[:, ::1])")
+    _compile(plane_counts.count_by_sample, f"({planes}, float64[::1], float64[:, ::1])")
     bits = "uint64[::1], uint64[::1], int64, int64"
     numbers = "int64[::1], int64[::1], float64[::1], uint8[::1], int64[:, ::1]"
     _compile(homozygous_runs.find_runs, f"({bits}, {numbers})")
