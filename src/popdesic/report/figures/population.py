@@ -84,7 +84,7 @@ def draw_diversity(folder: Path) -> Figure:
     names = _shown(table)
     if not names:
         return _empty("No population has enough people.")
-    runs = "f_roh" in people
+    runs = "mean_f_roh" in table
     height = 1.0 + 0.17 * max(len(names), 6)
     entries = [Entry("runs of homozygosity")] if runs else []
     labels = [f"below {CLASSES_MB[0]} Mb"]

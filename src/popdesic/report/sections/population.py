@@ -83,7 +83,7 @@ def _words(
     if about.get("f3_tests"):
         found = about["admixed"]
         chance = (
-            f"of {plural(about['f3_tests'], 'f3')} tested, chance of any false one in a study "
+            f"of {number(about['f3_tests'])} f3 tested, chance of any false one in a study "
             "without admixture: 5 %"
         )
         if found:
