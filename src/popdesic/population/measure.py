@@ -179,7 +179,7 @@ def f3_limit(tests: int, blocks: int) -> float:
 
     A quantile of Student's t with one degree of freedom less than blocks (Hill 1970, Communications
     of the ACM 13, to the third order), because the error comes from as many blocks. The normal one
-    was exceeded in 8 to 11 of 100 studies of one population, this one in 5 to 7.
+    was exceeded in 8 to 11 of 100 studies of one population, this one in 5 to 8.
     """
     if not tests or blocks < 2:
         return float("-inf")

@@ -18,7 +18,7 @@ from popdesic.report.registry import population_figures
 from popdesic.report.sections.population import population_section
 
 ANALYSES = ["diversity", "differentiation", "f_statistics", "runs"]
-HOSTILE = "a <b>$x_1$ & 'c'"
+HOSTILE = "<b>$x_1$'c'"
 
 
 def measured(folder: Path, populations: list[str], analyses=ANALYSES, people=12, **options):

@@ -214,7 +214,7 @@ def _nodes(tree: str) -> tuple[list[tuple[str, int, float]], list[tuple[int, flo
     inner: list[tuple[int, float, str]] = []
     stack: list[int] = []
     last: tuple[str, int] | None = None
-    for word in re.finditer(r"\(|\)|,|;|:[^(),;]+|'(?:[^']|'')*'|[^(),;:]+", tree):
+    for word in re.finditer(r"\(|\)|,|;|:[^(),;]+|'(?:[^']|'')*'|[^(),;:]+", tree.strip()):
         text = word[0]
         if text == "(":
             inner.append((stack[-1] if stack else -1, 0.0, ""))
