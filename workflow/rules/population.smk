@@ -9,6 +9,8 @@
 #         results/population/runs.tsv, consensus.tsv                 runs of homozygosity
 #         results/figures/population_*
 
+from popdesic.population.options import sizes_of
+
 POPULATION = CONFIG["population"]
 POPULATION_ANALYSES = POPULATION["analyses"]
 POPULATION_FIGURES = figures_by("draw_population")
@@ -24,6 +26,8 @@ POPULATION_TABLES = [
     if analysis in POPULATION_ANALYSES or (analysis == "diversity" and POPULATION_ANALYSES)
     for name in names
 ]
+#: A site of the panel's table takes about 40 bytes.
+N_POPULATIONS = len(sizes_of(STUDY.samples, POPULATION["column"]))
 SEEKS_RUNS = "runs" in POPULATION_ANALYSES
 #: A genetic map is only read for blocks in cM.
 BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
@@ -54,8 +58,8 @@ if POPULATION_ANALYSES:
             "../../envs/popdesic.yaml"
         threads: 2
         resources:
-            # Counts of all sites, six bytes a population; blocks of the memory-mapped genotypes.
-            mem_mb=memory(500, mb=3),
+            # The panel, 18 bytes a site and population, and a part of the memory-mapped planes.
+            mem_mb=memory(800, mb=4 + 0.5 * N_POPULATIONS, files="panel"),
             runtime=minutes(mb=1 / 100),
         params:
             options=dict(
