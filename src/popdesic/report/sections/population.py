@@ -134,7 +134,9 @@ def _notes(about: dict[str, Any]) -> list[str]:
 
 
 def _number(text: str, digits: int = 4) -> str:
-    return "NA" if text == "NA" else f"{float(text):.{digits}f}"
+    if text == "NA":
+        return "NA"
+    return f"{round(float(text), digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
 
 
 def _population_row(row: Any) -> dict[str, str]:
