@@ -77,6 +77,7 @@ include: "workflow/rules/relatedness.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/ld.smk"
 include: "workflow/rules/geography.smk"
+include: "workflow/rules/population.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/null_model.smk"
@@ -111,6 +112,7 @@ rule all:
         rules.communities.input,
         rules.compare.input,
         rules.geography.input,
+        rules.population.input,
         rules.export.input,
         rules.epistasis.input,
         rules.report.input,

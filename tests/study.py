@@ -105,6 +105,7 @@ FAST = {
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
     "embedding": {"ensemble": 0},
     "communities": {"methods": []},
+    "population": {"analyses": []},
 }
 
 

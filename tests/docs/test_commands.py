@@ -116,7 +116,7 @@ WAYS: dict[str, Way] = {
             "relatedness.py",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
-            *("phantoms.py ../shared/data", "study.py"),
+            *("phantoms.py ../shared/data", "study.py", "population.py"),
         )
     },
     # a GPU
@@ -132,6 +132,8 @@ WAYS: dict[str, Way] = {
     "plink2 --indep-pairwise": named("whose windows ours are"),
     "plink2 --make-king": named("whose number ours is"),
     "plink1.9 --r2": named("whose number ours is"),
+    "plink1.9 --het small-sample": named("whose number ours is"),
+    "plink1.9 --homozyg": named("whose rule ours is"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),

@@ -24,11 +24,16 @@ from sklearn.decomposition import PCA
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.distance.matrix import metric_distances
+from popdesic.engine.host.allele_sums import pair_sums
 from popdesic.engine.host.hardy_weinberg import hwe_exact
+from popdesic.engine.sum_names import PAIR_SUMS
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.tables import read_table
 from popdesic.io.vcf import stream_sites
+from popdesic.population.allele_counts import load_counts
+from popdesic.population.counts import count_cohort
+from popdesic.population.runs import RunLimits
 
 pytestmark = [pytest.mark.shared, pytest.mark.peer]
 
@@ -300,3 +305,70 @@ def test_the_check_can_fail():
     with pytest.raises(AssertionError):
         record("none", "none", "none", [0.1234567], [0.1234], 1e-6, digits=6)
     ROWS.pop()
+
+
+def test_populations(data, shared_data, tmp_path):
+    """Heterozygosity, F_ST of two populations and runs of homozygosity."""
+    name, folder = data
+    fam = read_fam(folder / "genotypes")
+    names = list(fam["sample"])
+    sheet = (shared_data / SETS[name]).parent / "samples.tsv"
+    labels = np.where(np.arange(len(names)) % 2, "odd", "even")
+    if sheet.exists():
+        table = pd.read_csv(sheet, sep="\t", dtype=str)
+        if "population" in table:
+            known = table.set_index(table.columns[0]).population
+            labels = known.reindex(names).fillna("NA").to_numpy()
+    rows = zip(names, labels, strict=True)
+    lines = ["sample\tcohort\tpopulation", *(f"{s}\tone\t{p}" for s, p in rows)]
+    (tmp_path / "samples.tsv").write_text("\n".join(lines) + "\n")
+    count_cohort(
+        *(folder, folder / "panel.tsv", tmp_path / "samples.tsv"),
+        cohort="one",
+        column="population",
+        x="diploid",
+        x_contigs=[],
+        runs=RunLimits(),
+        counts_out=tmp_path / "one.npz",
+        samples_out=tmp_path / "one.tsv",
+        runs_out=tmp_path / "one.runs.tsv",
+    )
+    own = read_table(tmp_path / "one.tsv")
+    keep = ["--allow-no-sex", "--homozyg", "--het", "small-sample"]
+    plink("plink1.9", folder / "genotypes", tmp_path / "p", *keep)
+    theirs = pd.read_csv(tmp_path / "p.het", sep=r"\s+")
+    # PLINK leaves out sites that do not vary, which have no heterozygote.
+    hets = theirs["N(NM)"] - theirs["O(HOM)"]
+    title = "heterozygous sites by sample"
+    record(name, title, "plink1.9 --het", own.heterozygous.astype(int), hets, 0)
+    runs = pd.read_csv(tmp_path / "p.hom", sep=r"\s+", dtype={"IID": str})
+    found = read_table(tmp_path / "one.runs.tsv")
+    for kind, ours, peer in (
+        ("runs of homozygosity", found["sample"], runs.IID),
+        ("sites in runs", found["sample"], runs.IID),
+    ):
+        values = [found.sites.astype(int), runs.NSNP] if kind.startswith("sites") else [1, 1]
+        counts = [
+            pd.Series(value, index=ids.index).groupby(ids).sum().reindex(names).fillna(0)
+            for value, ids in zip(values, (ours, peer), strict=True)
+        ]
+        record(name, kind, "plink1.9 --homozyg", *counts, 0)
+    counts = load_counts([tmp_path / "one.npz"])
+    largest = sorted(np.argsort(-counts.people, kind="stable")[:2].tolist())
+    pair = [counts.names[k] for k in largest]
+    chosen = [(s, p) for s, p in zip(names, labels, strict=True) if p in pair]
+    family = dict(zip(names, fam.family, strict=True))
+    lines = [f"{family[s]} {s} {p}\n" for s, p in chosen]
+    (tmp_path / "w").write_text("".join(lines))
+    within = ["--fst", "--within", tmp_path / "w", "--keep", tmp_path / "w"]
+    plink("plink1.9", folder / "genotypes", tmp_path / "f", *within)
+    theirs = pd.read_csv(tmp_path / "f.fst", sep="\t").FST.to_numpy()
+    part = [np.ascontiguousarray(a[:, largest]) for a in (counts.alleles, counts.genotypes)]
+    starts = np.arange(len(theirs) + 1)
+    sums = pair_sums(*part, np.zeros(len(theirs), bool), starts)[:, 0]
+    a, b, c = (sums[:, PAIR_SUMS.index(letter)] for letter in "abc")
+    with np.errstate(invalid="ignore"):
+        ours = np.where(a + b + c == 0, np.nan, a / (a + b + c))
+    known = np.isfinite(theirs)
+    title = "Weir-Cockerham F_ST by site"
+    record(name, title, "plink1.9 --fst", ours[known], theirs[known], FLOAT, digits=6)

@@ -21,6 +21,7 @@ ROOMS = (
         "communities",
         "compare",
         "geography",
+        "population",
         "epistasis",
         "export",
     ),

@@ -41,6 +41,14 @@ def rows_of_cohort(wildcards):
     return STUDY.digest_of(wildcards.cohort, "population", "sex", "father", "mother")
 
 
+def rows_of_populations(wildcards):
+    return STUDY.digest_of(wildcards.cohort, CONFIG["population"]["column"])
+
+
+def population_key(wildcards):
+    return file_key(POPULATION_FILES)
+
+
 def map_tables(method):
     """Maps of one space: one table per alpha."""
     return expand(f"results/embedding/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)

@@ -20,7 +20,7 @@ def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
         Newick; the root has three branches if there are at least three samples. Branch lengths can
         be slightly negative if the distances do not fit a tree. Ties are broken by sample order.
     """
-    labels = [_quoted(name) for name in names]
+    labels = [quoted(name) for name in names]
     d = np.array(distances, np.float64)
     while len(labels) > 3:
         n = len(labels)
@@ -50,6 +50,7 @@ def neighbor_joining(distances: np.ndarray, names: list[str]) -> str:
     return f"({','.join(f'{k}:{v:.9g}' for k, v in zip(labels, lengths, strict=True))});"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as a label of a Newick tree."""
     plain = all(letter.isalnum() or letter in "-.+/|" for letter in name)
     return name if plain else "'" + name.replace("'", "''") + "'"

@@ -115,6 +115,16 @@ def read_contig_lengths(source: Path | str) -> dict[str, int]:
     return read_header(path).lengths
 
 
+def read_contigs(source: Path | str) -> list[str]:
+    """Return the contigs that a source's header names: of PGEN and Zarr those with lengths."""
+    kind, path = find_format(source)
+    if kind in (PLINK, PGEN, ZARR):
+        return list(read_contig_lengths(source))
+    from .vcf_header import read_header
+
+    return read_header(path).contigs
+
+
 def remarks_on(source: Path | str) -> list[str]:
     """Return sentences about what is not read from a source, or could be missing from it.
 

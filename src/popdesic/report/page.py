@@ -26,6 +26,7 @@ from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings
 from .sections.geography import geography_section
 from .sections.imputation import beagle_findings, imputation_section
+from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
 from .tables import (
     cohort_rows,
@@ -162,9 +163,11 @@ def further_sections(
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
     methods = configuration["communities"]["methods"]
+    populations = configuration.get("population", {}).get("analyses", [])
     sections = [
         ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("geography", "Geography", geography_section(outcome, figures)),
+        ("population", "Populations", population_section(outcome.folder, figures, populations)),
         ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders, score)),

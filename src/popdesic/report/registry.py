@@ -193,6 +193,24 @@ def geography_figures(placed: bool) -> list[Figure]:
     ]
 
 
+def population_figures(analyses: Sequence[str]) -> list[Figure]:
+    """Figures of `population.analyses`; those of diversity come with every analysis."""
+    people = "{n_people} samples of {n_populations} populations, {n_population_sites} sites."
+    blocks = "{n_populations} populations, {n_population_sites} sites in {n_blocks} blocks."
+    figures = [
+        ("population_diversity", "Heterozygosity and runs of homozygosity", people, "diversity"),
+        ("population_spectrum", "Site-frequency spectra", people, "diversity"),
+        ("population_fst", "Differentiation of populations", blocks, "differentiation"),
+        ("population_tracks", "Differentiation along the genome", blocks, "differentiation"),
+        ("population_f", "f-statistics", blocks + " {n_f3} f3 computed.", "f_statistics"),
+    ]
+    return [
+        Figure(name, "draw_population", "Populations", title, name, sizes)
+        for name, title, sizes, analysis in figures
+        if analysis in analyses or (analyses and analysis == "diversity")
+    ]
+
+
 def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Figure]:
     """All figures of a study with this configuration; `alphas` as in file names.
 
@@ -213,6 +231,7 @@ def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Fig
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
         *geography_figures(placed),
+        *population_figures(config["population"]["analyses"]),
         *site_scan_figures(config["epistasis"]["order"]),
         *epistasis_figures(config["epistasis"]["order"]),
     ]

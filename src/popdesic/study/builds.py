@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..cohort.sources import expand_sources
 from ..io.errors import UserError
-from ..io.formats import read_contig_lengths
+from ..io.formats import read_contig_lengths, read_contigs
 from ..io.sites import canonical_contig
 from .configuration import CONFIG_PATH
 from .sheets import Study
@@ -73,7 +73,7 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> list[str]:
     """
     found: dict[str, str] = {}
     for cohort in study.order:
-        source = folder / expand_sources(study.cohorts.genotypes[cohort], folder)[0]
+        source = _first_file(study, cohort, folder)
         lengths = read_contig_lengths(source)
         if (told := build_of(lengths)) is None:
             continue
@@ -92,3 +92,15 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> list[str]:
         f"Headers give contigs the lengths of different genome builds, {places}: sites are matched "
         "by position, so few will be shared unless the positions were lifted over."
     ]
+
+
+def contigs_of(study: Study, folder: Path = Path()) -> list[str]:
+    """Contigs in the headers of the cohorts' first files; PLINK 1 files have no header."""
+    found: dict[str, None] = {}
+    for cohort in study.order:
+        found |= dict.fromkeys(read_contigs(_first_file(study, cohort, folder)))
+    return list(found)
+
+
+def _first_file(study: Study, cohort: str, folder: Path) -> Path:
+    return folder / expand_sources(study.cohorts.genotypes[cohort], folder)[0]

@@ -19,7 +19,8 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.formats import is_zarr, read_sample_names, remarks_on
 from ..io.text import FIRST_BYTES, opened, read_text
-from .builds import check_builds
+from ..population.options import check_population, x_on_panel
+from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config
 from .sheets import Study, load_study
 
@@ -62,6 +63,8 @@ def validate_study(
         remarks += _remarks_on_sources(study, folder)
         remarks += check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
+        contigs = contigs_of(study, folder) if x_on_panel(config) else []
+        remarks += check_population(config, study.samples, contigs, folder)
     return config, study, remarks
 
 

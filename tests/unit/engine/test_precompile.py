@@ -21,6 +21,7 @@ from pathlib import Path
 
 import bcf_files as bcf
 import numpy as np
+import pandas as pd
 import reference_epistasis, reference_trait, zarr
 from operands import planes_of
 
@@ -31,12 +32,15 @@ from popdesic.engine import terms
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.host import number_text
+from popdesic.engine.host.allele_sums import own_sums, pair_sums
+from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host.sparse_paths import sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
 from popdesic.io.genotypes import pack_bed
+from popdesic.population.runs import RunLimits, find_all_runs
 
 rng = np.random.default_rng(1)
 kept = np.ones(40, bool)
@@ -99,6 +103,18 @@ for missing in (0.0, 0.1):
         backend.scan_triples(data, range(9), 5)
     trait, _ = reference_trait.random_trait(rng, 9, 130, missing=missing)
     backend.scan_trait_pairs(trait, range(9), 5)
+counts = [rng.integers(0, 9, (40, 3, k), dtype=np.int32) for k in (2, 3)]
+for sums in (own_sums, pair_sums):
+    sums(*counts, np.zeros(40, bool), np.array([0, 10, 40]))
+for n_planes in (2, 3):
+    words = rng.integers(0, 2**63, (5, n_planes, 4), dtype=np.uint64)
+    used = words[0, 0].copy()
+    count_by_site(words, used, np.arange(5), np.zeros((3, 256), np.int32))
+    count_by_sample(words, used, rng.random(256), np.empty((5, 3)))
+words = rng.integers(0, 2**63, (4, 2), dtype=np.uint64)
+place = pd.DataFrame({"chrom": "1", "pos": np.arange(99)})
+for absent in (None, words):
+    find_all_runs(words, absent, place, RunLimits(window_sites=5))
 number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
 columns = [number_text.string_fields(names), number_text.integer_fields(np.arange(5))]
 number_text.join_fields(columns)

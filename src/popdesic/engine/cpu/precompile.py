@@ -20,11 +20,14 @@ from numba.core.sigutils import normalize_signature
 
 from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
+    allele_sums,
     genotype_sums,
     genotypes,
     grouped_tables,
     hardy_weinberg,
+    homozygous_runs,
     number_text,
+    plane_counts,
     signed_sums,
     site_pairs,
     site_tables,
@@ -99,6 +102,18 @@ def products_of_genotypes() -> None:
     _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
 
 
+def sums_of_populations() -> None:
+    counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
+    _compile(allele_sums._pair_sums, f"({counts})")
+    _compile(allele_sums._own_sums, f"({counts})")
+    planes = "uint64[:, :, ::1], uint64[::1]"
+    _compile(plane_counts._count_by_site, f"({planes}, int64[::1], int64, int64, int32[:, ::1])")
+    _compile(plane_counts.count_by_sample, f"({planes}, float64[::1], float64[:, ::1])")
+    bits = "uint64[::1], uint64[::1], int64, int64"
+    numbers = "int64[::1], int64[::1], float64[::1], uint8[::1], int64[:, ::1]"
+    _compile(homozygous_runs.find_runs, f"({bits}, {numbers})")
+
+
 def epochs_of_maps() -> None:
     umap_epoch.epoch_kernel()
 
@@ -155,7 +170,8 @@ def tests_of_interaction() -> None:
 GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
-    *(texts_of_numbers, sums_of_relationships, epochs_of_maps),
+    *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
+    epochs_of_maps,
 )
 
 

@@ -1,0 +1,121 @@
+"""Counts of genotypes by site, over groups of samples, and by sample, from sample-major planes.
+
+With u, v, c the planes carrier, hom and called, het = u & ~v & c, hom = v & c and ref = ~u & c.
+Words of 64 sites are added into LEVELS bit-sliced counters (bit b of counter k is bit k of the
+count of site b), by half adders:
+
+    carry = counter[0] & x;  counter[0] ^= x;  x = carry;  and so on
+
+which SIMD does for several words at once. After 2**LEVELS - 1 samples the counters are added to
+integers. The cost of a genotype does not depend on the number of groups or on who is in them.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from ..threads import run_tasks
+from .popcount import popcount
+
+#: Bit-sliced counters of each kind of genotype.
+LEVELS = 6
+#: Words of one task: its counters, 3 x LEVELS of them, stay in the first-level cache.
+WORDS_A_TASK = 128
+
+
+def count_by_site(
+    words: np.ndarray, used: np.ndarray, rows: np.ndarray, out: np.ndarray, threads: int = 1
+) -> None:
+    """Add the genotypes of some samples to the counts of each site.
+
+    Parameters
+    ----------
+    words : uint64 array, (n_samples, 2 or 3, n_words)
+        Without the third plane all genotypes are called.
+    used : uint64 array, (n_words,)
+        Sites that count; none beyond the last one.
+    rows : int64 array, (n,)
+        The samples.
+    out : int32 array, (3, 64 * n_words)
+        Samples with 0, 1, 2 ALT alleles.
+    """
+    n_words = words.shape[2]
+    tasks = [(k, min(n_words, k + WORDS_A_TASK)) for k in range(0, n_words, WORDS_A_TASK)]
+    run_tasks(lambda a, b: _count_by_site(words, used, rows, a, b, out), tasks, threads)
+
+
+@numba.njit(nogil=True, cache=True)
+def _add(counters, x):
+    """Add one bit a site to counters (LEVELS, n_words)."""
+    for w in range(x.shape[0]):
+        bit = x[w]
+        for level in range(LEVELS):
+            carry = counters[level, w] & bit
+            counters[level, w] ^= bit
+            bit = carry
+
+
+@numba.njit(nogil=True, cache=True)
+def _flush(counters, first, out):
+    """Add counters to integers of sites, from word `first` on, and clear them."""
+    for w in range(counters.shape[1]):
+        for level in range(LEVELS):
+            word = counters[level, w]
+            for b in range(64):
+                out[64 * (first + w) + b] += (
+                    np.int32((word >> np.uint64(b)) & np.uint64(1)) << level
+                )
+            counters[level, w] = 0
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_by_site(words, used, rows, first, last, out):
+    n_words = last - first
+    counters = np.zeros((3, LEVELS, n_words), np.uint64)
+    ref, het, hom = np.empty((3, n_words), np.uint64)
+    full = (1 << LEVELS) - 1
+    added = 0
+    for k in range(rows.shape[0]):
+        own = words[rows[k]]
+        for w in range(n_words):
+            u, v, c = own[0, first + w], own[1, first + w], used[first + w]
+            if own.shape[0] == 3:
+                c &= own[2, first + w]
+            ref[w] = c & ~u
+            het[w] = c & u & ~v
+            hom[w] = c & v
+        _add(counters[0], ref)
+        _add(counters[1], het)
+        _add(counters[2], hom)
+        added += 1
+        if added == full or k == rows.shape[0] - 1:
+            for state in range(3):
+                _flush(counters[state], first, out[state])
+            added = 0
+
+
+@numba.njit(nogil=True, cache=True)
+def count_by_sample(words, used, values, out):
+    """Sums over the used sites of each sample.
+
+    words, used: as in `count_by_site`. values: float64 (64 * n_words,). out: float64
+    (n_samples, 3): called genotypes, heterozygous ones, and the sum of `values` over the sites
+    where the sample is missing.
+    """
+    for i in range(words.shape[0]):
+        called, hets, absent = 0, 0, 0.0
+        for w in range(words.shape[2]):
+            c = used[w]
+            if words.shape[1] == 3:
+                c &= words[i, 2, w]
+                left = used[w] & ~c
+                while left:
+                    bit = left & (~left + np.uint64(1))
+                    absent += values[64 * w + popcount(bit - np.uint64(1))]
+                    left &= left - np.uint64(1)
+            called += popcount(c)
+            hets += popcount(c & words[i, 0, w] & ~words[i, 1, w])
+        out[i, 0] = called
+        out[i, 1] = hets
+        out[i, 2] = absent

@@ -1,0 +1,97 @@
+"""Alleles of the study's populations, from the counts of its cohorts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..io.errors import UserError
+
+
+@dataclass(frozen=True)
+class PopulationCounts:
+    """Counts of populations at every site of the panel.
+
+    Attributes
+    ----------
+    names : list of str
+        Populations, sorted.
+    people : int64 array, (n_populations,)
+    pseudo_haploid : int64 array, (n_populations,)
+        How many of them are pseudo-haploid.
+    alleles : int32 array, (n_sites, n_populations, 2)
+        Alleles called, and those that are ALT. A pseudo-haploid sample has one allele: its
+        genotype is one read of one chromosome, counted twice.
+    genotypes : int32 array, (n_sites, n_populations, 3)
+        Diploid people with 0, 1, 2 ALT alleles.
+    """
+
+    names: list[str]
+    people: np.ndarray
+    pseudo_haploid: np.ndarray
+    alleles: np.ndarray
+    genotypes: np.ndarray
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """ALT frequency, NaN where nobody is called: float64 (n_sites, n_populations)."""
+        called = self.alleles[..., 0]
+        with np.errstate(invalid="ignore"):
+            return np.where(called > 0, self.alleles[..., 1] / np.maximum(called, 1), np.nan)
+
+    @property
+    def own_difference(self) -> np.ndarray:
+        """p (1 - p) / (n - 1), NaN below two alleles: float64 (n_sites, n_populations).
+
+        The variance of the frequency p among n alleles drawn from a population, which is what
+        (p_a - p_b)^2 has too much of.
+        """
+        n, alt = self.alleles[..., 0].astype(np.float64), self.alleles[..., 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(n > 1, alt * (n - alt) / (n * n * (n - 1)), np.nan)
+
+
+def load_counts(paths: Sequence[Path], min_size: int = 1) -> PopulationCounts:
+    """Add the counts of cohorts (`counts.count_cohort`).
+
+    Populations of fewer than `min_size` people are left out.
+    """
+    parts = []
+    for path in paths:
+        with np.load(path) as arrays:
+            parts.append({name: arrays[name] for name in arrays.files if name != "in_runs"})
+    sizes: dict[str, int] = {}
+    for part in parts:
+        for name, size in zip(part["populations"].tolist(), part["sizes"], strict=True):
+            sizes[name] = sizes.get(name, 0) + int(size)
+    names = sorted(name for name, size in sizes.items() if size >= min_size)
+    index = {name: k for k, name in enumerate(names)}
+    n_sites = {len(part["counts"]) for part in parts}
+    if len(n_sites) > 1:
+        raise UserError(
+            f"{paths[0]} and another cohort's counts have different numbers of sites; delete "
+            "results/population and run again."
+        )
+    shape = (n_sites.pop() if n_sites else 0, len(names))
+    alleles, genotypes = np.zeros((*shape, 2), np.int32), np.zeros((*shape, 3), np.int32)
+    haploid = np.zeros(len(names), np.int64)
+    for part in parts:
+        groups = zip(part["populations"].tolist(), part["ploidy"].tolist(), strict=True)
+        for g, (name, ploidy) in enumerate(groups):
+            k = index.get(name, -1)
+            if k < 0:
+                continue
+            counts = part["counts"][:, g].astype(np.int32)
+            if ploidy == 2:
+                genotypes[:, k] += counts
+                alleles[:, k, 0] += 2 * counts.sum(axis=1, dtype=np.int32)
+                alleles[:, k, 1] += counts[:, 1] + 2 * counts[:, 2]
+            else:
+                alleles[:, k, 0] += counts[:, 0] + counts[:, 2]
+                alleles[:, k, 1] += counts[:, 2]
+                haploid[k] += part["sizes"][g]
+    people = np.array([sizes[name] for name in names], np.int64)
+    return PopulationCounts(names, people, haploid, alleles, genotypes)

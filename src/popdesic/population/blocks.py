@@ -1,0 +1,142 @@
+"""Blocks of neighbouring sites, over which errors are estimated by leaving one out at a time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..io.errors import UserError
+from ..io.sites import canonical_contig
+from .options import parse_block
+
+
+def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) -> np.ndarray:
+    """First site of each block, and the number of sites.
+
+    A block begins with the first site of a contig, or with the first one that lies at least the
+    size of a block beyond the block's first site (as in ADMIXTOOLS).
+
+    Parameters
+    ----------
+    sites : DataFrame
+        The panel: `chrom`, `pos`, in order.
+    block : str
+        ``2 Mb``, ``5 cM``, …
+    cm : float64 array, (n_sites,), optional
+        Genetic positions, for blocks in cM.
+
+    Returns
+    -------
+    int64 array, (n_blocks + 1,)
+    """
+    size, unit = parse_block(block)
+    if unit == "cM" and cm is None:
+        raise UserError(f"population.block is '{block}', which needs a genetic map.")
+    place = cm if unit == "cM" else sites.pos.to_numpy(np.float64)
+    chrom = sites.chrom.to_numpy()
+    starts = []
+    edges = np.flatnonzero(chrom[1:] != chrom[:-1]) + 1 if len(sites) else []
+    bounds = [0, *edges, len(sites)]
+    for first, last in pairwise(bounds):
+        here = first
+        while here < last:
+            starts.append(here)
+            # Genetic maps have plateaus: a block holds at least its own first site.
+            step = np.searchsorted(place[here:last], place[here] + size)
+            here += max(1, int(step))
+    return np.array([*starts, len(sites)], np.int64)
+
+
+def in_mask(sites: pd.DataFrame, starts: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Sites and base pairs within the ranges of a BED file.
+
+    Parameters
+    ----------
+    sites : DataFrame
+        The panel.
+    starts : int64 array, (n_blocks + 1,)
+        `block_starts`.
+    path : Path
+        BED: chrom, start, end, 0-based and half open. A position in two ranges counts once.
+
+    Returns
+    -------
+    inside : bool array, (n_sites,)
+    base_pairs : float64 array, (n_blocks,)
+        Positions of the ranges that belong to each block: a block reaches to the first site of the
+        next one, the first and last block of a contig to its ends.
+
+    Raises
+    ------
+    UserError
+        A row is invalid.
+    """
+    shown = f"{path} (population.mask)"
+    try:
+        table = pd.read_csv(
+            path, sep=r"\s+", header=None, comment="#", dtype=str, usecols=[0, 1, 2]
+        )
+        table = table[~table[0].isin(["track", "browser"])]
+    except (ValueError, OSError) as error:
+        raise UserError(
+            f"{shown} cannot be read as BED (chrom, start, end): {error}; correct it."
+        ) from None
+    whole = table[1].str.fullmatch("[0-9]{1,12}") & table[2].str.fullmatch("[0-9]{1,12}")
+    if not whole.all():
+        row = int(np.argmin(whole.to_numpy()))
+        words = "\t".join(map(str, table.iloc[row]))
+        raise UserError(f"{shown}, range {row + 1} is '{words}'; give chrom, start and end.")
+    low, high = table[1].astype(np.int64).to_numpy(), table[2].astype(np.int64).to_numpy()
+    if (low > high).any():
+        row = int(np.argmax(low > high))
+        raise UserError(
+            f"{shown}, range {row + 1} starts at {low[row]} but ends before that, at {high[row]}; "
+            "swap or correct them."
+        )
+    contigs = table[0].map(canonical_contig).to_numpy()
+    own = sites.chrom.map(canonical_contig).to_numpy()
+    pos = sites.pos.to_numpy(np.int64)
+    inside, base_pairs = np.zeros(len(sites), bool), np.zeros(len(starts) - 1)
+    for contig in dict.fromkeys(own):
+        here = contigs == contig
+        begin, end = _merged(low[here], high[here])
+        if not len(begin):
+            continue
+        places = np.flatnonzero(own == contig)
+        # Position p, counted from 1, is the range [p - 1, p).
+        k = np.searchsorted(begin, pos[places], side="left") - 1
+        inside[places] = (k >= 0) & (pos[places] <= end[np.maximum(k, 0)])
+        blocks = np.flatnonzero(own[starts[:-1]] == contig)
+        edges = pos[starts[blocks]].astype(np.float64) - 1
+        edges = np.concatenate([[0.0], edges[1:], [max(float(end[-1]), edges[-1])]])
+        corners = np.column_stack([begin, end]).ravel()
+        below = np.column_stack([np.cumsum(end - begin) - (end - begin), np.cumsum(end - begin)])
+        base_pairs[blocks] = np.diff(np.interp(edges, corners, below.ravel(), left=0.0))
+    return inside, base_pairs
+
+
+def _merged(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Union of half-open ranges, sorted."""
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order]) if len(ends) else ends
+    if not len(starts):
+        return starts, ends
+    new = np.concatenate([[True], starts[1:] > ends[:-1]])
+    last = np.concatenate([np.flatnonzero(new)[1:] - 1, [len(starts) - 1]])
+    return starts[new], ends[last]
+
+
+def spans(sites: pd.DataFrame, max_gap: int) -> float:
+    """Base pairs that the panel covers: from first to last site of each contig, without gaps.
+
+    Distances between neighbouring sites of more than `max_gap` are not covered: no run of
+    homozygosity can reach over them.
+    """
+    total = 0
+    for _, part in sites.groupby("chrom", sort=False):
+        steps = np.diff(part.pos.to_numpy(np.int64))
+        total += int(steps[steps <= max_gap].sum()) + 1
+    return float(total)

@@ -1,0 +1,166 @@
+"""Options of the statistics of populations, checked before any job; cheap to import."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from ..cohort.samples import UNKNOWN
+from ..io.errors import UserError, shorten, suggestion
+from ..io.files import is_file
+
+#: Base pairs of a unit of `population.block`.
+UNITS = {"bp": 1, "kb": 1e3, "Mb": 1e6}
+_WHERE = "config/config.yaml: population"
+
+
+def parse_block(text: str) -> tuple[float, str]:
+    """Size and unit (``bp`` or ``cM``) of a block of sites.
+
+    Raises
+    ------
+    UserError
+        Not a positive number and a unit.
+    """
+    words = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(bp|kb|Mb|cM)\s*", text)
+    if words is None or float(words[1]) <= 0:
+        raise UserError(
+            f"{_WHERE}.block is '{shorten(text)}'; give a positive number and bp, kb, Mb or cM, "
+            "such as '2 Mb'."
+        )
+    size = float(words[1])
+    return (size, "cM") if words[2] == "cM" else (size * UNITS[words[2]], "bp")
+
+
+def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:
+    """People of each population in the sheet, by name; rows without a label do not count."""
+    if column not in samples:
+        return {}
+    known = samples[column][~samples[column].isin(UNKNOWN)]
+    return {name: int(n) for name, n in sorted(known.value_counts().items())}
+
+
+def check_population(
+    config: dict, samples: pd.DataFrame, contigs: Iterable[str], folder: Path = Path()
+) -> list[str]:
+    """Refuse statistics that are impossible with a study's sheets and configuration.
+
+    Parameters
+    ----------
+    config : dict
+        The study's configuration, defaults filled in.
+    samples : DataFrame
+        The sample sheet.
+    contigs : iterable of str
+        Contigs named in the headers of the cohorts' files.
+    folder : Path
+        The study's folder.
+
+    Returns
+    -------
+    list of str
+        A sentence for each population that is too small.
+
+    Raises
+    ------
+    UserError
+        The first problem found.
+    """
+    block = config["population"]
+    if not block["analyses"]:
+        return []
+    _, unit = parse_block(block["block"])
+    if unit == "cM" and not config["compare"]["ld"]["map"]:
+        raise UserError(
+            f"{_WHERE}.block is '{block['block']}', which needs a genetic map; give one in "
+            "compare.ld.map, or a block in Mb."
+        )
+    require_no_x(contigs, x_on_panel(config))
+    _check_mask(config, folder)
+    sheet, column = config["samples"], block["column"]
+    if column not in samples:
+        if column != "population" or block["f4"]:
+            raise UserError(
+                f"{_WHERE}.column is '{shorten(column)}', which is not a column of {sheet}"
+                f"{suggestion(column, [name for name in samples.columns if name != 'row'])}"
+            )
+        return []
+    sizes = sizes_of(samples, column)
+    enough = [name for name, n in sizes.items() if n >= block["min_size"]]
+    for row, names in enumerate(block["f4"], start=1):
+        _check_test(names, row, sizes, enough, block["min_size"], sheet)
+    return [
+        f"{sheet}: population '{shorten(name)}' has {n} "
+        f"{'person' if n == 1 else 'people'}, fewer than population.min_size "
+        f"({block['min_size']}), so it is left out of all statistics of populations; give these "
+        "people another label or lower population.min_size."
+        for name, n in sizes.items()
+        if n < block["min_size"]
+    ]
+
+
+def x_on_panel(config: dict) -> set[str]:
+    """Names of X chromosomes that may be on the panel without a rule for males; often none."""
+    if config["population"]["x"] != "error" or not config["population"]["analyses"]:
+        return set()
+    return x_names(config["qc"]["x_contigs"]) - set(config["panel"]["exclude_contigs"])
+
+
+def x_names(contigs: Iterable[str]) -> set[str]:
+    """Names of X chromosomes: those given, and with `chr` in front unless they are a number."""
+    given = set(contigs)
+    return given | {f"chr{name}" for name in given if not name.isdigit()}
+
+
+def require_no_x(contigs: Iterable[str], named: set[str]) -> None:
+    """Refuse X chromosomes on the panel without a rule for the one copy of males."""
+    for contig in contigs:
+        if contig in named:
+            raise UserError(
+                f"{_WHERE}.x is 'error', but the panel may hold sites of '{shorten(contig)}', of "
+                "which males have one copy; list it in panel.exclude_contigs, or set population.x "
+                "to 'exclude' (statistics without it) or 'diploid' (it is no sex chromosome here)."
+            )
+
+
+def _check_mask(config: dict, folder: Path) -> None:
+    path = config["population"]["mask"]
+    if not path:
+        return
+    panel = config["panel"]
+    if panel["min_maf"] > 0 or panel["ld_prune"]:
+        raise UserError(
+            f"{_WHERE}.mask asks for d_xy and nucleotide diversity, which count every variant, but "
+            f"the panel leaves some out (panel.min_maf is {panel['min_maf']:g}, panel.ld_prune is "
+            f"{panel['ld_prune']}); set min_maf to 0 and ld_prune to null, or mask to ''."
+        )
+    if not is_file(folder / path):
+        raise UserError(
+            f"{_WHERE}.mask is '{shorten(path)}', which does not exist; give a BED file of the "
+            "positions that could be called, relative to the study folder, or ''."
+        )
+
+
+def _check_test(
+    names: list[str], row: int, sizes: dict[str, int], enough: list[str], least: int, sheet: str
+) -> None:
+    if len(set(names)) != 4:
+        raise UserError(
+            f"{_WHERE}.f4, test {row} is {', '.join(map(shorten, names))}; name four different "
+            "populations."
+        )
+    for name in names:
+        if name not in sizes:
+            raise UserError(
+                f"{_WHERE}.f4, test {row} names '{shorten(name)}', which is not a population of "
+                f"{sheet}{suggestion(name, sizes)}"
+            )
+        if name not in enough:
+            raise UserError(
+                f"{_WHERE}.f4, test {row} names '{shorten(name)}', which has {sizes[name]} people "
+                f"in {sheet}, fewer than population.min_size ({least}); lower it or leave the test "
+                "out."
+            )

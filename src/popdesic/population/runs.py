@@ -1,0 +1,220 @@
+"""Runs of homozygosity of a cohort: by sample, by length class, and how many samples share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.prune import contig_runs
+from ..engine.threads import run_tasks
+from .blocks import spans
+
+#: Lengths, in Mb, that divide runs into classes: young inbreeding makes long runs.
+CLASSES_MB = (2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """What a run of homozygosity is (`population.roh`); the defaults are those of PLINK 1.9.
+
+    Attributes
+    ----------
+    window_sites, window_hets, window_missing : int
+        Sites of a window, and most heterozygous and missing ones of a homozygous window.
+    threshold : float
+        Share of the windows over a site that must be homozygous.
+    min_sites, min_kb : int, float
+        Least sites and length of a run.
+    kb_per_site : float
+        Most kilobases a site, on average over a run.
+    max_gap_kb : float
+        Largest distance of neighbouring sites within a run.
+    max_hets : int
+        Most heterozygous genotypes of a run; -1: no limit beside that of the windows.
+    """
+
+    window_sites: int = 50
+    window_hets: int = 1
+    window_missing: int = 5
+    threshold: float = 0.05
+    min_sites: int = 100
+    min_kb: float = 1000
+    kb_per_site: float = 50
+    max_gap_kb: float = 1000
+    max_hets: int = -1
+
+    def for_kernel(self) -> tuple[np.ndarray, np.ndarray]:
+        """Integers and numbers as `engine.host.homozygous_runs` takes them."""
+        from ..engine.host.homozygous_runs import EPSILON
+
+        counts = [
+            *(self.window_sites, self.window_hets, self.window_missing, self.min_sites),
+            *(self.max_hets, round(self.min_kb * 1000), round(self.max_gap_kb * 1000)),
+        ]
+        limits = [self.threshold, self.kb_per_site * 1000 + EPSILON]
+        return np.array(counts, np.int64), np.array(limits)
+
+
+def class_names() -> list[str]:
+    """Columns of F_ROH by length class."""
+    edges = ("0", *map(str, CLASSES_MB))
+    pairs = [f"f_roh_{a}_{b}mb" for a, b in pairwise(edges)]
+    return [*pairs, f"f_roh_{CLASSES_MB[-1]}mb"]
+
+
+def find_all_runs(
+    het: np.ndarray,
+    missing: np.ndarray | None,
+    sites: pd.DataFrame,
+    limits: RunLimits,
+    threads: int = 1,
+) -> np.ndarray:
+    """Runs of all samples.
+
+    Parameters
+    ----------
+    het, missing : uint64 arrays, (n_samples, n_words)
+        One bit a site; None: nothing is missing.
+    sites : DataFrame
+        `chrom`, `pos`.
+
+    Returns
+    -------
+    int64 array, (n_runs, 5)
+        Sample, first and last site, heterozygous and missing genotypes; by sample, then by place.
+    """
+    from ..engine.host.homozygous_runs import find_runs
+
+    counts, numbers = limits.for_kernel()
+    pos = np.array(sites.pos, np.int64)  # writeable, for which the kernel is compiled in advance
+    contigs = list(contig_runs(sites.chrom.to_numpy()))
+    nothing = np.empty(0, np.uint64)
+
+    def work(sample: int) -> np.ndarray:
+        hits = np.zeros(len(pos), np.uint8)
+        rooms = np.empty((len(pos) // max(limits.min_sites, 1) + 1, 4), np.int64)
+        own_het = np.ascontiguousarray(het[sample])
+        own_missing = nothing if missing is None else np.ascontiguousarray(missing[sample])
+        found = []
+        for first, last in contigs:
+            n = find_runs(own_het, own_missing, first, last, pos, counts, numbers, hits, rooms)
+            found.append(rooms[:n].copy())
+        rows = np.concatenate(found) if found else np.empty((0, 4), np.int64)
+        return np.column_stack([np.full(len(rows), sample), rows])
+
+    parts = run_tasks(work, [(k,) for k in range(len(het))], threads)
+    return np.concatenate([np.empty((0, 5), np.int64), *parts])
+
+
+def runs_of_words(
+    words: np.ndarray,
+    used: np.ndarray,
+    ploidy: np.ndarray,
+    sites: pd.DataFrame,
+    limits: RunLimits,
+    threads: int,
+) -> np.ndarray:
+    """`find_all_runs` of planes (n_samples, 2 or 3, n_words).
+
+    Pseudo-haploid samples have no runs, because their homozygosity says nothing, and none lies on
+    sites that are not used: both count as heterozygous everywhere.
+    """
+    het = words[:, 0] & ~words[:, 1]
+    missing = None
+    if words.shape[1] > 2:
+        het &= words[:, 2]
+        missing = ~words[:, 2]
+    het |= ~used
+    het[ploidy == 1] = ~np.uint64(0)
+    return find_all_runs(het, missing, sites, limits, threads)
+
+
+def runs_table(found: np.ndarray, samples: pd.DataFrame, sites: pd.DataFrame) -> pd.DataFrame:
+    """One row a run; `found` as `find_all_runs` returns it."""
+    sample, first, last = found[:, 0], found[:, 1], found[:, 2]
+    pos = sites.pos.to_numpy(np.int64)
+    return pd.DataFrame(
+        {
+            "sample": samples["sample"].to_numpy()[sample],
+            "population": samples.population.to_numpy()[sample],
+            "chrom": sites.chrom.to_numpy()[first],
+            "start": pos[first],
+            "end": pos[last],
+            "kb": (pos[last] + 1 - pos[first]) / 1000,
+            "sites": last - first + 1,
+            "heterozygous": found[:, 3],
+            "missing": found[:, 4],
+        }
+    )
+
+
+def with_runs(
+    table: pd.DataFrame,
+    found: np.ndarray,
+    sites: pd.DataFrame,
+    used: np.ndarray,
+    limits: RunLimits,
+) -> pd.DataFrame:
+    """`table` with number and length of the runs of each sample, and F_ROH, also by class.
+
+    F_ROH is the share of `blocks.spans` that lies in runs; NaN for pseudo-haploid samples.
+    """
+    sample = found[:, 0]
+    pos = sites.pos.to_numpy(np.int64)
+    length = pos[found[:, 2]] + 1 - pos[found[:, 1]]
+    covered = spans(sites[used], round(limits.max_gap_kb * 1000))
+    total = np.zeros((len(table), len(CLASSES_MB) + 1))
+    np.add.at(total, (sample, np.digitize(length, np.array(CLASSES_MB) * 1e6)), length)
+    diploid = (table.ploidy == 2).to_numpy()
+    share = np.where(diploid[:, None] & (covered > 0), total / max(covered, 1.0), np.nan)
+    return table.assign(
+        roh=np.bincount(sample, minlength=len(table)),
+        roh_kb=total.sum(axis=1) / 1000,
+        f_roh=share.sum(axis=1),
+        **dict(zip(class_names(), share.T, strict=True)),
+    )
+
+
+def count_in_runs(found: np.ndarray, group: np.ndarray, n_groups: int, n_sites: int) -> np.ndarray:
+    """Samples of each group (-1: none) within a run at every site: int64 (n_sites, n_groups)."""
+    ends = np.zeros((n_sites + 1, n_groups), np.int64)
+    known = found[group[found[:, 0]] >= 0]
+    own = group[known[:, 0]]
+    np.add.at(ends, (known[:, 1], own), 1)
+    np.add.at(ends, (known[:, 2] + 1, own), -1)
+    return np.cumsum(ends, axis=0)[:-1]
+
+
+def consensus_regions(
+    in_runs: np.ndarray, diploid: int, sites: pd.DataFrame, share: float
+) -> pd.DataFrame:
+    """Regions where at least a share of the people have a run of homozygosity.
+
+    Parameters
+    ----------
+    in_runs : int array, (n_sites,)
+        People within a run.
+    diploid : int
+        People whose runs were sought.
+
+    Returns
+    -------
+    DataFrame
+        `chrom`, `start`, `end`, `kb`, `sites`, `people` (the most at one site), `share` (of all).
+    """
+    within = in_runs >= max(share * diploid, 2)
+    chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy(np.int64)
+    rows = []
+    for first, last in contig_runs(chrom):
+        inside = np.concatenate([[False], within[first:last], [False]])
+        starts = np.flatnonzero(inside[1:] & ~inside[:-1]) + first
+        ends = np.flatnonzero(~inside[1:] & inside[:-1]) + first - 1
+        for a, b in zip(starts, ends, strict=True):
+            most = int(in_runs[a : b + 1].max())
+            kb = (pos[b] + 1 - pos[a]) / 1000
+            rows.append((chrom[a], pos[a], pos[b], kb, b - a + 1, most, most / diploid))
+    columns = ["chrom", "start", "end", "kb", "sites", "people", "share"]
+    return pd.DataFrame(rows, columns=columns)

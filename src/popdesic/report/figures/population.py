@@ -1,0 +1,340 @@
+"""Figures of the statistics of populations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ...io.tables import read_table
+from ...population.runs import CLASSES_MB, class_names
+from .style import (
+    ACCENT,
+    ALARM,
+    INK,
+    PALETTE,
+    RASTER_POINTS,
+    Entry,
+    new_figure,
+    save_figure,
+    shorten,
+    styled,
+)
+
+#: Most populations that have a place of their own in a figure; the rest is in the tables.
+MOST_SHOWN = 30
+#: Most f3 and f4 shown.
+MOST_ROWS = 18
+#: Most populations whose spectra are drawn.
+MOST_SPECTRA = 12
+#: Colours of two neighbouring contigs.
+CONTIG_COLOURS = (ACCENT, "#7fb2d6")
+
+
+def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
+    """Draw figures and write {out}/{name}.svg and .png; their names.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/population`.
+    names : sequence of str
+        Names of the registry's `population_figures`.
+    """
+    draw = {
+        "population_diversity": draw_diversity,
+        "population_spectrum": draw_spectra,
+        "population_fst": draw_differentiation,
+        "population_tracks": draw_tracks,
+        "population_f": draw_f_statistics,
+    }
+    with styled():
+        for name in names:
+            save_figure(draw[name](folder), out / name)
+    return list(names)
+
+
+def _numbers(table: pd.DataFrame, *names: str) -> list[np.ndarray]:
+    return [pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64) for name in names]
+
+
+def _empty(text: str) -> Figure:
+    figure, (axes,) = new_figure(1, height=1.2)
+    axes.axis("off")
+    axes.text(0.5, 0.5, text, ha="center", va="center")
+    return figure
+
+
+def _shown(table: pd.DataFrame) -> list[str]:
+    """Populations by falling size, the largest ones, then by name."""
+    (people,) = _numbers(table, "people")
+    order = np.lexsort([table.population.to_numpy(), -people])[:MOST_SHOWN]
+    return sorted(table.population.to_numpy()[order].tolist())
+
+
+def draw_diversity(folder: Path) -> Figure:
+    """Heterozygosity and F_ROH of every sample, by population, and F_ROH by length class."""
+    table, people = (read_table(folder / f"{n}.tsv") for n in ("populations", "samples"))
+    names = _shown(table)
+    if not names:
+        return _empty("No population has enough people.")
+    runs = "mean_f_roh" in table
+    height = 1.0 + 0.17 * max(len(names), 6)
+    entries = [Entry("runs of homozygosity")] if runs else []
+    labels = [f"below {CLASSES_MB[0]} Mb"]
+    labels += [f"{a} to {b} Mb" for a, b in pairwise(CLASSES_MB)]
+    labels += [f"{CLASSES_MB[-1]} Mb and longer"]
+    shades = mpl.colormaps["viridis"](np.linspace(0.9, 0.05, len(labels)))
+    shades = [mpl.colors.to_hex(shade) for shade in shades]
+    if runs:
+        entries += [Entry(text, shade) for text, shade in zip(labels, shades, strict=True)]
+    figure, panels = new_figure(3 if runs else 1, entries, height=height)
+    rng = np.random.default_rng(0)
+    columns = ["heterozygosity", "f_roh"][: 2 if runs else 1]
+    for axes, column in zip(panels, columns, strict=False):
+        for row, name in enumerate(names):
+            (values,) = _numbers(people[people.population == name], column)
+            heights = row + rng.uniform(-0.28, 0.28, len(values))
+            axes.scatter(
+                *(values, heights),
+                s=4,
+                alpha=0.5,
+                color=ACCENT,
+                linewidths=0,
+                rasterized=len(people) > RASTER_POINTS,
+            )
+            if np.isfinite(values).any():
+                middle = np.nanmedian(values)
+                axes.plot([middle, middle], [row - 0.36, row + 0.36], color=INK, linewidth=1)
+    panels[0].set_xlabel("heterozygosity of a sample")
+    if runs:
+        panels[1].set_xlabel("F_ROH of a sample")
+        own = table.set_index("population").loc[names]
+        left = np.zeros(len(names))
+        for name, shade in zip(class_names(), shades, strict=True):
+            (values,) = _numbers(own, f"mean_{name}")
+            values = np.nan_to_num(values)
+            panels[2].barh(np.arange(len(names)), values, left=left, color=shade, height=0.7)
+            left += values
+        panels[2].set_xlabel("mean F_ROH by length")
+    for k, axes in enumerate(panels):
+        axes.set_yticks(range(len(names)), [shorten(n, 16) for n in names] if k == 0 else [])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(3))
+    return figure
+
+
+def draw_spectra(folder: Path) -> Figure:
+    """Folded site-frequency spectra, and by count of ALT."""
+    table = read_table(folder / "spectrum.tsv")
+    names = _shown(read_table(folder / "populations.tsv"))[:MOST_SPECTRA]
+    if not len(table) or not names:
+        return _empty("Too few genotypes are called for a site-frequency spectrum.")
+    entries = [Entry("population")]
+    entries += [Entry(shorten(name), colour) for name, colour in zip(names, PALETTE, strict=False)]
+    figure, (folded, whole) = new_figure(2, entries)
+    for name, colour in zip(names, PALETTE, strict=False):
+        count, sites, both, used = _numbers(
+            table[table.population == name], "count", "sites", "folded", "sites_used"
+        )
+        m = int(count[-1])
+        half = slice(1, m // 2 + 1)
+        share = np.maximum(used, 1)
+        folded.plot(count[half], both[half] / share[half], color=colour, marker="o", markersize=2)
+        whole.plot(count[1:m], sites[1:m] / share[1:m], color=colour, linewidth=0.9)
+    alleles = table.alleles.iloc[0]
+    folded.set_xlabel(f"copies of the rarer allele of {alleles}")
+    whole.set_xlabel(f"copies of ALT of {alleles}")
+    folded.set_ylabel("share of sites")
+    for axes in (folded, whole):
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def draw_differentiation(folder: Path) -> Figure:
+    """Hudson's F_ST of all pairs, ordered by the tree, which is drawn beside it."""
+    pairs = read_table(folder / "pairs.tsv")
+    tree = (folder / "tree.nwk").read_text("utf-8").strip()
+    if not len(pairs):
+        return _empty("Differentiation needs two populations.")
+    names = list(dict.fromkeys([*pairs.population1, *pairs.population2]))
+    leaves = _leaves(tree) if tree else []
+    if sorted(leaves) == sorted(names):
+        names = leaves
+    names = names[:MOST_SHOWN]
+    n = len(names)
+    index = {name: k for k, name in enumerate(names)}
+    matrix = np.full((n, n), np.nan)
+    fst, _ = _numbers(pairs, "fst", "error")
+    for a, b, value in zip(pairs.population1, pairs.population2, fst, strict=True):
+        if a in index and b in index:
+            matrix[index[a], index[b]] = matrix[index[b], index[a]] = value
+    figure, (left, right) = new_figure(2, height=1.2 + 0.2 * max(n, 9))
+    left.set_title("Neighbour joining of f2")
+    if leaves and len(leaves) <= MOST_SHOWN:
+        _draw_tree(left, tree, index)
+    else:
+        left.axis("off")
+    shown = right.imshow(np.ma.masked_invalid(matrix), cmap="viridis_r", aspect="auto")
+    ticks = [shorten(name, 14) for name in names]
+    right.set_yticks(range(n), ticks)
+    right.set_xticks(range(n), ticks, rotation=90)
+    right.tick_params(length=0)
+    right.set_title("Hudson's F_ST")
+    if n <= 12:
+        dark = np.nanmax(matrix) * 0.6 if np.isfinite(matrix).any() else 0
+        for i in range(n):
+            for j in range(n):
+                if np.isfinite(matrix[i, j]):
+                    colour = "white" if matrix[i, j] > dark else INK
+                    right.text(
+                        *(j, i, f"{matrix[i, j]:.3f}"),
+                        ha="center",
+                        va="center",
+                        fontsize=5.5,
+                        color=colour,
+                    )
+    bar = figure.colorbar(shown, ax=right, fraction=0.05, pad=0.02)
+    bar.outline.set_linewidth(0.4)
+    return figure
+
+
+def _nodes(tree: str) -> tuple[list[tuple[str, int, float]], list[tuple[int, float, str]]]:
+    """Leaves (name, parent, length) and inner nodes (parent, length, support) of a Newick tree.
+
+    The root is inner node 0, its parent is -1.
+    """
+    leaves: list[tuple[str, int, float]] = []
+    inner: list[tuple[int, float, str]] = []
+    stack: list[int] = []
+    last: tuple[str, int] | None = None
+    for word in re.finditer(r"\(|\)|,|;|:[^(),;]+|'(?:[^']|'')*'|[^(),;:]+", tree.strip()):
+        text = word[0]
+        if text == "(":
+            inner.append((stack[-1] if stack else -1, 0.0, ""))
+            stack.append(len(inner) - 1)
+        elif text == ")":
+            last = ("inner", stack.pop())
+        elif text.startswith(":"):
+            length = float(text[1:])
+            if last and last[0] == "inner":
+                inner[last[1]] = (inner[last[1]][0], length, inner[last[1]][2])
+            elif last:
+                leaves[last[1]] = (*leaves[last[1]][:2], length)
+        elif text in ",;":
+            last = None
+        elif last and last[0] == "inner":
+            inner[last[1]] = (*inner[last[1]][:2], text)
+        else:
+            name = text[1:-1].replace("''", "'") if text.startswith("'") else text
+            leaves.append((name, stack[-1], 0.0))
+            last = ("leaf", len(leaves) - 1)
+    return leaves, inner
+
+
+def _leaves(tree: str) -> list[str]:
+    return [name for name, _, _ in _nodes(tree)[0]]
+
+
+def _draw_tree(axes: mpl.axes.Axes, tree: str, index: dict[str, int]) -> None:
+    """The tree with its leaves at the rows of the heatmap; support beside inner branches."""
+    leaves, inner = _nodes(tree)
+    x = np.zeros(len(inner))
+    for k, (parent, length, _) in enumerate(inner):
+        x[k] = (x[parent] if parent >= 0 else 0.0) + max(length, 0.0)
+    rows: list[list[float]] = [[] for _ in inner]
+    for name, parent, length in leaves:
+        y = float(index[name])
+        rows[parent].append(y)
+        axes.plot([x[parent], x[parent] + max(length, 0.0)], [y, y], color=INK, linewidth=0.9)
+    for k in range(len(inner) - 1, -1, -1):
+        parent, _, support = inner[k]
+        y = float(np.mean(rows[k]))
+        axes.plot([x[k], x[k]], [min(rows[k]), max(rows[k])], color=INK, linewidth=0.9)
+        if parent >= 0:
+            rows[parent].append(y)
+            axes.plot([x[parent], x[k]], [y, y], color=INK, linewidth=0.9)
+            axes.text(x[k], y - 0.12, support, fontsize=6, ha="right", va="bottom")
+    axes.set_ylim(len(leaves) - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("f2")
+    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(3))
+
+
+def draw_tracks(folder: Path) -> Figure:
+    """F_ST of each block over all pairs, and the highest one of a pair."""
+    table = read_table(folder / "blocks.tsv")
+    if not len(table) or "highest" not in table:
+        return _empty("Differentiation along the genome needs two populations.")
+    start, end, over_all, highest = _numbers(table, "start", "end", "fst", "highest")
+    chrom = table.chrom.to_numpy()
+    contigs = list(dict.fromkeys(chrom))
+    offset, ticks, begin = np.zeros(len(table)), [], 0.0
+    shade = np.empty(len(table), dtype=object)
+    for k, contig in enumerate(contigs):
+        here = chrom == contig
+        offset[here] = begin
+        size = end[here].max()
+        ticks.append((begin + size / 2, contig))
+        shade[here] = CONTIG_COLOURS[k % 2]
+        begin += size
+    middle = offset + (start + end) / 2
+    figure, (axes,) = new_figure(1, [Entry("highest pair", ACCENT), Entry("all pairs", INK)])
+    raster = len(table) > RASTER_POINTS
+    axes.scatter(middle, highest, s=7, c=list(shade), linewidths=0, rasterized=raster)
+    axes.scatter(middle, over_all, s=4, c=INK, linewidths=0, rasterized=raster)
+    known = np.flatnonzero(np.isfinite(highest))
+    for k in known[np.argsort(-highest[known])][:3]:
+        text = f"{shorten(table.population1[k], 12)} · {shorten(table.population2[k], 12)}"
+        place = {"xytext": (3, 2), "textcoords": "offset points"}
+        axes.annotate(text, (middle[k], highest[k]), fontsize=6, **place)
+    every = max(1, len(ticks) // 24)
+    axes.set_xticks([x for x, _ in ticks[::every]], [shorten(c, 8) for _, c in ticks[::every]])
+    axes.set_xlabel("chromosome")
+    axes.set_ylabel("Hudson's F_ST of a block")
+    return figure
+
+
+def draw_f_statistics(folder: Path) -> Figure:
+    """The lowest f3, and the chosen f4, with two standard errors."""
+    f3, f4 = (read_table(folder / f"{name}.tsv") for name in ("f3", "f4"))
+    if not len(f3) and not len(f4):
+        return _empty("f-statistics need three populations.")
+    f3, f4 = f3.head(MOST_ROWS), f4.head(MOST_ROWS)
+    n = max(len(f3), len(f4), 5)
+    figure, panels = new_figure(2 if len(f4) else 1, height=1.0 + 0.16 * n)
+    labels = [
+        f"{shorten(t, 10)} ; {shorten(a, 10)}, {shorten(b, 10)}"
+        for t, a, b in zip(f3.target, f3.source1, f3.source2, strict=True)
+    ]
+    admixed = [ALARM if mark == "yes" else INK for mark in f3.admixed]
+    _bars(panels[0], f3, "f3", labels, admixed)
+    panels[0].set_xlabel("f3 (target; sources)")
+    if len(f4):
+        labels = [
+            f"{shorten(a, 8)}, {shorten(b, 8)} ; {shorten(c, 8)}, {shorten(d, 8)}"
+            for a, b, c, d in zip(f4.a, f4.b, f4.c, f4.d, strict=True)
+        ]
+        _bars(panels[1], f4, "f4", labels, [INK] * len(f4))
+        panels[1].set_xlabel("f4 (A, B; C, D)")
+    return figure
+
+
+def _bars(
+    axes: mpl.axes.Axes, table: pd.DataFrame, name: str, labels: list[str], colours: list[str]
+) -> None:
+    values, errors = _numbers(table, name, "error")
+    for row, (value, error, colour) in enumerate(zip(values, errors, colours, strict=True)):
+        spread = 2 * error if np.isfinite(error) else 0
+        axes.errorbar(value, row, xerr=spread, color=colour, marker="o", markersize=3, linewidth=1)
+    axes.axvline(0, color="#9a9a9a", linewidth=0.6)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(max(len(labels), 5) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(4))

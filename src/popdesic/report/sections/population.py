@@ -1,0 +1,167 @@
+"""Section on populations: diversity, differentiation, f-statistics, runs of homozygosity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...io.files import read_json
+from ...io.tables import read_table
+from ..inline import describe_drawn
+from ..registry import population_figures
+from ..words import join, number, percent, plural
+
+#: Rows of the tables on the page.
+ROWS = 30
+#: Most regions named in the text.
+NAMED = 3
+
+
+def population_section(
+    folder: Path, figures: Path, analyses: Sequence[str]
+) -> dict[str, Any] | None:
+    """Text, tables and figures; None if the study has no analysis of populations.
+
+    Returns
+    -------
+    dict
+        ``words`` and ``notes`` (lists of sentences), ``populations`` and ``pairs`` (rows of
+        text), ``more_populations``, ``more_pairs``: rows that are left out, ``runs``, ``pi``,
+        ``figures``: list of FigureText.
+    """
+    path = folder / "population/summary.json"
+    if not analyses or not path.exists():
+        return None
+    about = read_json(path)
+    table = read_table(path.parent / "populations.tsv")
+    pairs = pd.DataFrame()
+    if "differentiation" in about["analyses"]:
+        pairs = read_table(path.parent / "pairs.tsv")
+        order = pd.to_numeric(pairs.fst, errors="coerce").sort_values(ascending=False).index
+        pairs = pairs.loc[order]
+    sizes = {
+        "n_people": number(about["people"]),
+        "n_populations": number(about["populations"]),
+        "n_population_sites": number(about["sites"]),
+        "n_blocks": number(about["blocks"]),
+        "n_f3": number(about.get("f3_tests", 0)),
+    }
+    shown = population_figures(analyses) if about["populations"] else []
+    return {
+        "words": _words(about, table, pairs, path.parent),
+        "notes": _notes(about),
+        "populations": [_population_row(row) for row in table.head(ROWS).itertuples()],
+        "more_populations": max(len(table) - ROWS, 0),
+        "pairs": [_pair_row(row) for row in pairs.head(ROWS).itertuples()],
+        "more_pairs": max(len(pairs) - ROWS, 0),
+        "runs": "runs" in about["analyses"],
+        "pi": about["pi"],
+        "figures": describe_drawn(shown, figures, sizes),
+    }
+
+
+def _words(
+    about: dict[str, Any], table: pd.DataFrame, pairs: pd.DataFrame, folder: Path
+) -> list[str]:
+    """What was found."""
+    if not about["populations"]:
+        return ["No population of the sample sheet has enough people, so nothing was estimated."]
+    words = [
+        f"{plural(about['people'], 'sample')} of {plural(about['populations'], 'population')}; "
+        f"standard errors come from leaving out one of {plural(about['blocks'], 'block')} of "
+        f"{about['block']} at a time."
+    ]
+    if len(pairs):
+        first = pairs.iloc[0]
+        words.append(
+            f"{first.population1} and {first.population2} differ most (F_ST {_number(first.fst)} "
+            f"± {_number(first.error)})."
+        )
+    if about.get("f3_tests"):
+        found = about["admixed"]
+        chance = (
+            f"of {number(about['f3_tests'])} f3 tested, chance of any false one in a study "
+            "without admixture: 5 %"
+        )
+        if found:
+            verb = "is a mixture" if len(found) == 1 else "are mixtures"
+            words.append(f"{join(found)} {verb} of populations like others ({chance}).")
+        else:
+            words.append(f"No f3 shows a mixture ({chance}).")
+    if about.get("consensus_regions"):
+        regions = read_table(folder / "consensus.tsv").head(NAMED)
+        named = join([f"{r.chrom}:{r.start}-{r.end}" for r in regions.itertuples()])
+        words.append(
+            f"{plural(about['consensus_regions'], 'region')} lie in a run of homozygosity of "
+            f"{percent(about['consensus_share'], 0)} of the people or more, among them {named}."
+        )
+    return words
+
+
+def _notes(about: dict[str, Any]) -> list[str]:
+    notes = []
+    if about["few_blocks"] and about["populations"]:
+        notes.append(
+            f"There are only {plural(about['blocks'], 'block')} of sites, so standard errors are "
+            "themselves uncertain; a smaller population.block gives more, if LD allows it."
+        )
+    if small := about["too_small"]:
+        named = join([f"{name} ({n})" for name, n in list(small.items())[:NAMED]])
+        notes.append(f"Populations too small for an estimate are left out: {named}.")
+    if count := about["people_without_population"]:
+        notes.append(f"{plural(count, 'sample has', 'samples have')} no population.")
+    if count := about["pseudo_haploid"]:
+        notes.append(
+            f"{plural(count, 'sample is', 'samples are')} pseudo-haploid (no heterozygous genotype "
+            "where many were expected) and count one allele a site."
+        )
+    if not about["pi"]:
+        notes.append(
+            "Nucleotide diversity and d_xy are not given: they need the positions that could be "
+            "called (population.mask), since a site that is not on the panel may not vary or may "
+            "not have been seen."
+        )
+    if about.get("f3_left_out"):
+        notes.append("There are too many populations to compute f3 of all triples.")
+    notes.append(
+        "Sites were chosen in the founders, and rare variants may be left out (panel.min_maf): "
+        "heterozygosity and spectra describe these sites, not genomes. Relatives are not left out."
+    )
+    return notes
+
+
+def _number(text: str, digits: int = 4) -> str:
+    if text == "NA":
+        return "NA"
+    return f"{round(float(text), digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
+
+
+def _population_row(row: Any) -> dict[str, str]:
+    return {
+        "name": row.population,
+        "people": number(int(row.people)),
+        "sites": number(int(row.sites)),
+        "call_rate": percent(float(row.call_rate)),
+        "observed": f"{_number(row.observed)} ± {_number(row.observed_error)}",
+        "expected": f"{_number(row.expected)} ± {_number(row.expected_error)}",
+        "f": f"{_number(row.f, 3)} ± {_number(row.f_error, 3)}",
+        "private": number(int(row.private)),
+        "f_roh": _number(getattr(row, "mean_f_roh", "NA")),
+        "pi": _number(row.pi, 6),
+    }
+
+
+def _pair_row(row: Any) -> dict[str, str]:
+    return {
+        "first": row.population1,
+        "second": row.population2,
+        "fst": f"{_number(row.fst)} ± {_number(row.error)}",
+        "weir_cockerham": _number(row.weir_cockerham),
+        "f2": _number(row.f2, 5),
+        "sharing": _number(row.sharing_distance),
+        "d_xy": _number(row.d_xy, 6),
+        "sites": number(int(row.sites)),
+    }

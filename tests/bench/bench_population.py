@@ -1,0 +1,266 @@
+"""Statistics of populations: genotypes a second beside PLINK 1.9 and scikit-allel, and error rates.
+
+    python tests/bench/bench_population.py [--samples 4000] [--sites 100000] [--populations 10]
+        [--draws 200] [--quick]
+
+One thread each. Rates are genotypes (samples x sites) by CPU-seconds, user and system, without
+start-up and compilation; PLINK's are whole runs, of which it needs one a statistic. The second
+table has the shares of draws with a false finding under nulls (`tests/unit/population`).
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import commandline
+import numpy as np
+import pandas as pd
+from timing import print_table
+
+from popdesic.engine.host.allele_sums import own_sums, pair_sums
+from popdesic.engine.host.genotypes import pack_planes
+from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
+from popdesic.io.genotypes import BED_MAGIC
+from popdesic.io.sites import chunks
+from popdesic.population.allele_counts import PopulationCounts
+from popdesic.population.blocks import block_starts
+from popdesic.population.counts import samples_at_once
+from popdesic.population.differentiation import pair_table, population_tree
+from popdesic.population.diversity import population_table, spectrum
+from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
+from popdesic.population.measure import f3_limit
+from popdesic.population.runs import RunLimits, runs_of_words
+
+
+def cpu(who: int = resource.RUSAGE_SELF) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def draw(rng: np.random.Generator, n: int, n_sites: int, k: int, missing: float):
+    """Rows of a .bed file of `k` populations, their labels, and the sites."""
+    labels = rng.integers(0, k, n)
+    rows = []
+    order = np.array([3, 2, 0, 1], np.uint8)  # codes of 0, 1, 2 ALT alleles and missing
+    for first, last in chunks(n_sites, 4096):
+        root = rng.uniform(0.02, 0.98, last - first)
+        shift = rng.normal(0, 0.1, (last - first, k)) * np.sqrt(root * (1 - root))[:, None]
+        p = np.clip(root[:, None] + shift, 0, 1)[:, labels]
+        states = (rng.random(p.shape) < p).astype(np.uint8) + (rng.random(p.shape) < p)
+        states[rng.random(p.shape) < missing] = 3
+        codes = np.zeros((last - first, -(-n // 4) * 4), np.uint8)
+        codes[:, :n] = order[states]
+        four = codes.reshape(last - first, -1, 4)
+        rows.append(four[..., 0] | four[..., 1] << 2 | four[..., 2] << 4 | four[..., 3] << 6)
+    pos = 1 + np.arange(n_sites) * (2_800_000_000 // n_sites // 22)
+    chrom = np.sort(np.arange(n_sites) % 22) + 1
+    return np.concatenate(rows), labels, pd.DataFrame({"chrom": chrom.astype(str), "pos": pos})
+
+
+def planes_of(rows: np.ndarray, n: int) -> np.ndarray:
+    """Planes of a .bed file, as encode_cohort writes them."""
+    words = np.zeros((n, 3, -(-len(rows) // 512) * 8), np.uint64)
+    nothing = np.zeros(words.shape[2], np.uint64)
+    pack_planes(rows, nothing, nothing, words)
+    return words
+
+
+def timed(name: str, work: Callable[[], object], genotypes: int, rows: list) -> object:
+    """Add CPU-seconds and rate of `work` to the rows; its result."""
+    wall, used = time.perf_counter(), cpu()
+    found = work()
+    used = cpu() - used
+    rows.append((name, f"{time.perf_counter() - wall:.2f}", f"{used:.2f}", genotypes / used / 1e9))
+    return found
+
+
+def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list) -> None:
+    n, k = len(labels), int(labels.max()) + 1
+    size = n * len(rows)
+
+    words = planes_of(rows, n)
+    used = np.zeros(64 * words.shape[2], np.uint8)
+    used[: len(rows)] = 1
+    used = np.packbits(used, bitorder="little").view(np.uint64)
+
+    def count() -> PopulationCounts:
+        sums, weights = np.empty((n, 3)), np.full(64 * words.shape[2], 0.3)
+        total = np.zeros((k, 3, 64 * words.shape[2]), np.int32)
+        for first, last in chunks(n, samples_at_once(words)):
+            part = words[first:last]
+            count_by_sample(part, used, weights, sums[first:last])
+            for j in range(k):
+                count_by_site(part, used, np.flatnonzero(labels[first:last] == j), total[j])
+        counts = np.ascontiguousarray(total[:, :, : len(rows)].transpose(2, 0, 1))
+        called = counts.sum(axis=2, dtype=np.int32)
+        alleles = np.stack([2 * called, counts[..., 1] + 2 * counts[..., 2]], axis=-1)
+        names = [f"p{j:02d}" for j in range(k)]
+        return PopulationCounts(names, np.bincount(labels), np.zeros(k, int), alleles, counts)
+
+    starts = block_starts(sites, "2 Mb")
+    masked = np.zeros(len(sites), bool)
+
+    def within(counts: PopulationCounts) -> None:
+        population_table(counts, own_sums(counts.alleles, counts.genotypes, masked, starts))
+        spectrum(counts)
+
+    def between(counts: PopulationCounts) -> None:
+        sums = pair_sums(counts.alleles, counts.genotypes, masked, starts)
+        pair_table(counts, sums)
+        population_tree(counts.names, sums, draws=100, seed=1)
+
+    def f_statistics(counts: PopulationCounts) -> None:
+        f3_screen(counts, starts)
+        f4_tests(counts, starts, [counts.names[:4]])
+        f2_blocks(counts, starts)
+
+    counts = timed("counts by population and sample", count, size, table)
+    for name, work in (
+        ("heterozygosity, spectra", within),
+        ("F_ST (2), f2, sharing, tree", between),
+        ("f3 of all triples, f4, f2 blocks", f_statistics),
+    ):
+        timed(name, lambda work=work: work(counts), size, table)
+    spent = sum(float(row[2]) for row in table)
+    table.append(("all of these", "", f"{spent:.2f}", size / spent / 1e9))
+    limits, diploid = RunLimits(), np.full(n, 2)
+    timed(
+        "runs of homozygosity",
+        lambda: runs_of_words(words, used, diploid, sites, limits, 1),
+        *(size, table),
+    )
+
+
+def plink(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list) -> None:
+    """Whole runs of PLINK 1.9 on the same file."""
+    program = commandline.find_peer("plink1.9")
+    if not program:
+        return
+    n = len(labels)
+    with tempfile.TemporaryDirectory() as folder:
+        stem = Path(folder) / "a"
+        stem.with_suffix(".bed").write_bytes(BED_MAGIC + rows.tobytes())
+        places = zip(sites.chrom, sites.pos, strict=True)
+        bim = (f"{c}\ts{k}\t0\t{p}\tA\tG\n" for k, (c, p) in enumerate(places))
+        stem.with_suffix(".bim").write_text("".join(bim))
+        stem.with_suffix(".fam").write_text("".join(f"0 i{k} 0 0 0 -9\n" for k in range(n)))
+        within = "".join(f"0 i{k} p{label}\n" for k, label in enumerate(labels))
+        (Path(folder) / "w").write_text(within)
+        for name, words in (
+            ("--het", ["--het", "small-sample"]),
+            ("--freq --within", ["--freq", "--within", "w"]),
+            ("--fst --within, one F_ST", ["--fst", "--within", "w"]),
+            ("--homozyg", ["--homozyg"]),
+        ):
+            wall, used = time.perf_counter(), cpu(resource.RUSAGE_CHILDREN)
+            command = [program, "--bfile", "a", *words, "--threads", "1", "--out", "o"]
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            used = cpu(resource.RUSAGE_CHILDREN) - used
+            wall = time.perf_counter() - wall
+            rate = n * len(rows) / used / 1e9
+            table.append((f"plink1.9 {name}", f"{wall:.2f}", f"{used:.2f}", rate))
+
+
+def scikit_allel(rows: np.ndarray, labels: np.ndarray, table: list) -> None:
+    """Counts of alleles and Hudson's F_ST of all pairs in scikit-allel, genotypes in memory."""
+    try:
+        import allel
+    except ImportError:
+        print("scikit-allel is left out: it is not installed (pip install scikit-allel).")
+        return
+    n, k = len(labels), int(labels.max()) + 1
+    codes = np.stack([rows >> s & 3 for s in (0, 2, 4, 6)], axis=-1).reshape(len(rows), -1)[:, :n]
+    first = np.array([1, -1, 0, 0], np.int8)[codes]
+    second = np.array([1, -1, 1, 0], np.int8)[codes]
+    genotypes = allel.GenotypeArray(np.stack([first, second], axis=-1))
+    size = n * len(rows)
+    groups = [np.flatnonzero(labels == j) for j in range(k)]
+
+    def count() -> list:
+        return [genotypes.count_alleles(subpop=group, max_allele=1) for group in groups]
+
+    def hudson() -> None:
+        for a in range(k):
+            for b in range(a):
+                allel.average_hudson_fst(counts[a], counts[b], 100)
+
+    counts = timed("scikit-allel count_alleles", count, size, table)
+    timed("scikit-allel average_hudson_fst, all pairs", hudson, size, table)
+    pair = [groups[0], groups[1]]
+    own = len(rows) * sum(map(len, pair))
+    name = "scikit-allel weir_cockerham_fst, one pair"
+    timed(name, lambda: allel.weir_cockerham_fst(genotypes, pair), own, table)
+
+
+def nulls(draws: int) -> list[tuple]:
+    """False findings where there is nothing to find."""
+    rng = np.random.default_rng(5)
+    n_blocks, own_sites, copies, people = 60, 20, 3, 8
+    starts = np.arange(0, n_blocks * own_sites * copies + 1, own_sites * copies)
+
+    def counts_of(frequencies: list[np.ndarray]) -> PopulationCounts:
+        states = []
+        for p in frequencies:
+            genotypes = rng.binomial(2, np.repeat(p[:, None], people, axis=1))
+            states.append([(genotypes == g).sum(axis=1) for g in range(3)])
+        states = np.repeat(np.array(states, np.int32).transpose(2, 0, 1), copies, axis=0)
+        states = np.ascontiguousarray(states)
+        called = states.sum(axis=2, dtype=np.int32)
+        alleles = np.stack([2 * called, states[..., 1] + 2 * states[..., 2]], axis=-1)
+        k = len(frequencies)
+        sizes = np.full(k, people)
+        return PopulationCounts(list("abcdef")[:k], sizes, np.zeros(k, int), alleles, states)
+
+    def drift(p: np.ndarray, amount: float) -> np.ndarray:
+        q = p + rng.normal(0, 1, p.shape) * np.sqrt(amount * p * (1 - p))
+        return np.abs(1 - np.abs(1 - q))
+
+    beyond, any_f3, negative = 0, 0, 0
+    for _ in range(draws):
+        root = rng.uniform(0.1, 0.9, n_blocks * own_sites)
+        left, right = drift(root, 0.1), drift(root, 0.1)
+        tips = [drift(p, 0.05) for p in (left, left, right, right)]
+        test = f4_tests(counts_of(tips), starts, [list("abcd")])
+        beyond += bool(abs(test.z[0]) > 3)
+        screen = f3_screen(counts_of([root] * 6), starts)
+        any_f3 += bool((screen.z < f3_limit(len(screen), n_blocks)).any())
+        negative += int((screen.z < -3).sum())
+    return [
+        ("f4 of the right tree, |z| > 3", draws, f"{beyond / draws:.4f}", "0.0039"),
+        ("any f3 of 60 in one population", draws, f"{any_f3 / draws:.3f}", "0.05"),
+        ("f3 in one population, z < -3", 60 * draws, f"{negative / 60 / draws:.4f}", "0.0020"),
+    ]
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--samples", type=int, default=4000)
+    parser.add_argument("--sites", type=int, default=100_000)
+    parser.add_argument("--populations", type=int, default=10)
+    parser.add_argument("--missing", type=float, default=0.01)
+    parser.add_argument("--draws", type=int, default=200)
+    options = commandline.parse(parser, samples=60, sites=3000, populations=4, draws=3)
+    rng = np.random.default_rng(1)
+    # Compile, or load what was compiled.
+    small = draw(rng, 40, 2000, 4, 0.01)
+    ours(*small, [])
+    data = draw(rng, options.samples, options.sites, options.populations, options.missing)
+    table: list[tuple] = []
+    ours(*data, table)
+    plink(*data, table)
+    scikit_allel(data[0], data[1], table)
+    shape = f"{options.samples} samples x {options.sites} sites"
+    rows = [(*row[:3], f"{row[3]:.2f}") for row in table]
+    header = ["what", "wall s", "CPU s", "G genotypes/CPU-s"]
+    print_table(f"{shape}, {options.populations} populations", header, rows)
+    found = [tuple(map(str, row)) for row in nulls(options.draws)]
+    print_table("Nulls", ["null", "tests", "share", "by Student's t"], found)
+
+
+if __name__ == "__main__":
+    main()

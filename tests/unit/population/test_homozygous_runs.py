@@ -1,0 +1,158 @@
+"""Runs of homozygosity: the slow rule, PLINK 1.9 on the same files, and simulated inbreeding."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference_population as reference
+from plink_files import write_plink
+
+from popdesic.population.runs import RunLimits, consensus_regions, find_all_runs
+
+
+def bits(mask: np.ndarray) -> np.ndarray:
+    """(n_samples, n_words) words of a bool array (n_sites, n_samples)."""
+    n_sites, n = mask.shape
+    padded = np.zeros((n, -(-n_sites // 64) * 64), np.uint8)
+    padded[:, :n_sites] = mask.T
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def some_genotypes(rng, n_sites, n, *, missing=0.02, chromosomes=2):
+    """Genotypes with homozygous stretches, and sites with gaps."""
+    genotypes = rng.binomial(2, 0.35, (n_sites, n)).astype(np.int8)
+    for sample in range(n):
+        for _ in range(4):
+            start, length = rng.integers(0, n_sites), rng.integers(20, max(21, n_sites // 3))
+            part = genotypes[start : start + length, sample]
+            part[part == 1] = 2
+            part[rng.random(len(part)) < 0.01] = 1
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    steps = rng.integers(500, 30_000, n_sites)
+    steps[rng.random(n_sites) < 0.003] = 1_200_000
+    chrom = np.sort(rng.integers(1, chromosomes + 1, n_sites)).astype(str)
+    sites = pd.DataFrame({"chrom": chrom, "pos": np.cumsum(steps)})
+    return genotypes, sites
+
+
+def found(genotypes, sites, limits, threads=1):
+    missing = bits(genotypes == -1) if (genotypes == -1).any() else None
+    return find_all_runs(bits(genotypes == 1), missing, sites, limits, threads)
+
+
+def expected(genotypes, sites, limits):
+    rows = []
+    for sample in range(genotypes.shape[1]):
+        for chrom in dict.fromkeys(sites.chrom):
+            (here,) = np.nonzero((sites.chrom == chrom).to_numpy())
+            own, pos = genotypes[here, sample], sites.pos.to_numpy()[here]
+            for first, last, hets, absent in reference.runs_of(own, pos, **vars(limits)):
+                rows.append((sample, here[first], here[last], hets, absent))
+    return np.array(rows, np.int64).reshape(-1, 5)
+
+
+SMALL = RunLimits(window_sites=7, min_sites=5, min_kb=20, window_missing=1)
+
+
+@pytest.mark.parametrize("n_sites", [1, 6, 7, 15, 16, 17, 33, 63, 64, 65, 200])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        SMALL,
+        RunLimits(**vars(SMALL) | {"max_hets": 0}),
+        RunLimits(**vars(SMALL) | {"max_hets": 1, "threshold": 0.4, "window_hets": 0}),
+        RunLimits(**vars(SMALL) | {"max_gap_kb": 20, "kb_per_site": 12}),
+    ],
+    ids=["plain", "no het", "one het", "dense"],
+)
+def test_runs_are_those_of_the_slow_rule(n_sites, limits):
+    rng = np.random.default_rng(n_sites)
+    for missing in (0.0, 0.05):
+        genotypes, sites = some_genotypes(rng, n_sites, 5, missing=missing)
+        wanted = expected(genotypes, sites, limits)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(found(genotypes, sites, limits, threads), wanted)
+    assert n_sites < 60 or len(wanted)
+
+
+@pytest.mark.parametrize("state", [0, 1, -1])
+def test_one_state_alone(state):
+    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(1, 65) * 5000})
+    genotypes = np.full((64, 2), state, np.int8)
+    runs = found(genotypes, sites, SMALL)
+    assert runs[:, :3].tolist() == ([[0, 0, 63], [1, 0, 63]] if state == 0 else [])
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"min_sites": 30, "min_kb": 200, "window_sites": 20, "window_missing": 2},
+        {"max_hets": 1, "window_hets": 2, "min_sites": 40, "kb_per_site": 16, "threshold": 0.2},
+        {"max_hets": 0, "min_sites": 25, "min_kb": 100, "window_sites": 10, "max_gap_kb": 25},
+    ],
+    ids=["defaults", "small windows", "one het", "no het"],
+)
+def test_runs_are_those_of_plink(tmp_path, flags):
+    if not shutil.which("plink1.9"):
+        pytest.skip("plink1.9 is not installed")
+    genotypes, sites = some_genotypes(np.random.default_rng(7), 4000, 60, chromosomes=3)
+    names = [f"s{k}" for k in range(60)]
+    write_plink(tmp_path / "a", genotypes, names, sites.chrom, sites.pos)
+    limits = RunLimits(**flags)
+    options = {
+        "window-snp": limits.window_sites,
+        "window-het": limits.window_hets,
+        "window-missing": limits.window_missing,
+        "window-threshold": limits.threshold,
+        "snp": limits.min_sites,
+        "kb": limits.min_kb,
+        "density": limits.kb_per_site,
+        "gap": limits.max_gap_kb,
+    }
+    if limits.max_hets >= 0:
+        options["het"] = limits.max_hets
+    given = [word for key, value in options.items() for word in (f"--homozyg-{key}", str(value))]
+    subprocess.run(
+        ["plink1.9", "--bfile", "a", "--homozyg", *given, "--out", "p"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    theirs = pd.read_csv(tmp_path / "p.hom", sep=r"\s+")
+    runs = found(genotypes, sites, limits)
+    n_sites = runs[:, 2] - runs[:, 1] + 1
+    ours = pd.DataFrame(
+        {
+            "IID": [names[k] for k in runs[:, 0]],
+            "CHR": sites.chrom.astype(int).to_numpy()[runs[:, 1]],
+            "POS1": sites.pos.to_numpy()[runs[:, 1]],
+            "POS2": sites.pos.to_numpy()[runs[:, 2]],
+            "NSNP": n_sites,
+            "PHET": runs[:, 3] / n_sites,
+            "PHOM": (n_sites - runs[:, 3] - runs[:, 4]) / n_sites,
+        }
+    )
+    keys = ["IID", "CHR", "POS1"]
+    ours, theirs = (t.sort_values(keys).reset_index(drop=True) for t in (ours, theirs))
+    assert len(ours) > 60
+    pd.testing.assert_frame_equal(ours[[*keys, "POS2", "NSNP"]], theirs[[*keys, "POS2", "NSNP"]])
+    # PLINK prints three decimals.
+    np.testing.assert_allclose(ours[["PHET", "PHOM"]], theirs[["PHET", "PHOM"]], atol=5.01e-4)
+
+
+def test_regions_that_many_share():
+    sites = pd.DataFrame({"chrom": ["1"] * 5 + ["2"] * 3, "pos": [10, 20, 30, 40, 50, 5, 6, 7]})
+    shared = consensus_regions(np.array([0, 2, 3, 1, 2, 2, 0, 2]), 4, sites, 0.5)
+    assert shared[["chrom", "start", "end", "people"]].values.tolist() == [
+        ["1", 20, 30, 3],
+        ["1", 50, 50, 2],
+        ["2", 5, 5, 2],
+        ["2", 7, 7, 2],
+    ]
+    assert shared.kb.tolist()[0] == pytest.approx(0.011)

@@ -1,0 +1,96 @@
+"""What the configuration and the sheet may ask for: one sentence each, before any job."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from popdesic.io.errors import UserError
+from popdesic.population.blocks import block_starts, in_mask, spans
+from popdesic.population.options import check_population, parse_block, x_on_panel
+from popdesic.study.configuration import load_config
+
+SAMPLES = pd.DataFrame(
+    {
+        "sample": [f"s{k}" for k in range(8)],
+        "population": ["A", "A", "B", "B", "C", "C", "D", "lonely"],
+        "village": ["x"] * 8,
+    }
+)
+
+
+def config(block=None, **others):
+    return load_config({"population": block or {}, **others})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"block": "2"}, ["population.block is '2'", "'2 Mb'"]),
+        ({"block": "0 Mb"}, ["population.block is '0 Mb'"]),
+        ({"block": "5 cM"}, ["needs a genetic map", "compare.ld.map"]),
+        ({"column": "villages"}, ["'villages'", "did you mean 'village'"]),
+        ({"f4": [["A", "B", "C", "A"]]}, ["f4, test 1", "four different"]),
+        ({"f4": [["A", "B", "C", "Z"]]}, ["f4, test 1", "'Z'", "not a population"]),
+        ({"f4": [["A", "B", "C", "D"]]}, ["'D', which has 1 people", "population.min_size (2)"]),
+        ({"mask": "m.bed"}, ["panel.min_maf is 0.01", "mask to ''"]),
+    ],
+)
+def test_mistakes(given, words):
+    with pytest.raises(UserError) as caught:
+        check_population(config(given), SAMPLES, [])
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_missing_mask_and_x(tmp_path):
+    panel = {"min_maf": 0, "ld_prune": None}
+    with pytest.raises(UserError, match=r"'m\.bed', which does not exist"):
+        check_population(config({"mask": "m.bed"}, panel=panel), SAMPLES, [], tmp_path)
+    open_panel = {"panel": {"exclude_contigs": ["MT"]}}
+    assert x_on_panel(config()) == set() and "chrX" in x_on_panel(config(**open_panel))
+    with pytest.raises(UserError, match=r"population\.x is 'error'.*'chrX'.*males have one copy"):
+        check_population(config(**open_panel), SAMPLES, ["chr1", "chrX"])
+    for x in ("exclude", "diploid"):
+        check_population(config({"x": x}, **open_panel), SAMPLES, ["chrX"])
+    assert x_on_panel(config({"analyses": []}, **open_panel)) == set()
+
+
+def test_small_populations_are_named_and_left_out():
+    remarks = check_population(config(), SAMPLES, [])
+    assert len(remarks) == 2 and "population 'D' has 1 person, fewer than" in remarks[0]
+    assert "'lonely'" in remarks[1]
+    assert check_population(config({"min_size": 1}), SAMPLES, []) == []
+    assert check_population(config({"analyses": []}), SAMPLES, []) == []
+    assert check_population(config(), SAMPLES.drop(columns="population"), []) == []
+
+
+def test_blocks():
+    assert parse_block("2 Mb") == (2e6, "bp") and parse_block("0.5cM") == (0.5, "cM")
+    sites = pd.DataFrame({"chrom": ["1"] * 6 + ["2"] * 2, "pos": [5, 9, 14, 15, 100, 104, 3, 4]})
+    assert block_starts(sites, "10 bp").tolist() == [0, 3, 4, 6, 8]
+    assert block_starts(sites, "1 kb").tolist() == [0, 6, 8]
+    cm = np.array([0, 0, 1, 1, 1, 2.5, 0, 0])
+    assert block_starts(sites, "1 cM", cm).tolist() == [0, 2, 5, 6, 8]
+    assert spans(sites, 10) == (10 + 1 + 4) + (1 + 1)
+
+
+def test_masks(tmp_path):
+    sites = pd.DataFrame({"chrom": ["1"] * 4 + ["2"], "pos": [1, 10, 20, 30, 7]})
+    starts = np.array([0, 2, 4, 5])
+    path = tmp_path / "m.bed"
+    path.write_text("chr1\t0\t10\n1\t5\t15\n1\t24\t40\tname\n2\t7\t9\n3\t0\t99\n")
+    inside, base_pairs = in_mask(sites, starts, path)
+    assert inside.tolist() == [True, True, False, True, False]
+    assert base_pairs.tolist() == [15, 16, 2]
+    callable_ = {p for a, b in ((0, 10), (5, 15), (24, 40)) for p in range(a, b)}
+    assert base_pairs[0] == len([p for p in callable_ if p < 19])
+    for text, words in (
+        ("1\tx\t9\n", "give chrom, start and end"),
+        ("1\t9\t3\n", "ends before"),
+        ("1\n", "BED"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=words):
+            in_mask(sites, starts, path)

@@ -1,0 +1,143 @@
+"""The section on populations and its figures: many populations, few, and none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+import numpy as np
+import pandas as pd
+import pytest
+
+from popdesic.io.places import TEMPLATES
+from popdesic.io.tables import write_npz, write_table
+from popdesic.population.measure import measure_population
+from popdesic.population.runs import class_names
+from popdesic.report.figures.population import _leaves, _nodes, draw_population
+from popdesic.report.registry import population_figures
+from popdesic.report.sections.population import population_section
+
+ANALYSES = ["diversity", "differentiation", "f_statistics", "runs"]
+HOSTILE = "<b>$x_1$'c'"
+
+
+def measured(folder: Path, populations: list[str], analyses=ANALYSES, people=12, **options):
+    """Tables and figures of random populations; `folder` becomes `results`."""
+    rng = np.random.default_rng(1)
+    n_sites = 400
+    sites = pd.DataFrame(
+        {
+            "chrom": np.repeat(["1", "2"], n_sites // 2),
+            "pos": 1 + 5000 * np.arange(n_sites),
+            **dict.fromkeys(("id", "ref", "alt"), "."),
+            "af": 0.5,
+            "mode": 1,
+            "n_called": 10,
+        }
+    )
+    folder.mkdir(exist_ok=True)
+    sites.to_csv(folder / "body.tsv", sep="\t", index=False)
+    (folder / "sites.tsv").write_text("# panel abc\n" + (folder / "body.tsv").read_text())
+    root = rng.uniform(0.2, 0.8, n_sites)
+    counts = []
+    for _ in populations:
+        p = np.clip(root + rng.normal(0, 0.15, n_sites), 0, 1)
+        states = rng.binomial(2, np.repeat(p[:, None], people, axis=1))
+        counts.append(np.stack([(states == g).sum(axis=1) for g in range(3)], axis=1))
+    k = len(populations)
+    stacked = np.stack(counts, axis=1) if k else np.zeros((n_sites, 0, 3))
+    write_npz(
+        folder / "one.npz",
+        populations=np.array(populations, dtype=np.str_),
+        ploidy=np.full(k, 2),
+        sizes=np.full(k, people),
+        counts=stacked.astype(np.uint16),
+        in_runs=np.full((n_sites, k), 3, np.uint16),
+    )
+    labels = [name for name in populations for _ in range(people)] or ["NA"] * people
+    samples = pd.DataFrame({"sample": [f"s{j}" for j in range(len(labels))], "population": labels})
+    samples["ploidy"] = 2
+    samples["heterozygosity"] = rng.uniform(0.2, 0.4, len(samples))
+    for name in ("f_roh", *class_names()):
+        samples[name] = rng.uniform(0, 0.1, len(samples))
+    write_table(folder / "one.tsv", samples)
+    columns = ["sample", "population", "chrom", "start", "end", "kb"]
+    write_table(folder / "one.runs.tsv", pd.DataFrame(columns=columns))
+    measure_population(
+        *([folder / "one.npz"], [folder / "one.tsv"], [folder / "one.runs.tsv"]),
+        *(folder / "sites.tsv", folder / "population"),
+        analyses=analyses,
+        min_size=2,
+        block="100 kb",
+        **options,
+    )
+    names = [figure.name for figure in population_figures(analyses)]
+    assert draw_population(folder / "population", folder / "figures", names) == names
+    return population_section(folder, folder / "figures", analyses)
+
+
+def page_of(section) -> str:
+    """The section as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    text = "{% macro picture(f, level) %}{{ f.title }}: {{ f.sizes }}{% endmacro %}"
+    text += (TEMPLATES / "population.html.j2").read_text("utf-8")
+    return environment.from_string(text).render(population=section)
+
+
+def test_tables_and_figures(tmp_path):
+    names = ["A", "B", "C", HOSTILE]
+    section = measured(tmp_path, names, f4=[names])
+    assert len(section["figures"]) == 5 and len(section["populations"]) == 4
+    assert len(section["pairs"]) == 6
+    fst = [float(row["fst"].split()[0]) for row in section["pairs"]]
+    assert fst == sorted(fst, reverse=True) and fst[-1] > 0.02
+    words = " ".join(section["words"])
+    assert "12 f3 tested" in words and "2 regions lie in a run of homozygosity of 20 %" in words
+    assert "Nucleotide diversity and d_xy are not given" in " ".join(section["notes"])
+    text = page_of(section)
+    assert "<b>$" not in text and "&lt;b&gt;" in text and "nan" not in text.lower()
+    drawn = (tmp_path / "figures/population_fst.svg").read_text()
+    assert "$x_1$" in drawn
+    leaves = _leaves((tmp_path / "population/tree.nwk").read_text())
+    assert sorted(leaves) == sorted(names)
+
+
+def test_a_mask_gives_pi_and_d_xy(tmp_path):
+    mask = tmp_path / "m.bed"
+    mask.write_text("1\t0\t1000000\n")
+    section = measured(tmp_path, ["A", "B"], mask=str(mask))
+    assert section["pi"] and "Nucleotide diversity" in page_of(section)
+    assert float(section["populations"][0]["pi"]) > 0 and float(section["pairs"][0]["d_xy"]) > 0
+    assert not any("d_xy" in note for note in section["notes"])
+
+
+@pytest.mark.parametrize("populations", [[], ["A"], ["A", "B"]])
+def test_few_populations(tmp_path, populations):
+    section = measured(tmp_path, populations)
+    assert len(section["populations"]) == len(populations)
+    text = page_of(section)
+    assert "nan" not in text.lower()
+    if not populations:
+        assert "nothing was estimated" in text and not section["figures"]
+        assert "12 samples have no population" in text
+
+
+def test_only_what_was_asked_for(tmp_path):
+    section = measured(tmp_path, ["A", "B", "C"], ["differentiation"])
+    assert [f.name for f in section["figures"]] == [
+        *("population_diversity", "population_spectrum"),
+        *("population_fst", "population_tracks"),
+    ]
+    assert not section["runs"] and "f3" not in page_of(section)
+    assert not (tmp_path / "population/f3.tsv").exists()
+    assert population_section(tmp_path, tmp_path / "figures", []) is None
+    assert population_section(tmp_path / "none", tmp_path, ANALYSES) is None
+    assert population_figures([]) == []
+
+
+def test_trees_are_read_back():
+    leaves, inner = _nodes("(('a''b':1,c:-2e-05)97:0.5,d:2,e:3);")
+    assert leaves == [("a'b", 1, 1.0), ("c", 1, -2e-05), ("d", 0, 2.0), ("e", 0, 3.0)]
+    assert inner == [(-1, 0.0, ""), (0, 0.5, "97")]

@@ -1,0 +1,69 @@
+"""The stage run by Snakemake: its files, a new cohort, a new label, and none of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import finished, planned, snakemake
+from study import FAST, make_cohorts, write_sheets, write_study
+
+from popdesic.io.files import read_json
+from popdesic.io.tables import read_table
+
+RULES = {"count_population", "measure_population", "draw_population"}
+CONFIG = {**FAST, "population": {"block": "5 kb", "roh": {"min_sites": 20, "min_kb": 1}}}
+FILES = {
+    *("summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv", "pairs.tsv", "blocks.tsv"),
+    *("tree.nwk", "f3.tsv", "f4.tsv", "f2_blocks.rds", "runs.tsv", "consensus.tsv"),
+}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    return write_study(tmp_path_factory.mktemp("populations"), make_cohorts((16, 14)), CONFIG)
+
+
+def test_tables_and_figures(study):
+    ran = finished(snakemake(study, "population"))
+    assert ran["count_population"] == 2 and set(ran) >= RULES
+    folder = study / "results/population"
+    assert {
+        path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."
+    } == FILES
+    about = read_json(folder / "summary.json")
+    assert (about["populations"], about["people"]) == (2, 30) and about["blocks"] > 5
+    assert read_table(folder / "populations.tsv").people.tolist() == ["15", "15"]
+    assert float(read_table(folder / "pairs.tsv").fst[0]) > 0.02
+    for name in ("diversity", "spectrum", "fst", "tracks", "f"):
+        assert (study / f"results/figures/population_{name}.svg").stat().st_size > 700
+    # The page waits for them.
+    assert "write_report" in planned(snakemake(study, "-n"))
+    assert not RULES & set(planned(snakemake(study, "-n")))
+
+
+def test_a_new_cohort_counts_itself_alone(study):
+    kept = (study / "results/population/cohorts/north.npz").stat().st_mtime_ns
+    cohorts = make_cohorts((16, 14, 12))
+    (study / cohorts[2].path).write_text(cohorts[2].vcf())
+    write_sheets(study, cohorts, CONFIG)
+    ran = finished(snakemake(study, "population"))
+    assert ran["count_population"] == 1 and ran["measure_population"] == 1
+    assert (study / "results/population/cohorts/north.npz").stat().st_mtime_ns == kept
+    assert read_table(study / "results/population/populations.tsv").people.tolist() == ["21", "21"]
+    # A label of one cohort counts that cohort again, and no other.
+    cohorts[2].populations[0] = "R"
+    write_sheets(study, cohorts, CONFIG)
+    plan = planned(snakemake(study, "population", "-n"))
+    assert plan["count_population"] == 1 and plan["measure_population"] == 1
+
+
+def test_without_analyses_there_is_no_job(tmp_path):
+    folder = write_study(tmp_path, make_cohorts((6, 6)), FAST)
+    assert not RULES & set(planned(snakemake(folder, "-n")))
+
+
+def test_a_mistake_stops_the_run_before_any_job(tmp_path):
+    config = {**FAST, "population": {"f4": [["P", "Q", "R", "S"]]}}
+    folder = write_study(tmp_path, make_cohorts((6, 6)), config)
+    assert "'R', which is not a population" in snakemake(folder, "-n", fails=True)

@@ -1,0 +1,138 @@
+# Statistics of populations: diversity, differentiation, f-statistics, runs of homozygosity.
+#
+# needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, the sample sheet
+# gives   results/population/cohorts/{cohort}.npz .tsv .runs.tsv   counts of one cohort
+#         results/population/samples.tsv        heterozygosity, F and F_ROH of every sample
+#         results/population/populations.tsv, spectrum.tsv, summary.json
+#         results/population/pairs.tsv, blocks.tsv, tree.nwk         between populations
+#         results/population/f3.tsv, f4.tsv, f2_blocks.rds           f-statistics
+#         results/population/runs.tsv, consensus.tsv                 runs of homozygosity
+#         results/figures/population_*
+
+from popdesic.population.options import sizes_of
+
+POPULATION = CONFIG["population"]
+POPULATION_ANALYSES = POPULATION["analyses"]
+POPULATION_FIGURES = figures_by("draw_population")
+#: Tables of each analysis; those of diversity are part of every other.
+POPULATION_TABLES = [
+    f"results/population/{name}"
+    for analysis, names in {
+        "diversity": ["summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv"],
+        "differentiation": ["pairs.tsv", "blocks.tsv", "tree.nwk"],
+        "f_statistics": ["f3.tsv", "f4.tsv", "f2_blocks.rds"],
+        "runs": ["runs.tsv", "consensus.tsv"],
+    }.items()
+    if analysis in POPULATION_ANALYSES or (analysis == "diversity" and POPULATION_ANALYSES)
+    for name in names
+]
+#: A site of the panel's table takes about 40 bytes.
+N_POPULATIONS = len(sizes_of(STUDY.samples, POPULATION["column"]))
+SEEKS_RUNS = "runs" in POPULATION_ANALYSES
+#: A genetic map is only read for blocks in cM.
+BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
+POPULATION_FILES = [path for path in (BLOCK_MAP, POPULATION["mask"]) if path]
+
+
+rule population:
+    input:
+        POPULATION_TABLES,
+        expand("results/figures/{name}.{end}", name=POPULATION_FIGURES, end=["svg", "png"]),
+
+
+if POPULATION_ANALYSES:
+
+    rule count_population:
+        input:
+            planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
+            panel="results/panel/sites.tsv",
+        output:
+            **({"runs": "results/population/cohorts/{cohort}.runs.tsv"} if SEEKS_RUNS else {}),
+            counts="results/population/cohorts/{cohort}.npz",
+            samples="results/population/cohorts/{cohort}.tsv",
+        log:
+            "logs/count_population/{cohort}.log",
+        benchmark:
+            "benchmarks/count_population/{cohort}.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 2
+        resources:
+            # The panel, 18 bytes a site and population, and a part of the memory-mapped planes.
+            mem_mb=memory(800, mb=4 + 0.5 * N_POPULATIONS, files="panel"),
+            runtime=minutes(mb=1 / 100),
+        params:
+            options=dict(
+                column=POPULATION["column"],
+                x=POPULATION["x"],
+                x_contigs=CONFIG["qc"]["x_contigs"],
+            ),
+            limits={k: v for k, v in POPULATION["roh"].items() if k != "consensus"},
+            sheet=CONFIG["samples"],
+            rows=rows_of_populations,
+            code=code_of("count_population"),
+        message:
+            "Count genotypes of {wildcards.cohort} by population"
+        script:
+            "../scripts/count_population.py"
+
+    rule measure_population:
+        input:
+            counts=expand("results/population/cohorts/{cohort}.npz", cohort=COHORTS),
+            samples=expand("results/population/cohorts/{cohort}.tsv", cohort=COHORTS),
+            runs=(
+                expand("results/population/cohorts/{cohort}.runs.tsv", cohort=COHORTS)
+                if SEEKS_RUNS
+                else []
+            ),
+            panel="results/panel/sites.tsv",
+        output:
+            **{Path(path).stem: path for path in POPULATION_TABLES},
+        log:
+            "logs/measure_population.log",
+        benchmark:
+            "benchmarks/measure_population.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 2
+        resources:
+            # Counts of all cohorts at once, as int32.
+            mem_mb=memory(500, mb=8),
+            runtime=minutes(1, mb=1 / 20),
+        params:
+            options=dict(
+                **{k: POPULATION[k] for k in ("analyses", "min_size", "block", "mask", "f4")},
+                **{k: POPULATION[k] for k in ("bootstrap", "seed")},
+                consensus=POPULATION["roh"]["consensus"],
+                genetic_map=BLOCK_MAP,
+            ),
+            files=population_key,
+            code=code_of("measure_population"),
+        message:
+            "Estimate diversity and differentiation of populations"
+        script:
+            "../scripts/measure_population.py"
+
+    rule draw_population:
+        input:
+            tables=POPULATION_TABLES,
+        output:
+            svg=reported("draw_population"),
+            png=expand("results/figures/{name}.png", name=POPULATION_FIGURES),
+        log:
+            "logs/draw_population.log",
+        benchmark:
+            "benchmarks/draw_population.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=memory(800, samples=0.02),
+            runtime=minutes(2),
+        params:
+            names=list(POPULATION_FIGURES),
+            code=code_of("draw_population"),
+        message:
+            "Draw statistics of populations"
+        script:
+            "../scripts/draw_population.py"

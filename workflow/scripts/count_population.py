@@ -1,0 +1,23 @@
+"""Count the genotypes of a cohort by population and site, and find its runs of homozygosity."""
+
+from pathlib import Path
+
+from popdesic.io.log import log_counts, logged
+from popdesic.population.counts import count_cohort
+from popdesic.population.runs import RunLimits
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    runs = snakemake.output.get("runs")
+    about = count_cohort(
+        Path(snakemake.input.planes[0]).parent,
+        Path(snakemake.input.panel),
+        Path(snakemake.params.sheet),
+        cohort=snakemake.wildcards.cohort,
+        **snakemake.params.options,
+        runs=RunLimits(**snakemake.params.limits) if runs else None,
+        counts_out=Path(snakemake.output.counts),
+        samples_out=Path(snakemake.output.samples),
+        runs_out=Path(runs) if runs else None,
+        threads=snakemake.threads,
+    )
+    log_counts(log, about)
