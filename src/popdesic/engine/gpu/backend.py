@@ -40,6 +40,8 @@ from .variants import Variant
 
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
+#: Most of the free device memory that the planes of one block may keep.
+KEPT_SHARE = 0.25
 
 
 class GpuBackend:
@@ -275,6 +277,12 @@ class GpuBackend:
         )
         stream.add(a, b)
         return stream.result()
+
+    def keep_planes(self, planes: Planes) -> Planes:
+        if planes.words.nbytes > KEPT_SHARE * self.free_bytes():
+            return planes
+        with device_errors(f"the planes of {planes.n_samples} samples"):
+            return Planes(cupy.asarray(planes.words), planes.n_sites)
 
     def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
         with device_errors("a min-plus product"):
