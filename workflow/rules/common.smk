@@ -128,9 +128,10 @@ def keep_records():
 
 def make_lost_tiles():
     """Let the jobs of rows run again of which a tile was deleted."""
-    for rows, rule in ((DISTANCE_ROWS, "measure_distance_row"), (COMPARE_ROWS, "compare_cohorts")):
+    makers = {"measure_distance_row": DISTANCE_ROWS, "compare_cohorts": COMPARE_ROWS}
+    for name, rows in makers.items():
         for row in rows.lost():
-            forget(Path(), f"{rows.folder}/{row}/row.json", rule)
+            forget(Path(), f"{rows.folder}/{row}/row.json", name)
 
 
 def _amount(cost, wildcards, input, files):

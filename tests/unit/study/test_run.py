@@ -84,7 +84,8 @@ def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words
     """They find the user's own `slurm` profile and files relative to the current folder.
 
     The profile is in the current folder or in the user's configuration folder. It stops at the
-    rows of tiles; the configuration file in the current folder splits each of the two rows into two parts.
+    rows of tiles; the configuration file in the current folder splits each of the two into two
+    parts.
     """
     folder = write_study(study / "my-study", make_cohorts((16, 14)), FAST)
     damaged = "results/panel/sites.tsv"  # a result without a checksum
