@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-cupy = pytest.importorskip("cupy")
+pytest.importorskip("cupy")
+
+import cupy
 
 from popdesic.cohort.encode import write_planes
 from popdesic.distance.measure_row import measure_row

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..engine.base import Backend
 from ..engine.terms import Planes
+from ..io.files import checksum_path
 from .rows import Pair, Row, tile_key, update_row
 from .tiles import measure_tile, sum_parts
 
@@ -104,8 +105,9 @@ def sum_row(
         row.finish(pair, key)
         summed += 1
     removed = row.close(keys, out)
-    for piece in pieces:  # Snakemake removes their lists
+    for piece, path in zip(pieces, parts, strict=True):  # Snakemake removes their lists
         piece.remove_all_but([])
+        checksum_path(path).unlink(missing_ok=True)
     return {"tiles summed": summed, "tiles kept": len(keys) - summed, "files removed": removed}
 
 
