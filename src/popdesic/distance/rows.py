@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 #: Name of the list of a row's tiles.
 ROW = "row.json"
 #: Planes are read ahead if they are smaller than this share of the machine's memory, in blocks.
-AHEAD_SHARE, AHEAD_BYTES = 0.2, 8 << 20
+AHEAD_SHARE, AHEAD_BYTES = 0.35, 8 << 20
 
 #: Two cohorts, the first one earlier in sample order; or one cohort twice.
 Pair = tuple[str, str]

@@ -285,7 +285,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     lines += [
         shown.to_string(index=False),
         f"jobs: {len(needed)} to run, {int(table.done.iloc[-1])} already done; "
-        f"{submissions(needed)} Slurm jobs, because tiles share jobs",
+        f"{submissions(needed)} Slurm jobs, because rows of tiles share jobs",
         f"expected hours: {gpu_hours:.3g} GPU hours, {core_hours:.3g} core hours",
         f"largest job: {largest.mem_mb} MB ({largest.rule})",
         f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",

@@ -42,7 +42,7 @@ from .variants import Variant
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
 #: Most of the free device memory that the planes of one block may keep.
-KEPT_SHARE = 0.25
+KEPT_SHARE = 0.6
 
 
 class GpuBackend:
