@@ -324,6 +324,6 @@ def test_the_memory_asked_for_grows_with_the_largest_pair():
     assert small == product_bytes(own) < large
     # planes of 1 000 people at 640 000 sites: 240 MB a block; and sums of 1 024 x 1 024 pairs
     assert 3 * 240e6 < small - (2 << 30) < 11 * 240e6 + 110e6
-    # 10 000 people at 10 million sites: 37.5 GB, which stay on the device, and room to stream others
+    # 10 000 people at 10 million sites: 37.5 GB that stay on the device, and room to stream others
     huge = (10_000, 3, 156_250)
     assert 37.5e9 + 24 * 2**30 < product_bytes(huge, [huge]) < 80e9

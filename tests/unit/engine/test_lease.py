@@ -133,6 +133,13 @@ def test_a_job_that_needs_a_whole_device_is_not_passed_by_small_ones(hold):
     assert said(late, 30) == "0\n"
 
 
+def test_small_jobs_spread_over_idle_devices(hold):
+    code = HOLD_SHARES.replace("(1, shares", "(2, shares")
+    devices = [said(hold(2, code), 30) for _ in range(3)]
+    assert sorted(devices[:2]) == ["0\n", "1\n"]
+    assert devices[2] in ("0\n", "1\n")
+
+
 def test_a_waiting_job_that_dies_leaves_the_line(hold):
     small = hold(2, HOLD_SHARES)
     assert said(small, 30) == "0\n"

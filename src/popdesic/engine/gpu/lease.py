@@ -117,11 +117,11 @@ def lease_device(
     started, told = time.monotonic(), False
     try:
         while True:
-            for index, name in enumerate(names):
-                if _take(folder, name.replace("/", "_"), shares(index)):
-                    share = f"{shares(index)} of {SHARES} shares"
-                    log.info("device %s, leased among %d (%s)", name, count, share)
-                    return index
+            index = _take_one(folder, [name.replace("/", "_") for name in names], shares)
+            if index is not None:
+                share = f"{shares(index)} of {SHARES} shares"
+                log.info("device %s, leased among %d (%s)", names[index], count, share)
+                return index
             if time.monotonic() - started >= patience:
                 raise UserError(
                     f"all {count} GPUs of this machine are taken by other jobs (locks in "
@@ -136,19 +136,34 @@ def lease_device(
             os.close(_gates.popitem()[1])
 
 
-def _take(folder: Path, device: str, shares: int) -> bool:
-    """Whether so many shares of the device are ours: they were free, or are held already."""
-    own = [_lock_path(folder, f"{device}-{share}") for share in range(SHARES)]
+def _take_one(folder: Path, devices: list[str], shares: Callable[[int], int]) -> int | None:
+    """A device of which so many shares are ours: held already, of an idle device, or of any."""
+    for index, device in enumerate(devices):
+        if sum(path in _held for path in _locks(folder, device)) >= shares(index):
+            return index
+    for least in (SHARES, 0) if len(devices) > 1 else (0,):
+        for index, device in enumerate(devices):
+            if _take(folder, device, shares(index), least):
+                return index
+    return None
+
+
+def _locks(folder: Path, device: str) -> list[Path]:
+    """Our lock files of a device's shares."""
+    return [_lock_path(folder, f"{device}-{share}") for share in range(SHARES)]
+
+
+def _take(folder: Path, device: str, shares: int, least: int) -> bool:
+    """Whether so many shares of the device could be taken, if at least `least` are free."""
+    own = _locks(folder, device)
     held = [path for path in own if path in _held]
-    if len(held) >= shares:
-        return True
     gate = _lock_path(folder, f"{device}-gate")
     if gate not in _gates:
         _gates.update(_lock_free(folder, [gate]))
     if gate not in _gates:
         return False
     locked = _lock_free(folder, [path for path in own if path not in _held])
-    enough = len(held) + len(locked) >= shares
+    enough = len(held) + len(locked) >= max(shares, least)
     for number, (path, descriptor) in enumerate(locked.items()):
         if enough and len(held) + number < shares:
             os.utime(descriptor)  # so that a cleaner of temporary files does not remove it
