@@ -143,7 +143,7 @@ def test_a_chunk_more_or_less_is_found(whole):
 
 
 def test_repair_recomputes_damaged_results(whole, tmp_path, capsys):
-    """A folder, a file written by another interpreter, a missing checksum, and a stray file."""
+    """A folder, a file of another interpreter, tiles of rows, a missing checksum, a stray file."""
     folder = tmp_path / "study"
     shutil.copytree(whole, folder, copy_function=shutil.copy2)
     results = folder / "results"
@@ -151,9 +151,11 @@ def test_repair_recomputes_damaged_results(whole, tmp_path, capsys):
     flip(results / "export/panel.vcz/call_genotype/0.0.0", 20, 3)
     flip(results / "communities/blocks.npz", 900, 1)
     flip(results / "compare/identity/raw.bed", 40, 1)
+    flip(results / "distance/tiles/north/north.npz", 900, 1)
+    flip(results / "compare/tiles/north/north.identity.tsv", 300, 1)
     (results / "export/.pca.eigenvec.crc32").unlink()
     assert main(["audit", str(folder)]) == 1
-    assert "4 of" in capsys.readouterr().err
+    assert "6 of" in capsys.readouterr().err
     words = ["audit", "--repair", str(folder), "--", "--cores", "2"]
     done = subprocess.run(
         [sys.executable, "-m", "popdesic", *words],
@@ -185,5 +187,6 @@ def test_a_file_made_by_no_rule_gives_a_one_sentence_error(whole, capsys):
 
 def test_every_output_has_a_record(whole):
     without = [p for p in result_files(whole / "results") if not record_path(p).is_file()]
-    # Files that the jobs of profiles leave beside their outputs.
-    assert {p.parent.name for p in without} <= {"identity", "mixture"}
+    # Files that jobs leave beside their outputs: those of profiles, and the tiles of a row.
+    assert {p.parent.name for p in without} <= {"identity", "mixture", "north"}
+    assert all(p.parent.parent.name == "tiles" for p in without if p.parent.name == "north")
