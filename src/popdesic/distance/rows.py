@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from ..cohort.encode import load_planes
@@ -341,22 +342,34 @@ def read_tiles(rows: Iterable[Path | str], ending: str) -> dict[Pair, Path]:
     Parameters
     ----------
     rows : iterable of Path
-        `row.json` of each row.
+        `row.json` of each row. Together they have to hold all pairs of their cohorts.
     ending : str
         Of the tile's file that is wanted.
 
     Raises
     ------
     UserError
-        A tile is missing, or was made for another row than its list.
+        A tile is missing, was made for another row than its list, or the rows lack a pair of their
+        cohorts or have one of another cohort.
     """
-    found = {}
-    for path in map(Path, rows):
+    found, lists = {}, {Path(path).parent.name: Path(path) for path in rows}
+    for path in lists.values():
         row = Row(path.parent, (ending,))
         for a, b, key in read_json(path)["tiles"]:
             (tile,) = row.paths((a, b))
             if not tile.is_file() or _read(row._key_path(other_of(row.owner, (a, b)))) != key:
                 wrong = "is missing" if not tile.is_file() else "is not the one that the row lists"
                 raise UserError(f"{tile} {wrong}; delete {path} and run again.")
+            if a not in lists or b not in lists:
+                raise UserError(
+                    f"{path} lists the pair of {a} and {b}, which are not both asked for; delete "
+                    "it and run again."
+                )
             found[a, b] = tile
+    for one, other in combinations(lists, 2):
+        if (one, other) not in found and (other, one) not in found:
+            raise UserError(
+                f"neither {lists[one]} nor {lists[other]} lists the pair of {one} and {other}; "
+                "delete both and run again."
+            )
     return dict(sorted(found.items()))

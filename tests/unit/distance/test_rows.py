@@ -284,7 +284,18 @@ def test_readers_refuse_a_tile_that_its_row_does_not_list(study, wrong):
     else:
         (folder / ".d.key").write_text("0")
     with pytest.raises(UserError, match=r"e/d\.npz is .*; delete .*e/row\.json and run again"):
-        read_tiles([folder / "row.json"], ".npz")
+        read_tiles([folder.parent / row / "row.json" for row in "bde"], ".npz")
+
+
+def test_readers_refuse_rows_that_lack_a_pair(study):
+    """Founders' rows are complete by themselves; without a newcomer's pair nothing is assembled."""
+    lists = [study.results / f"distance/tiles/{row}/row.json" for row in "bde"]
+    assert len(read_tiles(lists[:2], ".npz")) == 3
+    with pytest.raises(UserError, match=r"e/row\.json lists the pair of d and e"):
+        read_tiles([lists[0], lists[2]], ".npz")
+    study.run("e", [("b", "e"), ("e", "e")])
+    with pytest.raises(UserError, match=r"d/row\.json nor .*e/row\.json lists the pair of d and e"):
+        read_tiles(lists, ".npz")
 
 
 # --- parts of it --------------------------------------------------------------------------------
