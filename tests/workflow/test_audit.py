@@ -80,7 +80,10 @@ def test_one_bit_of_any_file_is_found(whole):
     assert damaged_files(whole)[0] == []
     every = [p for p in (whole / "results").rglob("*") if p.is_file() and p.name != FOLDER_STAMP]
     empty = [p for p in every if not p.stat().st_size]
-    assert tried == len(every) - len(empty) - 1, "results/.study is no result"
+    # With another key, a tile is refused and computed again (tests/unit/distance/test_rows.py).
+    keys = [p for p in every if p.parent.parent.name == "tiles" and p.suffix == ".key"]
+    assert len(keys) == 2
+    assert tried == len(every) - len(empty) - len(keys) - 1, "results/.study is no result"
     print(f"audit: one bit flipped in each of {tried} files, found {tried} times")
 
 
