@@ -90,6 +90,7 @@ include: "workflow/rules/report.smk"
 # this is left to the workflow that uses it, whose results lie in the same folder.
 if workflow.is_main_process and not is_module(workflow):
     keep_records()
+    make_lost_tiles()
 
 
 onsuccess:

@@ -26,6 +26,7 @@ import commandline
 import numpy as np
 from timing import print_table
 
+from popdesic.distance.rows import study_rows
 from popdesic.study.forecast import (
     READ_RATE,
     START_SECONDS,
@@ -149,7 +150,10 @@ def main() -> None:
                 f"{cpu:.0f} s CPU (load of the machine {os.getloadavg()[0]:.0f})"
             )
         jobs = planned_jobs(folder)
-    sizes = Sizes({f"c{c:03d}": options.samples for c in range(options.cohorts)}, options.sites)
+    cohorts = {f"c{c:03d}": options.samples for c in range(options.cohorts)}
+    rows = study_rows(Path("a new study"), list(cohorts), cohorts)
+    by_row = {stage: found.by_row for stage, found in rows.items()}
+    sizes = Sizes(cohorts, options.sites, rows=by_row)
     seconds = [seconds_at_size(job, sizes) for job in jobs]
     rows: dict[str, list[float]] = {}
     for job, took in zip(jobs, seconds, strict=True):
@@ -169,7 +173,7 @@ def main() -> None:
     real = [job for job in jobs if job.outputs]
     ends = simulate(jobs, seconds, options.gpus, options.cores)
     print(f"jobs {len(real)}, on Slurm {submissions(real)}")
-    for rule in ("measure_distance_tile", "compare_cohorts", "close_paths"):
+    for rule in ("measure_distance_row", "compare_cohorts", "close_paths"):
         print(
             f"{options.gpus} GPUs, {options.cores} cores: {rule} done after "
             f"{ends[rule] / 3600:.1f} h"

@@ -149,7 +149,7 @@ def test_a_changed_configuration_changes_copied_results(study):
     write_sheets(study, cohorts(), FAST | {"distance": {"metric": "manhattan", "export": False}})
     forget(study)
     jobs = plan(study)
-    assert jobs["measure_distance_tile"] == 3
+    assert jobs["measure_distance_row"] == 2
     assert "ingest_cohort" not in jobs
 
 

@@ -64,7 +64,7 @@ def founders(tmp_path_factory) -> Path:
     ran = finished(snakemake(folder, "distance"))
     assert ran == dict.fromkeys(OWN, 2) | {
         "build_panel": 1,
-        "measure_distance_tile": 3,
+        "measure_distance_row": 2,
         "assemble_distance": 1,
     }
     return folder
@@ -102,7 +102,7 @@ def killed_and_resumed(tmp_path_factory) -> dict:
     folder = write_study(tmp_path_factory.mktemp("killed"), all_cohorts()[::-1])
     tiles = folder / "results/distance/tiles"
     state, output = kill_and_resume(
-        folder, "geodesic", lambda _: len(list(tiles.glob("*.npz"))) >= 4, seconds=300
+        folder, "geodesic", lambda _: len(list(tiles.glob("*/*.npz"))) >= 4, seconds=300
     )
     return {"folder": folder, "state": state, "output": output}
 
@@ -144,7 +144,7 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
         ),
         (
             {"distance": {"metric": "normalized", "site_parts": 3}},
-            {"measure_distance_tile": 18, "sum_distance_parts": 6},
+            {"measure_distance_row": 9, "sum_distance_parts": 3},
         ),
     ],
     ids=["defaults", "gpu", "manhattan", "ibs", "parts"],
@@ -152,7 +152,7 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
 def test_plan(tmp_path, config, jobs):
     write_study(tmp_path, all_cohorts()[:3], config)
     plan = planned(snakemake(tmp_path, "-n"))
-    expected = dict.fromkeys(OWN, 3) | {"measure_distance_tile": 6, "build_panel": 1} | jobs
+    expected = dict.fromkeys(OWN, 3) | {"measure_distance_row": 3, "build_panel": 1} | jobs
     assert {rule: plan[rule] for rule in expected} == expected
     assert not (tmp_path / "results").exists()
 
@@ -183,12 +183,12 @@ def test_tiles_in_parts_are_the_same_bytes(founders, tmp_path):
     write_sheets(folder, all_cohorts()[:2], FAST | {"distance": {"site_parts": 2}})
     shutil.rmtree(folder / "results/distance")
     ran = finished(snakemake(folder, "distance"))
-    assert ran == {"measure_distance_tile": 6, "sum_distance_parts": 3, "assemble_distance": 1} | (
+    assert ran == {"measure_distance_row": 4, "sum_distance_parts": 2, "assemble_distance": 1} | (
         {"export_distance": 1}
     )
     before, after = contents(founders), contents(folder)
     assert {name: after[name] for name in before} == before
-    assert not list((folder / "results/distance/tiles").glob("[!.]*.part*"))
+    assert not [path for path in (folder / "results/distance/parts").rglob("*") if path.is_file()]
 
 
 def test_results_equal_the_oracle(west_then_east):
@@ -227,8 +227,8 @@ def test_results_equal_the_oracle(west_then_east):
 def test_a_new_cohort_runs_only_its_own_jobs(west_then_east):
     first, second = (finished(output) for output in west_then_east["outputs"])
     rest = {"assemble_distance": 1, "close_paths": 1}
-    assert first == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 3} | rest
-    assert second == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 4} | rest
+    assert first == dict.fromkeys(OWN, 1) | {"measure_distance_row": 1} | rest
+    assert second == dict.fromkeys(OWN, 1) | {"measure_distance_row": 1} | rest
 
 
 def test_a_new_cohort_keeps_every_old_file(west_then_east):
@@ -246,6 +246,68 @@ def test_a_new_cohort_keeps_every_old_file(west_then_east):
         closures = [name for name in before if "/closure/" in name]
         for name in closures:
             assert after[name] == before[name], f"{name}: an earlier closure is a later start"
+
+
+def tiles_said(folder: Path, row: str) -> tuple[int, int, int]:
+    """Tiles computed and kept and files removed, from the log of a row's job."""
+    log = (folder / f"logs/measure_distance_row/{row}.log").read_text()
+    words = ("tiles computed", "tiles kept", "files removed")
+    return tuple(int(re.search(rf"{word}: (\d+)", log)[1]) for word in words)
+
+
+def test_replacing_an_earlier_newcomer_computes_its_pairs_alone(west_then_east, tmp_path):
+    """The later newcomer's row holds one pair with it: that tile is new, the others stay."""
+    folder = copy_study(west_then_east["folder"], tmp_path / "study")
+    before = snapshot(folder)
+    west = all_cohorts()[2]
+    (folder / west.path).write_text(replace(west, genotypes=west.genotypes[:, ::-1]).vcf())
+    assert finished(snakemake(folder, "distance"))["measure_distance_row"] == 2
+    assert (tiles_said(folder, "west"), tiles_said(folder, "east")) == ((3, 0, 0), (1, 3, 0))
+    after = snapshot(folder)
+    changed = {name for name in after if "/tiles/" in name and after[name] != before[name]}
+    assert changed == {
+        *(f"distance/tiles/west/{other}.npz" for other in ("north", "south", "west")),
+        "distance/tiles/east/west.npz",
+        *(f"distance/tiles/{row}/row.json" for row in ("east", "west")),
+    }
+    old = np.load(west_then_east["folder"] / "results/distance/squared.npy")
+    new = np.load(folder / "results/distance/squared.npy")
+    east, turned = slice(30, 43), slice(43, 55)
+    np.testing.assert_array_equal(new[east, turned], old[east, turned][:, ::-1])
+
+
+def test_removing_an_earlier_newcomer_removes_its_tiles(west_then_east, tmp_path):
+    folder = copy_study(west_then_east["folder"], tmp_path / "study")
+    before = snapshot(folder)
+    north, south, _, east = all_cohorts()
+    write_sheets(folder, [north, south, east])
+    ran = finished(snakemake(folder, "distance"))
+    assert ran == {"measure_distance_row": 1, "assemble_distance": 1}
+    assert tiles_said(folder, "east") == (0, 3, 1)
+    after = snapshot(folder)
+    assert "distance/tiles/east/west.npz" not in after
+    for other in ("north", "south", "east"):
+        name = f"distance/tiles/east/{other}.npz"
+        assert after[name] == before[name]
+    old = np.load(west_then_east["folder"] / "results/distance/squared.npy")
+    new = np.load(folder / "results/distance/squared.npy")
+    np.testing.assert_array_equal(new, old[:43, :43])
+    # It comes back: its own row is as it was, and its pair with the other is computed again.
+    write_sheets(folder, all_cohorts())
+    snakemake(folder, "distance")
+    np.testing.assert_array_equal(np.load(folder / "results/distance/squared.npy"), old)
+
+
+def test_a_deleted_tile_is_made_again(west_then_east, tmp_path):
+    folder = copy_study(west_then_east["folder"], tmp_path / "study")
+    tile = folder / "results/distance/tiles/east/south.npz"
+    before = tile.read_bytes()
+    tile.unlink()
+    assert planned(snakemake(folder, "distance", "-n"))["measure_distance_row"] == 1
+    snakemake(folder, "distance")
+    assert tiles_said(folder, "east") == (1, 3, 0)
+    assert tile.read_bytes() == before
+    assert "Nothing to be done" in snakemake(folder, "distance")
 
 
 def test_a_new_cohort_does_not_choose_geodesics_again(founders, tmp_path):
@@ -281,12 +343,26 @@ def test_geodesics_of_newcomers_are_inserted(west_then_east):
     )
 
 
+def by_pair(found: dict[str, str], folder: Path) -> dict[str, str]:
+    """Contents of results, with tiles under the names of their pairs: owners may differ."""
+    named = {}
+    for name, digest in found.items():
+        if match := re.fullmatch(r"distance/tiles/(.+)/(.+)\.npz", name):
+            name = "distance/tiles/{}__{}".format(*sorted(match.groups()))
+        if not name.endswith("/row.json"):
+            named[name] = digest
+    rows = [json.loads(path.read_text()) for path in folder.glob("results/distance/tiles/*/*.json")]
+    listed = sorted("__".join(sorted(pair[:2])) for row in rows for pair in row["tiles"])
+    assert listed == sorted(name.split("/")[-1] for name in named if "__" in name)
+    return named
+
+
 def test_order_of_arrival_does_not_matter(west_then_east, east_then_west, killed_and_resumed):
     """The results are byte for byte those of a run from scratch."""
-    scratch = contents(killed_and_resumed["folder"])
-    assert len([name for name in scratch if name.startswith("distance/tiles/")]) == 10
+    scratch = by_pair(contents(killed_and_resumed["folder"]), killed_and_resumed["folder"])
+    assert len([name for name in scratch if "__" in name]) == 10
     for folder in (west_then_east["folder"], east_then_west):
-        found = contents(folder)
+        found = by_pair(contents(folder), folder)
         assert set(scratch) <= set(found)
         for name, digest in scratch.items():
             if not name.endswith(".run.json"):  # records how the closure was computed
@@ -306,7 +382,7 @@ def test_a_killed_run_resumes(killed_and_resumed):
     ran = finished(killed_and_resumed["output"])
     assert ran["build_panel"] == 0
     assert ran["ingest_cohort"] <= 1  # one job may have been finishing
-    assert 0 < ran["measure_distance_tile"] < 10
+    assert 0 < ran["measure_distance_row"] <= 4
     assert after["panel/sites.tsv"] == state["panel/sites.tsv"]
 
 
@@ -321,7 +397,8 @@ CONTRACT = [
     "qc/{cohort}.samples.tsv",
     "qc/summary.tsv",
     "panel/sites.tsv",
-    "distance/tiles/{cohort}__{cohort}.npz",
+    "distance/tiles/{cohort}/{cohort}.npz",
+    "distance/tiles/{cohort}/row.json",
     "distance/squared.npy",
     "distance/called.npy",
     "distance/samples.tsv",
@@ -381,7 +458,7 @@ INGEST, COHORT, PANEL, TILES = (
     {"ingest_cohort"},
     {"summarize_cohort"},
     {"build_panel", "encode_cohort"},
-    {"measure_distance_tile", "assemble_distance", "export_distance"},
+    {"measure_distance_row", "assemble_distance", "export_distance"},
 )
 GEODESIC, PCA, MAPS = {"close_paths"}, {"compute_pca"}, {"compute_pcoa", "compute_umap"}
 CHANGES = {
@@ -442,26 +519,30 @@ def test_the_root_of_the_repository_is_a_study():
     assert "Error" not in output
 
 
-#: Rules that work on one cohort or one pair of cohorts.
+#: Rules that work on one cohort or one row of tiles.
 HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | {
-    "measure_distance_tile",
+    "measure_distance_row",
     "compare_cohorts",
 }
 
 
 def test_removing_a_newcomer_recomputes_no_tile(complete):
-    """Matrices, maps and tables are made without it; no job of a cohort or pair runs again."""
+    """Matrices, maps and tables are made without it; no job of a cohort runs again.
+
+    Distances of `east`, which arrived last, are in its own row. Comparisons were made when all were
+    there, so that `west` is the later one in the sheet: its row is made without the pair.
+    """
     try:
         write_sheets(complete, all_cohorts()[:3], FAST | {"distance": {"metric": "euclidean"}})
         plan = planned(snakemake(complete, "-n"))
     finally:
         write_sheets(complete, all_cohorts(), FAST | {"distance": {"metric": "euclidean"}})
-    assert not set(plan) & HEAVY
+    assert {rule: plan[rule] for rule in HEAVY if plan[rule]} == {"compare_cohorts": 1}
     assert {"assemble_distance", "close_paths", "compute_pca", "write_report"} <= set(plan)
 
 
 def test_replacing_a_newcomer_computes_its_own_row(complete, tmp_path):
-    """Its file is decoded, checked, encoded, and compared with all four cohorts."""
+    """Its file is decoded, checked, encoded, and compared in the rows that hold its pairs."""
     east = all_cohorts()[3]
     write_study(tmp_path, [replace(east, genotypes=east.genotypes[:, ::-1])])
     path = complete / east.path
@@ -473,7 +554,7 @@ def test_replacing_a_newcomer_computes_its_own_row(complete, tmp_path):
         path.write_bytes(before)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     found = {rule: plan[rule] for rule in HEAVY if plan[rule]}
-    assert found == dict.fromkeys(OWN, 1) | {"measure_distance_tile": 4, "compare_cohorts": 4}
+    assert found == dict.fromkeys(OWN, 1) | {"measure_distance_row": 1, "compare_cohorts": 2}
 
 
 def test_the_work_of_a_report_is_counted(complete, tmp_path):
@@ -481,18 +562,18 @@ def test_the_work_of_a_report_is_counted(complete, tmp_path):
     table = complete / "results/report/work.tsv"
     first = pd.read_csv(table, sep="\t").set_index("rule")
     assert list(first.columns) == ["jobs_run", "jobs_reused", "seconds"]
-    assert first.jobs_run["measure_distance_tile"] == 10
+    assert first.jobs_run["measure_distance_row"] == 4
     assert (first.loc[list(OWN), "jobs_run"] == 4).all()
     assert (first.jobs_reused == 0).all()
     assert (first.seconds > 0).all()
     page = (complete / "results/report/report.html").read_text()
     assert f"{first.jobs_run.sum()} ran, 0 were reused" in page
     study = copy_study(complete, tmp_path / "study")
-    tiles = [f"results/distance/tiles/{a}__{a}.npz" for a in ("north", "south")]
-    count_work(study, tiles, study / "results/report/work.tsv")
+    rows = [f"results/distance/tiles/{a}/row.json" for a in ("north", "south")]
+    count_work(study, rows, study / "results/report/work.tsv")
     later = pd.read_csv(study / "results/report/work.tsv", sep="\t").set_index("rule")
     assert (later.jobs_run == 0).all()
-    assert later.jobs_reused["measure_distance_tile"] == 2
+    assert later.jobs_reused["measure_distance_row"] == 2
     assert later.jobs_reused["encode_cohort"] == 2
     # The panel depends on all founders.
     assert later.jobs_reused["summarize_cohort"] == 2

@@ -9,11 +9,12 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from popdesic.io.errors import UserError
+from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
-from popdesic.study.records import exchange_records
+from popdesic.study.records import exchange_records, forget
 from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.files import digest
@@ -44,20 +45,20 @@ def _either(names):
 
 wildcard_constraints:
     cohort=_either(COHORTS),
-    a=_either(COHORTS),
-    b=_either(COHORTS),
+    row=_either(COHORTS),
     space=_either(SPACES),
     alpha=_either(ALPHAS),
 
 
-def code_of(script, without=None):
+def code_of(script, without=None, always=False):
     """Parameter: digest of the code that a script runs; Snakemake only sees the script's own date.
 
-    Only the process that records the inputs of results needs it; jobs skip the computation.
+    Only the process that records the inputs of results needs it; jobs skip the computation, unless
+    `always`.
     """
 
     def code(wildcards):
-        return digests.code_of(script, without) if records_jobs(workflow) else ""
+        return digests.code_of(script, without) if always or records_jobs(workflow) else ""
 
     return code
 
@@ -99,9 +100,11 @@ def reported(rule):
     return [flag(figure) for figure in figures_by(rule).values()]
 
 
-#: Kinship tiles are inputs if relatives must not act as bridges of geodesics.
-BRIDGE_TILES = (
-    [f"results/compare/tiles/{a}__{b}.kinship.tsv" for a, b in STUDY.pairs()]
+#: Which cohort's row each pair of cohorts belongs to (`popdesic.distance.rows`).
+DISTANCE_ROWS, COMPARE_ROWS = study_rows(Path(), COHORTS, STUDY.founders).values()
+#: Rows of kinship are inputs if relatives must not act as bridges of geodesics.
+BRIDGE_ROWS = (
+    expand("results/compare/tiles/{row}/row.json", row=COHORTS)
     if CONFIG["geodesic"]["bridges"] == "unrelated"
     else []
 )
@@ -124,13 +127,18 @@ def keep_records():
         )
 
 
+def make_lost_tiles():
+    """Let the jobs of rows run again of which a tile was deleted."""
+    makers = {"measure_distance_row": DISTANCE_ROWS, "compare_cohorts": COMPARE_ROWS}
+    for name, rows in makers.items():
+        for row in rows.lost():
+            forget(Path(), f"{rows.folder}/{row}/row.json", name)
+
+
 def _amount(cost, wildcards, input, files):
     """Size of a job: megabytes of its input (all, a named one, or a path) and its samples."""
     chosen = input if files is None else input.get(files, files)
     mb = input_mb([chosen] if isinstance(chosen, str) else chosen)
-    names = [wildcards.get(name) for name in ("a", "b")]
-    if all(names):
-        return cost.of(mb, *map(n_samples, names))
     cohort = wildcards.get("cohort")
     return cost.of(mb, n_samples(*([cohort] if cohort else COHORTS)))
 

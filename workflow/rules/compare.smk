@@ -3,7 +3,8 @@
 #
 # needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv
 # gives   results/compare/kinship.json           resolution of kinship and identity on the panel
-#         results/compare/tiles/{a}__{b}.*.tsv   related pairs, best matches, contamination
+#         results/compare/tiles/{row}/row.json   rows of related pairs, best matches, contamination
+#         results/compare/tiles/{row}/{other}.*.tsv
 #         results/compare/kinship.tsv            related pairs of the study, with degrees
 #         results/compare/identity.tsv           best match of a sample, own or earlier cohorts
 #         results/compare/mixture.tsv            samples contaminated by another sample
@@ -22,18 +23,12 @@ if "pc_relate" in COMPARISONS and n_samples(*COHORTS) > COMPARE["pc_relate"]["ma
             f"PC-Relate is left out: {n_samples(*COHORTS)} samples are more than "
             "compare.pc_relate.max_samples."
         )
-TILES = {
-    kind: [f"results/compare/tiles/{a}__{b}.{kind}.tsv" for a, b in STUDY.pairs()]
-    for kind in ["kinship", "identity", "mixture"]
-}
+#: Lists of the tiles of each row: close pairs, best matches, contamination.
+ROW_COMPARED = "results/compare/tiles/{row}/row.json"
 #: Resolution of the panel, measured on founders; thresholds for every kinship verdict.
 RESOLUTION = "results/compare/kinship.json"
-#: Tiles of founders only, which new cohorts must not change.
-FOUNDER_TILES = [
-    f"results/compare/tiles/{a}__{b}.kinship.tsv"
-    for a, b in STUDY.pairs()
-    if {a, b} <= set(STUDY.founders)
-]
+#: Rows of founders, which hold pairs of founders only: new cohorts do not change them.
+FOUNDER_ROWS = expand(ROW_COMPARED, row=STUDY.founders)
 
 
 rule measure_resolution:
@@ -66,24 +61,21 @@ rule measure_resolution:
 rule compare_cohorts:
     input:
         resolution=RESOLUTION,
-        a=multiext("results/cohorts/{a}/planes", ".npy", ".json"),
-        b=multiext("results/cohorts/{b}/planes", ".npy", ".json"),
+        planes=row_planes(COMPARE_ROWS),
         panel="results/panel/sites.tsv",
     output:
-        kinship="results/compare/tiles/{a}__{b}.kinship.tsv",
-        identity="results/compare/tiles/{a}__{b}.identity.tsv",
-        mixture="results/compare/tiles/{a}__{b}.mixture.tsv",
+        ROW_COMPARED,
     log:
-        "logs/compare_cohorts/{a}__{b}.log",
+        "logs/compare_cohorts/{row}.log",
     benchmark:
-        "benchmarks/compare_cohorts/{a}__{b}.tsv"
+        "benchmarks/compare_cohorts/{row}.tsv"
     conda:
         GPU_CONDA
     threads: 8
     resources:
         # Counts and kinships of a block of samples; the planes are memory-mapped.
-        mem_mb=memory(700, mb=1),
-        runtime=minutes(mb_samples=2e-5, files="a"),
+        mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),
+        runtime=row_minutes(COMPARE_ROWS, mb_samples=2e-5),
         gpu=GPUS,
     params:
         limits=dict(
@@ -97,17 +89,18 @@ rule compare_cohorts:
             drop_in=COMPARE["mixture"]["drop_in"],
             min_called=CONFIG["distance"]["min_called"],
         ),
+        pairs=row_pairs(COMPARE_ROWS),
         device=CONFIG["device"],
-        code=code_of("compare_cohorts"),
+        code=code_of("compare_cohorts", always=True),
     message:
-        "Kinship, identity and contamination of {wildcards.a} x {wildcards.b}"
+        "Kinship, identity and contamination of {wildcards.row} with the cohorts of its row"
     script:
         "../scripts/compare_cohorts.py"
 
 
 rule join_comparisons:
     input:
-        **TILES,
+        expand(ROW_COMPARED, row=COHORTS),
     output:
         kinship="results/compare/kinship.tsv",
         identity="results/compare/identity.tsv",
@@ -138,7 +131,7 @@ rule join_comparisons:
 rule choose_unrelated:
     input:
         resolution=RESOLUTION,
-        tiles=FOUNDER_TILES,
+        rows=FOUNDER_ROWS,
         fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=STUDY.founders),
     output:
         "results/panel/unrelated.tsv",

@@ -1,7 +1,7 @@
-# Distances: one tile per pair of cohorts, then the study's matrices.
+# Distances: a tile per pair of cohorts, a job per row of tiles, then the study's matrices.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json
-# gives   results/distance/tiles/{a}__{b}.npz                integer counts, a before b
+# gives   results/distance/tiles/{row}/row.json {other}.npz  integer counts of one cohort with others
 #         results/distance/squared.npy called.npy, ...      int64 (n, n), with samples.tsv
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 
@@ -9,15 +9,23 @@ from popdesic.distance.tiles import study_matrices
 from popdesic.distance.tiles import tile_outputs
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
-#: Number of jobs that split the sites of one tile; partial results are numbered.
+#: Number of jobs that split the sites of one row; partial results are numbered.
 SITE_PARTS = CONFIG["distance"]["site_parts"]
 #: Bytes per pair of samples in a tile: its matrices and one temporary.
 TILE_BYTES = 8 * (len(tile_outputs(CONFIG["distance"]["metric"])) + 1)
 #: Pinned host memory for transfers to the GPU.
 FEED_MB = CONFIG["distance"]["host_memory_mb"] if GPUS else 0
 PART = ".part{part}" if SITE_PARTS > 1 else ""
-#: Result of one job: a whole tile, or a temporary part over some of the sites.
-TILE = f"results/distance/tiles/{{a}}__{{b}}{PART}.npz"
+#: Lists of the tiles of a row, and of those of one of its parts.
+ROW_LIST = "results/distance/tiles/{row}/row.json"
+PART_LIST = "results/distance/parts/{part}/{row}/row.json"
+#: What decides the bytes of a row's tiles, besides the planes.
+ROW_OPTIONS = dict(
+    pairs=row_pairs(DISTANCE_ROWS),
+    metric=CONFIG["distance"]["metric"],
+    missing=CONFIG["distance"]["missing"],
+    code=code_of("measure_distance_row", always=True),
+)
 #: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
 #: Samples up to which `distance.export: auto` writes distances as text: 25 million numbers.
@@ -43,67 +51,65 @@ wildcard_constraints:
     part="[0-9]+",
 
 
-rule measure_distance_tile:
+rule measure_distance_row:
     input:
-        a=multiext("results/cohorts/{a}/planes", ".npy", ".json"),
-        b=multiext("results/cohorts/{b}/planes", ".npy", ".json"),
+        planes=row_planes(DISTANCE_ROWS),
     output:
-        temp(TILE) if PART else TILE,
+        temp(PART_LIST) if SITE_PARTS > 1 else ROW_LIST,
     log:
-        f"logs/measure_distance_tile/{{a}}__{{b}}{PART}.log",
+        f"logs/measure_distance_row/{{row}}{PART}.log",
     benchmark:
-        f"benchmarks/measure_distance_tile/{{a}}__{{b}}{PART}.tsv"
+        f"benchmarks/measure_distance_row/{{row}}{PART}.tsv"
     conda:
         GPU_CONDA
     threads: 8
     resources:
-        # The int64 matrices of the pair; the planes are memory-mapped.
-        mem_mb=memory(200 + FEED_MB, mb=1 / SITE_PARTS, pairs=TILE_BYTES * 1e-6),
-        runtime=minutes(mb_samples=1e-5 / SITE_PARTS, files="a"),
+        # The int64 matrices of the largest pair; the planes are memory-mapped.
+        mem_mb=row_memory(DISTANCE_ROWS, 200 + FEED_MB, mb=1 / SITE_PARTS, pairs=TILE_BYTES * 1e-6),
+        runtime=row_minutes(DISTANCE_ROWS, mb_samples=1e-5 / SITE_PARTS),
         gpu=GPUS,
         # A resource, not a parameter: it changes no result and must not trigger reruns.
         host_memory_mb=CONFIG["distance"]["host_memory_mb"],
     params:
-        metric=CONFIG["distance"]["metric"],
+        **ROW_OPTIONS,
         part=lambda wildcards: int(wildcards.get("part", 0)),
         parts=SITE_PARTS,
-        missing=CONFIG["distance"]["missing"],
         device=CONFIG["device"],
-        code=code_of("measure_distance_tile"),
     message:
-        "Distances {wildcards.a} x {wildcards.b}"
+        "Distances of {wildcards.row} with the cohorts of its row"
     script:
-        "../scripts/measure_distance_tile.py"
+        "../scripts/measure_distance_row.py"
 
 
 if SITE_PARTS > 1:
 
     rule sum_distance_parts:
         input:
-            [f"results/distance/tiles/{{a}}__{{b}}.part{part}.npz" for part in range(SITE_PARTS)],
+            parts=[PART_LIST.replace("{part}", str(part)) for part in range(SITE_PARTS)],
+            planes=row_planes(DISTANCE_ROWS),
         output:
-            "results/distance/tiles/{a}__{b}.npz",
+            ROW_LIST,
         log:
-            "logs/sum_distance_parts/{a}__{b}.log",
+            "logs/sum_distance_parts/{row}.log",
         benchmark:
-            "benchmarks/sum_distance_parts/{a}__{b}.tsv"
+            "benchmarks/sum_distance_parts/{row}.tsv"
         conda:
             "../../envs/popdesic.yaml"
         threads: 1
         resources:
-            mem_mb=memory(pairs=2 * TILE_BYTES * 1e-6),
-            runtime=minutes(pairs=1e-9 * SITE_PARTS),
+            mem_mb=row_memory(DISTANCE_ROWS, 200, pairs=2 * TILE_BYTES * 1e-6),
+            runtime=row_minutes(DISTANCE_ROWS, pairs=1e-9 * SITE_PARTS),
         params:
-            code=code_of("sum_distance_parts"),
+            **ROW_OPTIONS,
         message:
-            "Sum partial distances {wildcards.a} x {wildcards.b}"
+            "Sum partial distances of {wildcards.row}"
         script:
             "../scripts/sum_distance_parts.py"
 
 
 rule assemble_distance:
     input:
-        ["results/distance/tiles/{}__{}.npz".format(a, b) for a, b in STUDY.pairs()],
+        expand(ROW_LIST, row=COHORTS),
     output:
         matrices=expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
         samples="results/distance/samples.tsv",
@@ -119,7 +125,6 @@ rule assemble_distance:
         runtime=minutes(pairs=1e-8),
     params:
         **DISTANCE_RULE,
-        pairs=STUDY.pairs(),
         cohorts=COHORTS,
         on_uncomparable=CONFIG["distance"]["on_uncomparable"],
         code=code_of("assemble_distance"),

@@ -74,7 +74,7 @@ rule close_paths:
         choice=alpha_choice,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
-        kinship=BRIDGE_TILES,
+        kinship=BRIDGE_ROWS,
     output:
         lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
@@ -116,7 +116,7 @@ rule explain_paths:
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
-        kinship=BRIDGE_TILES,
+        kinship=BRIDGE_ROWS,
     output:
         parents="results/geodesic/{space}/parents.alpha{alpha}.npy",
         hops="results/geodesic/{space}/hops.alpha{alpha}.json",

@@ -13,7 +13,7 @@ GEOGRAPHY_FIGURES = figures_by("draw_geography")
 #: Partition that colours places and divides pairs, if it is made.
 PLACE_PARTITION = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
 #: Close pairs of people, where another analysis finds them anyway.
-PLACE_RELATIVES = TILES["kinship"] if COMPARISONS else []
+PLACE_RELATIVES = expand(ROW_COMPARED, row=COHORTS) if COMPARISONS else []
 
 
 rule geography:
@@ -35,7 +35,7 @@ if PLACED:
             matrices=["results/distance/squared.npy", "results/distance/called.npy"],
             samples="results/distance/samples.tsv",
             partition=PLACE_PARTITION,
-            tiles=PLACE_RELATIVES,
+            rows=PLACE_RELATIVES,
         output:
             places="results/geography/places.tsv",
             edges="results/geography/edges.tsv",

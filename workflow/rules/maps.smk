@@ -25,7 +25,7 @@ rule close_founders:
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
-        kinship=BRIDGE_TILES,
+        kinship=BRIDGE_ROWS,
     output:
         "results/geodesic/{space}/founders.alpha{alpha}.npy",
     log:

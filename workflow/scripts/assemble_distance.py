@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
+from popdesic.distance.rows import read_tiles
 from popdesic.distance.tiles import assemble_tiles
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = assemble_tiles(
-        {
-            tuple(pair): Path(path)
-            for pair, path in zip(snakemake.params.pairs, snakemake.input, strict=True)
-        },
+        read_tiles(snakemake.input, ".npz"),
         list(snakemake.params.cohorts),
         Path(snakemake.output.samples).parent,
         metric=snakemake.params.metric,

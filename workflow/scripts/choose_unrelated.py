@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import choose_unrelated
+from popdesic.compare.kinship import choose_unrelated, kinship_tiles
 from popdesic.compare.resolution import load_resolution
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = choose_unrelated(
-        list(map(Path, snakemake.input.tiles)),
+        kinship_tiles(snakemake.input.rows),
         {
             cohort: Path(fam).with_suffix("")
             for cohort, fam in zip(snakemake.params.founders, snakemake.input.fams, strict=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import relatives_but_one
+from popdesic.compare.kinship import kinship_tiles, relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
@@ -33,7 +33,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         alpha=statistics["value"],
         number=params.number,
         ends=samples["sample"]
-        .isin(relatives_but_one(list(map(Path, snakemake.input.kinship))))
+        .isin(relatives_but_one(kinship_tiles(snakemake.input.kinship)))
         .to_numpy(),
         graph=Graph(**statistics["graph"]),
         dense_limit=params.dense_limit,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import relatives_but_one
+from popdesic.compare.kinship import kinship_tiles, relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.graph import Graph
@@ -37,7 +37,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         alpha=alpha,
         value=float(value),
         number=snakemake.params.number,
-        ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
+        ends=relatives_but_one(kinship_tiles(snakemake.input.kinship)),
         graph=Graph(**graph),
         of_points=space == "pcs",
         dense_limit=snakemake.params.dense_limit,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.samples import describe_samples
-from popdesic.compare.kinship import relatives_but_one
+from popdesic.compare.kinship import kinship_tiles, relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.geodesic.explain import explain_geodesics
 from popdesic.io.files import read_json
@@ -23,7 +23,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         samples,
         founders=samples.cohort.isin(snakemake.params.founders).to_numpy(),
         statistics=read_json(snakemake.input.statistics),
-        ends=relatives_but_one(list(map(Path, snakemake.input.kinship))),
+        ends=relatives_but_one(kinship_tiles(snakemake.input.kinship)),
         threads=snakemake.threads,
         parents_out=Path(snakemake.output.parents),
         hops_out=Path(snakemake.output.hops),

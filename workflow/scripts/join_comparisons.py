@@ -3,13 +3,17 @@
 from pathlib import Path
 
 from popdesic.cohort.samples import samples_in_order
-from popdesic.compare.cohorts import join_identity, join_mixture
+from popdesic.compare.cohorts import ENDINGS, TABLES, join_identity, join_mixture
 from popdesic.compare.kinship import join_pairs
+from popdesic.distance.rows import read_tiles
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)
-    tiles = {name: list(map(Path, paths)) for name, paths in snakemake.input.items()}
+    tiles = {
+        name: list(read_tiles(snakemake.input, ending).values())
+        for name, ending in zip(TABLES, ENDINGS, strict=True)
+    }
     out = {name: Path(path) for name, path in snakemake.output.items()}
     pairs = join_pairs(tiles["kinship"], out["kinship"], min_kinship=snakemake.params.min_kinship)
     matches = join_identity(tiles["identity"], sheet, out["identity"], top=snakemake.params.top)

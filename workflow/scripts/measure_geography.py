@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.compare.kinship import kinship_tiles
 from popdesic.geography.measure import measure_geography
 from popdesic.io.log import log_counts, logged
 
@@ -10,7 +11,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.samples).parent,
         Path(snakemake.params.sheet),
         next(map(Path, snakemake.input.get("partition", [])), None),
-        list(map(Path, snakemake.input.get("tiles", []))),
+        kinship_tiles(snakemake.input.get("rows", [])),
         founders=snakemake.params.founders,
         min_called=snakemake.params.min_called,
         **snakemake.params.options,

@@ -7,6 +7,7 @@ contained both people's DNA. Blocks of samples limit memory; results do not depe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pandas as pd
 
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
+from ..distance.rows import Pair, content_key, tile_key, update_row
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.matches import TopMatches
@@ -24,6 +26,9 @@ from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
 from .resolution import Resolution
 
+#: Tables of a tile, and the endings of their files.
+TABLES = ("kinship", "identity", "mixture")
+ENDINGS = tuple(f".{table}.tsv" for table in TABLES)
 #: Samples per side of one block: its five int64 matrices take 160 MB.
 BLOCK_SAMPLES = 2048
 
@@ -72,8 +77,56 @@ class Limits:
         return max(self.min_called, self.resolution.least_called or 0)
 
 
+def compare_row(
+    out: Path,
+    pairs: Sequence[Pair],
+    folders: Mapping[str, Path],
+    panel: Path,
+    backend: Callable[[int], Backend],
+    limits: Limits,
+    code: str,
+) -> dict[str, int]:
+    """Compare a cohort with others: compute what is missing or changed of a row of tiles.
+
+    Parameters
+    ----------
+    out : Path
+        ``compare/tiles/{owner}/row.json``; the tables of a pair lie beside it (`ENDINGS`).
+    pairs : list of pairs
+        The row's pairs, each in sample order.
+    folders : dict
+        Folder of `planes.npy` of each cohort of the row.
+    panel : Path
+        `panel/sites.tsv`.
+    backend : function
+        See `distance.rows.update_row`.
+    limits : Limits
+    code : str
+        Digest of the code that compares cohorts.
+
+    Returns
+    -------
+    dict
+        Counts for the log.
+    """
+    about = content_key(panel), repr(limits), code
+    keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
+
+    def compute(a, b, files, chosen, held) -> dict[str, int]:
+        tables = dict(zip(TABLES, files, strict=True))
+        return compare_cohorts(a, b, panel, tables, chosen, limits, held)
+
+    return update_row(out, pairs, folders, ENDINGS, keys, compute, backend)
+
+
 def compare_cohorts(
-    folder_a: Path, folder_b: Path, panel: Path, out: dict[str, Path], backend: Backend, limits
+    folder_a: Path,
+    folder_b: Path,
+    panel: Path,
+    out: dict[str, Path],
+    backend: Backend,
+    limits: Limits,
+    held: Mapping[Path, Planes] | None = None,
 ) -> dict[str, int]:
     """Compare all samples of two cohorts, or of one cohort with itself.
 
@@ -87,6 +140,8 @@ def compare_cohorts(
     out : dict
         Paths of the tables ``kinship``, ``identity`` and ``mixture``.
     limits : Limits
+    held : dict
+        Planes of a folder that the backend has at hand (`Backend.keep_planes`).
 
     Returns
     -------
@@ -98,15 +153,18 @@ def compare_cohorts(
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
     af = load_panel(panel)[0].af.to_numpy()
+    counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     best = TopMatches(b.n_samples, limits.top)
     pairs, hits, judged, few = [], [], 0, 0
     for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
-        block_a = Planes(a.words[row0:row1], a.n_sites)
+        block_a = Planes(counted_a.words[row0:row1], a.n_sites)
         for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
             if same and column0 < row0:
                 continue
             diagonal = same and row0 == column0
-            block_b = None if diagonal else Planes(b.words[column0:column1], b.n_sites)
+            block_b = None
+            if not diagonal:
+                block_b = Planes(counted_b.words[column0:column1], b.n_sites)
             counts = kinship.kinship_counts(block_a, block_b, backend)
             shape = counts["called"].shape
             upper = np.triu(np.ones(shape, bool), 1) if diagonal else True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..distance.rows import read_tiles
 from ..engine.base import Backend
 from ..engine.terms import KINSHIP, Planes
 from ..io.errors import UserError
@@ -127,6 +129,11 @@ def close_pairs(
         close = np.triu(close, 1)
     rows, columns = np.nonzero(close)
     return rows, columns, kinship[rows, columns]
+
+
+def kinship_tiles(rows: Iterable[Path | str]) -> list[Path]:
+    """The tables of close pairs of some rows of tiles (`row.json`), in order of their names."""
+    return list(read_tiles(rows, ".kinship.tsv").values())
 
 
 def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:

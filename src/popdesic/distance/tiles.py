@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,7 @@ def measure_tile(
     missing: str,
     part: int = 0,
     parts: int = 1,
+    held: Mapping[Path, Planes] | None = None,
 ) -> dict[str, int]:
     """Integer distances between all samples of two cohorts, written as one tile.
 
@@ -62,6 +64,8 @@ def measure_tile(
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
     part, parts : int
         Measure only range `part` of `parts` ranges of sites; `sum_parts` adds them up.
+    held : dict
+        Planes of a folder that the backend has at hand (`Backend.keep_planes`).
 
     Returns
     -------
@@ -77,6 +81,7 @@ def measure_tile(
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
+    a, b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     counts = pairwise_counts(
         site_part(a, part, parts),
         None if same else site_part(b, part, parts),
@@ -188,7 +193,7 @@ def assemble_tiles(
     Parameters
     ----------
     tiles : dict
-        Tile of each pair (a, b), with a before or equal to b in `order`.
+        Tile of each pair (a, b), with a before or equal to b in `order` (`rows.read_tiles`).
     out : Path
         Folder for the matrices named by `study_matrices`, `.npy`, int64 (n, n), and
         `samples.tsv` (sample, cohort), which gives the order of rows and columns.

@@ -256,6 +256,14 @@ class Backend(Protocol):
         """
         ...
 
+    def keep_planes(self, planes: Planes) -> Planes:
+        """The same planes where products read them fastest: those of a block used many times.
+
+        On the device if they are small beside its memory, otherwise as they are. Only `bitgemm`
+        reads them.
+        """
+        ...
+
     def minplus(
         self,
         c: np.ndarray,

@@ -16,11 +16,17 @@ _leased: list[Backend] = []
 DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
-def select_backend(device: str, threads: int = 1, host_bytes: int | None = None) -> Backend:
+def select_backend(
+    device: str,
+    threads: int = 1,
+    host_bytes: int | None = None,
+    device_bytes: int | None = None,
+) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
     `threads` are the CPU threads of the job. `host_bytes` bounds the pinned host memory through
-    which planes reach a GPU; a CPU maps its files.
+    which planes reach a GPU; a CPU maps its files. `device_bytes` is the memory that the job needs
+    on a GPU: it shares one with other jobs if there is room for all; None takes a whole one.
     Nothing falls back silently: ``gpu`` without a usable GPU is an error; what ``auto`` chose is
     in the backend's `describe()`, which every caller logs, and why it took no GPU is logged here.
 
@@ -33,7 +39,7 @@ def select_backend(device: str, threads: int = 1, host_bytes: int | None = None)
         try:
             from .gpu.backend import GpuBackend
 
-            return GpuBackend.leased(threads, host_bytes)
+            return GpuBackend.leased(threads, host_bytes, device_bytes)
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(

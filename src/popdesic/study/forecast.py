@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +18,7 @@ import yaml
 
 from ..cohort.phenotype import is_quantitative
 from ..cohort.sources import expand_sources, source_files
+from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
 from ..epistasis.options import permutations_run, scan_score
 from ..epistasis.site_list import read_site_list
@@ -32,6 +33,8 @@ from .validation import validate_study
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
+#: Rules whose jobs make a row of tiles, and the stage whose rows they are.
+ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
 #: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
 
@@ -49,8 +52,12 @@ class Sizes:
         Matrices stored per distance tile.
     planes : int
         Bit-planes stored per sample.
+    site_parts : int
+        Jobs that share the sites of a row.
     scanned, units, permutations
         Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3.
+    rows : dict
+        Pairs of cohorts of each row, by stage (`ROW_RULES`) and cohort.
     """
 
     samples: dict[str, int]
@@ -59,20 +66,29 @@ class Sizes:
     planes: int = 3
     scanned: int = 0
     units: int = 1
+    site_parts: int = 1
     permutations: tuple[int, int] = (0, 0)
+    rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
         return sum(self.samples.values())
 
 
+def row_of(job: Job, sizes: Sizes) -> list[Pair]:
+    """Pairs of cohorts that a job on a row of tiles compares."""
+    return sizes.rows[ROW_RULES[job.rule]][job.wildcards["row"]]
+
+
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
     """Amount of work in a job, in the units of `GPU_RATES`."""
     n = sizes.samples
-    if job.rule in ("measure_distance_tile", "compare_cohorts"):
-        a, b = job.wildcards["a"], job.wildcards["b"]
-        pairs = n[a] * (n[a] + 1) / 2 if a == b else n[a] * n[b]
-        return {"site-pairs": float(pairs * sizes.n_sites)}
+    if job.rule in ROW_RULES:
+        pairs = sum(
+            n[a] * (n[a] + 1) // 2 if a == b else n[a] * n[b] for a, b in row_of(job, sizes)
+        )
+        parts = sizes.site_parts if "part" in job.wildcards else 1
+        return {"site-pairs": pairs * sizes.n_sites / parts}
     if job.rule == "close_paths":
         return {"min-plus operations": sizes.n_samples**3 / 2}
     if job.rule in ("scan_epistasis", "permute_epistasis"):
@@ -86,8 +102,10 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
 def bytes_read(job: Job, sizes: Sizes) -> float:
     """Size of a job's large inputs in bytes."""
     row = sizes.n_sites / 8 * sizes.planes
-    if job.rule in ("measure_distance_tile", "compare_cohorts"):
-        return row * sum(sizes.samples[c] for c in {job.wildcards["a"], job.wildcards["b"]})
+    if job.rule in ROW_RULES:  # the planes of each cohort once
+        cohorts = {cohort for pair in row_of(job, sizes) for cohort in pair}
+        parts = sizes.site_parts if "part" in job.wildcards else 1
+        return row * sum(sizes.samples[cohort] for cohort in cohorts) / parts
     if job.rule in ("close_paths", "assemble_distance"):
         return 8.0 * sizes.matrices * sizes.n_samples**2
     return 0.0
@@ -115,8 +133,9 @@ def bytes_written(path: str, sizes: Sizes) -> float:
         return sites * (of_cohort + 3) // 4
     if path.endswith("planes.npy"):
         return of_cohort * sizes.planes * (sites / 8)
-    if tile := re.search(r"distance/tiles/(.+)__(.+)\.npz$", path):
-        return 8.0 * sizes.matrices * sizes.samples[tile[1]] * sizes.samples[tile[2]]
+    if row := re.search(r"distance/tiles/([^/]+)/row\.json$", path):
+        pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in sizes.rows["distance"][row[1]])
+        return 8.0 * sizes.matrices * pairs
     if re.search(r"distance/\w+\.npy$", path):
         return 8.0 * n * n
     if re.search(r"geodesic/.*\.npy$", path):
@@ -174,6 +193,11 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         len(study_matrices(config["distance"]["metric"])),
         scanned=scanned if scan["order"] else 0,
         units=scan["units"],
+        site_parts=config["distance"]["site_parts"],
+        rows={
+            stage: rows.by_row
+            for stage, rows in study_rows(study, sheets.order, sheets.founders).items()
+        },
         permutations=(permutations[2], permutations[3]),
     )
     return sizes, source
@@ -264,7 +288,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     lines += [
         shown.to_string(index=False),
         f"jobs: {len(needed)} to run, {int(table.done.iloc[-1])} already done; "
-        f"{submissions(needed)} Slurm jobs, because tiles share jobs",
+        f"{submissions(needed)} Slurm jobs, because rows of tiles share jobs",
         f"expected hours: {gpu_hours:.3g} GPU hours, {core_hours:.3g} core hours",
         f"largest job: {largest.mem_mb} MB ({largest.rule})",
         f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",

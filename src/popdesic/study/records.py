@@ -87,6 +87,11 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
     return unknown
 
 
+def forget(study: Path, result: str, rule: str) -> None:
+    """Replace the record of a result by that of an unknown run, so that it is made again."""
+    write_record(study, result, record_of(rule, UNKNOWN))
+
+
 def _copy_record(study: Path, result: str) -> bool:
     """Store Snakemake's record of a result beside the result; return whether it was stored."""
     path = record_path(study / result)

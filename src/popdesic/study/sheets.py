@@ -56,11 +56,6 @@ class Study:
     def newcomers(self) -> list[str]:
         return list(self.cohorts.index[~self.cohorts.founder])
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """Cohort pairs (a, b), where a is b or comes before b in sample order."""
-        order = self.order
-        return [(a, b) for i, a in enumerate(order) for b in order[i:]]
-
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Number of samples of each cohort."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,13 @@ from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import identity, kinship, mixture, queries
-from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity, join_mixture
+from popdesic.compare.cohorts import (
+    Limits,
+    compare_cohorts,
+    compare_row,
+    join_identity,
+    join_mixture,
+)
 from popdesic.compare.resolution import resolve
 from popdesic.engine import comparisons
 from popdesic.engine.select import select_backend
@@ -184,6 +192,31 @@ def test_duplicate_and_contamination_across_cohorts_are_found(planted, tmp_path)
         ["S08", "N07", "included"]
     ]
     assert int(hits.absent.iloc[0]) == 0
+
+
+def test_a_row_holds_the_tables_of_its_pairs(planted, tmp_path):
+    """The same bytes as pair by pair; changed limits compute them again, nothing else does."""
+    folders = {folder.name: folder for folder in planted["folders"]}
+    out = tmp_path / "results/compare/tiles/south/row.json"
+
+    def run(limits: Limits) -> dict[str, int]:
+        pairs, code = [("north", "south"), ("south", "south")], "1"
+        return compare_row(out, pairs, folders, planted["panel"], lambda _: BACKEND, limits, code)
+
+    counts = run(LIMITS)
+    assert (counts["tiles computed"], counts["tiles kept"]) == (2, 0)
+    assert counts["pairs"] == 12 * 11 + 11 * 10 // 2
+    for pair, other in (((0, 1), "north"), ((1, 1), "south")):
+        _, _, alone = compare(planted, *pair, tmp_path)
+        for kind, path in alone.items():
+            assert (out.parent / f"{other}.{kind}.tsv").read_bytes() == path.read_bytes()
+    assert json.loads(out.read_text())["cohort"] == "south"
+    assert run(LIMITS)["tiles computed"] == 0
+    (out.parent / "north.mixture.tsv").unlink()
+    assert run(LIMITS)["tiles computed"] == 1
+    assert run(replace(LIMITS, top=1))["tiles computed"] == 2
+    other = replace(ALL_TOLD, max_mismatch=0.03)
+    assert run(replace(LIMITS, resolution=other))["tiles computed"] == 2
 
 
 def test_tables_of_one_cohort_against_itself(planted, tmp_path):

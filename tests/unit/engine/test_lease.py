@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import select
 import shutil
 import signal
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.engine.gpu.lease import lease_device, lock_folder
+from popdesic.engine.gpu.lease import SHARES, is_granted, lease_device, lock_folder, shares_of
 from popdesic.io.errors import UserError
 
 HOLD = """
@@ -23,6 +24,8 @@ from popdesic.engine.gpu.lease import lease_device
 print(lease_device(int(sys.argv[2]), folder=Path(sys.argv[1]), environment={}), flush=True)
 time.sleep(60)
 """
+#: The same for a number of shares of one device.
+HOLD_SHARES = HOLD.replace("int(sys.argv[2])", "1, shares=lambda _: int(sys.argv[2])")
 PACKAGE = Path(__file__).parents[3] / "src"
 
 
@@ -31,9 +34,9 @@ def hold(tmp_path):
     """A function that starts a process which leases one of `count` devices and keeps it."""
     started = []
 
-    def start(count: int) -> subprocess.Popen:
+    def start(count: int, code: str = HOLD) -> subprocess.Popen:
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(tmp_path), str(count)],
+            [sys.executable, "-c", code, str(tmp_path), str(count)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(PACKAGE)},
@@ -97,11 +100,109 @@ def test_snakemake_keeps_four_devices_busy(tmp_path):
         assert len(beside) > 1, "jobs run beside each other"
 
 
+# --- shares of a device -------------------------------------------------------------------------
+
+
+def said(process: subprocess.Popen, seconds: float) -> str:
+    """What a process has printed within some time; nothing while it waits."""
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    return process.stdout.readline() if ready else ""
+
+
+def test_small_jobs_share_a_device_as_far_as_its_memory_goes(hold):
+    """3 + 3 of 8 shares run beside each other; a third job of 3 waits until one ends."""
+    first, second = (hold(3, HOLD_SHARES) for _ in range(2))
+    assert [said(process, 30) for process in (first, second)] == ["0\n", "0\n"]
+    third = hold(3, HOLD_SHARES)
+    assert said(third, 3) == ""
+    first.kill()
+    assert said(third, 30) == "0\n"
+
+
+def test_a_job_that_needs_a_whole_device_is_not_passed_by_small_ones(hold):
+    small = hold(2, HOLD_SHARES)
+    assert said(small, 30) == "0\n"
+    whole = hold(SHARES, HOLD_SHARES)
+    assert said(whole, 3) == ""
+    late = hold(1, HOLD_SHARES)  # there is room for it, but it stands in line
+    assert said(late, 3) == ""
+    small.kill()
+    assert said(whole, 30) == "0\n"
+    assert said(late, 3) == ""
+    whole.kill()
+    assert said(late, 30) == "0\n"
+
+
+def test_small_jobs_spread_over_idle_devices(hold):
+    code = HOLD_SHARES.replace("(1, shares", "(2, shares")
+    devices = [said(hold(2, code), 30) for _ in range(3)]
+    assert sorted(devices[:2]) == ["0\n", "1\n"]
+    assert devices[2] in ("0\n", "1\n")
+
+
+def test_a_waiting_job_that_dies_leaves_the_line(hold):
+    small = hold(2, HOLD_SHARES)
+    assert said(small, 30) == "0\n"
+    whole = hold(SHARES, HOLD_SHARES)
+    assert said(whole, 3) == ""
+    whole.kill()
+    assert said(hold(1, HOLD_SHARES), 30) == "0\n"
+
+
+def test_shares_add_up_to_no_more_than_the_device(tmp_path, monkeypatch):
+    """Many processes that come and go: never more than SHARES are out at a time."""
+    import popdesic.engine.gpu.lease as lease
+
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
+    out, most = FORK.Value("i", 0), FORK.Value("i", 0)
+
+    def run(wanted: int) -> None:
+        lease_device(1, shares=lambda _: wanted, folder=tmp_path, environment={})
+        with out.get_lock():
+            out.value += wanted
+            most.value = max(most.value, out.value)
+        time.sleep(0.02)
+        with out.get_lock():
+            out.value -= wanted
+
+    processes = [FORK.Process(target=run, args=(1 + k % 5,)) for k in range(30)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+        assert process.exitcode == 0
+    assert SHARES // 2 < most.value <= SHARES
+    assert out.value == 0
+
+
+def test_two_users_share_a_device(shared):
+    alice, bob = As(ALICE, shared, 1, shares=4), As(BOB, shared, 1, shares=4)
+    assert (alice.got, bob.got) == (0, 0)
+    third = As(BOB + 1, shared, 1, shares=1)
+    assert "are taken" in third.got
+    for process in (alice, bob, third):
+        process.end()
+
+
+def test_shares_of_memory():
+    card = 80 << 30
+    assert shares_of(None, card) == SHARES
+    assert [shares_of(gb << 30, card) for gb in (0, 1, 10, 11, 79, 80, 500)] == [
+        *(1, 1, 1, 2, 8, 8, SHARES)
+    ]
+
+
+def test_a_grant_is_of_a_scheduler():
+    assert is_granted({"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "2"})
+    assert not is_granted({"SLURM_JOB_ID": "7"})
+    assert not is_granted({"CUDA_VISIBLE_DEVICES": "2"})
+
+
 def test_a_process_keeps_its_device(tmp_path):
     """A second call returns the same device, also for another folder of locks."""
     for folder in (tmp_path / "a", tmp_path / "b", tmp_path / "a"):
         assert lease_device(2, folder=folder, environment={}) == 0
-    assert len(list(tmp_path.glob("*/*.lock"))) == 2
+    assert len(list(tmp_path.glob("*/*.lock"))) == 2 * (SHARES + 1)
 
 
 def test_a_device_assigned_by_the_scheduler_is_not_locked(tmp_path):
@@ -124,8 +225,12 @@ def test_visible_devices_are_locked_by_name(tmp_path, hold):
         env={**os.environ, "PYTHONPATH": str(PACKAGE)},
     )
     assert other.stdout == "0\n"
-    names = [f"popdesic-gpu-{device}.{os.getuid()}.lock" for device in (0, 1)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    names = {
+        f"popdesic-gpu-{device}-{share}.{os.getuid()}.lock"
+        for device in (0, 1)
+        for share in [*range(SHARES), "gate"]
+    }
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 def test_a_folder_that_cannot_be_made_gives_a_one_sentence_error(tmp_path):
@@ -161,10 +266,11 @@ def become(user: int, umask: int) -> None:
     os.umask(umask)
 
 
-def user_leases(user: int, folder: Path, count: int, said, hold, umask: int) -> None:
+def user_leases(user: int, folder: Path, count: int, said, hold, umask: int, shares: int) -> None:
     become(user, umask)
+    options = {"folder": folder, "environment": {}, "patience": 0}
     try:
-        said.put(lease_device(count, folder=folder, environment={}, patience=0))
+        said.put(lease_device(count, shares=lambda _: shares, **options))
     except BaseException as error:
         said.put(f"{type(error).__name__}: {error}")
     hold.wait(60)
@@ -173,9 +279,11 @@ def user_leases(user: int, folder: Path, count: int, said, hold, umask: int) -> 
 class As:
     """A process of a user that leases a device and keeps it until `end`."""
 
-    def __init__(self, user: int, folder: Path, count: int, umask: int = 0o022):
+    def __init__(
+        self, user: int, folder: Path, count: int, umask: int = 0o022, shares: int = SHARES
+    ):
         said, self.hold = FORK.Queue(), FORK.Event()
-        arguments = (user, folder, count, said, self.hold, umask)
+        arguments = (user, folder, count, said, self.hold, umask, shares)
         self.process = FORK.Process(target=user_leases, args=arguments)
         self.process.start()
         self.got = said.get(timeout=30)
@@ -218,7 +326,8 @@ def deletes_and_replaces(user: int, lease: Path, said) -> None:
 
 def test_no_user_deletes_or_replaces_the_lease_of_another(shared):
     alice = As(ALICE, shared, 1)
-    (lease,) = shared.glob("*.lock")
+    lease, *more = shared.glob("*-[0-7].*.lock")
+    assert len(more) == SHARES - 1
     assert stat.S_IMODE(lease.stat().st_mode) == 0o644
     assert lease.stat().st_uid == ALICE
     said = FORK.Queue()
@@ -241,7 +350,7 @@ def test_the_folder_is_where_only_root_can_delete():
 @pytest.mark.parametrize("kind", ["link", "file", "fifo", "folder"])
 def test_obstacles_left_by_another_user_give_a_one_sentence_error(shared, kind):
     """A link is not followed, a pipe does not hang, and nothing is changed."""
-    lease, target = shared / f"popdesic-gpu-0.{ALICE}.lock", shared / "target"
+    lease, target = shared / f"popdesic-gpu-0-3.{ALICE}.lock", shared / "target"
     target.write_text("keep")
     target.chmod(0o600)
     {

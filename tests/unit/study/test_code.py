@@ -309,7 +309,7 @@ def sources(parts: dict[str, str]) -> set[str]:
 
 
 def test_min_plus_and_bitgemm_have_separate_digests(own):
-    tile, closure = own["measure_distance_tile"], own["close_paths"]
+    tile, closure = own["measure_distance_row"], own["close_paths"]
     assert sources(closure) == {"minplus/minplus.cu"}
     assert sources(tile) and all(name.startswith("bitgemm/") for name in sources(tile))
     assert "name engine/cpu/minplus.py block_kernel" in closure

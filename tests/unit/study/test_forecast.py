@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from running import finished, snakemake
 from study import make_cohorts, write_study
@@ -9,6 +11,7 @@ from study import make_cohorts, write_study
 from popdesic.__main__ import main
 from popdesic.io.errors import UserError
 from popdesic.study.forecast import (
+    ROW_RULES,
     Job,
     Sizes,
     bytes_written,
@@ -21,7 +24,9 @@ from popdesic.study.forecast import (
     work_of,
 )
 
-SIZES = Sizes({"a": 10, "b": 7}, n_sites=1000)
+#: Rows of two cohorts: the second one's row has the pair.
+ROWS = {stage: {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]} for stage in ROW_RULES.values()}
+SIZES = Sizes({"a": 10, "b": 7}, n_sites=1000, rows=ROWS)
 
 
 def job(rule: str, gpu: int = 1, **wildcards: str) -> Job:
@@ -30,11 +35,10 @@ def job(rule: str, gpu: int = 1, **wildcards: str) -> Job:
 
 def test_work_counts_each_pair_once():
     found = {
-        (a, b): work_of(job("measure_distance_tile", a=a, b=b), SIZES)["site-pairs"]
-        for a, b in (("a", "a"), ("a", "b"), ("b", "b"))
+        row: work_of(job("measure_distance_row", row=row), SIZES)["site-pairs"] for row in "ab"
     }
-    pairs = {(0, 0): 55, (0, 1): 70, (1, 1): 28}  # 10 * 11 / 2, 10 * 7, 7 * 8 / 2
-    assert list(found.values()) == [1000.0 * count for count in pairs.values()]
+    pairs = {"a": 55, "b": 70 + 28}  # 10 * 11 / 2, 10 * 7 + 7 * 8 / 2
+    assert found == {row: 1000.0 * count for row, count in pairs.items()}
     assert sum(found.values()) == 1000 * 17 * 18 / 2
     assert work_of(job("close_paths"), SIZES) == {"min-plus operations": 17**3 / 2}
     scanned = Sizes({"a": 5}, 100, scanned=4, units=2, permutations=(10, 0))
@@ -43,14 +47,17 @@ def test_work_counts_each_pair_once():
 
 
 def test_the_slower_of_reading_and_computing_decides_the_time():
-    """A tile of few samples spends more time reading; without a GPU the limit is the estimate."""
-    tile = job("measure_distance_tile", a="a", b="b")
-    large = Sizes({"a": 10_000, "b": 10_000}, 10**7)
+    """A row of few samples spends more time reading; without a GPU the limit is the estimate."""
+    row = job("measure_distance_row", row="b")
+    large = Sizes({"a": 10_000, "b": 10_000}, 10**7, rows=ROWS)
     read = 2 * 10_000 * 3 * (10**7 / 8)
-    assert expected_seconds(tile, large) == pytest.approx(10 + read / 2e9)
-    computed = Sizes({"a": 10**6, "b": 10**6}, 10**4)
-    assert expected_seconds(tile, computed) == pytest.approx(10 + 1e12 * 1e4 / 2e15)
-    cpu = job("measure_distance_tile", gpu=0, a="a", b="b")
+    assert expected_seconds(row, large) == pytest.approx(10 + read / 2e9)
+    part = job("measure_distance_row", row="b", part="1")
+    parts = replace(large, site_parts=4)
+    assert expected_seconds(part, parts) == pytest.approx(10 + read / 4 / 2e9)
+    computed = Sizes({"a": 10**6, "b": 10**6}, 10**4, rows=ROWS)
+    assert expected_seconds(row, computed) == pytest.approx(10 + 1.5e12 * 1e4 / 2e15, rel=1e-3)
+    cpu = job("measure_distance_row", gpu=0, row="b")
     assert expected_seconds(cpu, SIZES) == pytest.approx(10 + 60, rel=0.01)
 
 
@@ -73,20 +80,23 @@ def test_the_plan_equals_the_run(tmp_path, capsys):
     for path, expected in (
         ("results/cohorts/north/planes.npy", None),
         ("results/distance/squared.npy", 8 * 15 * 15),
-        ("results/distance/tiles/north__south.npz", 8 * 2 * 8 * 7),
+        ("results/distance/tiles/south/row.json", 8 * 2 * 7 * (8 + 7)),
     ):
-        found = (folder / path).stat().st_size
+        files = [folder / path]
+        if path.endswith("row.json"):
+            files = list((folder / path).parent.glob("*.npz"))
+        found = sum(file.stat().st_size for file in files)
         about = bytes_written(path, read_sizes(folder)[0])
         assert expected is None or about == expected
-        assert abs(found - about) < 2000  # headers, and words padded to 64 sites
+        assert abs(found - about) < 2000 * len(files)  # headers, and words padded to 64 sites
     after = describe_plan(folder, targets=["distance"])
     assert "Nothing to be done" in after
     assert "of the panel" in after
 
 
-def test_tiles_share_slurm_jobs():
-    tiles = [job("measure_distance_tile", a="a", b="a")] * 11
-    assert submissions([*tiles, job("close_paths"), job("ingest_cohort")]) == 2 + 2
+def test_rows_share_slurm_jobs():
+    rows = [job("measure_distance_row", row="a")] * 5
+    assert submissions([*rows, job("close_paths"), job("ingest_cohort")]) == 2 + 2
     assert submissions([]) == 0
 
 

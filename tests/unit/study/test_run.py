@@ -84,7 +84,8 @@ def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words
     """They find the user's own `slurm` profile and files relative to the current folder.
 
     The profile is in the current folder or in the user's configuration folder. It stops at the
-    tiles; the configuration file in the current folder splits each of the three into two parts.
+    rows of tiles; the configuration file in the current folder splits each of the two into two
+    parts.
     """
     folder = write_study(study / "my-study", make_cohorts((16, 14)), FAST)
     damaged = "results/panel/sites.tsv"  # a result without a checksum
@@ -93,14 +94,14 @@ def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words
     write_record(folder, damaged, record_of("build_panel", []))
     profile = study / own_profile / "config.yaml"
     profile.parent.mkdir(parents=True)
-    profile.write_text(yaml.safe_dump({"cores": 1, "until": ["measure_distance_tile"]}))
+    profile.write_text(yaml.safe_dump({"cores": 1, "until": ["measure_distance_row"]}))
     Path("mine.yaml").write_text(yaml.safe_dump({"distance": {"site_parts": 2}}))
     status = main([*words, "--dry-run", "--configfile", "mine.yaml"])
     told = capfd.readouterr()
     assert status == 0, told
     plan = planned(told.out + told.err)
     assert plan["build_panel"] == 1
-    assert plan["measure_distance_tile"] == 3 * 2
+    assert plan["measure_distance_row"] == 2 * 2
     assert not plan["assemble_distance"]
 
 

@@ -195,22 +195,6 @@ def test_sample_order_does_not_depend_on_the_sheet(tmp_path):
     assert len(found) == 1
     assert study.order == ["alfa", "zeta", "new1", "new2"]
     assert (study.founders, study.newcomers) == (["alfa", "zeta"], ["new1", "new2"])
-    assert study.pairs()[:5] == [
-        ("alfa", "alfa"), ("alfa", "zeta"), ("alfa", "new1"), ("alfa", "new2"), ("zeta", "zeta"),
-    ]  # fmt: skip
-    assert len(study.pairs()) == 10
-
-
-def test_pairs_of_old_cohorts_are_kept_when_one_arrives(tmp_path):
-    def pairs(cohorts):
-        rows = "".join(f"{c}\t{c}.vcf\t{'no' if c[0] == 'n' else 'yes'}\n" for c in cohorts)
-        samples = "".join(f"{c}{k}\t{c}\n" for c in cohorts for k in range(2))
-        config = sheets(tmp_path, COHORTS + rows, "sample\tcohort\n" + samples)
-        return set(load_study(config, tmp_path, check_files=False).pairs())
-
-    before, after = pairs(["b", "n5"]), pairs(["b", "n5", "n1"])
-    assert before < after
-    assert after - before == {("b", "n1"), ("n1", "n1"), ("n1", "n5")}
 
 
 def test_digest_depends_on_the_requested_columns(tmp_path):

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,8 @@ def run_study() -> tuple[str, str]:
             )
         stage = "distance"
         metric, least = config["distance"]["metric"], config["distance"]["min_called"]
-        tiles = {(a, b): RESULTS / f"distance/tiles/{a}__{b}.npz" for a, b in study.pairs()}
+        pairs = list(combinations_with_replacement(study.order, 2))
+        tiles = {(a, b): RESULTS / f"distance/tiles/{b}/{a}.npz" for a, b in pairs}
         for (a, b), path in tiles.items():
             missing = config["distance"]["missing"]
             measure_tile(cohorts[a], cohorts[b], path, backend, metric=metric, missing=missing)

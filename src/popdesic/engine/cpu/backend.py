@@ -82,6 +82,9 @@ class CpuBackend:
         tiles = _tile_pairs(len(a), len(b), bitgemm_cpu.TILE, same)
         run_tasks(work, tiles, self.threads)
 
+    def keep_planes(self, planes: Planes) -> Planes:
+        return planes
+
     def minplus(
         self,
         c: np.ndarray,

@@ -25,13 +25,14 @@ from ..comparisons import (
 )
 from ..genotype_products import Calls, GenotypeProducts
 from ..matches import TopMatches
+from ..needs import CONTEXT_BYTES
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import minplus_plans, tune
 from .compile import current_device
 from .devices import supported_kernels
 from .layout import BOUND_RUN, BOUND_TILE
-from .lease import lease_device
+from .lease import SHARES, is_granted, lease_device, shares_of
 from .rare_sites import RareSites, site_costs
 from .rare_sites_plans import SiteCosts, pays
 from .stream import BitgemmStream, device_errors
@@ -43,6 +44,8 @@ from .variants import Variant
 LEAST_CAPABILITY = 80
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
+#: Most of the free device memory that the planes of one block may keep.
+KEPT_SHARE = 0.6
 
 
 class GpuBackend:
@@ -98,10 +101,13 @@ class GpuBackend:
         self._chosen: dict[tuple[Terms, ShapeClass], Variant] = {}
 
     @classmethod
-    def leased(cls, threads: int = 1, host_bytes: int | None = None) -> GpuBackend:
-        """A backend on a device that no other job of this machine uses.
+    def leased(
+        cls, threads: int = 1, host_bytes: int | None = None, device_bytes: int | None = None
+    ) -> GpuBackend:
+        """A backend on a device, or on a part of its memory, that no other job here uses.
 
-        `threads`, `host_bytes` as in the constructor.
+        `threads`, `host_bytes` as in the constructor. `device_bytes` is the memory that the job
+        needs, the driver's included; None takes a whole device.
 
         Raises
         ------
@@ -109,8 +115,19 @@ class GpuBackend:
             No GPU is usable.
         """
         cls()  # says in one sentence what is missing
-        cupy.cuda.Device(lease_device(cupy.cuda.runtime.getDeviceCount())).use()
-        return cls(host_bytes=host_bytes or HOST_BYTES, threads=threads)
+        properties = cupy.cuda.runtime.getDeviceProperties
+
+        def shares(index: int) -> int:
+            return shares_of(device_bytes, properties(index)["totalGlobalMem"])
+
+        index = lease_device(cupy.cuda.runtime.getDeviceCount(), shares=shares)
+        cupy.cuda.Device(index).use()
+        limit = None
+        if shares(index) < SHARES and not is_granted():
+            granted = properties(index)["totalGlobalMem"] * shares(index) // SHARES
+            cupy.get_default_memory_pool().set_limit(size=granted - CONTEXT_BYTES)
+            limit = int(DEVICE_SHARE * (granted - CONTEXT_BYTES)) - RESULT_BYTES
+        return cls(host_bytes=host_bytes or HOST_BYTES, threads=threads, device_bytes=limit)
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:
@@ -288,6 +305,12 @@ class GpuBackend:
         )
         stream.add(a, b)
         return stream.result()
+
+    def keep_planes(self, planes: Planes) -> Planes:
+        if planes.words.nbytes > KEPT_SHARE * self.free_bytes():
+            return planes
+        with device_errors(f"the planes of {planes.n_samples} samples"):
+            return Planes(cupy.asarray(planes.words), planes.n_sites)
 
     def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
         with device_errors("a min-plus product"):

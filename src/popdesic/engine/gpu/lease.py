@@ -1,13 +1,20 @@
-"""One job, one device: which GPU of a machine a process may use.
+"""Which GPU of a machine a job may use, and how many jobs share one.
 
 A scheduler that grants devices says so in CUDA_VISIBLE_DEVICES. Without one, concurrent jobs share
 the machine's devices by lock files, held until the process ends, however it ends.
 
-Each user has their own lock file for each device, which others can read and nobody else can
+The memory of a device is divided into SHARES equal shares, each with a lock. A job that knows how
+much memory it needs takes so many shares, and never more memory; one that does not know takes all.
+So small jobs run beside each other, and no job finds the memory taken that it counts on. Jobs that
+wait stand in line: the first one holds the device's gate, and only who holds it takes shares, so
+that a job that needs a whole device is not passed for ever by small ones.
+
+Each user has their own lock files for each device, which others can read and nobody else can
 delete or replace where the folder is root's and sticky, as /tmp is. A process first locks its
-user's file and then looks whether another user's is locked: of two that come at once the later one
-sees the other. Users who have temporary folders of their own (TMPDIR, PrivateTmp of systemd) do not
-see each other's leases, and a user who wants to keep a device from others can: no lock prevents it.
+user's files and then looks whether another user's are locked: of two that come at once the later
+one sees the other. Users who have temporary folders of their own (TMPDIR, PrivateTmp of systemd) do
+not see each other's leases, and a user who wants to keep a device from others can: no lock prevents
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ import re
 import stat
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ...io.errors import UserError
@@ -31,11 +38,15 @@ log = logging.getLogger(__name__)
 SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 #: Seconds between two polls for a free device, randomised so that jobs do not stay in step.
 POLL_SECONDS = 1.0
-#: Names of lock files: of a device, and of the user whose file it is.
+#: Start of the names of lock files: then device, share and number of the user whose file it is.
 PREFIX = "popdesic-gpu-"
+#: Shares of a device's memory, each with a lock: 17 GB of an H200.
+SHARES = 8
 
-#: Open lock files: closing one would give the device back.
+#: Open lock files of shares: closing one would give the share back.
 _held: dict[Path, int] = {}
+#: Open lock files of gates, while this process waits.
+_gates: dict[Path, int] = {}
 
 
 def lock_folder() -> Path:
@@ -43,19 +54,39 @@ def lock_folder() -> Path:
     return Path(tempfile.gettempdir())
 
 
+def is_granted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a scheduler gave this job devices of its own."""
+    return any(visible_devices(environment)) and any(name in environment for name in SCHEDULERS)
+
+
+def visible_devices(environment: Mapping[str, str]) -> list[str]:
+    """Names of the devices that CUDA shows; none if it shows all."""
+    return [name for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+
+
+def shares_of(need: int | None, total: int) -> int:
+    """Shares of a device of `total` bytes that a job takes which needs `need` bytes."""
+    if need is None:
+        return SHARES
+    return min(SHARES, max(1, -(-need * SHARES // max(total, 1))))
+
+
 def lease_device(
     count: int,
     *,
+    shares: Callable[[int], int] = lambda _: SHARES,
     folder: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     patience: float = float("inf"),
 ) -> int:
-    """The index of a device that is this process's own from now on.
+    """The index of a device that is this process's own from now on, in whole or in part.
 
     Parameters
     ----------
     count : int
         Devices that CUDA shows to this process, at least one.
+    shares : function
+        Shares that the process takes of the device with some index; by default all.
     folder : Path, optional
         Where the lock files lie.
     environment : mapping
@@ -68,8 +99,8 @@ def lease_device(
     UserError
         None became free, or the lock files cannot be written.
     """
-    visible = [name for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-    if visible and any(name in environment for name in SCHEDULERS):
+    visible = visible_devices(environment)
+    if is_granted(environment):
         log.info("device %s, granted by the scheduler", visible[0])
         return 0
     names = visible[:count] if len(visible) >= count else [str(index) for index in range(count)]
@@ -84,51 +115,112 @@ def lease_device(
             "TMPDIR to a folder that can be written."
         ) from None
     started, told = time.monotonic(), False
-    while True:
-        for index, name in enumerate(names):
-            if _take(folder, name.replace("/", "_")):
-                log.info("device %s, leased among %d", name, count)
-                return index
-        if time.monotonic() - started >= patience:
-            raise UserError(
-                f"all {count} GPUs of this machine are taken by other jobs (locks in {folder}); "
-                "run fewer GPU jobs at a time (--resources gpu=N)."
-            )
-        if not told:
-            log.info("all %d devices are taken: waiting for one", count)
-            told = True
-        time.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
-
-
-def _take(folder: Path, device: str) -> bool:
-    """Whether the device is ours: it was free, or this process holds it already."""
-    path = folder / f"{PREFIX}{device}.{os.getuid()}.lock"
-    if path in _held:
-        return True
     try:
-        descriptor = _open_own(path)
+        while True:
+            index = _take_one(folder, [name.replace("/", "_") for name in names], shares)
+            if index is not None:
+                share = f"{shares(index)} of {SHARES} shares"
+                log.info("device %s, leased among %d (%s)", names[index], count, share)
+                return index
+            if time.monotonic() - started >= patience:
+                raise UserError(
+                    f"all {count} GPUs of this machine are taken by other jobs (locks in "
+                    f"{folder}); run fewer GPU jobs at a time (--resources gpu=N)."
+                )
+            if not told:
+                log.info("all %d devices are taken: waiting for one", count)
+                told = True
+            time.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
+    finally:
+        while _gates:
+            os.close(_gates.popitem()[1])
+
+
+def _take_one(folder: Path, devices: list[str], shares: Callable[[int], int]) -> int | None:
+    """A device of which so many shares are ours: held already, of an idle device, or of any."""
+    for index, device in enumerate(devices):
+        if sum(path in _held for path in _locks(folder, device)) >= shares(index):
+            return index
+    for least in (SHARES, 0) if len(devices) > 1 else (0,):
+        for index, device in enumerate(devices):
+            if _take(folder, device, shares(index), least):
+                return index
+    return None
+
+
+def _locks(folder: Path, device: str) -> list[Path]:
+    """Our lock files of a device's shares."""
+    return [_lock_path(folder, f"{device}-{share}") for share in range(SHARES)]
+
+
+def _take(folder: Path, device: str, shares: int, least: int) -> bool:
+    """Whether so many shares of the device could be taken, if at least `least` are free."""
+    own = _locks(folder, device)
+    held = [path for path in own if path in _held]
+    gate = _lock_path(folder, f"{device}-gate")
+    if gate not in _gates:
+        _gates.update(_lock_free(folder, [gate]))
+    if gate not in _gates:
+        return False
+    locked = _lock_free(folder, [path for path in own if path not in _held])
+    enough = len(held) + len(locked) >= max(shares, least)
+    for number, (path, descriptor) in enumerate(locked.items()):
+        if enough and len(held) + number < shares:
+            os.utime(descriptor)  # so that a cleaner of temporary files does not remove it
+            _held[path] = descriptor
+        else:
+            os.close(descriptor)
+    return enough
+
+
+def _lock_path(folder: Path, name: str) -> Path:
+    return folder / f"{PREFIX}{name}.{os.getuid()}.lock"
+
+
+def _lock_free(folder: Path, paths: list[Path]) -> dict[Path, int]:
+    """Lock those of our files that are free, and whose counterparts of other users are, too."""
+    locked: dict[Path, int] = {}
+    try:
+        for path in paths:
+            descriptor = _open_own(path)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A cleaner of temporary files may have removed it before it was locked.
+                if os.path.samestat(os.fstat(descriptor), path.lstat()):
+                    locked[path] = descriptor
+                    continue
+            except (BlockingIOError, FileNotFoundError):
+                pass
+            os.close(descriptor)
     except OSError as reason:
+        _close(locked)
         raise UserError(
             f"{path}: this lock file of a GPU cannot be opened ({reason.strerror}); remove it, or "
             "set TMPDIR to a folder that can be written."
         ) from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A cleaner of temporary files may have removed it before it was locked.
-        ours = os.path.samestat(os.fstat(descriptor), path.lstat())
-        if ours and not any(_is_locked(other) for other in _others(folder, device, path)):
-            os.utime(descriptor)  # so that a cleaner does not remove it
-            _held[path] = descriptor
-            return True
-    except (BlockingIOError, FileNotFoundError):
-        pass
+        for other in _others(folder, locked):
+            if _is_locked(other):
+                _close(locked, _lock_path(folder, _share_of(other)))
     except OSError as reason:  # the folder cannot be listed
+        _close(locked)
         raise UserError(
             f"{folder}: the lock files of the GPUs cannot be read there ({reason.strerror}); set "
             "TMPDIR to a folder that can be read and written."
         ) from None
-    os.close(descriptor)
-    return False
+    return locked
+
+
+def _close(locked: dict[Path, int], *paths: Path) -> None:
+    """Give back some of the locked files (all if none is named)."""
+    for path in paths or list(locked):
+        if path in locked:
+            os.close(locked.pop(path))
+
+
+def _share_of(path: Path) -> str:
+    """Device and share in the name of a lock file."""
+    return path.name.removeprefix(PREFIX).rsplit(".", 2)[0]
 
 
 def _open_own(path: Path) -> int:
@@ -150,10 +242,17 @@ def _open_own(path: Path) -> int:
     return descriptor
 
 
-def _others(folder: Path, device: str, own: Path) -> list[Path]:
-    """Lock files of other users for a device."""
-    name = re.compile(re.escape(f"{PREFIX}{device}.") + r"\d+\.lock")
-    return [path for path in folder.iterdir() if name.fullmatch(path.name) and path != own]
+def _others(folder: Path, own: Iterable[Path]) -> list[Path]:
+    """Lock files of other users for the same devices and shares as some of ours."""
+    shares = {_share_of(path): path for path in own}
+    name = re.compile(re.escape(PREFIX) + r".+\.\d+\.lock")
+    return [
+        path
+        for path in folder.iterdir()
+        if name.fullmatch(path.name)
+        and _share_of(path) in shares
+        and path != shares[_share_of(path)]
+    ]
 
 
 def _is_locked(path: Path) -> bool:

@@ -1,0 +1,375 @@
+"""Rows of tiles: which cohort a pair of cohorts belongs to, and what of a row is computed again.
+
+A tile holds the results of one pair of cohorts. A row is the tiles of one cohort, its owner, with
+other cohorts and with itself. One job makes a row, in the owner's folder: the tile of `owner` and
+`other` is ``tiles/{owner}/{other}{ending}``, and ``row.json`` lists the row's tiles. Beside every
+tile lies its key: a digest of all that decides its bytes. A job that runs again computes only
+tiles whose key has changed, and leaves the files of the others as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from ..cohort.encode import load_planes
+from ..engine.base import Backend
+from ..engine.needs import product_bytes
+from ..engine.terms import Planes
+from ..io.errors import UserError
+from ..io.files import (
+    checksum_of,
+    checksum_path,
+    digest,
+    read_json,
+    record_path,
+    write_json,
+)
+
+log = logging.getLogger(__name__)
+#: Name of the list of a row's tiles.
+ROW = "row.json"
+#: Planes are read ahead if they are smaller than this share of the machine's memory, in blocks.
+AHEAD_SHARE, AHEAD_BYTES = 0.35, 8 << 20
+
+#: Two cohorts, the first one earlier in sample order; or one cohort twice.
+Pair = tuple[str, str]
+
+
+class Rows:
+    """Which row each pair of a study's cohorts belongs to.
+
+    1. A pair of a founder and a newcomer belongs to the newcomer. The founders' rows thus hold
+       pairs of founders alone.
+    2. A pair whose tile exists belongs to the cohort in whose folder it lies.
+    3. A pair of which one cohort has no row yet belongs to that one: it arrives.
+    4. Otherwise a pair belongs to the later cohort in sample order.
+
+    So a cohort that arrives runs one row, wherever it stands in the sheet. Only the tiles on disk
+    are asked, and every process of a run finds the same rows, because a row's own tile, which
+    says that the cohort has a row, is written last.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the rows.
+    order : list of str
+        Cohorts in sample order.
+    founders : collection of str
+    ending : str
+        Ending of a tile's file.
+    """
+
+    def __init__(
+        self, folder: Path, order: Sequence[str], founders: Iterable[str], ending: str
+    ) -> None:
+        self.folder, self.order, self.ending = folder, list(order), ending
+        self.founders = set(founders)
+
+    @functools.cached_property
+    def _held(self) -> dict[str, set[str]]:
+        """Names of the files in each cohort's folder."""
+        held: dict[str, set[str]] = {}
+        for cohort in self.order:
+            try:
+                held[cohort] = set(os.listdir(self.folder / cohort))  # noqa: PTH208 - only names
+            except FileNotFoundError:
+                held[cohort] = set()
+        return held
+
+    def _holds(self, owner: str, other: str) -> bool:
+        return other + self.ending in self._held[owner]
+
+    def owner(self, a: str, b: str) -> str:
+        """The cohort whose row has the tile of a and b; a is b or comes before b in the order."""
+        if a in self.founders and b not in self.founders:
+            return b
+        for one, other in ((b, a), (a, b)):
+            if self._holds(one, other):
+                return one
+        for one, other in ((b, a), (a, b)):
+            if not self._holds(one, one) and self._holds(other, other):
+                return one
+        return b
+
+    @functools.cached_property
+    def by_row(self) -> dict[str, list[Pair]]:
+        """Pairs of each row, as from `pairs`."""
+        rows: dict[str, list[Pair]] = {cohort: [] for cohort in self.order}
+        for i, a in enumerate(self.order):
+            for b in self.order[i + 1 :]:
+                rows[self.owner(a, b)].append((a, b))
+        for cohort, pairs in rows.items():
+            pairs.append((cohort, cohort))  # last: it says that the cohort has a row
+        return rows
+
+    def pairs(self, row: str) -> list[Pair]:
+        """Pairs of a row, in sample order, the owner with itself last."""
+        return self.by_row[row]
+
+    def lost(self) -> list[str]:
+        """Rows that are listed as made but lack a tile, by name; their jobs have to run again."""
+        return [
+            row
+            for row in self.order
+            if ROW in self._held[row]
+            and not all(self._holds(row, other_of(row, pair)) for pair in self.by_row[row])
+        ]
+
+
+def study_rows(study: Path, order: Sequence[str], founders: Iterable[str]) -> dict[str, Rows]:
+    """The rows of a study by stage: ``distance`` and ``compare``."""
+    endings = {"distance": ".npz", "compare": ".kinship.tsv"}
+    return {
+        stage: Rows(study / f"results/{stage}/tiles", order, founders, ending)
+        for stage, ending in endings.items()
+    }
+
+
+def other_of(row: str, pair: Pair) -> str:
+    """The cohort that is not the row's; the row's own of the pair with itself."""
+    a, b = pair
+    return a if b == row else b
+
+
+def folders_of(planes: Iterable[Path | str]) -> dict[str, Path]:
+    """Folder of each cohort, by name, of the files of its planes."""
+    return {Path(path).parent.name: Path(path).parent for path in planes}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The tiles of one row on disk.
+
+    Attributes
+    ----------
+    folder : Path
+        The owner's folder.
+    endings : tuple of str
+        Endings of the files of one tile.
+    """
+
+    folder: Path
+    endings: tuple[str, ...]
+
+    @property
+    def owner(self) -> str:
+        return self.folder.name
+
+    def paths(self, pair: Pair) -> list[Path]:
+        """Files of a tile, one for each ending."""
+        other = other_of(self.owner, pair)
+        return [self.folder / f"{other}{ending}" for ending in self.endings]
+
+    def _key_path(self, other: str) -> Path:
+        return self.folder / f".{other}.key"
+
+    def is_fresh(self, pair: Pair, key: str) -> bool:
+        """Whether the tile was made with this key and is as it was written."""
+        kept = _read(self._key_path(other_of(self.owner, pair)))
+        return kept == key and all(map(is_intact, self.paths(pair)))
+
+    def begin(self, pair: Pair) -> None:
+        """A tile is about to be written: its key is valid no more."""
+        self._key_path(other_of(self.owner, pair)).unlink(missing_ok=True)
+
+    def finish(self, pair: Pair, key: str) -> None:
+        """All files of a tile were written with this key."""
+        path = self._key_path(other_of(self.owner, pair))
+        temporary = path.with_name(f"{path.name}.tmp")
+        temporary.write_text(key, "utf-8")
+        temporary.replace(path)
+
+    def close(self, keys: Mapping[Pair, str], out: Path) -> int:
+        """Remove tiles of cohorts that are not in the row any more, and write `out`, its list.
+
+        Returns
+        -------
+        int
+            Files removed.
+        """
+        removed = self.remove_all_but(keys)
+        write_json(out, {"cohort": self.owner, "tiles": [[*p, key] for p, key in keys.items()]})
+        return removed
+
+    def remove_all_but(self, pairs: Iterable[Pair]) -> int:
+        """Remove all tiles but those of some pairs; return the number of files removed."""
+        pairs = list(pairs)
+        kept = {path for pair in pairs for path in self.paths(pair)}
+        others = {other_of(self.owner, pair) for pair in pairs}
+        removed = 0
+        for path in list(self.folder.iterdir()):
+            name = path.name
+            if name.startswith("."):
+                if name.endswith(".key") and name[1:-4] not in others:
+                    path.unlink(missing_ok=True)
+            elif name.endswith(self.endings) and path not in kept:
+                for left in (path, checksum_path(path), record_path(path)):
+                    left.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a result has the checksum with which it was written."""
+    kept = _read(checksum_path(path)).split()
+    return bool(kept) and path.is_file() and kept[:2] == checksum_of(path).split()
+
+
+def content_key(path: Path) -> str:
+    """CRC-32 and size of a result: those kept beside it, if they are not older than the file."""
+    kept = checksum_path(path)
+    try:
+        if kept.stat().st_mtime_ns >= path.stat().st_mtime_ns:
+            words = kept.read_text("utf-8", "replace").split()
+            if len(words) in (2, 3) and int(words[1]) == path.stat().st_size:
+                return " ".join(words[:2])
+    except (FileNotFoundError, ValueError):
+        pass
+    return checksum_of(path)
+
+
+def tile_key(pair: Pair, folders: Mapping[str, Path], *rest: object) -> str:
+    """Digest of all that decides a tile: both cohorts' planes, and what the caller adds."""
+    planes = [
+        content_key(folders[cohort] / name)
+        for cohort in pair
+        for name in ("planes.npy", "planes.json")
+    ]
+    return digest(repr([*pair, *planes, *rest]))
+
+
+def read_ahead(pairs: Sequence[Pair], row: str, folders: Mapping[str, Path]) -> Iterator[Pair]:
+    """Yield the pairs of a row; meanwhile a thread reads the planes of the next pair's cohort.
+
+    It reads them into the system's cache of files, where memory maps find them. The row's own
+    planes are in use all the time.
+    """
+    stopped = threading.Event()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    def fetch(path: Path) -> None:
+        if path.stat().st_size > AHEAD_SHARE * memory:
+            return
+        block = bytearray(AHEAD_BYTES)
+        with open(path, "rb", buffering=0) as file:
+            while not stopped.is_set() and file.readinto(block):
+                pass
+
+    with ThreadPoolExecutor(1) as reader:
+        try:
+            for place, pair in enumerate(pairs):
+                if place + 1 < len(pairs) and (other := other_of(row, pairs[place + 1])) != row:
+                    reader.submit(fetch, folders[other] / "planes.npy")
+                yield pair
+        finally:
+            stopped.set()
+
+
+def update_row(
+    out: Path,
+    pairs: Sequence[Pair],
+    folders: Mapping[str, Path],
+    endings: tuple[str, ...],
+    keys: Mapping[Pair, str],
+    compute: Callable[[Path, Path, list[Path], Backend, Mapping[Path, Planes]], dict[str, int]],
+    backend: Callable[[int], Backend],
+) -> dict[str, int]:
+    """Make a row: compute the tiles whose key has changed, keep the others, remove what is left.
+
+    Parameters
+    ----------
+    out : Path
+        `row.json` in the owner's folder.
+    pairs : list of pairs
+        From `Rows.pairs`.
+    folders : dict
+        Folder of the planes of each cohort of the row.
+    endings : tuple of str
+        Endings of the files of one tile.
+    keys : dict
+        Key of each pair (`tile_key`).
+    compute : function
+        Writes the tile of a pair; its arguments are both folders of planes, the files of the tile,
+        the backend and planes that this has at hand, by folder. Returns counts for the log.
+    backend : function
+        Gives the backend, which is asked for only if there is something to compute; its argument
+        is the memory in bytes that the largest product needs on a device.
+
+    Returns
+    -------
+    dict
+        Tiles computed, tiles kept, files removed, and the sums of what `compute` counted.
+    """
+    row = Row(out.parent, endings)
+    row.folder.mkdir(parents=True, exist_ok=True)
+    stale = [pair for pair in pairs if not row.is_fresh(pair, keys[pair])]
+    counts = {"tiles computed": len(stale), "tiles kept": len(pairs) - len(stale)}
+    if stale:
+        own = folders[row.owner]
+        shapes = [load_planes(folders[other_of(row.owner, p)])[0].words.shape for p in stale]
+        planes = load_planes(own)[0]
+        chosen = backend(product_bytes(planes.words.shape, shapes))
+        log.info("device: %s", chosen.describe())
+        held = {own: chosen.keep_planes(planes)}
+        for a, b in read_ahead(stale, row.owner, folders):
+            row.begin((a, b))
+            found = compute(folders[a], folders[b], row.paths((a, b)), chosen, held)
+            row.finish((a, b), keys[a, b])
+            for name, value in found.items():
+                counts[name] = counts.get(name, 0) + value
+    counts["files removed"] = row.close(keys, out)
+    return counts
+
+
+def read_tiles(rows: Iterable[Path | str], ending: str) -> dict[Pair, Path]:
+    """The tiles that rows list, by pair, sorted by name.
+
+    Parameters
+    ----------
+    rows : iterable of Path
+        `row.json` of each row. Together they have to hold all pairs of their cohorts.
+    ending : str
+        Of the tile's file that is wanted.
+
+    Raises
+    ------
+    UserError
+        A tile is missing, was made for another row than its list, or the rows lack a pair of their
+        cohorts or have one of another cohort.
+    """
+    found, lists = {}, {Path(path).parent.name: Path(path) for path in rows}
+    for path in lists.values():
+        row = Row(path.parent, (ending,))
+        for a, b, key in read_json(path)["tiles"]:
+            (tile,) = row.paths((a, b))
+            if not tile.is_file() or _read(row._key_path(other_of(row.owner, (a, b)))) != key:
+                wrong = "is missing" if not tile.is_file() else "is not the one that the row lists"
+                raise UserError(f"{tile} {wrong}; delete {path} and run again.")
+            if a not in lists or b not in lists:
+                raise UserError(
+                    f"{path} lists the pair of {a} and {b}, which are not both asked for; delete "
+                    "it and run again."
+                )
+            found[a, b] = tile
+    for one, other in combinations(lists, 2):
+        if (one, other) not in found and (other, one) not in found:
+            raise UserError(
+                f"neither {lists[one]} nor {lists[other]} lists the pair of {one} and {other}; "
+                "delete both and run again."
+            )
+    return dict(sorted(found.items()))

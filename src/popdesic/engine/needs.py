@@ -1,0 +1,37 @@
+"""How much memory work asks of a device, so that small jobs can share one (`gpu/lease.py`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+#: The driver's own memory for a process with all kernels of a job loaded, and buffers of results.
+CONTEXT_BYTES = 2 << 30
+#: Accumulators and totals of a pair of samples: 12 bytes for each of at most eight outputs.
+PAIR_BYTES = 12 * 8
+#: Copies of the planes of both blocks that a product makes: two ranges sent, packed ones, ones by
+#: site; beyond MOST_PLANES they pass in ranges.
+PLANE_COPIES, MOST_PLANES = 5, 24 << 30
+#: Samples of a block are padded to this many.
+PADDED = 256
+
+
+def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:
+    """Device memory with which products of one kept block and others run at full speed.
+
+    With less, planes pass in shorter ranges of sites and samples in smaller blocks.
+
+    Parameters
+    ----------
+    own, others : (n_samples, n_planes, n_words)
+        Shapes of planes; without others, `own` is compared with itself.
+    """
+    samples, planes = _padded(own[0]), 8 * math.prod(own)
+    most = max((_padded(other[0]) for other in others), default=samples)
+    largest = max((8 * math.prod(other) for other in others), default=planes)
+    copies = min(MOST_PLANES, PLANE_COPIES * (planes + largest))
+    return CONTEXT_BYTES + PAIR_BYTES * samples * most + planes + copies
+
+
+def _padded(n_samples: int) -> int:
+    return -(-n_samples // PADDED) * PADDED

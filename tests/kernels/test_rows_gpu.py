@@ -1,0 +1,139 @@
+"""Rows of tiles on a GPU: the same bytes as on a CPU, several jobs on one device."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+import cupy
+
+from popdesic.cohort.encode import write_planes
+from popdesic.distance.measure_row import measure_row
+from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.gpu.lease import SHARES, shares_of
+from popdesic.engine.select import select_backend
+from popdesic.io.files import write_json
+from popdesic.io.genotypes import pack_bed
+
+pytestmark = pytest.mark.gpu
+
+PACKAGE = Path(__file__).parents[2] / "src"
+
+
+def make_cohort(folder: Path, n_samples: int, n_sites: int, missing: float) -> Path:
+    rng = np.random.default_rng(n_samples)
+    genotypes = rng.integers(0, 3, (n_sites, n_samples)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    folder.mkdir(parents=True)
+    mode = rng.integers(0, 3, n_sites)
+    write_planes(pack_bed(genotypes), n_samples, mode, "mode", folder / "planes.npy")
+    names = [f"{folder.name}{i}" for i in range(n_samples)]
+    write_json(folder / "planes.json", {"panel": "P", "n_sites": n_sites, "samples": names})
+    return folder
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "normalized"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_row_is_the_same_bytes(gpu_device, tmp_path, metric, parts):
+    """The row's own planes stay on the device; complete and masked cohorts, either first."""
+    folders = {
+        "a": make_cohort(tmp_path / "a", 70, 3_300, 0.05),
+        "b": make_cohort(tmp_path / "b", 131, 3_300, 0.0),
+        "c": make_cohort(tmp_path / "c", 257, 3_300, 0.02),
+    }
+    pairs = [("a", "b"), ("b", "c"), ("b", "b")]
+    options = {"metric": metric, "missing": "pairwise", "code": "1"}
+    gpu, kept = GpuBackend(), []
+    keep = gpu.keep_planes
+    gpu.keep_planes = lambda planes: kept.append(keep(planes)) or kept[-1]
+    for part in range(parts):
+        for device, backend in (("cpu", select_backend("cpu", 2)), ("gpu", gpu)):
+            out = tmp_path / device / f"{part}/b/row.json"
+            whole = tmp_path / device / "b/row.json"
+            number = {"part": part, "parts": parts, "whole": whole}
+            measure_row(out, pairs, folders, lambda _, chosen=backend: chosen, **options, **number)
+        for other in "abc":
+            cpu, found = (
+                (tmp_path / device / f"{part}/b/{other}.npz").read_bytes()
+                for device in ("cpu", "gpu")
+            )
+            assert cpu == found, (part, other)
+    assert all(isinstance(planes.words, cupy.ndarray) for planes in kept)
+
+
+JOB = """
+import sys
+import cupy
+import numpy as np
+from popdesic.engine.select import select_backend
+from popdesic.engine.terms import SQUARED, Planes
+backend = select_backend("gpu", 1, device_bytes=int(sys.argv[1]))
+print("in", backend.device_bytes, cupy.get_default_memory_pool().get_limit(), flush=True)
+sys.stdin.readline()
+words = np.random.default_rng(1).integers(0, 2**63, (2000, 2, 4000), np.uint64)
+words[:, 1] &= words[:, 0]
+planes = Planes(words, 4000 * 64)
+found = backend.bitgemm(planes, None, SQUARED)
+kept = backend.bitgemm(backend.keep_planes(planes), None, SQUARED)
+assert np.array_equal(found, kept)
+print(int(found[0].sum()), cupy.get_default_memory_pool().total_bytes(), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_two_small_jobs_share_a_device_and_a_large_one_waits(gpu_device, tmp_path):
+    total = cupy.cuda.runtime.getDeviceProperties(0)["totalGlobalMem"]
+    small, large = total // 4, total * 3 // 4
+    assert shares_of(small, total) * 2 + shares_of(large, total) > SHARES
+    started = []
+
+    def start(need: int) -> subprocess.Popen:
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", JOB, str(need)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
+                | {"TMPDIR": str(tmp_path)},
+            )
+        )
+        return started[-1]
+
+    def said(process: subprocess.Popen, seconds: float = 120) -> list[str]:
+        ready, _, _ = select.select([process.stdout], [], [], seconds)
+        return process.stdout.readline().split() if ready else []
+
+    def go_on(process: subprocess.Popen) -> None:
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+    try:
+        one, two = start(small), start(small)
+        for process in (one, two):
+            word, budget, limit = said(process)
+            assert word == "in"
+            assert 0 < int(budget) < int(limit) < small + total // SHARES
+        third = start(large)
+        go_on(one), go_on(two)
+        sums = [said(process) for process in (one, two)]
+        assert sums[0][0] == sums[1][0]
+        assert all(int(taken) <= int(limit) for _, taken in sums)
+        assert said(third, 3) == []
+        go_on(one), go_on(two)
+        assert said(third)[0] == "in"
+        go_on(third)
+        assert said(third)[0] == sums[0][0]
+        go_on(third)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
