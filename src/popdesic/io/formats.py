@@ -116,10 +116,14 @@ def read_contig_lengths(source: Path | str) -> dict[str, int]:
 
 
 def read_contigs(source: Path | str) -> list[str]:
-    """Return the contigs that a source's header names: of PGEN and Zarr those with lengths."""
+    """Return the contigs that a source's header names; of PGEN those with a length."""
     kind, path = find_format(source)
-    if kind in (PLINK, PGEN, ZARR):
+    if kind in (PLINK, PGEN):
         return list(read_contig_lengths(source))
+    if kind == ZARR:
+        from .zarr_store import open_store
+
+        return list(open_store(path).contigs)
     from .vcf_header import read_header
 
     return read_header(path).contigs
