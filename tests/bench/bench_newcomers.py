@@ -33,7 +33,7 @@ CONFIG = {
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
 }
 #: Files that record how something was computed, which may differ.
-HOW = re.compile(r"report/|\.run\.json$|/closure/")
+HOW = re.compile(r"report/|\.run\.json$|/closure/|/row\.json$")
 
 
 class Cohort:
@@ -74,8 +74,15 @@ def write_study(folder: Path, cohorts: list[Cohort]) -> None:
     (config / "config.yaml").write_text(yaml.safe_dump(CONFIG))
 
 
-def run(folder: Path, targets: list[str]) -> tuple[float, Counter, list[str]]:
-    """Run the workflow; return wall seconds, jobs by rule, and tiles computed."""
+def written(folder: Path) -> dict[Path, int]:
+    """Tiles of distances, and when they were written."""
+    tiles = (folder / "results/distance/tiles").glob("*/*.npz")
+    return {path: path.stat().st_mtime_ns for path in tiles}
+
+
+def run(folder: Path, targets: list[str]) -> tuple[float, Counter, list[tuple[str, str]]]:
+    """Run the workflow; return wall seconds, jobs by rule, and pairs whose tile was computed."""
+    before = written(folder)
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     start = time.perf_counter()
     done = subprocess.run(
@@ -89,7 +96,11 @@ def run(folder: Path, targets: list[str]) -> tuple[float, Counter, list[str]]:
     if done.returncode:
         raise RuntimeError(done.stdout[-3000:])
     rules = re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", done.stdout, re.MULTILINE)
-    tiles = re.findall(r"Distances (\S+) x (\S+)$", done.stdout, re.MULTILINE)
+    tiles = [
+        (path.parent.name, path.stem)
+        for path, when in written(folder).items()
+        if before.get(path) != when
+    ]
     return seconds, Counter(rule for rule in rules if "_" in rule), tiles
 
 
@@ -105,10 +116,19 @@ def closure_operations(folder: Path, n: int) -> float:
     return m * before**2 + m**2 * before / 2 + m**3 / 2 + m**2 * before + before**2 * m / 2
 
 
+def name_of(path: Path) -> str:
+    """Path of a result; of a tile without its owner, which depends on the order of arrival."""
+    if path.parent.parent.name != "tiles":
+        return str(path)
+    other, ending = path.name.split(".", 1)
+    pair = "__".join(sorted((path.parent.name, other)))
+    return f"{path.parent.parent}/{pair}.{ending}"
+
+
 def files(folder: Path) -> dict[str, bytes]:
     found = sorted((folder / "results").rglob("*"))
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        name_of(path.relative_to(folder)): path.read_bytes()
         for path in found
         if path.is_file() and not path.name.startswith(".") and not HOW.search(str(path))
     }

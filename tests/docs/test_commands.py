@@ -82,6 +82,7 @@ WAYS: dict[str, Way] = {
         )
         for kind in ("", "-cuda12")
     },
+    ".venv/bin/pip install Pgenlib": Way("install", "", "an optional package: in the tests' own"),
     "pip install .": INSTALLED,
     "pip install '.[cuda12]'": INSTALLED,
     "pip install '.[cuda13]'": INSTALLED,

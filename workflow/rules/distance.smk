@@ -101,6 +101,7 @@ if SITE_PARTS > 1:
             runtime=row_minutes(DISTANCE_ROWS, pairs=1e-9 * SITE_PARTS),
         params:
             **ROW_OPTIONS,
+            sum_code=code_of("sum_distance_parts"),
         message:
             "Sum partial distances of {wildcards.row}"
         script:

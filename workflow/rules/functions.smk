@@ -30,7 +30,11 @@ def row_planes(rows):
 
 def row_pairs(rows):
     """Parameter: the pairs of a row."""
-    return lambda wildcards: rows.pairs(wildcards.row)
+
+    def pairs(wildcards):
+        return rows.pairs(wildcards.row)
+
+    return pairs
 
 
 def _row_sizes(rows, row):
