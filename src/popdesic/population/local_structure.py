@@ -1,0 +1,395 @@
+"""Local structure: principal components of windows of sites (Li and Ralph 2019, Genetics 211).
+
+Along most of a genome the same ancestry orders people. Where another order holds, something local
+does: an inversion, whose arrangements hardly recombine, introgression, selection, or a region of
+low recombination. For each window the leading AXES principal components of the founders are
+computed, windows are compared by what their components say, and classical scaling places them on
+two axes. A region is a run of windows that are more like each other, also beyond the reach of LD,
+than neighbours are in random orders of the windows. The map itself is no test: even in one
+population without any inversion its axes show neighbours that share haplotypes.
+
+With v_i the components of a window (unit vectors over people) and l_i their variances, divided by
+their sum, the distance of two windows is the Frobenius norm of sum l_i v_i v_i' - sum m_j w_j w_j':
+
+    d^2 = sum l_i^2 + sum m_j^2 - 2 sum_ij l_i m_j (v_i . w_j)^2
+
+as `pc_dist(normalize="L1")` of lostruct has it. Signs of components and REF or ALT do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.panel import load_panel
+from ..cohort.prune import contig_runs
+from ..embedding.lots import lots_of
+from ..engine.threads import one_blas_thread
+from ..io.bed import open_bed, read_fam
+from ..io.files import write_json
+from ..io.genotypes import unpack_bed
+from ..io.tables import read_table, write_table
+from .counts import used_sites
+
+#: Components of a window, and axes of the map of windows.
+AXES = 2
+#: Most people: a random part of the founders, so that cost does not grow with them.
+MOST_PEOPLE = 1000
+#: Most windows; with more sites, windows grow.
+MOST_WINDOWS = 2000
+#: Fewer people or windows say nothing.
+LEAST_PEOPLE, LEAST_WINDOWS = 20, 20
+#: Chance of any region in a genome without one.
+LEVEL = 0.05
+#: Random orders of the windows.
+DRAWS = 499
+#: Windows nearer than this are not compared, because LD reaches over the edge of a window.
+APART = 4
+#: Robust standard deviations that a window has to lie out for a run to grow, and most that count.
+DRIFT, MOST_OUT = 2.0, 8.0
+
+#: Returns the genotypes int8 (last - first, n_people) of sites [first, last).
+Reader = Callable[[int, int], np.ndarray]
+
+
+def windows_of(chrom: np.ndarray, sites: int) -> np.ndarray:
+    """Windows of about `sites` sites, int64 (n_windows, 2): first site, and end.
+
+    A contig is divided into windows of equal size; one of less than half a window has none.
+    """
+    found = []
+    for first, last in contig_runs(chrom):
+        count = round((last - first) / sites)
+        if count:
+            edges = np.rint(np.linspace(first, last, count + 1)).astype(np.int64)
+            found.append(np.column_stack([edges[:-1], edges[1:]]))
+    return np.concatenate(found) if found else np.empty((0, 2), np.int64)
+
+
+def window_components(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leading principal components of the people in a window.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (n_sites, n)
+        0, 1, 2; -1 where missing, which counts as the mean of the site.
+
+    Returns
+    -------
+    values : float64 array, (AXES,)
+        Their variances, divided by their sum; NaN if fewer than AXES + 1 sites vary.
+    vectors : float64 array, (n, AXES)
+    """
+    known = genotypes >= 0
+    called = known.sum(axis=1)
+    x = genotypes.astype(np.float64)
+    mean = np.where(known, x, 0).sum(axis=1) / np.maximum(called, 1)
+    x = np.where(known, x - mean[:, None], 0.0)
+    x = x[(x * x).sum(axis=1) > 1e-9]
+    nothing = np.full(AXES, np.nan), np.zeros((genotypes.shape[1], AXES))
+    if len(x) <= AXES:
+        return nothing
+    wide = len(x) < x.shape[1]
+    values, vectors = np.linalg.eigh(x @ x.T if wide else x.T @ x)
+    values, vectors = values[: -AXES - 1 : -1], vectors[:, : -AXES - 1 : -1]
+    if not values[-1] > 1e-9 * values[0]:
+        return nothing
+    if wide:
+        vectors = (x.T @ vectors) / np.sqrt(values)
+    return values / values.sum(), vectors
+
+
+def window_distances(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Distances of windows.
+
+    Parameters
+    ----------
+    values : float64 array, (n_windows, AXES)
+    vectors : float64 array, (n_windows, n, AXES)
+
+    Returns
+    -------
+    float64 array, (n_windows, n_windows)
+        From 0 to sqrt(2).
+    """
+    n_windows, n, axes = vectors.shape
+    flat = (vectors * np.sqrt(values)[:, None]).transpose(0, 2, 1).reshape(-1, n)
+    products = flat @ flat.T
+    joint = (products * products).reshape(n_windows, axes, n_windows, axes).sum(axis=(1, 3))
+    own = (values**2).sum(axis=1)
+    squared = own[:, None] + own - 2 * joint
+    np.fill_diagonal(squared, 0.0)
+    return np.sqrt(np.maximum(squared, 0.0))
+
+
+def centred(distances: np.ndarray) -> np.ndarray:
+    """Inner products behind a matrix of distances, from their centre: how like windows are."""
+    squared = distances**2
+    squared -= squared.mean(axis=0)
+    squared -= squared.mean(axis=1)[:, None]
+    return -0.5 * squared
+
+
+def scale_windows(distances: np.ndarray) -> np.ndarray:
+    """Classical scaling to AXES axes, float64 (n_windows, AXES); the largest value is positive."""
+    values, vectors = np.linalg.eigh(centred(distances))
+    values, vectors = values[: -AXES - 1 : -1], vectors[:, : -AXES - 1 : -1]
+    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(AXES)]
+    return vectors * np.sign(largest) * np.sqrt(np.maximum(values, 0.0))
+
+
+def find_regions(
+    likeness: np.ndarray, contig: np.ndarray, seed: int = 1
+) -> list[tuple[int, int, float]]:
+    """Runs of windows that are like each other beyond the reach of LD.
+
+    A window is as like its surroundings as the mean of its likeness with the windows APART to
+    2 APART - 1 windows before it, or behind it, whichever is more. It scores this in robust
+    standard deviations of random orders, at most MOST_OUT, less DRIFT; a run scores the sum of its
+    windows. The null are the highest runs of DRAWS random orders of the windows that do not belong
+    to the run, APART neighbours as one, so that it has their LD.
+
+    Parameters
+    ----------
+    likeness : float64 array, (n_windows, n_windows)
+        `centred`.
+    contig : array, (n_windows,)
+        Runs do not reach from one to the next.
+
+    Returns
+    -------
+    list of (first, end, p)
+        Windows [first, end), by falling score, none in two regions; p is family-wise.
+    """
+    rest = np.arange(len(likeness))
+    found: list[tuple[int, int, float]] = []
+    while len(rest) >= LEAST_WINDOWS // 2:
+        rng = np.random.default_rng(seed)
+        drawn = _drawn(likeness, contig, rest, rng)
+        middle = np.median(drawn)
+        spread = 1.4826 * np.median(np.abs(drawn - middle))
+        if not spread > 0:
+            break
+        own = _scores(_surroundings(likeness, contig[rest], rest), middle, spread)
+        first, end, score = _best_run(own, contig[rest])
+        if score <= 0:
+            break
+        others = np.delete(rest, np.arange(first, end))
+        if len(others) < LEAST_WINDOWS // 2:
+            break
+        null = np.array(
+            [
+                _highest(_scores(row, middle, spread), contig[others])
+                for row in _drawn(likeness, contig, others, rng)
+            ]
+        )
+        p = (1 + int((null >= score - 1e-9).sum())) / (1 + len(null))
+        if p > LEVEL:
+            break
+        # Windows of an earlier region may lie between: each piece is a region of its own.
+        rows = rest[first:end]
+        pieces = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
+        found += [(int(piece[0]), int(piece[-1]) + 1, p) for piece in pieces]
+        rest = others
+    return found
+
+
+def _surroundings(likeness: np.ndarray, contig: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """How like each window of an order is to those around it: (n,); NaN without any."""
+    n = len(order)
+    sums, counts = np.zeros((2, n)), np.zeros((2, n))
+    for lag in range(APART, min(2 * APART, n)):
+        same = contig[:-lag] == contig[lag:]
+        values = np.where(same, likeness[order[:-lag], order[lag:]], 0.0)
+        sums[0, :-lag] += values
+        counts[0, :-lag] += same
+        sums[1, lag:] += values
+        counts[1, lag:] += same
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf).max(axis=0)
+    return np.where(np.isfinite(means), means, np.nan)
+
+
+def _drawn(
+    likeness: np.ndarray, contig: np.ndarray, rows: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """`_surroundings` of random orders of the windows `rows`: (DRAWS, n)."""
+    n = len(rows)
+    found = np.empty((DRAWS, n))
+    for draw in range(DRAWS):
+        starts = np.arange(-int(rng.integers(APART)), n, APART)
+        order = (rng.permutation(starts)[:, None] + np.arange(APART)).ravel()
+        order = order[(order >= 0) & (order < n)]
+        found[draw] = _surroundings(likeness, contig[rows], rows[order])
+    known = np.isfinite(found)
+    return np.where(known, found, np.median(found[known]) if known.any() else 0.0)
+
+
+def _scores(values: np.ndarray, middle: float, spread: float) -> np.ndarray:
+    out = np.where(np.isfinite(values), (values - middle) / spread, 0.0)
+    return np.minimum(out, MOST_OUT) - DRIFT
+
+
+def _best_run(scores: np.ndarray, contig: np.ndarray) -> tuple[int, int, float]:
+    """First, end and score of the run of windows with the highest sum."""
+    best, run, begin = (0, 0, 0.0), 0.0, 0
+    for w, score in enumerate(scores.tolist()):
+        if run <= 0 or contig[w] != contig[w - 1]:
+            run, begin = 0.0, w
+        run += score
+        if run > best[2]:
+            best = (begin, w + 1, run)
+    return best
+
+
+def _highest(scores: np.ndarray, contig: np.ndarray) -> float:
+    """Score of `_best_run`: the largest rise of the running sum, which falls between contigs."""
+    sums = np.cumsum(scores)
+    before = np.concatenate([[0.0], sums[:-1]])
+    starts = np.flatnonzero(np.concatenate([[True], contig[1:] != contig[:-1]]))
+    best = 0.0
+    for first, last in zip(starts, [*starts[1:], len(scores)], strict=True):
+        low = np.minimum.accumulate(before[first:last])
+        best = max(best, float((sums[first:last] - low).max()))
+    return best
+
+
+@one_blas_thread
+def local_table(
+    read: Reader, sites: pd.DataFrame, n_people: int, size: int, seed: int = 1
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Components of windows, their map, and regions that differ.
+
+    Parameters
+    ----------
+    read : callable
+        `Reader` of the people's genotypes.
+    sites : DataFrame
+        `chrom`, `pos`, in order.
+    size : int
+        Sites of a window; more where there would be more than MOST_WINDOWS.
+
+    Returns
+    -------
+    table : DataFrame
+        A row a window: `window`, `chrom`, `start`, `end`, `sites`, `mds1`, `mds2`, `outlier` (yes,
+        no; NA where nothing could be said), `region`, `p` (family-wise; NA outside of regions).
+    about : dict
+        `people`, `windows`, `window_sites`, `regions` and, where nothing could be said, `reason`.
+    """
+    size = max(size, -(-len(sites) // MOST_WINDOWS))
+    chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy(np.int64)
+    windows = windows_of(chrom, size)
+    n = len(windows)
+    table = pd.DataFrame(
+        {
+            "window": np.arange(1, n + 1),
+            "chrom": chrom[windows[:, 0]],
+            "start": pos[windows[:, 0]],
+            "end": pos[windows[:, 1] - 1],
+            "sites": windows[:, 1] - windows[:, 0],
+            "mds1": np.nan,
+            "mds2": np.nan,
+            "outlier": "NA",
+            "region": "NA",
+            "p": np.nan,
+        }
+    )
+    about: dict[str, Any] = {"people": n_people, "windows": n, "window_sites": size, "regions": 0}
+    if n_people < LEAST_PEOPLE or n < LEAST_WINDOWS:
+        return table, about | {"reason": _too_few(n_people, n)}
+    values, vectors = np.empty((n, AXES)), np.empty((n, n_people, AXES))
+    for k, (first, last) in enumerate(windows):
+        values[k], vectors[k] = window_components(read(int(first), int(last)))
+    known = np.flatnonzero(np.isfinite(values[:, 0]))
+    about["windows"] = len(known)
+    if len(known) < LEAST_WINDOWS:
+        return table, about | {"reason": _too_few(n_people, len(known))}
+    distances = window_distances(values[known], vectors[known])
+    table.loc[known, ["mds1", "mds2"]] = scale_windows(distances)
+    table.loc[known, "outlier"] = "no"
+    regions = find_regions(centred(distances), table.chrom.to_numpy()[known], seed)
+    for name, (first, end, p) in enumerate(regions, start=1):
+        rows = known[first:end]
+        table.loc[rows, "outlier"] = "yes"
+        table.loc[rows, "region"] = str(name)
+        table.loc[rows, "p"] = p
+    return table, about | {"regions": len(regions)}
+
+
+def _too_few(people: int, windows: int) -> str:
+    """Why nothing can be said."""
+    if people < LEAST_PEOPLE:
+        return f"{people} unrelated founders are too few (at least {LEAST_PEOPLE} are needed)"
+    return (
+        f"{windows} windows are too few (at least {LEAST_WINDOWS} are needed; a smaller "
+        "population.local.sites gives more)"
+    )
+
+
+def measure_local_structure(
+    prefixes: Sequence[Path],
+    panel: Path,
+    unrelated: Path | None,
+    *,
+    sites: int,
+    x: str,
+    x_contigs: list[str],
+    seed: int,
+    table_out: Path,
+    summary_out: Path,
+) -> dict[str, Any]:
+    """Write `local_pca.tsv` and its summary, from the unrelated founders alone.
+
+    So nothing changes, and no genotype is read, when a cohort arrives.
+
+    Parameters
+    ----------
+    prefixes : sequence of Path
+        `results/cohorts/{cohort}/genotypes` of the founder cohorts.
+    panel : Path
+        `panel/sites.tsv`.
+    unrelated : Path, optional
+        `panel/unrelated.tsv`; without it all founders count.
+    sites : int
+        Sites of a window.
+    x, x_contigs : str, list of str
+        As in `counts.count_cohort`.
+
+    Returns
+    -------
+    dict
+        `local_table`'s summary.
+    """
+    all_sites, _ = load_panel(panel)
+    used = np.flatnonzero(used_sites(all_sites, x, x_contigs))
+    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    chosen = {name for own in names for name in own}
+    if unrelated is not None:
+        rows = read_table(unrelated)
+        chosen &= set(rows["sample"][rows.unrelated == "yes"])
+    if len(chosen) > MOST_PEOPLE:
+        sorted_names = sorted(chosen)
+        first = np.argsort(lots_of(sorted_names), kind="stable")[:MOST_PEOPLE]
+        chosen = {sorted_names[k] for k in first}
+    keep = [np.flatnonzero(own.isin(chosen).to_numpy()) for own in names]
+    parts = [
+        (open_bed(prefix, n_samples=len(own), n_sites=len(all_sites)), len(own), who)
+        for prefix, own, who in zip(prefixes, names, keep, strict=True)
+        if len(who)
+    ]
+
+    def read(first: int, last: int) -> np.ndarray:
+        rows = used[first:last]
+        return np.concatenate(
+            [unpack_bed(np.ascontiguousarray(bed[rows]), n)[:, who] for bed, n, who in parts],
+            axis=1,
+        )
+
+    table, about = local_table(read, all_sites.iloc[used], sum(map(len, keep)), sites, seed)
+    write_table(table_out, table)
+    write_json(summary_out, about)
+    return about
