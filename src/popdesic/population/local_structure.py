@@ -5,7 +5,7 @@ does: an inversion, whose arrangements hardly recombine, introgression, selectio
 low recombination. For each window the leading AXES principal components of the founders are
 computed, windows are compared by what their components say, and classical scaling places them on
 two axes. A region is a run of windows that are more like each other, also beyond the reach of LD,
-than neighbours are in random orders of the windows. The map itself is no test: even in one
+than chance has it in random orders of the windows. The map itself is no test: even in one
 population without any inversion its axes show neighbours that share haplotypes.
 
 With v_i the components of a window (unit vectors over people) and l_i their variances, divided by
@@ -46,11 +46,12 @@ LEAST_PEOPLE, LEAST_WINDOWS = 20, 20
 #: Chance of any region in a genome without one.
 LEVEL = 0.05
 #: Random orders of the windows.
-DRAWS = 499
+DRAWS = 199
 #: Windows nearer than this are not compared, because LD reaches over the edge of a window.
-APART = 4
-#: Robust standard deviations that a window has to lie out for a run to grow, and most that count.
-DRIFT, MOST_OUT = 2.0, 8.0
+APART = 3
+#: Least likeness of windows in a region, and robust standard deviations of chance below it. Recent
+#: admixture makes windows alike over tens of megabases, but weakly: up to 0.1 in the example.
+LEAST_ALIKE, LEAST_OUT = 0.15, 2.0
 
 #: Returns the genotypes int8 (last - first, n_people) of sites [first, last).
 Reader = Callable[[int, int], np.ndarray]
@@ -134,6 +135,13 @@ def centred(distances: np.ndarray) -> np.ndarray:
     return -0.5 * squared
 
 
+def likeness_of(distances: np.ndarray) -> np.ndarray:
+    """Correlations of what windows have of their own: `centred`, its diagonal scaled to 1."""
+    products = centred(distances)
+    own = np.sqrt(np.maximum(np.diagonal(products), 1e-12))
+    return products / own[:, None] / own
+
+
 def scale_windows(distances: np.ndarray) -> np.ndarray:
     """Classical scaling to AXES axes, float64 (n_windows, AXES); the largest value is positive."""
     values, vectors = np.linalg.eigh(centred(distances))
@@ -147,16 +155,17 @@ def find_regions(
 ) -> list[tuple[int, int, float]]:
     """Runs of windows that are like each other beyond the reach of LD.
 
-    A window is as like its surroundings as the mean of its likeness with the windows APART to
-    2 APART - 1 windows before it, or behind it, whichever is more. It scores this in robust
-    standard deviations of random orders, at most MOST_OUT, less DRIFT; a run scores the sum of its
-    windows. The null are the highest runs of DRAWS random orders of the windows that do not belong
-    to the run, APART neighbours as one, so that it has their LD.
+    A window is as like its surroundings as the mean of its likeness with the windows APART and
+    APART + 1 places before it, or behind it, whichever is more. It scores what this is above
+    LEAST_ALIKE, or above LEAST_OUT robust standard deviations of random orders if that is more; a
+    run scores the sum of its windows. The null are the highest runs of DRAWS random orders of the
+    windows that do not belong to the run, APART neighbours as one, so that it has their LD. A run
+    is a region if it is also longer than APART and all of it is alike by LEAST_ALIKE.
 
     Parameters
     ----------
     likeness : float64 array, (n_windows, n_windows)
-        `centred`.
+        Correlations: 1 is the same, 0 chance.
     contig : array, (n_windows,)
         Runs do not reach from one to the next.
 
@@ -172,37 +181,40 @@ def find_regions(
         drawn = _drawn(likeness, contig, rest, rng)
         middle = np.median(drawn)
         spread = 1.4826 * np.median(np.abs(drawn - middle))
-        if not spread > 0:
-            break
-        own = _scores(_surroundings(likeness, contig[rest], rest), middle, spread)
-        first, end, score = _best_run(own, contig[rest])
+        least = max(LEAST_ALIKE, middle + LEAST_OUT * spread)
+        own = np.nan_to_num(_surroundings(likeness, contig[rest], rest))
+        first, end, score = _best_run(own - least, contig[rest])
         if score <= 0:
             break
         others = np.delete(rest, np.arange(first, end))
         if len(others) < LEAST_WINDOWS // 2:
             break
-        null = np.array(
-            [
-                _highest(_scores(row, middle, spread), contig[others])
-                for row in _drawn(likeness, contig, others, rng)
-            ]
-        )
+        drawn = _drawn(likeness, contig, others, rng)
+        null = np.array([_highest(row - least, contig[others]) for row in drawn])
         p = (1 + int((null >= score - 1e-9).sum())) / (1 + len(null))
         if p > LEVEL:
             break
         # Windows of an earlier region may lie between: each piece is a region of its own.
         rows = rest[first:end]
         pieces = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
-        found += [(int(piece[0]), int(piece[-1]) + 1, p) for piece in pieces]
+        found += [
+            (int(piece[0]), int(piece[-1]) + 1, p) for piece in pieces if _alike(likeness, piece)
+        ]
         rest = others
     return found
+
+
+def _alike(likeness: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether windows reach beyond LD, and are alike there by LEAST_ALIKE on average."""
+    first, second = np.triu_indices(len(rows), APART)
+    return len(first) > 0 and bool(likeness[rows[first], rows[second]].mean() >= LEAST_ALIKE)
 
 
 def _surroundings(likeness: np.ndarray, contig: np.ndarray, order: np.ndarray) -> np.ndarray:
     """How like each window of an order is to those around it: (n,); NaN without any."""
     n = len(order)
     sums, counts = np.zeros((2, n)), np.zeros((2, n))
-    for lag in range(APART, min(2 * APART, n)):
+    for lag in range(APART, min(APART + 2, n)):
         same = contig[:-lag] == contig[lag:]
         values = np.where(same, likeness[order[:-lag], order[lag:]], 0.0)
         sums[0, :-lag] += values
@@ -224,13 +236,7 @@ def _drawn(
         order = (rng.permutation(starts)[:, None] + np.arange(APART)).ravel()
         order = order[(order >= 0) & (order < n)]
         found[draw] = _surroundings(likeness, contig[rows], rows[order])
-    known = np.isfinite(found)
-    return np.where(known, found, np.median(found[known]) if known.any() else 0.0)
-
-
-def _scores(values: np.ndarray, middle: float, spread: float) -> np.ndarray:
-    out = np.where(np.isfinite(values), (values - middle) / spread, 0.0)
-    return np.minimum(out, MOST_OUT) - DRIFT
+    return np.nan_to_num(found)
 
 
 def _best_run(scores: np.ndarray, contig: np.ndarray) -> tuple[int, int, float]:
@@ -311,7 +317,7 @@ def local_table(
     distances = window_distances(values[known], vectors[known])
     table.loc[known, ["mds1", "mds2"]] = scale_windows(distances)
     table.loc[known, "outlier"] = "no"
-    regions = find_regions(centred(distances), table.chrom.to_numpy()[known], seed)
+    regions = find_regions(likeness_of(distances), table.chrom.to_numpy()[known], seed)
     for name, (first, end, p) in enumerate(regions, start=1):
         rows = known[first:end]
         table.loc[rows, "outlier"] = "yes"

@@ -119,7 +119,7 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     if "reason" in local:
         return [], [f"Local structure along the genome is not tested: {local['reason']}."]
     if not local["regions"]:
-        found = "order people alike: no region differs (chance of any by chance: 5 %)."
+        found = "order people alike: no region differs."
         return [f"{plural(local['windows'], 'window')} along the genome {found}"], []
     table = read_table(folder / "local_pca.tsv")
     parts = [part for _, part in table[table.outlier == "yes"].groupby("region", sort=False)]
@@ -128,8 +128,8 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     verb = "orders" if len(parts) == 1 else "order"
     words = (
         f"{plural(len(parts), 'region')} ({among}{join(named)}) {verb} people in another way than "
-        f"the rest of the genome ({plural(local['windows'], 'window')} compared, chance of any "
-        "by chance: 5 %)."
+        f"the rest of the genome ({plural(local['windows'], 'window')} compared, at most 5 % of "
+        "genomes without such a region show one by chance)."
     )
     note = (
         "A region with an order of its own may be an inversion, but introgression, selection, low "
