@@ -2,7 +2,8 @@
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `ld_r2`, `scan`,
 `scan_sites`, `diversity`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `fermat_weights`,
-`shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used, so that ``import popdesic`` costs nothing.
+`shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used, so that
+``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
