@@ -31,7 +31,7 @@ from ..embedding.lots import lots_of
 from ..engine.threads import one_blas_thread
 from ..io.bed import open_bed, read_fam
 from ..io.files import write_json
-from ..io.genotypes import unpack_bed
+from ..io.genotypes import MISSING
 from ..io.tables import read_table, write_table
 from .counts import used_sites
 
@@ -52,6 +52,12 @@ APART = 3
 #: Least likeness of windows in a region, and robust standard deviations of chance below it. Recent
 #: admixture makes windows alike over tens of megabases, but weakly: up to 0.1 in the example.
 LEAST_ALIKE, LEAST_OUT = 0.15, 2.0
+
+#: Genotypes of the four samples of each byte of a .bed file, int8 (256, 4). A table, because a job
+#: that only reads a few founders does not earn back the time that numba takes to start.
+GENOTYPES_OF_BYTE = np.array([2, MISSING, 1, 0], np.int8)[
+    np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3
+]
 
 #: Returns the genotypes int8 (last - first, n_people) of sites [first, last).
 Reader = Callable[[int, int], np.ndarray]
@@ -87,10 +93,10 @@ def window_components(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     known = genotypes >= 0
     called = known.sum(axis=1)
-    x = genotypes.astype(np.float64)
-    mean = np.where(known, x, 0).sum(axis=1) / np.maximum(called, 1)
-    x = np.where(known, x - mean[:, None], 0.0)
-    x = x[(x * x).sum(axis=1) > 1e-9]
+    x = np.maximum(genotypes, 0).astype(np.float64)
+    x -= (x.sum(axis=1) / np.maximum(called, 1))[:, None]
+    x *= known
+    x = x[np.einsum("ij,ij->i", x, x) > 1e-9]
     nothing = np.full(AXES, np.nan), np.zeros((genotypes.shape[1], AXES))
     if len(x) <= AXES:
         return nothing
@@ -383,7 +389,7 @@ def measure_local_structure(
         chosen = {sorted_names[k] for k in first}
     keep = [np.flatnonzero(own.isin(chosen).to_numpy()) for own in names]
     parts = [
-        (open_bed(prefix, n_samples=len(own), n_sites=len(all_sites)), len(own), who)
+        (open_bed(prefix, n_samples=len(own), n_sites=len(all_sites)), who)
         for prefix, own, who in zip(prefixes, names, keep, strict=True)
         if len(who)
     ]
@@ -391,7 +397,7 @@ def measure_local_structure(
     def read(first: int, last: int) -> np.ndarray:
         rows = used[first:last]
         return np.concatenate(
-            [unpack_bed(np.ascontiguousarray(bed[rows]), n)[:, who] for bed, n, who in parts],
+            [GENOTYPES_OF_BYTE[bed[rows]].reshape(len(rows), -1)[:, who] for bed, who in parts],
             axis=1,
         )
 
