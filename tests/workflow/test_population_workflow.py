@@ -15,7 +15,15 @@ RULES = {
     *("count_population", "measure_population", "draw_population"),
     "measure_local_structure",
 }
-CONFIG = {**FAST, "population": {"block": "5 kb", "roh": {"min_sites": 20, "min_kb": 1}}}
+CONFIG = {
+    **FAST,
+    "population": {
+        "analyses": ["diversity", "differentiation", "f_statistics", "runs", "local"],
+        "block": "5 kb",
+        "roh": {"min_sites": 20, "min_kb": 1},
+        "local": {"sites": 10},
+    },
+}
 FILES = {
     *("summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv", "pairs.tsv", "blocks.tsv"),
     *("tree.nwk", "f3.tsv", "f4.tsv", "f2_blocks.rds", "runs.tsv", "consensus.tsv"),

@@ -182,31 +182,31 @@ def find_regions(
     """
     rest = np.arange(len(likeness))
     found: list[tuple[int, int, float]] = []
-    while len(rest) >= LEAST_WINDOWS // 2:
-        rng = np.random.default_rng(seed)
-        drawn = _drawn(likeness, contig, rest, rng)
-        middle = np.median(drawn)
-        spread = 1.4826 * np.median(np.abs(drawn - middle))
-        least = max(LEAST_ALIKE, middle + LEAST_OUT * spread)
+    rng = np.random.default_rng(seed)
+    drawn = _drawn(likeness, contig, rest, rng)
+    middle = np.median(drawn)
+    spread = 1.4826 * np.median(np.abs(drawn - middle))
+    least = max(LEAST_ALIKE, middle + LEAST_OUT * spread)
+    while len(rest):
         own = np.nan_to_num(_surroundings(likeness, contig[rest], rest))
         first, end, score = _best_run(own - least, contig[rest])
         if score <= 0:
             break
-        others = np.delete(rest, np.arange(first, end))
-        if len(others) < LEAST_WINDOWS // 2:
-            break
-        drawn = _drawn(likeness, contig, others, rng)
-        null = np.array([_highest(row - least, contig[others]) for row in drawn])
-        p = (1 + int((null >= score - 1e-9).sum())) / (1 + len(null))
-        if p > LEVEL:
-            break
         # Windows of an earlier region may lie between: each piece is a region of its own.
         rows = rest[first:end]
         pieces = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
-        found += [
-            (int(piece[0]), int(piece[-1]) + 1, p) for piece in pieces if _alike(likeness, piece)
-        ]
-        rest = others
+        pieces = [piece for piece in pieces if _alike(likeness, piece)]
+        rest = np.delete(rest, np.arange(first, end))
+        if not pieces:
+            continue
+        if len(rest) < LEAST_WINDOWS // 2:  # too few are left to say what is usual
+            break
+        drawn = _drawn(likeness, contig, rest, rng)
+        null = np.array([_highest(row - least, contig[rest]) for row in drawn])
+        p = (1 + int((null >= score - 1e-9).sum())) / (1 + len(null))
+        if p > LEVEL:
+            break
+        found += [(int(piece[0]), int(piece[-1]) + 1, p) for piece in pieces]
     return found
 
 

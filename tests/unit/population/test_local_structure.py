@@ -193,6 +193,15 @@ def test_a_few_windows_alone_are_no_region():
     assert found[:2] == (50, 57) and found[2] <= LEVEL
 
 
+def test_a_region_that_leaves_too_few_windows_is_not_called():
+    """There is no rest of the genome to compare with."""
+    axis = np.repeat([0.6, 0.0], [7, 10])
+    likeness = drawn_likeness(np.random.default_rng(2), axis)
+    contig = np.repeat("1", 17)
+    assert len(find_regions(likeness, contig)) == 1
+    assert find_regions(likeness[:16, :16], contig[:16]) == []
+
+
 def test_runs_do_not_reach_from_one_contig_to_the_next():
     axis = np.zeros(200)
     axis[94:106] = 0.6
