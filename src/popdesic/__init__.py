@@ -26,7 +26,7 @@ _PUBLIC = {
     "f2": "api.populations",
     "f3": "api.populations",
     "f4": "api.populations",
-    "homozygous_runs": "api.populations",
+    "homozygous_runs": "api.homozygosity",
     "fermat_weights": "api.paths",
     "shortest_paths": "api.paths",
     "insert": "api.paths",

@@ -13,10 +13,9 @@ from landscapes.inversions import GenomeScene, genome_with_inversion
 from popdesic.io.bed import write_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 from popdesic.io.tables import read_table, write_table
+from popdesic.population.local_regions import LEVEL, find_regions
 from popdesic.population.local_structure import (
     AXES,
-    LEVEL,
-    find_regions,
     local_table,
     measure_local_structure,
     scale_windows,
