@@ -20,6 +20,7 @@ from pathlib import Path
 import commandline
 import numpy as np
 import pandas as pd
+from landscapes.inversions import genome_with_inversion
 from timing import print_table
 
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
@@ -33,6 +34,7 @@ from popdesic.population.counts import samples_at_once
 from popdesic.population.differentiation import pair_table, population_tree
 from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
+from popdesic.population.local_structure import local_table
 from popdesic.population.measure import f3_limit
 from popdesic.population.runs import RunLimits, runs_of_words
 
@@ -230,11 +232,26 @@ def nulls(draws: int) -> list[tuple]:
         screen = f3_screen(counts_of([root] * 6), starts)
         any_f3 += bool((screen.z < f3_limit(len(screen), n_blocks)).any())
         negative += int((screen.z < -3).sum())
+    shares = {
+        name: np.mean([_local_regions(seed, where) for seed in range(draws)])
+        for name, where in (("null", None), ("inversion", (1300, 1600)))
+    }
     return [
+        ("windows without an inversion, any", draws, f"{shares['null']:.3f}", "at most 0.05"),
+        ("windows, an inversion of six of 80", draws, f"{shares['inversion']:.3f}", "(power)"),
         ("f4 of the right tree, |z| > 3", draws, f"{beyond / draws:.4f}", "0.0039"),
         ("any f3 of 60 in one population", draws, f"{any_f3 / draws:.3f}", "0.05"),
         ("f3 in one population, z < -3", 60 * draws, f"{negative / 60 / draws:.4f}", "0.0020"),
     ]
+
+
+def _local_regions(seed: int, inverted: tuple[int, int] | None) -> bool:
+    """Whether windows of a genome show any region; half of the genomes are structured."""
+    drawn = genome_with_inversion(seed, inverted=inverted, f_st=0.05 * (seed % 2))
+    _, about = local_table(
+        lambda a, b: drawn.genotypes[a:b], drawn.sites, drawn.genotypes.shape[1], 50
+    )
+    return about["regions"] > 0
 
 
 def main() -> None:

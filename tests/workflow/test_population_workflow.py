@@ -11,11 +11,23 @@ from study import FAST, make_cohorts, write_sheets, write_study
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table
 
-RULES = {"count_population", "measure_population", "draw_population"}
-CONFIG = {**FAST, "population": {"block": "5 kb", "roh": {"min_sites": 20, "min_kb": 1}}}
+RULES = {
+    *("count_population", "measure_population", "draw_population"),
+    "measure_local_structure",
+}
+CONFIG = {
+    **FAST,
+    "population": {
+        "analyses": ["diversity", "differentiation", "f_statistics", "runs", "local"],
+        "block": "5 kb",
+        "roh": {"min_sites": 20, "min_kb": 1},
+        "local": {"sites": 10},
+    },
+}
 FILES = {
     *("summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv", "pairs.tsv", "blocks.tsv"),
     *("tree.nwk", "f3.tsv", "f4.tsv", "f2_blocks.rds", "runs.tsv", "consensus.tsv"),
+    *("local_pca.tsv", "local_pca.json"),
 }
 
 
@@ -35,7 +47,7 @@ def test_tables_and_figures(study):
     assert (about["populations"], about["people"]) == (2, 30) and about["blocks"] > 5
     assert read_table(folder / "populations.tsv").people.tolist() == ["15", "15"]
     assert float(read_table(folder / "pairs.tsv").fst[0]) > 0.02
-    for name in ("diversity", "spectrum", "fst", "tracks", "f"):
+    for name in ("diversity", "spectrum", "fst", "tracks", "f", "local"):
         assert (study / f"results/figures/population_{name}.svg").stat().st_size > 700
     # The page waits for them.
     assert "write_report" in planned(snakemake(study, "-n"))
@@ -49,6 +61,7 @@ def test_a_new_cohort_counts_itself_alone(study):
     write_sheets(study, cohorts, CONFIG)
     ran = finished(snakemake(study, "population"))
     assert ran["count_population"] == 1 and ran["measure_population"] == 1
+    assert "measure_local_structure" not in ran  # windows are of the founders alone
     assert (study / "results/population/cohorts/north.npz").stat().st_mtime_ns == kept
     assert read_table(study / "results/population/populations.tsv").people.tolist() == ["21", "21"]
     # A label of one cohort counts that cohort again, and no other.

@@ -7,6 +7,8 @@
 #         results/population/pairs.tsv, blocks.tsv, tree.nwk         between populations
 #         results/population/f3.tsv, f4.tsv, f2_blocks.rds           f-statistics
 #         results/population/runs.tsv, consensus.tsv                 runs of homozygosity
+#         results/population/local_pca.tsv .json                     windows of the genome, by
+#                                               their principal components (founders alone)
 #         results/figures/population_*
 
 from popdesic.population.options import sizes_of
@@ -28,6 +30,12 @@ POPULATION_TABLES = [
 ]
 #: A site of the panel's table takes about 40 bytes.
 N_POPULATIONS = len(sizes_of(STUDY.samples, POPULATION["column"]))
+#: Windows of the genome; newcomers do not change them.
+LOCAL_TABLES = (
+    ["results/population/local_pca.tsv", "results/population/local_pca.json"]
+    if "local" in POPULATION_ANALYSES
+    else []
+)
 SEEKS_RUNS = "runs" in POPULATION_ANALYSES
 #: A genetic map is only read for blocks in cM.
 BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
@@ -37,6 +45,7 @@ POPULATION_FILES = [path for path in (BLOCK_MAP, POPULATION["mask"]) if path]
 rule population:
     input:
         POPULATION_TABLES,
+        LOCAL_TABLES,
         expand("results/figures/{name}.{end}", name=POPULATION_FIGURES, end=["svg", "png"]),
 
 
@@ -101,7 +110,8 @@ if POPULATION_ANALYSES:
             runtime=minutes(1, mb=1 / 20),
         params:
             options=dict(
-                **{k: POPULATION[k] for k in ("analyses", "min_size", "block", "mask", "f4")},
+                analyses=[name for name in POPULATION_ANALYSES if name != "local"],
+                **{k: POPULATION[k] for k in ("min_size", "block", "mask", "f4")},
                 **{k: POPULATION[k] for k in ("bootstrap", "seed")},
                 consensus=POPULATION["roh"]["consensus"],
                 genetic_map=BLOCK_MAP,
@@ -116,6 +126,7 @@ if POPULATION_ANALYSES:
     rule draw_population:
         input:
             tables=POPULATION_TABLES,
+            windows=LOCAL_TABLES,
         output:
             svg=reported("draw_population"),
             png=expand("results/figures/{name}.png", name=POPULATION_FIGURES),
@@ -136,3 +147,41 @@ if POPULATION_ANALYSES:
             "Draw statistics of populations"
         script:
             "../scripts/draw_population.py"
+
+
+if LOCAL_TABLES:
+
+    rule measure_local_structure:
+        input:
+            genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+            panel="results/panel/sites.tsv",
+            # Relatives share long haplotypes, which would be what windows show.
+            unrelated=(
+                ["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else []
+            ),
+        output:
+            table=LOCAL_TABLES[0],
+            summary=LOCAL_TABLES[1],
+        log:
+            "logs/measure_local_structure.log",
+        benchmark:
+            "benchmarks/measure_local_structure.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            # Components of at most 2 000 windows and 1 000 people.
+            mem_mb=memory(600, files="panel"),
+            runtime=minutes(2, mb=1 / 20),
+        params:
+            options=dict(
+                sites=POPULATION["local"]["sites"],
+                x=POPULATION["x"],
+                x_contigs=CONFIG["qc"]["x_contigs"],
+                seed=POPULATION["seed"],
+            ),
+            code=code_of("measure_local_structure"),
+        message:
+            "Compare principal components of windows along the genome"
+        script:
+            "../scripts/measure_local_structure.py"

@@ -86,6 +86,12 @@ def packed(genotypes: ArrayLike | PackedGenotypes, *, fill: str | None = None) -
     return genotypes if isinstance(genotypes, PackedGenotypes) else pack(genotypes, fill=fill)
 
 
+def site_bits(planes: PackedGenotypes) -> np.ndarray:
+    """One bit for each site, uint64 (n_words,)."""
+    bits = np.arange(64 * planes.words.shape[2]) < planes.n_sites
+    return np.packbits(bits, bitorder="little").view(np.uint64)
+
+
 def _fills(fill: str | ArrayLike, genotypes: np.ndarray) -> np.ndarray:
     """The genotype to fill in at each site, int64 (n_sites,)."""
     if isinstance(fill, str):

@@ -252,6 +252,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("population/f4.tsv", "f4 and D of the chosen tests"),
         ("population/f2_blocks.rds", "f2 by block, for ADMIXTOOLS 2 in R"),
         ("population/runs.tsv", "Runs of homozygosity"),
+        ("population/local_pca.tsv", "Windows of the genome, by their principal components"),
         ("population/consensus.tsv", "Regions in runs of homozygosity of many people"),
         ("compare/kinship.json", "Resolution of kinship and identity on this panel"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),

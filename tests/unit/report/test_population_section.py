@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from popdesic.io.files import write_json
 from popdesic.io.places import TEMPLATES
 from popdesic.io.tables import write_npz, write_table
 from popdesic.population.measure import measure_population
@@ -17,11 +18,43 @@ from popdesic.report.figures.population import _leaves, _nodes, draw_population
 from popdesic.report.registry import population_figures
 from popdesic.report.sections.population import population_section
 
-ANALYSES = ["diversity", "differentiation", "f_statistics", "runs"]
+ANALYSES = ["diversity", "differentiation", "f_statistics", "runs", "local"]
 HOSTILE = "<b>$x_1$'c'"
 
 
-def measured(folder: Path, populations: list[str], analyses=ANALYSES, people=12, **options):
+def write_windows(folder: Path, regions: int, reason: str = "") -> None:
+    """Tables of 40 windows, of which `regions` times five differ; none with a reason."""
+    n = 40
+    region = np.repeat(np.arange(n // 5), 5) + 1
+    known = not reason
+    table = pd.DataFrame(
+        {
+            "window": np.arange(1, n + 1),
+            "chrom": np.repeat(["1", HOSTILE], n // 2),
+            "start": 1 + 1000 * np.arange(n),
+            "end": 900 + 1000 * np.arange(n),
+            "sites": 10,
+            "mds1": np.where(region <= regions, 1.0, 0.1) if known else np.nan,
+            "mds2": 0.2 if known else np.nan,
+            "outlier": np.where(region <= regions, "yes", "no") if known else "NA",
+            "region": np.where(region <= regions, region.astype(str), "NA"),
+        }
+    )
+    write_table(folder / "local_pca.tsv", table)
+    about = {"people": 24, "windows": n, "window_sites": 10, "regions": regions}
+    write_json(folder / "local_pca.json", about | ({"reason": reason} if reason else {}))
+
+
+def measured(
+    folder: Path,
+    populations: list[str],
+    analyses=ANALYSES,
+    people=12,
+    *,
+    regions=1,
+    reason="",
+    **options,
+):
     """Tables and figures of random populations; `folder` becomes `results`."""
     rng = np.random.default_rng(1)
     n_sites = 400
@@ -71,6 +104,8 @@ def measured(folder: Path, populations: list[str], analyses=ANALYSES, people=12,
         block="100 kb",
         **options,
     )
+    if "local" in analyses:
+        write_windows(folder / "population", regions, reason)
     names = [figure.name for figure in population_figures(analyses)]
     assert draw_population(folder / "population", folder / "figures", names) == names
     return population_section(folder, folder / "figures", analyses)
@@ -89,7 +124,7 @@ def page_of(section) -> str:
 def test_tables_and_figures(tmp_path):
     names = ["A", "B", "C", HOSTILE]
     section = measured(tmp_path, names, f4=[names])
-    assert len(section["figures"]) == 5 and len(section["populations"]) == 4
+    assert len(section["figures"]) == 6 and len(section["populations"]) == 4
     assert len(section["pairs"]) == 6
     fst = [float(row["fst"].split()[0]) for row in section["pairs"]]
     assert fst == sorted(fst, reverse=True) and fst[-1] > 0.02
@@ -120,7 +155,8 @@ def test_few_populations(tmp_path, populations):
     text = page_of(section)
     assert "nan" not in text.lower()
     if not populations:
-        assert "nothing was estimated" in text and not section["figures"]
+        assert "nothing was estimated" in text
+        assert [figure.name for figure in section["figures"]] == ["population_local"]
         assert "12 samples have no population" in text
 
 
@@ -135,6 +171,24 @@ def test_only_what_was_asked_for(tmp_path):
     assert population_section(tmp_path, tmp_path / "figures", []) is None
     assert population_section(tmp_path / "none", tmp_path, ANALYSES) is None
     assert population_figures([]) == []
+
+
+def test_local_structure_in_words(tmp_path):
+    """What was found with its caution, that nothing was found, or why nothing is said."""
+    one = measured(tmp_path, ["A", "B"])
+    assert "1 region (1:1-4900) orders people in another way" in " ".join(one["words"])
+    assert any("may be an inversion, but" in note for note in one["notes"])
+    many = measured(tmp_path, ["A", "B"], regions=5)
+    assert "5 regions (among them 1:1-4900, 1:5001-9900" in " ".join(many["words"])
+    text = page_of(many)
+    assert "<b>$" not in text
+    none = measured(tmp_path, ["A", "B"], regions=0)
+    assert "no region differs" in " ".join(none["words"])
+    assert not any("inversion" in note for note in none["notes"])
+    few = measured(tmp_path, ["A", "B"], reason="8 windows are too few")
+    assert "is not tested: 8 windows are too few." in " ".join(few["notes"])
+    assert "population_local" not in [figure.name for figure in few["figures"]]
+    assert (tmp_path / "figures/population_local.svg").exists()
 
 
 def test_trees_are_read_back():

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from ...io.tables import read_table
 from ...population.runs import CLASSES_MB, class_names
+from .along_genome import draw_local_structure, draw_tracks, empty_figure, numbers
 from .style import (
     ACCENT,
     ALARM,
@@ -33,8 +34,6 @@ MOST_SHOWN = 30
 MOST_ROWS = 18
 #: Most populations whose spectra are drawn.
 MOST_SPECTRA = 12
-#: Colours of two neighbouring contigs.
-CONTIG_COLOURS = (ACCENT, "#7fb2d6")
 
 
 def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
@@ -53,6 +52,7 @@ def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
         "population_fst": draw_differentiation,
         "population_tracks": draw_tracks,
         "population_f": draw_f_statistics,
+        "population_local": draw_local_structure,
     }
     with styled():
         for name in names:
@@ -60,20 +60,9 @@ def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _numbers(table: pd.DataFrame, *names: str) -> list[np.ndarray]:
-    return [pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64) for name in names]
-
-
-def _empty(text: str) -> Figure:
-    figure, (axes,) = new_figure(1, height=1.2)
-    axes.axis("off")
-    axes.text(0.5, 0.5, text, ha="center", va="center")
-    return figure
-
-
 def _shown(table: pd.DataFrame) -> list[str]:
     """Populations by falling size, the largest ones, then by name."""
-    (people,) = _numbers(table, "people")
+    (people,) = numbers(table, "people")
     order = np.lexsort([table.population.to_numpy(), -people])[:MOST_SHOWN]
     return sorted(table.population.to_numpy()[order].tolist())
 
@@ -83,7 +72,7 @@ def draw_diversity(folder: Path) -> Figure:
     table, people = (read_table(folder / f"{n}.tsv") for n in ("populations", "samples"))
     names = _shown(table)
     if not names:
-        return _empty("No population has enough people.")
+        return empty_figure("No population has enough people.")
     runs = "mean_f_roh" in table
     height = 1.0 + 0.17 * max(len(names), 6)
     entries = [Entry("runs of homozygosity")] if runs else []
@@ -99,7 +88,7 @@ def draw_diversity(folder: Path) -> Figure:
     columns = ["heterozygosity", "f_roh"][: 2 if runs else 1]
     for axes, column in zip(panels, columns, strict=False):
         for row, name in enumerate(names):
-            (values,) = _numbers(people[people.population == name], column)
+            (values,) = numbers(people[people.population == name], column)
             heights = row + rng.uniform(-0.28, 0.28, len(values))
             axes.scatter(
                 *(values, heights),
@@ -118,7 +107,7 @@ def draw_diversity(folder: Path) -> Figure:
         own = table.set_index("population").loc[names]
         left = np.zeros(len(names))
         for name, shade in zip(class_names(), shades, strict=True):
-            (values,) = _numbers(own, f"mean_{name}")
+            (values,) = numbers(own, f"mean_{name}")
             values = np.nan_to_num(values)
             panels[2].barh(np.arange(len(names)), values, left=left, color=shade, height=0.7)
             left += values
@@ -135,12 +124,12 @@ def draw_spectra(folder: Path) -> Figure:
     table = read_table(folder / "spectrum.tsv")
     names = _shown(read_table(folder / "populations.tsv"))[:MOST_SPECTRA]
     if not len(table) or not names:
-        return _empty("Too few genotypes are called for a site-frequency spectrum.")
+        return empty_figure("Too few genotypes are called for a site-frequency spectrum.")
     entries = [Entry("population")]
     entries += [Entry(shorten(name), colour) for name, colour in zip(names, PALETTE, strict=False)]
     figure, (folded, whole) = new_figure(2, entries)
     for name, colour in zip(names, PALETTE, strict=False):
-        count, sites, both, used = _numbers(
+        count, sites, both, used = numbers(
             table[table.population == name], "count", "sites", "folded", "sites_used"
         )
         m = int(count[-1])
@@ -162,7 +151,7 @@ def draw_differentiation(folder: Path) -> Figure:
     pairs = read_table(folder / "pairs.tsv")
     tree = (folder / "tree.nwk").read_text("utf-8").strip()
     if not len(pairs):
-        return _empty("Differentiation needs two populations.")
+        return empty_figure("Differentiation needs two populations.")
     names = list(dict.fromkeys([*pairs.population1, *pairs.population2]))
     leaves = _leaves(tree) if tree else []
     if sorted(leaves) == sorted(names):
@@ -171,7 +160,7 @@ def draw_differentiation(folder: Path) -> Figure:
     n = len(names)
     index = {name: k for k, name in enumerate(names)}
     matrix = np.full((n, n), np.nan)
-    fst, _ = _numbers(pairs, "fst", "error")
+    fst, _ = numbers(pairs, "fst", "error")
     for a, b, value in zip(pairs.population1, pairs.population2, fst, strict=True):
         if a in index and b in index:
             matrix[index[a], index[b]] = matrix[index[b], index[a]] = value
@@ -268,45 +257,11 @@ def _draw_tree(axes: mpl.axes.Axes, tree: str, index: dict[str, int]) -> None:
     axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(3))
 
 
-def draw_tracks(folder: Path) -> Figure:
-    """F_ST of each block over all pairs, and the highest one of a pair."""
-    table = read_table(folder / "blocks.tsv")
-    if not len(table) or "highest" not in table:
-        return _empty("Differentiation along the genome needs two populations.")
-    start, end, over_all, highest = _numbers(table, "start", "end", "fst", "highest")
-    chrom = table.chrom.to_numpy()
-    contigs = list(dict.fromkeys(chrom))
-    offset, ticks, begin = np.zeros(len(table)), [], 0.0
-    shade = np.empty(len(table), dtype=object)
-    for k, contig in enumerate(contigs):
-        here = chrom == contig
-        offset[here] = begin
-        size = end[here].max()
-        ticks.append((begin + size / 2, contig))
-        shade[here] = CONTIG_COLOURS[k % 2]
-        begin += size
-    middle = offset + (start + end) / 2
-    figure, (axes,) = new_figure(1, [Entry("highest pair", ACCENT), Entry("all pairs", INK)])
-    raster = len(table) > RASTER_POINTS
-    axes.scatter(middle, highest, s=7, c=list(shade), linewidths=0, rasterized=raster)
-    axes.scatter(middle, over_all, s=4, c=INK, linewidths=0, rasterized=raster)
-    known = np.flatnonzero(np.isfinite(highest))
-    for k in known[np.argsort(-highest[known])][:3]:
-        text = f"{shorten(table.population1[k], 12)} · {shorten(table.population2[k], 12)}"
-        place = {"xytext": (3, 2), "textcoords": "offset points"}
-        axes.annotate(text, (middle[k], highest[k]), fontsize=6, **place)
-    every = max(1, len(ticks) // 24)
-    axes.set_xticks([x for x, _ in ticks[::every]], [shorten(c, 8) for _, c in ticks[::every]])
-    axes.set_xlabel("chromosome")
-    axes.set_ylabel("Hudson's F_ST of a block")
-    return figure
-
-
 def draw_f_statistics(folder: Path) -> Figure:
     """The lowest f3, and the chosen f4, with two standard errors."""
     f3, f4 = (read_table(folder / f"{name}.tsv") for name in ("f3", "f4"))
     if not len(f3) and not len(f4):
-        return _empty("f-statistics need three populations.")
+        return empty_figure("f-statistics need three populations.")
     f3, f4 = f3.head(MOST_ROWS), f4.head(MOST_ROWS)
     n = max(len(f3), len(f4), 5)
     figure, panels = new_figure(2 if len(f4) else 1, height=1.0 + 0.16 * n)
@@ -330,7 +285,7 @@ def draw_f_statistics(folder: Path) -> Figure:
 def _bars(
     axes: mpl.axes.Axes, table: pd.DataFrame, name: str, labels: list[str], colours: list[str]
 ) -> None:
-    values, errors = _numbers(table, name, "error")
+    values, errors = numbers(table, name, "error")
     for row, (value, error, colour) in enumerate(zip(values, errors, colours, strict=True)):
         spread = 2 * error if np.isfinite(error) else 0
         axes.errorbar(value, row, xerr=spread, color=colour, marker="o", markersize=3, linewidth=1)

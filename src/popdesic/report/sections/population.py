@@ -49,10 +49,23 @@ def population_section(
         "n_blocks": number(about["blocks"]),
         "n_f3": number(about.get("f3_tests", 0)),
     }
-    shown = population_figures(analyses) if about["populations"] else []
+    shown = population_figures(analyses)
+    if not about["populations"]:
+        shown = [figure for figure in shown if figure.name == "population_local"]
+    local_words, local_notes = [], []
+    if "local" in analyses:
+        local = read_json(path.parent / "local_pca.json")
+        local_words, local_notes = local_structure(local, path.parent)
+        sizes |= {
+            "n_local_people": number(local["people"]),
+            "n_windows": number(local["windows"]),
+            "n_window_sites": number(local["window_sites"]),
+        }
+        if "reason" in local:
+            shown = [figure for figure in shown if figure.name != "population_local"]
     return {
-        "words": _words(about, table, pairs, path.parent),
-        "notes": _notes(about),
+        "words": [*_words(about, table, pairs, path.parent), *local_words],
+        "notes": [*_notes(about), *local_notes],
         "populations": [_population_row(row) for row in table.head(ROWS).itertuples()],
         "more_populations": max(len(table) - ROWS, 0),
         "pairs": [_pair_row(row) for row in pairs.head(ROWS).itertuples()],
@@ -99,6 +112,31 @@ def _words(
             f"{percent(about['consensus_share'], 0)} of the people or more, among them {named}."
         )
     return words
+
+
+def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], list[str]]:
+    """Sentences and notes on the windows of the genome; `local` is `local_pca.json`."""
+    if "reason" in local:
+        return [], [f"Local structure along the genome is not tested: {local['reason']}."]
+    if not local["regions"]:
+        found = "order people alike: no region differs."
+        return [f"{plural(local['windows'], 'window')} along the genome {found}"], []
+    table = read_table(folder / "local_pca.tsv")
+    parts = [part for _, part in table[table.outlier == "yes"].groupby("region", sort=False)]
+    named = [f"{p.chrom.iloc[0]}:{p.start.iloc[0]}-{p.end.iloc[-1]}" for p in parts[:NAMED]]
+    among = "among them " if len(parts) > NAMED else ""
+    verb = "orders" if len(parts) == 1 else "order"
+    words = (
+        f"{plural(len(parts), 'region')} ({among}{join(named)}) {verb} people in another way than "
+        f"the rest of the genome ({plural(local['windows'], 'window')} compared, at most 5 % of "
+        "genomes without such a region show one by chance)."
+    )
+    note = (
+        "A region with an order of its own may be an inversion, but introgression, selection, low "
+        "recombination and badly read sites look alike; the map of windows does not tell them "
+        "apart."
+    )
+    return [words], [note]
 
 
 def _notes(about: dict[str, Any]) -> list[str]:

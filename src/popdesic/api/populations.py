@@ -1,0 +1,354 @@
+"""Statistics of populations: diversity, differentiation, f-statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.samples import UNKNOWN
+from ..engine.threads import usable_cpus
+from ..population.allele_counts import PopulationCounts
+from ..population.differentiation import pair_table
+from ..population.diversity import population_table
+from ..population.f_statistics import f3_screen, f4_tests
+from .arrays import ArrayLike
+from .packing import PackedGenotypes, packed, site_bits
+
+#: Blocks of sites over which errors are estimated, unless told otherwise.
+BLOCKS = 50
+
+
+def diversity(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    *,
+    blocks: int | ArrayLike = BLOCKS,
+    pseudo_haploid: ArrayLike | None = None,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """Heterozygosity, inbreeding and private alleles of populations.
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
+    populations : array-like of str, (n_samples,)
+        Label of each sample; None, NaN, '' and 'NA': the sample does not count.
+    blocks : int or array-like (n_sites,)
+        Errors come from leaving out one block of neighbouring sites at a time. A number: so many
+        blocks of equal size, in the order of the sites; or a label of each site: neighbours with
+        one label are a block.
+    pseudo_haploid : array-like of bool, (n_samples,), optional
+        Samples whose genotypes are one read of one chromosome, counted twice: they count one
+        allele a site.
+    threads : int, optional
+        Number of CPU threads; all CPUs by default.
+
+    Returns
+    -------
+    DataFrame
+        One row a population, by name: `people`, `pseudo_haploid`, `sites` with two alleles,
+        `call_rate`, `observed` and `expected` heterozygosity (means over the sites given, the
+        latter unbiased: Nei 1978), `f` = 1 - observed / expected, each with its block jackknife
+        error; `polymorphic` sites, `private` alleles, `blocks`.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[0, 1, 2, 0], [1, 1, 2, 0], [2, 1, 0, 0], [1, 2, 0, 1]]
+    >>> table = popdesic.diversity(genotypes, ["A", "A", "B", "B"], blocks=2)
+    >>> table[["population", "people", "observed", "expected", "private"]].round(3)
+      population  people  observed  expected  private
+    0          A       2     0.375     0.292        1
+    1          B       2     0.375     0.375        2
+    """
+    counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
+    from ..engine.host.allele_sums import own_sums
+
+    masked = np.zeros(len(counts.alleles), bool)
+    table = population_table(counts, own_sums(counts.alleles, counts.genotypes, masked, starts))
+    return table.drop(columns=["pi", "pi_error"])
+
+
+def f_st(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    *,
+    blocks: int | ArrayLike = BLOCKS,
+    pseudo_haploid: ArrayLike | None = None,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """F_ST of all pairs of populations: Hudson's, and that of Weir and Cockerham.
+
+    Both are ratios of sums over sites (Bhatia et al. 2013). Hudson's does not depend on the numbers
+    of people; Weir and Cockerham's (1984) is that of `plink1.9 --fst`, of the diploid people.
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
+    populations, blocks, pseudo_haploid, threads
+        As in `diversity`.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair: `population1`, `population2`; `fst`, its block jackknife `error` and `z`
+        (Hudson); `weir_cockerham`, `weir_cockerham_error`; `sharing_distance`: share of alleles
+        that two people, one of each population, do not share; `sites`, `blocks`. NaN where nothing
+        can be estimated.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[0, 1, 2, 0], [1, 1, 2, 0], [2, 1, 0, 0], [1, 2, 0, 1]]
+    >>> table = popdesic.f_st(genotypes, ["A", "A", "B", "B"], blocks=2)
+    >>> table[["population1", "population2", "fst", "sites"]].round(3)
+      population1 population2    fst  sites
+    0           A           B  0.439      4
+    """
+    table = _pairs(genotypes, populations, blocks, pseudo_haploid, threads)
+    return table.drop(columns=["f2", "f2_error", "d_xy", "d_xy_error"])
+
+
+def f2(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    *,
+    blocks: int | ArrayLike = BLOCKS,
+    pseudo_haploid: ArrayLike | None = None,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """f2 of all pairs of populations: the mean squared difference of frequencies, unbiased.
+
+    On a tree it is the length of the branches between two populations (Patterson et al. 2012).
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
+    populations, blocks, pseudo_haploid, threads
+        As in `diversity`.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair: `population1`, `population2`, `f2`, its block jackknife `error`, `z`,
+        `sites`, `blocks`.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[0, 1, 2, 0], [1, 1, 2, 0], [2, 1, 0, 0], [1, 2, 0, 1]]
+    >>> popdesic.f2(genotypes, ["A", "A", "B", "B"], blocks=2)[["population1", "f2"]].round(3)
+      population1    f2
+    0           A  0.26
+    """
+    table = _pairs(genotypes, populations, blocks, pseudo_haploid, threads)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.where(table.f2_error > 0, table.f2 / table.f2_error, np.nan)
+    found = table[["population1", "population2", "f2", "f2_error", "sites", "blocks"]]
+    found = found.rename(columns={"f2_error": "error"})
+    found.insert(4, "z", z)
+    return found
+
+
+def f3(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    *,
+    blocks: int | ArrayLike = BLOCKS,
+    pseudo_haploid: ArrayLike | None = None,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """f3 of every population as target and every pair of others as sources.
+
+    A negative f3(target; a, b) shows that the target is a mixture of populations like a and b. With
+    an outgroup as target it is the drift that a and b share (Patterson et al. 2012).
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
+    populations, blocks, pseudo_haploid, threads
+        As in `diversity`.
+
+    Returns
+    -------
+    DataFrame
+        `target`, `source1`, `source2`, `f3`, its block jackknife `error`, `z`, `sites`, `blocks`,
+        by rising z. Among many, some z below -2 are chance.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[0, 0, 2], [0, 0, 2], [1, 1, 1], [1, 1, 0], [2, 2, 0], [2, 2, 0]]
+    >>> table = popdesic.f3(genotypes, list("AABBCC"), blocks=2)
+    >>> table.loc[table.target == "B", ["target", "source1", "source2", "f3"]].round(3)
+      target source1 source2     f3
+    0      B       A       C -0.306
+    """
+    counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
+    return f3_screen(counts, starts)
+
+
+def f4(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    tests: Sequence[Sequence[str]],
+    *,
+    blocks: int | ArrayLike = BLOCKS,
+    pseudo_haploid: ArrayLike | None = None,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """f4 and D of chosen populations: 0 if A and B are a pair of a tree against C and D.
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
+    populations : array-like of str, (n_samples,)
+        Label of each sample; None, NaN, '' and 'NA': the sample does not count.
+    tests : sequence of four labels each
+        A, B, C, D.
+    blocks, pseudo_haploid, threads
+        As in `diversity`.
+
+    Returns
+    -------
+    DataFrame
+        One row a test, in their order: `a`, `b`, `c`, `d`, `f4`, its block jackknife `error`, `z`,
+        `d_statistic`, `d_error`, `d_z`, `sites`, `blocks`.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[0, 1, 2, 0], [1, 1, 2, 0], [2, 1, 0, 0], [1, 2, 0, 1]]
+    >>> popdesic.f4(genotypes, list("ABCD"), [list("ABCD")], blocks=2)[["f4", "sites"]].round(3)
+          f4  sites
+    0 -0.062      4
+    """
+    counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
+    chosen = [list(map(str, test)) for test in tests]
+    for row, names in enumerate(chosen):
+        if len(set(names)) != 4 or len(names) != 4:
+            raise ValueError(f"tests[{row}] is {names}; give four different populations.")
+        for name in names:
+            if name not in counts.names:
+                known = ", ".join(counts.names[:10])
+                raise ValueError(
+                    f"tests[{row}] names {name!r}, which no sample has as its population; give "
+                    f"some of {known}."
+                )
+    return f4_tests(counts, starts, chosen)
+
+
+def _pairs(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    blocks: int | ArrayLike,
+    pseudo_haploid: ArrayLike | None,
+    threads: int | None,
+) -> pd.DataFrame:
+    from ..engine.host.allele_sums import pair_sums
+
+    counts, starts, threads = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
+    masked = np.zeros(len(counts.alleles), bool)
+    return pair_table(counts, pair_sums(counts.alleles, counts.genotypes, masked, starts, threads))
+
+
+def _counts(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    blocks: int | ArrayLike,
+    pseudo_haploid: ArrayLike | None,
+    threads: int | None,
+) -> tuple[PopulationCounts, np.ndarray, int]:
+    """Counts of populations, first site of each block with the number of sites, and threads."""
+    from ..engine.host.plane_counts import count_by_site
+
+    planes = packed(genotypes)
+    n, n_sites = planes.n_samples, planes.n_sites
+    threads = threads or usable_cpus()
+    labels = pd.Series(np.asarray(populations, dtype=object).ravel())
+    if len(labels) != n or np.ndim(populations) != 1:
+        raise ValueError(
+            f"populations have the shape {np.shape(populations)}; give a label for each of the {n} "
+            "samples."
+        )
+    labels = labels.where(labels.notna(), "").astype(str)
+    known = ~labels.isin(UNKNOWN).to_numpy()
+    single = np.zeros(n, bool) if pseudo_haploid is None else np.asarray(pseudo_haploid)
+    if single.shape != (n,) or single.dtype != bool:
+        raise ValueError(
+            f"pseudo_haploid is {single.dtype} of the shape {single.shape}; give True or False for "
+            f"each of the {n} samples."
+        )
+    starts = _block_starts(blocks, n_sites)
+    names = sorted(set(labels[known]))
+    if not names:
+        raise ValueError("no sample has a population; give a label for some of them.")
+    used = site_bits(planes)
+    alleles = np.zeros((n_sites, len(names), 2), np.int32)
+    states = np.zeros((n_sites, len(names), 3), np.int32)
+    people = np.zeros(len(names), np.int64)
+    haploid = np.zeros(len(names), np.int64)
+    for k, name in enumerate(names):
+        own = (labels == name).to_numpy()
+        people[k], haploid[k] = own.sum(), (own & single).sum()
+        for rows, copies in ((own & ~single, 2), (own & single, 1)):
+            total = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
+            count_by_site(planes.words, used, np.flatnonzero(rows), total, threads)
+            ref, het, alt = total[:, :n_sites]
+            if copies == 2:
+                states[:, k] = total[:, :n_sites].T
+                alleles[:, k, 0] += 2 * (ref + het + alt)
+                alleles[:, k, 1] += het + 2 * alt
+            else:
+                alleles[:, k, 0] += ref + alt
+                alleles[:, k, 1] += alt
+    return PopulationCounts(names, people, haploid, alleles, states), starts, threads
+
+
+def _block_starts(blocks: int | ArrayLike, n_sites: int) -> np.ndarray:
+    """First site of each block, and the number of sites: int64 (n_blocks + 1,)."""
+    if isinstance(blocks, (int, np.integer)) and not isinstance(blocks, bool):
+        if blocks < 1:
+            raise ValueError(f"blocks is {blocks}; give a number of at least 1.")
+        count = min(int(blocks), n_sites)
+        return np.rint(np.linspace(0, n_sites, count + 1)).astype(np.int64)
+    labels = np.asarray(blocks)
+    if labels.shape != (n_sites,):
+        raise ValueError(
+            f"blocks have the shape {labels.shape}; give a number of blocks, or a label for each "
+            f"of the {n_sites} sites."
+        )
+    edges = np.flatnonzero(labels[1:] != labels[:-1]) + 1
+    return np.array([0, *edges, n_sites], np.int64)

@@ -1,0 +1,18 @@
+"""Compare principal components of windows of sites along the genome."""
+
+from pathlib import Path
+
+from popdesic.io.log import log_counts, logged
+from popdesic.population.local_structure import measure_local_structure
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    unrelated = snakemake.input.unrelated
+    about = measure_local_structure(
+        [Path(path).with_suffix("") for path in snakemake.input.genotypes],
+        Path(snakemake.input.panel),
+        Path(unrelated[0]) if unrelated else None,
+        **snakemake.params.options,
+        table_out=Path(snakemake.output.table),
+        summary_out=Path(snakemake.output.summary),
+    )
+    log_counts(log, about)
