@@ -109,6 +109,26 @@ def test_flipped_genotypes_are_those_after_signs_and_without_known_components(k)
         np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("block_sites", [64, 4096])
+def test_spread_is_the_variance_of_signed_products_of_each_stretch(monkeypatch, block_sites):
+    """Several blocks a stretch count as one; with many columns it is the sum of squares."""
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", block_sites)
+    rng = np.random.default_rng(5)
+    calls, x = drawn(rng, [30, 20], 700)
+    products = CpuProducts(calls)
+    flips = flips_of(rng, x, products, 400)
+    left = x - flips.known @ (flips.known.T @ x)
+    spread, squares = np.zeros(len(x)), np.zeros(len(x))
+    for name, signs in enumerate(flips.signs):
+        own = left[:, flips.stretch == name]
+        among = own @ own.T
+        spread += (signs * (among @ signs)).var(axis=1, ddof=1)
+        squares += (among**2).sum(axis=1) - np.diag(among) ** 2
+    found = products.spread_by_person(flips)
+    np.testing.assert_allclose(found, spread, rtol=1e-4)
+    assert found.sum() == pytest.approx(squares.sum(), rel=0.03)
+
+
 def test_bytes_do_not_depend_on_threads_or_on_how_cohorts_are_cut(monkeypatch):
     monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
     rng = np.random.default_rng(4)
@@ -118,6 +138,7 @@ def test_bytes_do_not_depend_on_threads_or_on_how_cohorts_are_cut(monkeypatch):
     flips = flips_of(rng, x, one, 9)
     assert one.normal(vectors).tobytes() == three.normal(vectors).tobytes()
     assert one.flipped(vectors, flips).tobytes() == three.flipped(vectors, flips).tobytes()
+    assert one.spread_by_person(flips).tobytes() == three.spread_by_person(flips).tobytes()
     sizes = zip(calls.parts, (33, 31), strict=True)
     whole = np.concatenate([unpack_bed(part, size) for part, size in sizes], axis=1)
     together = Calls((pack_bed(whole),), None, (np.ones(64, bool),), calls.af)
