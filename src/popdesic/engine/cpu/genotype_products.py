@@ -49,9 +49,7 @@ class CpuProducts(GenotypeProducts):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         words = block.people[4 * span[0] // ITEMS : 4 * span[1] // ITEMS]
         own = numbers[4 * span[0] : 4 * span[1]].astype(np.int64)
-        values = np.zeros((len(own), 4, own.shape[1]), np.int64)
-        values[:, 0], values[:, 2] = 2 * own, own
-        sums = sum_codes(words, values).astype(np.float64)
+        sums = sum_codes(words, 2 * own, own, np.zeros_like(own)).astype(np.float64)
         if not block.missing:
             return sums, None
         return sums, sum_missing(words, own).astype(np.float64)
@@ -60,7 +58,5 @@ class CpuProducts(GenotypeProducts):
         self, block: Block, times: np.ndarray, less: np.ndarray, span: tuple[int, int]
     ) -> np.ndarray:
         times, less = times.astype(np.int64), less.astype(np.int64)
-        values = np.zeros((len(times), 4, times.shape[1]), np.int64)
-        values[:, 0], values[:, 2], values[:, 3] = 2 * times - less, times - less, -less
         words = np.ascontiguousarray(block.sites[:, 4 * span[0] : 4 * span[1]])
-        return sum_codes(words, values).astype(np.float64)
+        return sum_codes(words, 2 * times - less, times - less, -less).astype(np.float64)
