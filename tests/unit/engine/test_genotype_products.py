@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from popdesic.engine import genotype_products
+from popdesic.engine.cpu import genotype_products as cpu_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Calls, Flips, site_blocks
 from popdesic.engine.host.sample_sums import sample_sums
@@ -71,6 +72,24 @@ def test_sums_of_samples_and_jointly_called_sites(sizes, n_sites, missing):
     vectors = rng.normal(size=(len(x), 3))
     atol = 1e-5 * (np.abs(joint) @ np.abs(vectors)).max() + 1e-12
     np.testing.assert_allclose(products.joint(vectors), joint @ vectors, atol=atol)
+
+
+@pytest.mark.parametrize("held_blocks", [0, 2, 99])
+def test_further_passes_give_the_same_bytes_with_blocks_in_memory_or_not(monkeypatch, held_blocks):
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
+    rng = np.random.default_rng(6)
+    calls, x = drawn(rng, [33, 31], 300)
+    monkeypatch.setattr(cpu_products, "HELD_BYTES", 2 * 64 * held_blocks * calls.spans[-1][1])
+    vectors, factors = rng.normal(size=(len(x), 3)), np.ones((2, 2))
+    products = CpuProducts(calls, threads=2)
+    flips = flips_of(rng, x, products, 3)
+    once = CpuProducts(calls).normal(vectors), CpuProducts(calls).flipped(vectors, flips)
+    for _ in range(2):
+        assert products.normal(vectors).tobytes() == once[0].tobytes()
+        assert products.flipped(vectors, flips).tobytes() == once[1].tobytes()
+        assert products.normal(vectors, factors).shape == vectors.shape
+    products.normal(vectors)
+    assert len(products._held) == min(held_blocks, 5)
 
 
 def test_chosen_sites_are_those_rows():

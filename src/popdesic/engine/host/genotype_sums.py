@@ -113,18 +113,24 @@ def _fill_table(values, first, pairs, table):
 
 
 @numba.njit(nogil=True, cache=True)
-def _sum_codes(words, values, out):
+def _sum_codes(words, start, values, out):
     tables = np.empty((4, 256, COLUMNS), np.int32)
     pairs = np.empty((2, 16, COLUMNS), np.int32)
     to, table = out.ctypes.data, tables.ctypes.data
     for w in range(words.shape[0]):
         for place in range(4):
             _fill_table(values, 16 * w + 4 * place, pairs, tables[place])
-        for row in range(words.shape[1]):
-            _add_entries(to + row * _LONG_BYTES, table, words[w, row])
+        for row in range(out.shape[0]):
+            _add_entries(to + row * _LONG_BYTES, table, words[w, start + row])
 
 
-def sum_codes(words: np.ndarray, two: np.ndarray, one: np.ndarray, none: np.ndarray) -> np.ndarray:
+def sum_codes(
+    words: np.ndarray,
+    two: np.ndarray,
+    one: np.ndarray,
+    none: np.ndarray,
+    rows: tuple[int, int] | None = None,
+) -> np.ndarray:
     """Sum values of all items of each row; missing genotypes count 0.
 
     Parameters
@@ -133,21 +139,24 @@ def sum_codes(words: np.ndarray, two: np.ndarray, one: np.ndarray, none: np.ndar
         Of `by_site` or `by_person`.
     two, one, none : arrays of whole numbers, (n_items, k)
         Values of two ALT alleles (code 00), one (10) and none (11), below 2**VALUE_BITS.
+    rows : (int, int), optional
+        Bounds of the rows to sum; all by default.
 
     Returns
     -------
     int64 array, (n_rows, k)
     """
     n_items, k = two.shape
-    out = np.empty((words.shape[1], k), np.int64)
+    start, end = rows or (0, words.shape[1])
+    out = np.empty((end - start, k), np.int64)
     padded = np.zeros((len(words) * ITEMS, 4, COLUMNS), np.int32)
     for first in range(0, k, COLUMNS):
         few = min(COLUMNS, k - first)
         for code, values in ((0, two), (2, one), (3, none)):
             padded[:n_items, code, :few] = values[:, first : first + few]
         padded[:n_items, :, few:] = 0
-        found = np.zeros((words.shape[1], COLUMNS), np.int64)
-        _sum_codes(words, padded, found)
+        found = np.zeros((end - start, COLUMNS), np.int64)
+        _sum_codes(words, start, padded, found)
         if k == COLUMNS:
             return found
         out[:, first : first + few] = found[:, :few]
