@@ -61,7 +61,9 @@ rule define_axes:
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
         # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.
-        mem_mb=memory(400 + 512 * MANY_FOUNDERS, mb=2, samples=0.08, pairs=48e-6 if FEW_FOUNDERS else 0),
+        mem_mb=memory(
+            400 + 512 * MANY_FOUNDERS, mb=2, samples=0.08, pairs=48e-6 if FEW_FOUNDERS else 0
+        ),
         runtime=minutes(mb_samples=4e-6, mb=1 / 20, pairs=4e-8 if FEW_FOUNDERS else 0),
         gpu=GPUS if AXES_DEVICE != "cpu" else 0,
     params:
