@@ -228,16 +228,20 @@ def _refined(
         image = relationship(inside)
         return image - vectors @ (vectors.T @ image) - left / (n - known) * inside
 
-    excess = flipped_excess(relationship, draws.flips, left)
+    excess = flipped_excess(relationship, draws.flips, left, lots)
     draws = replace(draws, squares=left**2 / n + excess)
     return draws, left**2 / (n - known) + _mean_square(among, left, n, lots)
 
 
-def flipped_excess(relationship: RelationshipProducts, flips: Flips, left: float) -> float:
+def flipped_excess(
+    relationship: RelationshipProducts, flips: Flips, left: float, lots: np.ndarray
+) -> float:
     """Sum of squared eigenvalues after signs were flipped, less that of equal eigenvalues.
 
     Its mean over all signs. Products of two different stretches have random signs, so that squares
     of people with others add up stretch by stretch (`spread_by_person`); the diagonal is exact.
+    Many independent sites need one pass or two; few, or sites in LD, more signs, until the error
+    is a quarter of CENTRE_ERROR: LD leaves fewer directions than are counted here.
     """
     products, known, along = relationship.products, flips.known, flips.projections
     diagonal = relationship.squares.astype(np.float64)
@@ -245,8 +249,25 @@ def flipped_excess(relationship: RelationshipProducts, flips: Flips, left: float
         diagonal = diagonal - 2 * (known * products.normal(known)).sum(axis=1)
         diagonal += (known @ (along.T @ along) * known).sum(axis=1)
     scale = left / float(diagonal.sum())
-    spread = ((diagonal - diagonal.mean()) ** 2).sum() + products.spread_by_person(flips).sum()
-    return scale**2 * float(spread)
+    fixed = float(((diagonal - diagonal.mean()) ** 2).sum())
+    found: list[float] = []
+    while True:
+        found.append(float(products.spread_by_person(flips).sum()))
+        excess = scale**2 * (fixed + float(np.mean(found)))
+        # The products of all stretches have about left**2 / excess independent directions.
+        probes = DRAWS * len(found)
+        error = np.sqrt(2 * excess / probes) / left
+        if probes >= MOST_PROBES or not _moves_centre(left, excess, 4 * error, relationship.n):
+            return excess
+        signs = _signs_of_draws(flips.stretch, mix(lots + np.uint64(START + len(found))))
+        flips = replace(flips, signs=signs)
+
+
+def _moves_centre(left: float, excess: float, error: float, n: int) -> bool:
+    """Whether a relative error of the excess moves the scale by more than CENTRE_ERROR units."""
+    centre, unit = centre_and_unit(left, left**2 / n + excess, n)
+    beyond, _ = centre_and_unit(left, left**2 / n + excess * (1 + error), n)
+    return abs(beyond - centre) > CENTRE_ERROR * unit
 
 
 def _mean_square(
@@ -259,9 +280,7 @@ def _mean_square(
         probes = np.stack([signs_of(lots, number) for number in numbers], axis=1)
         found += (product(probes.astype(np.float64)) ** 2).sum(axis=0).tolist()
         excess, error = float(np.mean(found)), np.sqrt(2 / (n * len(found)))
-        centre, unit = centre_and_unit(left, left**2 / n + excess, n)
-        beyond, _ = centre_and_unit(left, left**2 / n + excess * (1 + error), n)
-        if not abs(beyond - centre) > CENTRE_ERROR * unit:
+        if not _moves_centre(left, excess, error, n):
             break
     return excess
 
@@ -315,12 +334,17 @@ def draw_largest(
 
 def flips_of(products, vectors: np.ndarray, stretch: np.ndarray, lots: np.ndarray) -> Flips:
     """The signs of all draws, as `noise_null` draws them, and components to take out first."""
+    return Flips(_signs_of_draws(stretch, lots), stretch, vectors, products.project(vectors))
+
+
+def _signs_of_draws(stretch: np.ndarray, lots: np.ndarray) -> np.ndarray:
+    """Signs of all draws, int8 (n_stretches, n, DRAWS)."""
     signs = np.empty((int(stretch.max()) + 1, len(lots), DRAWS), np.int8)
     for draw in range(DRAWS):
         own = mix(lots + np.uint64(draw))
         for name in range(len(signs)):
             signs[name, :, draw] = signs_of(own, name)
-    return Flips(signs, stretch, vectors, products.project(vectors))
+    return signs
 
 
 def _largest_ritz(diagonal: np.ndarray, beside: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def test_draws_are_those_of_the_matrix():
     assert found.largest.mean() == pytest.approx(largest.mean(), abs=0.05 * unit)
     expected = np.mean(squares) - total**2 / 150
     assert found.squares - total**2 / 150 == pytest.approx(expected, rel=0.2)
-    assert flipped_excess(operator, flips, total) == pytest.approx(expected, rel=0.02)
+    assert flipped_excess(operator, flips, total, lots) == pytest.approx(expected, rel=0.02)
 
 
 def test_the_order_of_samples_and_threads_play_no_role():
