@@ -62,6 +62,7 @@ def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
     flips = Flips(signs, np.sort(rng.integers(0, 5, 3000)), axes, cpu.project(axes))
     vectors = rng.normal(size=(n, 8))
     assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+    assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 
 def test_genotypes_that_do_not_fit_are_sent_block_by_block(gpu_device, monkeypatch):

@@ -23,7 +23,8 @@ FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
 #: Few founders are faster on the CPU.
-AXES_DEVICE = CONFIG["device"] if n_samples(*STUDY.founders) > MOST_DENSE else "cpu"
+MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
+AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
 FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
 
 
@@ -59,8 +60,10 @@ rule define_axes:
     threads: 8
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
-        # a matrix of all pairs may be made; of more, passes over the genotypes.
-        mem_mb=memory(400, mb=2, samples=0.08, pairs=48e-6 if FEW_FOUNDERS else 0),
+        # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.
+        mem_mb=memory(
+            400 + 512 * MANY_FOUNDERS, mb=2, samples=0.08, pairs=48e-6 if FEW_FOUNDERS else 0
+        ),
         runtime=minutes(mb_samples=4e-6, mb=1 / 20, pairs=4e-8 if FEW_FOUNDERS else 0),
         gpu=GPUS if AXES_DEVICE != "cpu" else 0,
     params:

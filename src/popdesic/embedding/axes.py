@@ -4,8 +4,10 @@ from __future__ import annotations
 
 #: Prefix of the axis names of each kind of map; a number follows.
 AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne": "tSNE"}
-#: Samples that define the axes of the PCA up to which their matrix of all pairs is made: there it
-#: costs less than passes over the genotypes (tests/bench/bench_pca.py).
-MOST_DENSE = 1500
+#: Samples that define the axes of the PCA up to which their matrix of all pairs is made. CPU-s of
+#: passes and matrix, axes and noise: 3.8 and 10.5 for 1 000 people x 20 000 sites, 8.4 and 32.4 for
+#: 2 000; 9.4 and 31.4 for 1 500 x 100 000. Of fewer people, noise that takes all its rounds turns
+#: this round: 23.6 and 9.2 for 600 x 100 000.
+MOST_DENSE = 1000
 #: Samples of which a matrix is made where missing genotypes ask for it (`large_pca`).
 MOST_MATRIX = 10_000

@@ -121,6 +121,15 @@ def rounded(xp: Any, vectors: Any, bits: int = BITS) -> tuple[Any, Any]:
     return xp.rint(xp.ldexp(vectors, -powers)), powers
 
 
+def _variances(columns: Any) -> Any:
+    """Variance of each row, (n, k) to (n,), in the same order of sums everywhere."""
+    k = columns.shape[1]
+    mean = sum(columns[:, j] for j in range(k)) / k
+    apart = columns - mean[:, None]
+    apart = apart * apart
+    return sum(apart[:, j] for j in range(k)) / (k - 1)
+
+
 @dataclass(frozen=True)
 class Flips:
     """Signs of samples, stretch of sites by stretch, and components that are taken out first.
@@ -259,6 +268,38 @@ class GenotypeProducts(ABC):
 
     def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
         """`normal` of the genotypes that `flips` makes of X, other signs for every column."""
+        work = self._flipped(vectors, flips)
+        blocks = site_blocks(self.calls.n_sites, flips.stretch)
+        return self._sum(work, blocks, vectors.shape[1])
+
+    def spread_by_person(self, flips: Flips) -> np.ndarray:
+        """Estimate the squares of products of each person with others, stretch by stretch.
+
+        With M the product of one stretch, X X' without the known components, and z random signs,
+        z_a (M z)_a is M_aa plus a random sum of M_ab, a != b. So its variance over columns of signs
+        estimates the sum of M_ab**2 over b without bias.
+
+        Returns
+        -------
+        float64 array, (n,)
+            Sum over stretches of that variance; `flips` needs two columns at least.
+        """
+        k = flips.signs.shape[2]
+        work = self._flipped(np.ones((len(self.places), k)), flips)
+        blocks = site_blocks(self.calls.n_sites, flips.stretch)
+        total, own, last = self._put(np.zeros(self.n_places)), None, None
+        for (first, _), one in zip(blocks, self._each(work, blocks), strict=True):
+            if last is not None and flips.stretch[first] != last:
+                total = total + _variances(own)
+                own = None
+            own = one if own is None else own + one
+            last = flips.stretch[first]
+        if own is not None:
+            total = total + _variances(own)
+        return self._get(total)[self.places]
+
+    def _flipped(self, vectors: np.ndarray, flips: Flips) -> Callable[[Any, int, int], Any]:
+        """What `flipped` adds up over blocks of sites, each within one stretch."""
         xp, (span,) = self.xp, self._spans(None)
         numbers, powers = self._placed(vectors)
         known = self._scattered(flips.known)
@@ -287,8 +328,7 @@ class GenotypeProducts(ABC):
                     out = out - known[:, k, None] * shares[k]
             return out * own
 
-        blocks = site_blocks(self.calls.n_sites, flips.stretch)
-        return self._sum(work, blocks, vectors.shape[1])
+        return work
 
     def _signs(self, flips: Flips) -> Any:
         """Signs of all places, 0 where no sample stands: int8 (n_stretches, n_places, k)."""

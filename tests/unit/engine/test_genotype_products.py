@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from popdesic.engine import genotype_products
+from popdesic.engine.cpu import genotype_products as cpu_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Calls, Flips, site_blocks
 from popdesic.engine.host.sample_sums import sample_sums
@@ -73,6 +74,24 @@ def test_sums_of_samples_and_jointly_called_sites(sizes, n_sites, missing):
     np.testing.assert_allclose(products.joint(vectors), joint @ vectors, atol=atol)
 
 
+@pytest.mark.parametrize("held_blocks", [0, 2, 99])
+def test_further_passes_give_the_same_bytes_with_blocks_in_memory_or_not(monkeypatch, held_blocks):
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
+    rng = np.random.default_rng(6)
+    calls, x = drawn(rng, [33, 31], 300)
+    monkeypatch.setattr(cpu_products, "HELD_BYTES", 2 * 64 * held_blocks * calls.spans[-1][1])
+    vectors, factors = rng.normal(size=(len(x), 3)), np.ones((2, 2))
+    products = CpuProducts(calls, threads=2)
+    flips = flips_of(rng, x, products, 3)
+    once = CpuProducts(calls).normal(vectors), CpuProducts(calls).flipped(vectors, flips)
+    for _ in range(2):
+        assert products.normal(vectors).tobytes() == once[0].tobytes()
+        assert products.flipped(vectors, flips).tobytes() == once[1].tobytes()
+        assert products.normal(vectors, factors).shape == vectors.shape
+    products.normal(vectors)
+    assert len(products._held) == min(held_blocks, 5)
+
+
 def test_chosen_sites_are_those_rows():
     rng = np.random.default_rng(2)
     calls, x = drawn(rng, [40, 9], 300)
@@ -109,6 +128,26 @@ def test_flipped_genotypes_are_those_after_signs_and_without_known_components(k)
         np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("block_sites", [64, 4096])
+def test_spread_is_the_variance_of_signed_products_of_each_stretch(monkeypatch, block_sites):
+    """Several blocks a stretch count as one; with many columns it is the sum of squares."""
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", block_sites)
+    rng = np.random.default_rng(5)
+    calls, x = drawn(rng, [30, 20], 700)
+    products = CpuProducts(calls)
+    flips = flips_of(rng, x, products, 400)
+    left = x - flips.known @ (flips.known.T @ x)
+    spread, squares = np.zeros(len(x)), np.zeros(len(x))
+    for name, signs in enumerate(flips.signs):
+        own = left[:, flips.stretch == name]
+        among = own @ own.T
+        spread += (signs * (among @ signs)).var(axis=1, ddof=1)
+        squares += (among**2).sum(axis=1) - np.diag(among) ** 2
+    found = products.spread_by_person(flips)
+    np.testing.assert_allclose(found, spread, rtol=1e-4)
+    assert found.sum() == pytest.approx(squares.sum(), rel=0.03)
+
+
 def test_bytes_do_not_depend_on_threads_or_on_how_cohorts_are_cut(monkeypatch):
     monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
     rng = np.random.default_rng(4)
@@ -118,6 +157,7 @@ def test_bytes_do_not_depend_on_threads_or_on_how_cohorts_are_cut(monkeypatch):
     flips = flips_of(rng, x, one, 9)
     assert one.normal(vectors).tobytes() == three.normal(vectors).tobytes()
     assert one.flipped(vectors, flips).tobytes() == three.flipped(vectors, flips).tobytes()
+    assert one.spread_by_person(flips).tobytes() == three.spread_by_person(flips).tobytes()
     sizes = zip(calls.parts, (33, 31), strict=True)
     whole = np.concatenate([unpack_bed(part, size) for part, size in sizes], axis=1)
     together = Calls((pack_bed(whole),), None, (np.ones(64, bool),), calls.af)

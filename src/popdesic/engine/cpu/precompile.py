@@ -97,7 +97,7 @@ def sums_of_relationships() -> None:
 
 def products_of_genotypes() -> None:
     words = "uint32[:, ::1]"
-    _compile(genotype_sums._sum_codes, f"({words}, int64[:, :, ::1], int64[:, ::1])")
+    _compile(genotype_sums._sum_codes, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
     _compile(genotype_sums._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
     _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
 

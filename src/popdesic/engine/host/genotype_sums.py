@@ -6,10 +6,11 @@ method of the four Russians): one vector load and one addition do the work of fo
 and additions of a matrix product, nothing is unpacked, and integers are exact in any order. One
 core does 7 G genotypes x 8 columns a second, OpenBLAS in float32 4 G (tests/bench/bench_pca.py).
 
-Shapes: `words` uint32 (n_words, n_rows), 16 items a word; `values` int64 (16 n_words, 4, 8); `out`
-int64 (n_rows, 8). Loops: words, then rows; four tables of 16 KB stay in the first two levels of
+Shapes: `words` uint32 (n_words, n_rows), 16 items a word; `values` int32 (16 n_words, 4, 8); `out`
+int64 (n_rows, 8). Loops: words, then rows; four tables of 8 KB of int32 stay in the first level of
 cache, and `words` and `out` are read in order. The additions are written as LLVM IR because numba
-leaves loops of 8 scalar. Sums must stay below 2**63.
+leaves loops of 8 scalar. Values must stay below 2**VALUE_BITS, so that those of one word fit int32,
+and sums below 2**63.
 """
 
 from __future__ import annotations
@@ -22,13 +23,29 @@ from numba.extending import intrinsic
 
 from .popcount import popcount
 
-#: Columns that are summed together: one AVX-512 register of int64.
+#: Columns that are summed together: one AVX-512 register of int64, half of one of int32.
 COLUMNS = 8
 #: Items (people of a site, or sites of a person) in one word of codes.
 ITEMS = 16
+#: Bits of values: 16 of them and their sign fit int32.
+VALUE_BITS = 27
 _I64 = ir.IntType(64)
-_VECTOR = ir.VectorType(_I64, COLUMNS)
-_ROW_BYTES, _TABLE_BYTES = 8 * COLUMNS, 256 * 8 * COLUMNS
+_LONG = ir.VectorType(_I64, COLUMNS)
+_SHORT = ir.VectorType(ir.IntType(32), COLUMNS)
+_LONG_BYTES, _SHORT_BYTES = 8 * COLUMNS, 4 * COLUMNS
+_TABLE_BYTES = 256 * _SHORT_BYTES
+
+
+def _load(builder, address, kind):
+    """A vector at an address, aligned to one number."""
+    vector = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    vector.align = kind.element.width // 8
+    return vector
+
+
+def _store(builder, vector, address):
+    at = builder.inttoptr(address, vector.type.as_pointer())
+    builder.store(vector, at).align = vector.type.element.width // 8
 
 
 @intrinsic
@@ -38,19 +55,14 @@ def _add_entries(_, out, tables, word):
 
     def generate(context, builder, _, arguments):
         out, tables, word = arguments
-        pointer = _VECTOR.as_pointer()
-
-        def load(address):
-            vector = builder.load(builder.inttoptr(address, pointer))
-            vector.align = 8
-            return vector
-
-        word, total = builder.zext(word, _I64), load(out)
+        word, entries = builder.zext(word, _I64), []
         for place in range(4):
             byte = builder.and_(builder.lshr(word, _I64(8 * place)), _I64(255))
-            entry = builder.add(builder.mul(byte, _I64(_ROW_BYTES)), _I64(place * _TABLE_BYTES))
-            total = builder.add(total, load(builder.add(tables, entry)))
-        builder.store(total, builder.inttoptr(out, pointer)).align = 8
+            entry = builder.add(builder.mul(byte, _I64(_SHORT_BYTES)), _I64(place * _TABLE_BYTES))
+            entries.append(_load(builder, builder.add(tables, entry), _SHORT))
+        low, high = builder.add(*entries[:2]), builder.add(*entries[2:])
+        total = builder.sext(builder.add(low, high), _LONG)
+        _store(builder, builder.add(_load(builder, out, _LONG), total), out)
         return context.get_dummy_value()
 
     return signature, generate
@@ -58,15 +70,27 @@ def _add_entries(_, out, tables, word):
 
 @intrinsic
 def _write_sum(_, out, left, right):
-    """out[:8] = left[:8] + right[:8] of int64; addresses of all three."""
+    """out[:8] = left[:8] + right[:8] of int32; addresses of all three."""
     signature = types.void(types.intp, types.intp, types.intp)
 
     def generate(context, builder, _, arguments):
-        out, *terms = (builder.inttoptr(one, _VECTOR.as_pointer()) for one in arguments)
-        vectors = [builder.load(one) for one in terms]
-        for one in vectors:
-            one.align = 8
-        builder.store(builder.add(*vectors), out).align = 8
+        out, left, right = arguments
+        total = builder.add(_load(builder, left, _SHORT), _load(builder, right, _SHORT))
+        _store(builder, total, out)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _add_row(_, out, row):
+    """out[:8] += row[:8] of int64; addresses of both."""
+    signature = types.void(types.intp, types.intp)
+
+    def generate(context, builder, _, arguments):
+        out, row = arguments
+        total = builder.add(_load(builder, out, _LONG), _load(builder, row, _LONG))
+        _store(builder, total, out)
         return context.get_dummy_value()
 
     return signature, generate
@@ -77,52 +101,64 @@ def _fill_table(values, first, pairs, table):
     """table[byte] = sum of the values of four items from `first` on, whose codes are in `byte`."""
     of, pair, to = values.ctypes.data, pairs.ctypes.data, table.ctypes.data
     for half in range(2):
-        at = of + (first + 2 * half) * 4 * _ROW_BYTES
+        at = of + (first + 2 * half) * 4 * _SHORT_BYTES
         for low in range(4):
             for high in range(4):
-                place = (16 * half + (low | high << 2)) * _ROW_BYTES
-                _write_sum(pair + place, at + low * _ROW_BYTES, at + (4 + high) * _ROW_BYTES)
+                place = (16 * half + (low | high << 2)) * _SHORT_BYTES
+                _write_sum(pair + place, at + low * _SHORT_BYTES, at + (4 + high) * _SHORT_BYTES)
     for high in range(16):
         for low in range(16):
-            place = to + (high << 4 | low) * _ROW_BYTES
-            _write_sum(place, pair + low * _ROW_BYTES, pair + (16 + high) * _ROW_BYTES)
+            place = to + (high << 4 | low) * _SHORT_BYTES
+            _write_sum(place, pair + low * _SHORT_BYTES, pair + (16 + high) * _SHORT_BYTES)
 
 
 @numba.njit(nogil=True, cache=True)
-def _sum_codes(words, values, out):
-    tables = np.empty((4, 256, COLUMNS), np.int64)
-    pairs = np.empty((2, 16, COLUMNS), np.int64)
+def _sum_codes(words, start, values, out):
+    tables = np.empty((4, 256, COLUMNS), np.int32)
+    pairs = np.empty((2, 16, COLUMNS), np.int32)
     to, table = out.ctypes.data, tables.ctypes.data
     for w in range(words.shape[0]):
         for place in range(4):
             _fill_table(values, 16 * w + 4 * place, pairs, tables[place])
-        for row in range(words.shape[1]):
-            _add_entries(to + row * _ROW_BYTES, table, words[w, row])
+        for row in range(out.shape[0]):
+            _add_entries(to + row * _LONG_BYTES, table, words[w, start + row])
 
 
-def sum_codes(words: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Sum values of all items of each row.
+def sum_codes(
+    words: np.ndarray,
+    two: np.ndarray,
+    one: np.ndarray,
+    none: np.ndarray,
+    rows: tuple[int, int] | None = None,
+) -> np.ndarray:
+    """Sum values of all items of each row; missing genotypes count 0.
 
     Parameters
     ----------
     words : uint32 array, (n_words, n_rows)
         Of `by_site` or `by_person`.
-    values : int64 array, (n_items, 4, k)
-        By code (00 two ALT alleles, 01 missing, 10 one, 11 none); items beyond the last count 0.
+    two, one, none : arrays of whole numbers, (n_items, k)
+        Values of two ALT alleles (code 00), one (10) and none (11), below 2**VALUE_BITS.
+    rows : (int, int), optional
+        Bounds of the rows to sum; all by default.
 
     Returns
     -------
     int64 array, (n_rows, k)
     """
-    n_items, _, k = values.shape
-    out = np.zeros((words.shape[1], k), np.int64)
-    padded = np.zeros((len(words) * ITEMS, 4, COLUMNS), np.int64)
+    n_items, k = two.shape
+    start, end = rows or (0, words.shape[1])
+    out = np.empty((end - start, k), np.int64)
+    padded = np.zeros((len(words) * ITEMS, 4, COLUMNS), np.int32)
     for first in range(0, k, COLUMNS):
         few = min(COLUMNS, k - first)
-        padded[:n_items, :, :few] = values[:, :, first : first + few]
+        for code, values in ((0, two), (2, one), (3, none)):
+            padded[:n_items, code, :few] = values[:, first : first + few]
         padded[:n_items, :, few:] = 0
-        found = np.zeros((words.shape[1], COLUMNS), np.int64)
-        _sum_codes(words, padded, found)
+        found = np.zeros((end - start, COLUMNS), np.int64)
+        _sum_codes(words, start, padded, found)
+        if k == COLUMNS:
+            return found
         out[:, first : first + few] = found[:, :few]
     return out
 
@@ -137,8 +173,7 @@ def _sum_missing(words, numbers, out):
             while missing:
                 lowest = missing & (~missing + np.uint64(1))
                 item = 16 * w + (popcount(lowest - np.uint64(1)) >> 1)
-                place = to + row * _ROW_BYTES
-                _write_sum(place, place, of + item * _ROW_BYTES)
+                _add_row(to + row * _LONG_BYTES, of + item * _LONG_BYTES)
                 missing ^= lowest
 
 

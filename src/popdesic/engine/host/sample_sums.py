@@ -12,6 +12,8 @@ from .genotype_sums import ITEMS, by_person, by_site, sum_codes, sum_missing
 
 #: Bits after the point of squared standardised genotypes, which are at most 4 n.
 SQUARE_BITS = 30
+#: They are summed in two digits, the lower of so many bits: of 2**20 people, both fit `sum_codes`.
+DIGIT_BITS = 26
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,12 @@ def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
     def work(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         rows, own = calls.block(*bounds), slice(*bounds)
         use = inverse[own] > 0
-        values = np.zeros((len(rows), 4, 2), np.int64)
-        for code, genotype in ((0, 2), (2, 1), (3, 0)):
+        values = np.zeros((3, len(rows), 3), np.int64)
+        for value, genotype in zip(values, (2, 1, 0), strict=True):
             one = (genotype - mean[own]) * inverse[own]
-            values[:, code, 0] = np.rint(np.ldexp(one * one, SQUARE_BITS))
-            values[:, code, 1] = use
+            square = np.rint(np.ldexp(one * one, SQUARE_BITS)).astype(np.int64)
+            value[:, 0], value[:, 1] = square & ((1 << DIGIT_BITS) - 1), square >> DIGIT_BITS
+            value[:, 2] = use
         called = np.tile(sizes, (len(rows), 1))
         if misses(rows):
             words = by_site(rows)
@@ -55,7 +58,9 @@ def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
                 few = slice(4 * start // ITEMS, 4 * end // ITEMS)
                 called[:, part] -= sum_missing(words[few], kept[4 * start : 4 * end])[:, 0]
         called *= use[:, None]
-        return sum_codes(by_person(rows), values)[places], called.T @ called
+        sums = sum_codes(by_person(rows), *values)[places]
+        whole = sums[:, 0] + (sums[:, 1] << DIGIT_BITS)
+        return np.stack([whole, sums[:, 2]], axis=1), called.T @ called
 
     total = np.zeros((len(places), 2), np.int64)
     joint = np.zeros((len(sizes),) * 2, np.int64)
