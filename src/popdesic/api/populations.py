@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ..cohort.samples import UNKNOWN
 from ..engine.threads import usable_cpus
-from ..population.allele_counts import PopulationCounts
+from ..population.allele_counts import PopulationCounts, sum_groups
 from ..population.differentiation import pair_table
 from ..population.diversity import population_table
 from ..population.f_statistics import f3_screen, f4_tests
@@ -316,25 +316,18 @@ def _counts(
     if not names:
         raise ValueError("no sample has a population; give a label for some of them.")
     used = site_bits(planes)
-    alleles = np.zeros((n_sites, len(names), 2), np.int32)
-    states = np.zeros((n_sites, len(names), 3), np.int32)
-    people = np.zeros(len(names), np.int64)
-    haploid = np.zeros(len(names), np.int64)
-    for k, name in enumerate(names):
-        own = (labels == name).to_numpy()
-        people[k], haploid[k] = own.sum(), (own & single).sum()
-        for rows, copies in ((own & ~single, 2), (own & single, 1)):
-            total = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
-            count_by_site(planes.words, used, np.flatnonzero(rows), total, threads)
-            ref, het, alt = total[:, :n_sites]
-            if copies == 2:
-                states[:, k] = total[:, :n_sites].T
-                alleles[:, k, 0] += 2 * (ref + het + alt)
-                alleles[:, k, 1] += het + 2 * alt
-            else:
-                alleles[:, k, 0] += ref + alt
-                alleles[:, k, 1] += alt
-    return PopulationCounts(names, people, haploid, alleles, states), starts, threads
+
+    def groups() -> Iterator[tuple[str, int, int, np.ndarray]]:
+        for name in names:
+            own = (labels == name).to_numpy()
+            for ploidy, kind in ((2, ~single), (1, single)):
+                rows = np.flatnonzero(own & kind)
+                if len(rows):
+                    total = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
+                    count_by_site(planes.words, used, rows, total, threads)
+                    yield name, ploidy, len(rows), total[:, :n_sites].T
+
+    return sum_groups(groups(), names, n_sites), starts, threads
 
 
 def _block_starts(blocks: int | ArrayLike, n_sites: int) -> np.ndarray:

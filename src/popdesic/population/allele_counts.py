@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,30 +68,48 @@ def load_counts(paths: Sequence[Path], min_size: int = 1) -> PopulationCounts:
         for name, size in zip(part["populations"].tolist(), part["sizes"], strict=True):
             sizes[name] = sizes.get(name, 0) + int(size)
     names = sorted(name for name, size in sizes.items() if size >= min_size)
-    index = {name: k for k, name in enumerate(names)}
     n_sites = {len(part["counts"]) for part in parts}
     if len(n_sites) > 1:
         raise UserError(
             f"{paths[0]} and another cohort's counts have different numbers of sites; delete "
             "results/population and run again."
         )
-    shape = (n_sites.pop() if n_sites else 0, len(names))
-    alleles, genotypes = np.zeros((*shape, 2), np.int32), np.zeros((*shape, 3), np.int32)
-    haploid = np.zeros(len(names), np.int64)
-    for part in parts:
-        groups = zip(part["populations"].tolist(), part["ploidy"].tolist(), strict=True)
-        for g, (name, ploidy) in enumerate(groups):
-            k = index.get(name, -1)
-            if k < 0:
-                continue
-            counts = part["counts"][:, g].astype(np.int32)
-            if ploidy == 2:
-                genotypes[:, k] += counts
-                alleles[:, k, 0] += 2 * counts.sum(axis=1, dtype=np.int32)
-                alleles[:, k, 1] += counts[:, 1] + 2 * counts[:, 2]
-            else:
-                alleles[:, k, 0] += counts[:, 0] + counts[:, 2]
-                alleles[:, k, 1] += counts[:, 2]
-                haploid[k] += part["sizes"][g]
-    people = np.array([sizes[name] for name in names], np.int64)
+    groups = (
+        (name, ploidy, int(size), part["counts"][:, g].astype(np.int32))
+        for part in parts
+        for g, (name, ploidy, size) in enumerate(
+            zip(part["populations"].tolist(), part["ploidy"].tolist(), part["sizes"], strict=True)
+        )
+        if sizes[name] >= min_size
+    )
+    return sum_groups(groups, names, n_sites.pop() if n_sites else 0)
+
+
+def sum_groups(
+    groups: Iterable[tuple[str, int, int, np.ndarray]], names: list[str], n_sites: int
+) -> PopulationCounts:
+    """Add people of one population and ploidy at a time.
+
+    Parameters
+    ----------
+    groups : iterable of (population, ploidy, people, counts)
+        counts: int32 (n_sites, 3), people with 0, 1, 2 ALT alleles; ploidy 1: pseudo-haploid.
+    names : list of str
+        All populations, sorted.
+    """
+    index = {name: k for k, name in enumerate(names)}
+    alleles = np.zeros((n_sites, len(names), 2), np.int32)
+    genotypes = np.zeros((n_sites, len(names), 3), np.int32)
+    people, haploid = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    for name, ploidy, size, counts in groups:
+        k = index[name]
+        people[k] += size
+        if ploidy == 2:
+            genotypes[:, k] += counts
+            alleles[:, k, 0] += 2 * counts.sum(axis=1, dtype=np.int32)
+            alleles[:, k, 1] += counts[:, 1] + 2 * counts[:, 2]
+        else:
+            alleles[:, k, 0] += counts[:, 0] + counts[:, 2]
+            alleles[:, k, 1] += counts[:, 2]
+            haploid[k] += size
     return PopulationCounts(names, people, haploid, alleles, genotypes)
