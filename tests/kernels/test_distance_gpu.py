@@ -9,34 +9,16 @@ import os
 from itertools import combinations_with_replacement
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("cupy")
 
-from popdesic.cohort.encode import write_planes
+from random_cohorts import make_planes
+
 from popdesic.distance.tiles import measure_tile, sum_parts
 from popdesic.engine.select import select_backend
-from popdesic.io.files import write_json
-from popdesic.io.genotypes import pack_bed
 
 pytestmark = pytest.mark.gpu
-
-
-def make_cohort(folder: Path, n_samples: int, n_sites: int, missing: float) -> Path:
-    """Planes of random genotypes."""
-    rng = np.random.default_rng(n_samples)
-    genotypes = rng.integers(0, 3, (n_sites, n_samples)).astype(np.int8)
-    genotypes[rng.random(genotypes.shape) < missing] = -1
-    folder.mkdir(parents=True)
-    mode = rng.integers(0, 3, n_sites)
-    write_planes(pack_bed(genotypes), n_samples, mode, "mode", folder / "planes.npy")
-    names = [f"{folder.name}{i}" for i in range(n_samples)]
-    write_json(
-        folder / "planes.json",
-        {"panel": "same", "n_sites": n_sites, "samples": names},
-    )
-    return folder
 
 
 @pytest.fixture
@@ -44,8 +26,8 @@ def cohorts(tmp_path) -> list[Path]:
     if real := os.environ.get("POPDESIC_PLANES"):
         return sorted(path.parent for path in Path(real).glob("*/planes.npy"))
     return [
-        make_cohort(tmp_path / "complete", 70, 1_300, 0.0),
-        make_cohort(tmp_path / "masked", 131, 1_300, 0.05),
+        make_planes(tmp_path / "complete", 70, 1_300, 0.0),
+        make_planes(tmp_path / "masked", 131, 1_300, 0.05),
     ]
 
 

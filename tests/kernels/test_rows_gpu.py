@@ -8,36 +8,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("cupy")
 
 import cupy
+from random_cohorts import make_planes
 
-from popdesic.cohort.encode import write_planes
 from popdesic.distance.measure_row import measure_row
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.lease import SHARES, shares_of
 from popdesic.engine.select import select_backend
-from popdesic.io.files import write_json
-from popdesic.io.genotypes import pack_bed
 
 pytestmark = pytest.mark.gpu
 
 PACKAGE = Path(__file__).parents[2] / "src"
-
-
-def make_cohort(folder: Path, n_samples: int, n_sites: int, missing: float) -> Path:
-    rng = np.random.default_rng(n_samples)
-    genotypes = rng.integers(0, 3, (n_sites, n_samples)).astype(np.int8)
-    genotypes[rng.random(genotypes.shape) < missing] = -1
-    folder.mkdir(parents=True)
-    mode = rng.integers(0, 3, n_sites)
-    write_planes(pack_bed(genotypes), n_samples, mode, "mode", folder / "planes.npy")
-    names = [f"{folder.name}{i}" for i in range(n_samples)]
-    write_json(folder / "planes.json", {"panel": "P", "n_sites": n_sites, "samples": names})
-    return folder
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "normalized"])
@@ -45,9 +30,9 @@ def make_cohort(folder: Path, n_samples: int, n_sites: int, missing: float) -> P
 def test_a_row_is_the_same_bytes(gpu_device, tmp_path, metric, parts):
     """The row's own planes stay on the device; complete and masked cohorts, either first."""
     folders = {
-        "a": make_cohort(tmp_path / "a", 70, 3_300, 0.05),
-        "b": make_cohort(tmp_path / "b", 131, 3_300, 0.0),
-        "c": make_cohort(tmp_path / "c", 257, 3_300, 0.02),
+        "a": make_planes(tmp_path / "a", 70, 3_300, 0.05),
+        "b": make_planes(tmp_path / "b", 131, 3_300, 0.0),
+        "c": make_planes(tmp_path / "c", 257, 3_300, 0.02),
     }
     pairs = [("a", "b"), ("b", "c"), ("b", "b")]
     options = {"metric": metric, "missing": "pairwise", "code": "1"}
