@@ -125,10 +125,10 @@ def run_study(study: Path, options, variables: dict[str, str]) -> None:
     start, log = time.time(), study / "run.log"
     with utilisation() as samples:
         status, wall, cpu = run(words, study, log, **variables)
-    if status:
-        raise SystemExit(f"The run stopped (exit status {status}):\n{log.read_text()[-3000:]}")
     rows = read_rows(study)
     print_rows(rows, samples)
+    if status:
+        raise SystemExit(f"The run stopped (exit status {status}):\n{log.read_text()[-3000:]}")
     own = cpu - sum(row.cpu for row in rows.values())
     print(f"whole run: {wall:.1f} s, {cpu:.1f} CPU-s; of them Snakemake itself: {own:.1f} CPU-s")
     for name, pattern in MILESTONES.items():
@@ -171,6 +171,8 @@ def main() -> None:
     parser.add_argument("--set-up", action="store_true", help="fill the caches before the run")
     parser.add_argument("--no-peers", action="store_true", help="leave PLINK's commands out")
     options = commandline.parse(parser, samples=40, sites=300, cohorts=2, warm=True)
+    if options.folder:
+        options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = options.folder or Path(temporary)
         study, whole = folder / "study", None

@@ -36,7 +36,7 @@ SHAPES = [([1], 1), ([2], 15), ([15, 3], 16), ([16], 17), ([33, 1, 5], 64), ([64
 
 @pytest.mark.parametrize(("sizes", "n_sites"), [*SHAPES, ([700, 300], 5000), ([9000], 4097)])
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("k", [1, 8, 20, 40])
+@pytest.mark.parametrize("k", [0, 1, 8, 20, 40])
 def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
     rng = np.random.default_rng(n_sites)
     calls = drawn(rng, sizes, n_sites, missing)

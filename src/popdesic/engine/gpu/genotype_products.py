@@ -146,7 +146,7 @@ class GpuProducts(GenotypeProducts):
         """Sums of `numbers` (n_items, k) over the codes of some words of each row: (n_rows, k)."""
         n_rows, row_words = words.shape
         k = numbers.shape[1]
-        found = []
+        sums = cupy.empty((n_rows, k))
         for start in range(0, k, TILE_COLUMNS * MOST_TILES):
             part = cupy.ascontiguousarray(numbers[:, start : start + TILE_COLUMNS * MOST_TILES])
             columns = part.shape[1]
@@ -169,9 +169,8 @@ class GpuProducts(GenotypeProducts):
                 (words, digits, out, *sizes, np.int32(launch.stages_a_run), np.uint32(table)),
                 shared_mem=launch.shared,
             )
-            found.append(out[:, :columns])
-        sums = found[0] if len(found) == 1 else cupy.concatenate(found, axis=1)
-        return sums.astype(np.float64)
+            sums[:, start : start + columns] = out[:, :columns]
+        return sums
 
     def _by_site(
         self, block: Block, numbers: cupy.ndarray, span: tuple[int, int]
