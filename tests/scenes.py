@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from popdesic.cohort.prune import pruned
+from popdesic.cohort.site_planes import site_planes
 from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.relationship import relationship_among
 from popdesic.engine.select import cpu_backend
@@ -53,7 +54,7 @@ def linked_genotypes(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
     common = (af >= 0.05) & (af <= 0.95)
     sites = pd.DataFrame({"chrom": "1", "pos": trees.tables.sites.position[common].astype(int) + 1})
     r2 = max(0.2, 10.83 / n)
-    removed = pruned(genotypes[common], sites, (5e5, "bp", 1, r2), cpu_backend(1))
+    removed = pruned(site_planes(genotypes[common]), sites, (5e5, "bp", 1, r2), cpu_backend(1))
     return genotypes[common][~removed].T, sites[~removed].reset_index(drop=True)
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from timing import best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.cohort.site_planes import site_planes
+from popdesic.cohort.site_planes import read_site_planes
 from popdesic.compare.kinship import close_pairs
-from popdesic.compare.ld import founder_genotypes
+from popdesic.embedding.relationship import read_cohorts
 from popdesic.engine.comparisons import r2_block
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.terms import KINSHIP
@@ -34,13 +34,13 @@ MIN_R2, MIN_KINSHIP = 0.2, 0.0884
 
 def ld_pairs(prefix: Path, backend: CpuBackend) -> tuple:
     """Pairs of sites with r2 of at least MIN_R2, read from a .bed file."""
-    planes = site_planes(founder_genotypes([prefix]))
+    planes = read_site_planes([prefix])(0, None)
     ends = np.full(planes.n_samples, planes.n_samples)
     return backend.r2_pairs(planes, ends, MIN_R2)
 
 
 def ld_matrix(prefix: Path, backend: CpuBackend) -> np.ndarray:
-    return r2_block(site_planes(founder_genotypes([prefix])), None, backend)
+    return r2_block(read_site_planes([prefix])(0, None), None, backend)
 
 
 def kinship_pairs(prefix: Path, backend: CpuBackend) -> tuple:
@@ -51,7 +51,7 @@ def kinship_pairs(prefix: Path, backend: CpuBackend) -> tuple:
 
 
 def add_missing(prefix: Path, share: float) -> None:
-    genotypes = founder_genotypes([prefix])
+    genotypes = read_cohorts([prefix])[0](0, None)
     genotypes[np.random.default_rng(2).random(genotypes.shape) < share] = -1
     prefix.with_suffix(".bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
 

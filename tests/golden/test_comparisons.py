@@ -17,10 +17,11 @@ from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.prune_options import parse_pruning
 from popdesic.cohort.site_planes import site_planes
-from popdesic.compare import independence, kinship, ld, mixture
+from popdesic.compare import independence, kinship, mixture
 from popdesic.compare.pc_relate import ancestry_of, count_pairs, pc_relate
 from popdesic.compare.relatedness import pair_labels
 from popdesic.compare.resolution import resolve
+from popdesic.embedding.relationship import read_cohorts
 from popdesic.engine.comparisons import r2_block
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
@@ -270,7 +271,7 @@ def test_no_two_mice_are_called_the_same(shared_data, tmp_path, require_command)
 @pytest.mark.peer
 def test_r2_equals_plink(data, request, tmp_path):
     prefix = request.getfixturevalue(data)
-    genotypes = ld.founder_genotypes([prefix], rows=np.arange(1500))
+    genotypes = read_cohorts([prefix])[0](0, 1500)
     run("plink1.9", "--bfile", prefix, "--allow-extra-chr", "--r2", "square", "bin", "--extract",
         _ids(prefix, tmp_path, 1500), "--out", tmp_path / "r")  # fmt: skip
     theirs = np.fromfile(tmp_path / "r.ld.bin").reshape(1500, 1500)
@@ -297,10 +298,10 @@ def _ids(prefix: Path, folder: Path, n: int) -> Path:
 def test_pruning_keeps_the_sites_that_plink_keeps(data, values, request, tmp_path):
     """All three programs agree except on monomorphic sites, which PLINK 2 keeps when alone."""
     prefix = request.getfixturevalue(data)
-    bim, genotypes = read_bim(prefix), ld.founder_genotypes([prefix])
+    bim, genotypes = read_bim(prefix), read_cohorts([prefix])[0](0, None)
     varies = np.array([len(set(row[row >= 0].tolist())) > 1 for row in genotypes])
     pruning = parse_pruning(values, "x")
-    ours = set(bim.id[~prune.pruned(genotypes, bim, pruning, BACKEND)])
+    ours = set(bim.id[~prune.pruned(site_planes(genotypes), bim, pruning, BACKEND)])
     window = [values[0].removesuffix(" sites").replace(" ", ""), values[1], values[2]]
     for program, options in (("plink1.9", []), ("plink2", ["--bad-freqs"])):
         out = tmp_path / program
@@ -312,7 +313,7 @@ def test_pruning_keeps_the_sites_that_plink_keeps(data, values, request, tmp_pat
 
 def test_planted_mixtures_of_real_people(chr22):
     """Mixtures of 2 to 5 real people: rates of false exclusion and inclusion."""
-    genotypes = ld.founder_genotypes([chr22])
+    genotypes = read_cohorts([chr22])[0](0, None)
     rng = np.random.default_rng(1)
     af = genotypes.mean(axis=1) / 2
     # thinned common sites, because sites of one chromosome are far from independent

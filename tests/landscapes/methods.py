@@ -12,6 +12,7 @@ from sklearn.manifold import Isomap
 
 import popdesic
 from popdesic.cohort.prune_options import parse_pruning
+from popdesic.cohort.site_planes import site_planes
 from popdesic.embedding.axis_sites import choose_sites
 from popdesic.embedding.noise_null import significant_axes
 from popdesic.embedding.relationship import relationship_among
@@ -102,7 +103,7 @@ def significant_scores(drawn: Scene, threads: int = 2) -> np.ndarray:
     sites = pd.DataFrame({"chrom": drawn.chrom, "pos": drawn.pos})
     pruning = parse_pruning(load_config({})["embedding"]["ld_prune"], "embedding.ld_prune")
     chosen = choose_sites(
-        lambda first, last: drawn.genotypes[first:last],
+        lambda first, last: site_planes(drawn.genotypes[first:last]),
         sites,
         cpu_backend(threads),
         pruning=pruning,

@@ -192,6 +192,7 @@ def prune_founders(
     # Imported here because these compile kernels, which only pruning needs.
     from ..engine.select import cpu_backend
     from .prune import contig_runs, pruned
+    from .site_planes import site_planes
 
     pruning = parse_pruning(values, "panel.ld_prune")
     removed = np.zeros(len(sites), bool)
@@ -212,5 +213,6 @@ def prune_founders(
             part[turned] = np.where(part[turned] == MISSING, MISSING, 2 - part[turned])
             parts.append(part)
         here = sites.iloc[first:last].reset_index(drop=True)
-        removed[first:last] = pruned(np.concatenate(parts, axis=1), here, pruning, backend)
+        planes = site_planes(np.concatenate(parts, axis=1))
+        removed[first:last] = pruned(planes, here, pruning, backend)
     return removed

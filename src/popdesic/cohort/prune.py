@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.comparisons import band_blocks, moments
+from ..engine.comparisons import band_pairs, called_samples, moments
+from ..engine.terms import Planes
 from ..io.files import atomic_path
-from .site_planes import site_planes
 
 
 def prune_windows(
@@ -53,7 +53,7 @@ def prune_windows(
     return np.array(starts, np.int64), np.array(stops, np.int64)
 
 
-def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: Backend):
+def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend) -> np.ndarray:
     """Select the sites that LD pruning removes.
 
     In each window all pairs of remaining sites are compared once. Where r2 > threshold, the site
@@ -64,8 +64,8 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
 
     Parameters
     ----------
-    genotypes : int8 array, (n_sites, n_samples)
-        Genotypes of the founders; -1 for missing.
+    planes : Planes
+        Genotypes of the founders, variant-major (`site_planes`).
     sites : DataFrame
         `chrom`, `pos`; sites of a contig are consecutive, positions ascend.
     pruning : tuple
@@ -78,24 +78,19 @@ def pruned(genotypes: np.ndarray, sites: pd.DataFrame, pruning: tuple, backend: 
     from ..engine.host.site_pairs import prune
 
     amount, unit, step, threshold = pruning
-    planes = site_planes(genotypes)
     alt, squares = moments(planes)
-    called = (genotypes >= 0).sum(axis=1)
+    called = called_samples(planes)
     with np.errstate(invalid="ignore"):
         af = alt / (2 * called)
     removed = called * squares - alt * alt <= 0
     _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
     start, stop = prune_windows(contig, sites.pos.to_numpy(np.int64), amount, unit, step)
-    rows = np.arange(len(genotypes))
+    rows = np.arange(planes.n_samples)
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
     correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
-    for row0, column0, r2 in band_blocks(backend, planes, ends):
-        with np.errstate(invalid="ignore"):
-            i, j = np.nonzero(r2 > threshold)
-        i, j = i + row0, j + column0
-        inside = (j > i) & (j < ends[i])
-        i, j = i[inside], j[inside]
-        correlated[i, j - i - 1] = True
+    for i, j, r2 in band_pairs(backend, planes, ends, threshold):
+        above = r2 > threshold
+        correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..io.tables import read_table
@@ -76,3 +77,15 @@ def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
 
 #: Values for unknown in a sheet.
 UNKNOWN = ("", "NA")
+
+
+def unrelated_founders(names: list[pd.Series], unrelated: Path | None) -> list[np.ndarray]:
+    """Which samples of each cohort are unrelated founders: bool arrays, all True without a table.
+
+    `unrelated`: `panel/unrelated.tsv`.
+    """
+    if unrelated is None:
+        return [np.ones(len(own), bool) for own in names]
+    table = read_table(unrelated)
+    chosen = set(table["sample"][table.unrelated == "yes"])
+    return [own.isin(chosen).to_numpy() for own in names]

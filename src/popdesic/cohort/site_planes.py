@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 
 from ..engine.terms import Planes, aligned_zeros
+from ..io.bed import open_bed, read_fam
+from ..io.genotypes import take_samples
 
 #: Words of a plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
+
+#: ``read(first, last)`` or ``read(rows)`` gives the planes of these sites of the panel.
+PlanesReader = Callable[..., Planes]
+
+
+def words_of(n_samples: int) -> int:
+    """Words of a plane."""
+    return -(-n_samples // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
 
 
 def site_planes(genotypes: np.ndarray) -> Planes:
@@ -25,10 +38,50 @@ def site_planes(genotypes: np.ndarray) -> Planes:
     """
     n_sites, n_samples = genotypes.shape
     masked = bool((genotypes < 0).any())
-    n_words = -(-n_samples // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
-    words = aligned_zeros((n_sites, 2 + masked, n_words))
+    words = aligned_zeros((n_sites, 2 + masked, words_of(n_samples)))
     flat = words.view(np.uint8)
     for plane, flags in enumerate((genotypes >= 1, genotypes == 2, genotypes >= 0)[: 2 + masked]):
         packed = np.packbits(flags, axis=1, bitorder="little")
         flat[:, plane, : packed.shape[1]] = packed
     return Planes(words, n_samples)
+
+
+def read_site_planes(
+    prefixes: list[Path], keep: list[np.ndarray] | None = None, threads: int = 1
+) -> PlanesReader:
+    """Reader of the variant-major planes of cohorts on the panel, side by side.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the cohorts' .bed files, in sample order.
+    keep : list of bool arrays (samples of the cohort,), optional
+        Samples to give of each cohort; all by default.
+    """
+    from ..engine.host.genotypes import fill_site_planes
+
+    beds = [open_bed(prefix) for prefix in prefixes]
+    if keep is None:
+        keep = [np.ones(len(read_fam(prefix)), bool) for prefix in prefixes]
+    chosen = [np.flatnonzero(who) for who in keep]
+    n_samples = sum(map(len, chosen))
+
+    def read(*bounds) -> Planes:
+        rows = slice(*bounds) if len(bounds) == 2 else bounds[0]
+        words, first = None, 0
+        for bed, who, samples in zip(beds, keep, chosen, strict=True):
+            part = np.ascontiguousarray(bed[rows])
+            if words is None:
+                words = aligned_zeros((len(part), 3, words_of(n_samples)))
+            if not who.all():
+                part = take_samples(part, samples)
+            fill_site_planes(part, len(samples), first, words, threads)
+            first += len(samples)
+        called = int(np.bitwise_count(words[:, 2]).sum(dtype=np.int64))
+        if called == n_samples * len(words):
+            complete = aligned_zeros((len(words), 2, words.shape[2]))
+            complete[:] = words[:, :2]
+            words = complete
+        return Planes(words, n_samples)
+
+    return read

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,36 +12,13 @@ from ..cohort.prune_options import parse_window
 from ..engine.base import Backend
 from ..engine.comparisons import BLOCK_SITES, r2_block
 from ..engine.terms import Planes
-from ..io.bed import open_bed, read_fam
 from ..io.errors import UserError
-from ..io.genotypes import unpack_bed
 from ..io.sites import chunks
 
 #: Sites read at a time from the .bed files.
 CHUNK_SITES = 4096
 #: Bounds of the distance bins of the decay curve, in bp: five per decade.
 DECAY_BOUNDS = np.unique(np.rint(10 ** np.arange(1, 8.01, 0.2)).astype(np.int64))
-
-
-def founder_genotypes(
-    prefixes: list[Path], keep: set[str] | None = None, rows: np.ndarray | None = None
-) -> np.ndarray:
-    """Genotypes of several cohorts on the panel, side by side: int8 (n_sites, n_samples).
-
-    `keep`: names of the samples to read (default: all); `rows`: rows of the sites.
-    """
-    parts = []
-    for prefix in prefixes:
-        names = read_fam(prefix)["sample"]
-        bed = open_bed(prefix)
-        chosen = np.flatnonzero(names.isin(keep)) if keep is not None else np.arange(len(names))
-        sites = np.arange(len(bed)) if rows is None else rows
-        part = np.empty((len(sites), len(chosen)), np.int8)
-        for first, last in chunks(len(sites), CHUNK_SITES):
-            block = np.ascontiguousarray(bed[sites[first:last]])
-            part[first:last] = unpack_bed(block, len(names))[:, chosen]
-        parts.append(part)
-    return np.concatenate(parts, axis=1)
 
 
 #: Unit of the sums of r2: as integers they do not depend on the order.

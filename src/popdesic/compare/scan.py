@@ -12,14 +12,15 @@ from ..cohort.genetic_maps import parse_ld_map, require_rising
 from ..cohort.panel import load_panel
 from ..cohort.prune import contig_runs, pruned, write_lists
 from ..cohort.prune_options import parse_pruning
-from ..cohort.site_planes import site_planes
+from ..cohort.samples import unrelated_founders
+from ..cohort.site_planes import read_site_planes, site_planes
 from ..engine.base import Backend
 from ..engine.comparisons import tables_of
 from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.sites import canonical_contig
-from ..io.tables import open_text, read_table, write_npz, write_table
+from ..io.tables import open_text, write_npz, write_table
 from ..io.text import read_text
 from .disequilibrium import (
     disequilibrium,
@@ -27,7 +28,7 @@ from .disequilibrium import (
     haplotype_pair_frequencies,
     read_haplotypes,
 )
-from .ld import Decay, founder_genotypes, r2_matrix, window_ends
+from .ld import Decay, r2_matrix, window_ends
 from .options import parse_region
 
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
@@ -88,17 +89,15 @@ def measure_ld(
     sites, digest = load_panel(panel)
     pruning = parse_pruning(options.prune, "compare.ld.prune")
     cm = read_map(Path(options.map), sites) if options.map else None
-    keep = None
-    if unrelated is not None:
-        table = read_table(unrelated)
-        keep = set(table["sample"][table.unrelated == "yes"])
+    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    keep = unrelated_founders(names, unrelated)
+    read = read_site_planes(prefixes, keep, backend.threads)
     phased = None
     if options.phase == "phased":
-        names = [read_fam(prefix)["sample"] for prefix in prefixes]
         phased = np.concatenate(
             [
-                read_haplotypes(files, sites, [n for n in here if keep is None or n in keep])
-                for files, here in zip(sources, names, strict=True)
+                read_haplotypes(files, sites, own[who].tolist())
+                for files, own, who in zip(sources, names, keep, strict=True)
             ],
             axis=1,
         )
@@ -109,9 +108,10 @@ def measure_ld(
         for first, last in contig_runs(sites.chrom.to_numpy()):
             rows = np.arange(first, last)
             here = sites.iloc[first:last].reset_index(drop=True)
-            genotypes = founder_genotypes(prefixes, keep, rows)
-            removed[rows] = pruned(genotypes, here, pruning, backend)
-            planes = site_planes(genotypes if phased is None else phased[rows])
+            planes = read(first, last)
+            removed[rows] = pruned(planes, here, pruning, backend)
+            if phased is not None:
+                planes = site_planes(phased[rows])
             ends = window_ends(here, options.window, None if cm is None else cm[rows])
             pos = here.pos.to_numpy()
             i, j, r2 = backend.r2_pairs(
@@ -126,8 +126,8 @@ def measure_ld(
     write_lists(sites, removed, out["kept"], out["removed"])
     i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
     region = choose_region(sites, options.region, i, j)
-    genotypes = founder_genotypes(prefixes, keep, region)
-    whole = r2_matrix(site_planes(genotypes if phased is None else phased[region]), backend)
+    planes = read(region) if phased is None else site_planes(phased[region])
+    whole = r2_matrix(planes, backend)
     write_npz(
         out["region"],
         chrom=np.array(sites.chrom.iloc[region[0]]),
@@ -136,7 +136,7 @@ def measure_ld(
     )
     return {
         "sites": len(sites),
-        "samples": genotypes.shape[1],
+        "samples": sum(int(who.sum()) for who in keep),
         f"pairs with r2 of at least {options.min_r2}": len(i),
         "pairs within the window": int(decay.pairs.sum()),
         "sites left by pruning": int((~removed).sum()),

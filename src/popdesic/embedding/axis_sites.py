@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.prune import contig_runs, pruned
+from ..cohort.site_planes import PlanesReader
 from ..engine.base import Backend
+from ..engine.comparisons import called_samples, moments
+from ..engine.terms import Planes
 from ..io.errors import UserError
 from .long_range_ld import in_regions
-from .relationship import Reader
 
 #: r2 of two sites without LD that one pair in a thousand exceeds is this number over the number of
 #: samples (a chi-square of one degree of freedom).
@@ -42,7 +44,7 @@ class AxisSites:
 
 
 def choose_sites(
-    read: Reader,
+    read: PlanesReader,
     sites: pd.DataFrame,
     backend: Backend,
     *,
@@ -58,7 +60,7 @@ def choose_sites(
     Parameters
     ----------
     read : callable
-        Genotypes of the samples that define the axes, at all sites of the panel.
+        Genotypes of the samples that define the axes, at some sites of the panel.
     sites : DataFrame
         The panel, in genome order.
     pruning : tuple, optional
@@ -77,8 +79,10 @@ def choose_sites(
     lost = {"monomorphic": 0, "long_range_ld": 0, "ld_pruned": 0}
     r2 = None
     for first, last in contig_runs(sites.chrom.to_numpy()):
-        genotypes = read(first, last)
-        af[first:last] = alt_frequency(genotypes)
+        planes = read(first, last)
+        alt, _ = moments(planes)
+        with np.errstate(invalid="ignore"):
+            af[first:last] = alt / (2 * called_samples(planes))
         with np.errstate(invalid="ignore"):
             varies = (af[first:last] > 0) & (af[first:last] < 1)
         keep = varies & outside[first:last]
@@ -86,9 +90,10 @@ def choose_sites(
         lost["long_range_ld"] += int((varies & ~keep).sum())
         if pruning is not None and keep.any():
             *window, asked = pruning
-            r2 = min(max(asked, CHANCE / genotypes.shape[1]), 1.0)
+            r2 = min(max(asked, CHANCE / planes.n_sites), 1.0)
             here = sites.iloc[first:last][keep].reset_index(drop=True)
-            keep[keep] = ~pruned(genotypes[keep], here, (*window, r2), backend)
+            kept = Planes(planes.words[keep], planes.n_sites)
+            keep[keep] = ~pruned(kept, here, (*window, r2), backend)
             lost["ld_pruned"] += int((varies & outside[first:last]).sum() - keep.sum())
         used[first:last] = keep
     if not used.any():

@@ -9,11 +9,13 @@ import numpy as np
 
 from ..cohort.panel import load_panel
 from ..cohort.prune_options import parse_pruning
+from ..cohort.samples import unrelated_founders
+from ..cohort.site_planes import read_site_planes
 from ..engine.base import Backend
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from ..io.files import write_json
-from ..io.tables import read_table, write_npz
+from ..io.tables import write_npz
 from .axes import MOST_DENSE
 from .axis_sites import choose_sites
 from .large_pca import (
@@ -84,14 +86,10 @@ def define_axes(
     """
     sites, _ = load_panel(panel)
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
-    keep = [np.ones(len(own), bool) for own in names]
-    if unrelated is not None:
-        table = read_table(unrelated)
-        chosen = set(table["sample"][table.unrelated == "yes"])
-        keep = [own.isin(chosen).to_numpy() for own in names]
+    keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
     chosen_sites = choose_sites(
-        read_cohorts(prefixes, keep=keep)[0],
+        read_site_planes(prefixes, keep, threads),
         sites,
         backend,
         pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,

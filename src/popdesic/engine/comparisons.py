@@ -13,8 +13,10 @@ from .base import Backend, OnBlock
 from .matches import TopMatches
 from .terms import LD, PRODUCT, Planes, Product, Terms
 
-#: Sites a side of one block of correlations, and of the smallest one on a CPU.
-BLOCK_SITES, LEAST_BLOCK = 1024, 64
+#: Sites a side of one block of correlations.
+BLOCK_SITES = 1024
+#: Sites of the widest window whose pairs are counted one by one.
+NARROW = 256
 #: Runs of BLOCK_SITES rows that are shown to `on_block`, at least, where there are as many.
 SAMPLED_BLOCKS = 32
 #: Genotype mismatches and jointly called sites, from the genotype classes (DESIGN section 5).
@@ -55,6 +57,13 @@ def moments(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
     return carriers + homozygotes, carriers + 3 * homozygotes
 
 
+def called_samples(planes: Planes) -> np.ndarray:
+    """Samples that are called at each site, int64 (n_sites,)."""
+    if planes.complete:
+        return np.full(planes.n_samples, planes.n_sites)
+    return np.bitwise_count(planes.words[:, 2]).sum(axis=1, dtype=np.int64)
+
+
 def r2_pairs_by_blocks(
     backend: Backend,
     planes: Planes,
@@ -63,18 +72,11 @@ def r2_pairs_by_blocks(
     on_block: OnBlock | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`Backend.r2_pairs` by correlations of one block of sites after another."""
-    found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    every = _sampling(planes.n_samples)
-    for row0, column0, r2 in band_blocks(backend, planes, ends):
-        if row0 // BLOCK_SITES % every == 0 and on_block is not None:
-            _show(on_block, ends, row0, column0, r2)
-        with np.errstate(invalid="ignore"):
-            i, j = np.nonzero(r2 >= least)
-        inside = (j + column0 > i + row0) & (j + column0 < ends[i + row0])
-        i, j = i[inside], j[inside]
-        for part, values in zip(found, (i + row0, j + column0, r2[i, j]), strict=True):
-            part.append(values)
-    rows, columns, r2 = map(np.concatenate, found)
+    if on_block is not None:
+        show_sampled_blocks(backend, planes, ends, on_block)
+    empty = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    parts = [empty, *band_pairs(backend, planes, ends, least)]
+    rows, columns, r2 = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((columns, rows))
     return rows[order], columns[order], r2[order]
 
@@ -82,10 +84,10 @@ def r2_pairs_by_blocks(
 def show_sampled_blocks(
     backend: Backend, planes: Planes, ends: np.ndarray, on_block: OnBlock
 ) -> None:
-    """What `r2_pairs_by_blocks` shows to `on_block`, and nothing else."""
-    every = _sampling(planes.n_samples)
-    for row0, column0, r2 in band_blocks(backend, planes, ends, every):
-        _show(on_block, ends, row0, column0, r2)
+    """Hand all pairs inside the windows of some runs of sites to `on_block`."""
+    every = max(1, -(-planes.n_samples // BLOCK_SITES) // SAMPLED_BLOCKS)
+    for pairs in band_pairs(backend, planes, ends, every=every):
+        on_block(*pairs)
 
 
 def exact_pairs(
@@ -97,60 +99,69 @@ def exact_pairs(
     return rows[there], columns[there], r2[there]
 
 
-def band_blocks(
-    backend: Backend, planes: Planes, ends: np.ndarray, every: int = 1
-) -> Iterator[tuple[int, int, np.ndarray]]:
-    """r2 of blocks of pairs of sites that hold all pairs (i, j) with i < j < ends[i].
+def band_pairs(
+    backend: Backend,
+    planes: Planes,
+    ends: np.ndarray,
+    least: float | None = None,
+    every: int = 1,
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Pairs of sites (i, j) with i < j < ends[i] and their r2, some rows at a time.
+
+    Narrow windows are counted pair by pair on the CPU, whatever the backend: a block of products
+    holds many pairs that no window asks for.
 
     Parameters
     ----------
+    planes : Planes
+        Variant-major (`site_planes`).
     ends : int64 array, (n_sites,)
         Ascending.
+    least : float, optional
+        Give only pairs of at least this r2; None gives all, NaN for sites that do not vary.
     every : int
         Give only the first of so many runs of BLOCK_SITES rows.
 
     Yields
     ------
-    row0, column0 : int
-    r2 : float64 array, (rows, columns)
-        As from `r2_block`, of the sites from row0 and from column0 on.
+    i, j : int64 arrays, (n_pairs,)
+    r2 : float64 array, (n_pairs,)
+        As from `r2_block`.
     """
-    n = planes.n_samples
-    size = _block_size(ends, backend)
-    for row0 in range(0, n, size):
-        if row0 // BLOCK_SITES % every:
-            continue
-        row1 = min(n, row0 + size)
-        a = Planes(planes.words[row0:row1], planes.n_sites)
-        yield row0, row0, r2_block(a, None, backend)
-        last = int(ends[row0:row1].max())
-        for column0 in range(row1, last, size):
-            columns = slice(column0, min(column0 + size, last))
-            b = Planes(planes.words[columns], planes.n_sites)
-            yield row0, column0, r2_block(a, b, backend)
+    narrow = int((ends - np.arange(len(ends))).max(initial=1)) <= NARROW
+    for first in range(0, planes.n_samples, BLOCK_SITES * every):
+        last = min(planes.n_samples, first + BLOCK_SITES)
+        blocks = _band(backend, planes, ends, first, last) if narrow else None
+        for i, j, r2 in blocks or _blocks(backend, planes, ends, first, last):
+            if least is None:
+                yield i, j, r2
+            else:
+                there = r2 >= least
+                yield i[there], j[there], r2[there]
 
 
-def _block_size(ends: np.ndarray, backend: Backend) -> int:
-    """Sites a side of a block: of large ones with narrow windows, most pairs are outside."""
-    if backend.name != "cpu":  # a launch costs more than the pairs outside
-        return BLOCK_SITES
-    width = int((ends - np.arange(len(ends))).max(initial=1))
-    return min(BLOCK_SITES, max(LEAST_BLOCK, 1 << (width - 1).bit_length()))
+def _band(backend, planes, ends, first, last):
+    """The pairs of `band_pairs` of some rows, counted one by one."""
+    from .host.site_pairs import band_r2
+
+    r2 = band_r2(planes.words, planes.n_sites, ends, first, last, backend.threads)
+    rows = np.arange(first, last)
+    i, k = np.nonzero(np.arange(r2.shape[1]) < (ends[rows] - rows - 1)[:, None])
+    yield i + first, i + first + 1 + k, r2[i, k]
 
 
-def _sampling(n_sites: int) -> int:
-    """One of so many runs of BLOCK_SITES rows is shown: of about SAMPLED_BLOCKS in all."""
-    return max(1, -(-n_sites // BLOCK_SITES) // SAMPLED_BLOCKS)
-
-
-def _show(on_block: OnBlock, ends: np.ndarray, row0: int, column0: int, r2: np.ndarray) -> None:
-    """Hand the pairs of one block inside their windows to `on_block`."""
-    rows = np.arange(row0, row0 + r2.shape[0])
-    first = np.maximum(rows + 1, column0)
-    count = np.maximum(np.minimum(ends[rows], column0 + r2.shape[1]) - first, 0)
-    i = np.repeat(rows, count)
-    j = np.repeat(first, count) + np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
-    on_block(i, j, r2[i - row0, j - column0])
+def _blocks(backend, planes, ends, first, last):
+    """The pairs of `band_pairs` of some rows, from blocks of products."""
+    a = Planes(planes.words[first:last], planes.n_sites)
+    top = max(last, int(ends[first:last].max()))
+    for column in range(first, top, last - first):
+        columns = slice(column, min(column + last - first, top))
+        b = None if column == first else Planes(planes.words[columns], planes.n_sites)
+        r2 = r2_block(a, b, backend)
+        i, j = np.indices(r2.shape, np.int64)
+        i, j = i + first, j + column
+        inside = (j > i) & (j < ends[first:last, None])
+        yield i[inside], j[inside], r2[inside]
 
 
 def tables_of(planes: Planes, rows: np.ndarray, columns: np.ndarray, threads: int = 1):

@@ -85,11 +85,14 @@ def test_invalid_pruning_settings_are_refused(values):
         prune_options.parse_pruning(values, "panel.ld_prune")
 
 
+@pytest.mark.parametrize("narrow", [0, 256])
+@pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("block", [7, 1024])
-def test_pairs_of_windows(block, monkeypatch):
+def test_pairs_of_windows(block, missing, narrow, monkeypatch):
     monkeypatch.setattr(comparisons, "BLOCK_SITES", block)
+    monkeypatch.setattr(comparisons, "NARROW", narrow)
     rng = np.random.default_rng(1)
-    genotypes = correlated_genotypes(rng, 40, 60, 0.05)
+    genotypes = correlated_genotypes(rng, 40, 60, missing)
     sites = pd.DataFrame({"chrom": ["1"] * 25 + ["2"] * 15, "pos": np.arange(40) * 10})
     ends = ld.window_ends(sites, "90 bp")
     seen = []
@@ -109,6 +112,23 @@ def test_pairs_of_windows(block, monkeypatch):
         (i, j): v for block in seen for i, j, v in zip(*(x.tolist() for x in block), strict=True)
     }
     assert given.keys() == everything.keys()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(("n_sites", "n_samples"), [(1, 1), (2, 65), (15, 63), (65, 64), (130, 7)])
+def test_r2_does_not_depend_on_how_pairs_are_counted(n_sites, n_samples, missing, monkeypatch):
+    rng = np.random.default_rng(n_sites)
+    genotypes = rng.choice(np.array([0, 1, 2], np.int8), (n_sites, n_samples))
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    ends = np.minimum(np.arange(n_sites) + rng.integers(1, 9), n_sites)
+    found = []
+    for narrow in (0, 256):
+        monkeypatch.setattr(comparisons, "NARROW", narrow)
+        parts = list(comparisons.band_pairs(BACKEND, site_planes(genotypes), ends))
+        i, j, values = map(np.concatenate, zip(*parts, strict=True))
+        order = np.lexsort((j, i))
+        found.append((i[order].tolist(), j[order].tolist(), values[order].tobytes()))
+    assert found[0] == found[1]
 
 
 def test_haplotype_frequencies_maximise_the_likelihood():
@@ -155,7 +175,7 @@ def test_pruning_equals_its_description(values, missing):
         pos = np.cumsum(rng.integers(1, 30, 60))
         sites = pd.DataFrame({"chrom": ["1"] * 33 + ["2"] * 26 + ["3"], "pos": pos})
         pruning = prune_options.parse_pruning(values, "x")
-        found = prune.pruned(genotypes, sites, pruning, BACKEND)
+        found = prune.pruned(site_planes(genotypes), sites, pruning, BACKEND)
         r2s = r2_block(site_planes(genotypes), None, BACKEND)
         p = np.array([row[row >= 0].mean() / 2 for row in genotypes])
         constant = np.array([len(set(row[row >= 0].tolist())) == 1 for row in genotypes])

@@ -10,12 +10,14 @@ from scipy.spatial.distance import pdist, squareform
 from study import Cohort, write_raw
 
 from popdesic.cohort.prune import pruned
+from popdesic.cohort.site_planes import site_planes
 from popdesic.distance.matrix import leading_scores, point_distances
 from popdesic.embedding import large_pca
 from popdesic.embedding.axis_sites import CHANCE, alt_frequency, choose_sites
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import in_regions, regions_of
 from popdesic.engine.select import cpu_backend
+from popdesic.engine.terms import Planes
 from popdesic.io.errors import UserError
 from popdesic.io.files import write_json
 from popdesic.io.sites import canonical_contig
@@ -27,8 +29,8 @@ PLAIN = {"unrelated": None, "components": 4, "pcs": "auto", "ld_prune": [], "reg
 
 
 def choose(genotypes: np.ndarray, sites: pd.DataFrame, pruning=None, regions=()):
-    def read(first: int, last: int) -> np.ndarray:
-        return genotypes[first:last]
+    def read(first: int, last: int) -> Planes:
+        return site_planes(genotypes[first:last])
 
     return choose_sites(read, sites, cpu_backend(1), pruning=pruning, regions=list(regions))
 
@@ -104,7 +106,7 @@ def test_sites_are_those_of_the_pruning_of_the_panel():
     inside = np.arange(90) <= 5
     expected = ~inside & (np.arange(90) != 50)
     here = sites[expected].reset_index(drop=True)
-    expected[expected] = ~pruned(genotypes[expected], here, PRUNING, cpu_backend(1))
+    expected[expected] = ~pruned(site_planes(genotypes[expected]), here, PRUNING, cpu_backend(1))
     assert found.rows.tolist() == np.flatnonzero(expected).tolist()
     assert found.counts == {
         "panel": 90,

@@ -131,6 +131,7 @@ def products_of_planes() -> None:
 
 
 def pairs_of_sites() -> None:
+    site_pairs._band_kernel()
     site_pairs._complete_kernel()
     site_pairs._masked_kernel()
     site_pairs._tables_kernel()

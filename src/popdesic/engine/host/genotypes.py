@@ -198,3 +198,60 @@ def _pack_planes(rows, fill_carrier, fill_hom, out):
                     out[sample, 1, word] = (~lo & ~hi) | (missing & fill_hom[word])
                     if n_planes == 3:
                         out[sample, 2, word] = ~missing
+
+
+def fill_site_planes(rows, n_samples, first, out, threads=1):
+    """Put the genotypes of some samples into variant-major planes.
+
+    Parameters
+    ----------
+    rows : uint8 array, (n_sites, row_bytes)
+        Padding bits of the last byte are ignored.
+    n_samples : int
+    first : int
+        Bit of the first of these samples.
+    out : uint64 array, (n_sites, 3, n_words)
+        Planes u, v and c; the bits of these samples are zero before.
+    """
+
+    def work(site):
+        part = slice(site, site + SITES_A_TASK)
+        _fill_site_planes(_as_words(rows[part]), n_samples, first, out[part])
+
+    run_tasks(work, [(site,) for site in range(0, len(rows), SITES_A_TASK)], threads)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _even_bits(x):
+    """The 32 even bits of a word, side by side."""
+    x &= np.uint64(0x5555555555555555)
+    x = (x | x >> np.uint64(1)) & np.uint64(0x3333333333333333)
+    x = (x | x >> np.uint64(2)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    x = (x | x >> np.uint64(4)) & np.uint64(0x00FF00FF00FF00FF)
+    x = (x | x >> np.uint64(8)) & np.uint64(0x0000FFFF0000FFFF)
+    return (x | x >> np.uint64(16)) & np.uint64(0x00000000FFFFFFFF)
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill_site_planes(words, n_samples, first, out):
+    for site in range(words.shape[0]):
+        for k in range((n_samples + 31) // 32):
+            low, high = words[site, k], words[site, k] >> np.uint64(1)
+            here = np.uint64(0xFFFFFFFF)
+            if 32 * k + 32 > n_samples:
+                here = (np.uint64(1) << np.uint64(n_samples - 32 * k)) - np.uint64(1)
+            bit = first + 32 * k
+            word, shift = bit >> 6, np.uint64(bit & 63)
+            for plane in range(3):
+                if plane == 0:
+                    found = _even_bits(~low)
+                elif plane == 1:
+                    found = _even_bits(~low & ~high)
+                else:
+                    found = _even_bits(~low | high)
+                found &= here
+                out[site, plane, word] |= found << shift
+                if shift > np.uint64(32):
+                    over = found >> (np.uint64(64) - shift)
+                    if over:
+                        out[site, plane, word + 1] |= over

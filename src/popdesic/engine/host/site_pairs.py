@@ -109,6 +109,76 @@ def r2_masked(counts, threads=1):
     return out
 
 
+def _band_r2(words, n_samples, first, ends, out):
+    carrier, hom, called = 0, 1, words.shape[1] - 1
+    masked = words.shape[1] == 3
+    for row in range(out.shape[0]):
+        a = words[first + row]
+        for column in range(min(out.shape[1], ends[first + row] - first - row - 1)):
+            b = words[first + row + 1 + column]
+            n, product = n_samples, 0
+            a1, a2, b1, b2 = 0, 0, 0, 0
+            if masked:
+                n = 0
+                for w in range(words.shape[2]):
+                    n += popcount(a[called, w] & b[called, w])
+                    a1 += popcount(a[carrier, w] & b[called, w])
+                    a2 += popcount(a[hom, w] & b[called, w])
+                    b1 += popcount(b[carrier, w] & a[called, w])
+                    b2 += popcount(b[hom, w] & a[called, w])
+            else:
+                for w in range(words.shape[2]):
+                    a1 += popcount(a[carrier, w])
+                    a2 += popcount(a[hom, w])
+                    b1 += popcount(b[carrier, w])
+                    b2 += popcount(b[hom, w])
+            for w in range(words.shape[2]):
+                product += popcount(a[carrier, w] & b[carrier, w])
+                product += popcount(a[carrier, w] & b[hom, w])
+                product += popcount(a[hom, w] & b[carrier, w])
+                product += popcount(a[hom, w] & b[hom, w])
+            out[row, column] = _squared_correlation(
+                n, a1 + a2, a1 + 3 * a2, b1 + b2, b1 + 3 * b2, product
+            )
+
+
+@functools.cache
+def _band_kernel():
+    words = types.Array(types.uint64, 3, "A", readonly=True)
+    signature = types.void(words, _I64, _I64, _vector(_I64), _matrix(_F64))
+    return numba.njit([signature], nogil=True, cache=True)(_band_r2)
+
+
+def band_r2(words, n_samples, ends, first, last, threads=1):
+    """Squared correlations of sites with those that follow within their windows.
+
+    Parameters
+    ----------
+    words : uint64 array, (n_sites, 2 or 3, n_words)
+        Planes u and v, and c if something is missing.
+    ends : int64 array, (n_sites,)
+        One past the last partner of each site.
+    first, last : int
+        The sites i of this call.
+
+    Returns
+    -------
+    float64 array, (last - first, width)
+        Of site first + i with site first + i + 1 + k; NaN beyond the window, and where a site
+        does not vary over the jointly called samples. The numbers are those of `r2_complete` and
+        `r2_masked`.
+    """
+    width = max(0, int((ends[first:last] - np.arange(first, last)).max(initial=1)) - 1)
+    out = np.full((last - first, width), np.nan)
+    kernel = _band_kernel()
+
+    def work(row):
+        kernel(words, n_samples, first + row, ends, out[row : row + ROWS_A_TASK])
+
+    run_tasks(work, [(row,) for row in range(0, len(out), ROWS_A_TASK)], threads)
+    return out
+
+
 def _pair_tables(words, rows, columns, out):
     for pair in range(rows.shape[0]):
         a, b = words[rows[pair]], words[columns[pair]]
