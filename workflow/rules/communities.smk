@@ -111,7 +111,7 @@ rule find_communities:
         "benchmarks/find_communities.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 8
     resources:
         mem_mb=memory(500, samples=0.05, pairs=28e-6, max_samples=20_000),
         runtime=minutes(1, pairs=4e-8),

@@ -25,5 +25,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         agreement_out=Path(snakemake.output.agreement),
         about_out=Path(snakemake.output.about),
         tree_out=Path(tree[0]) if tree else None,
+        threads=snakemake.threads,
     )
     log_counts(log, about)

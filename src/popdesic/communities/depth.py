@@ -20,7 +20,7 @@ from ..engine.threads import one_blas_thread
 from ..io.bed import read_bim, read_fam
 from ..io.sites import chunks
 from ..io.tables import read_table
-from .splits import Split, cut_tree, split_samples
+from .splits import Split, cut_tree, split_each
 
 #: Most sites that are counted, evenly spaced: with more, F_ST changes in the fourth decimal.
 MOST_SITES = 20_000
@@ -158,7 +158,9 @@ def leaves_to_count(root: Split, unrelated: np.ndarray) -> np.ndarray:
     return np.where(unrelated | ~has_any[leaf], leaf, -1)
 
 
-def split_trees(points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray]) -> list[Split]:
+def split_trees(
+    points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray], threads: int = 1
+) -> list[Split]:
     """Trees of supported splits with their depths, one for each set of samples.
 
     Parameters
@@ -170,7 +172,7 @@ def split_trees(points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray
     """
     trees = []
     for first, last in chunks(len(drawn), TREES):
-        found = [split_samples(points[own]) for own in drawn[first:last]]
+        found = split_each([points[own] for own in drawn[first:last]], threads)
         partitions = np.full((len(found), len(points)), -1)
         for row, root, own in zip(partitions, found, drawn[first:last], strict=True):
             row[own] = leaves_to_count(root, genotypes.unrelated[own])

@@ -70,6 +70,7 @@ def find_communities(
     agreement_out: Path,
     about_out: Path,
     tree_out: Path | None = None,
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Write the communities of a study and their agreement with its labels.
 
@@ -131,7 +132,7 @@ def find_communities(
     n = len(samples)
     opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
     drawn = draw_subsamples(n, draws, seed)
-    root, *others = split_trees(points, opened, [np.arange(n), *drawn])
+    root, *others = split_trees(points, opened, [np.arange(n), *drawn], threads)
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
     about |= {"communities": int(community.max()), "fine": int(fine.max())}

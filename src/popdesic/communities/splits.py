@@ -12,7 +12,7 @@ two neighbours are looked at alone; seen whole they are a continuum, and they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..engine.threads import run_tasks
 from .dip import dip, dip_probability
 from .straighten import neighbor_graph, straight_coordinates
 
@@ -120,10 +121,15 @@ def split_samples(scores: np.ndarray) -> Split:
     scores : float64 array, (n, k)
         On the significant principal components.
     """
+    return split_each([scores])[0]
+
+
+def split_each(drawn: Sequence[np.ndarray], threads: int = 1) -> list[Split]:
+    """`split_samples` of several sets of samples, side by side on some threads."""
     import sklearn.cluster  # noqa: F401 - only libraries that are loaded can be limited
 
     with threadpool_limits(1):  # sums in an order that does not depend on the threads
-        return _split(np.arange(len(scores)), scores)
+        return run_tasks(lambda own: _split(np.arange(len(own)), own), zip(drawn), threads)
 
 
 def _split(members: np.ndarray, scores: np.ndarray) -> Split:

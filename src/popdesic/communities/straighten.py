@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Neighbours of every sample.
 NEIGHBORS = 15
 #: Most samples from which geodesics run.
-LANDMARKS = 1_500
+LANDMARKS = 600
 #: How much longer a direct edge between parts may be than the longest on the way through others.
 #: Along a row of equal steps distances among many components grow as the square root of the steps,
 #: so that it is 1.4 times as long; between equal islands it differs by chance, up to a tenth.
@@ -96,11 +96,11 @@ def straight_coordinates(points: np.ndarray, graph: csr_array) -> np.ndarray:
     graph : sparse array, (n, n)
         From `neighbor_graph`.
     """
-    from scipy.sparse.csgraph import dijkstra
+    from ..engine.host.sparse_paths import paths_from
 
     n, k = points.shape
     chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))
-    lengths = dijkstra(graph, directed=False, indices=chosen)
+    lengths = paths_from(graph, chosen)
     among = lengths[:, chosen]
     among = np.minimum(among, among.T)  # sums in another order may differ in the last bit
     found, _ = principal_coordinates(among, k)

@@ -19,7 +19,8 @@ from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.base import Backend
 from ..engine.ranks import average_ranks
-from ..engine.threads import one_blas_thread
+from ..engine.select import cpu_backend
+from ..engine.threads import one_blas_thread, run_ordered
 from ..io.genotypes import pack_bed
 from ..io.sites import chunks
 from .axis_sites import alt_frequency
@@ -83,7 +84,7 @@ def weigh_ways(
             (*halves[::-1], np.argsort(orders, axis=1)),
         ):
             spaces = own.spaces(components, metric)
-            for way, there, plain, by_chance in _compare(spaces, other, order, backend):
+            for way, there, plain, by_chance in _compare(spaces, other, order, threads):
                 held_out.setdefault(way, []).append(there)
                 agreement.setdefault(way, []).append(plain)
                 shuffled[way] = shuffled.get(way, 0.0) + by_chance / 2
@@ -199,13 +200,14 @@ def random_half(parts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _compare(
-    spaces: dict[int | None, np.ndarray], other: _Half, orders: np.ndarray, backend: Backend
+    spaces: dict[int | None, np.ndarray], other: _Half, orders: np.ndarray, threads: int
 ) -> Iterator[tuple[Way, float, float, np.ndarray]]:
     """Each way, and rank correlations of its lengths.
 
     With the other half, with plain distances, and with the other half's people in other `orders`,
     (k, n), to (k,).
     """
+    backend = cpu_backend()  # one thread for each way
     upper = np.triu_indices(other.n, 1)
     squares = other.squares[upper]
     known = np.isfinite(squares)
@@ -214,14 +216,16 @@ def _compare(
     whole[upper[0][known], upper[1][known]] = there
     whole += whole.T
     shuffled = np.stack([whole[np.ix_(order, order)][upper] for order in orders])
-    for k, distances in spaces.items():
-        plain = _unit_ranks(distances[upper])
-        for way in ways_of([k]):
-            lengths = way.lengths(distances, backend)[upper]
-            ranks = plain if way.is_plain else _unit_ranks(lengths)
-            shared = ranks if known.all() else _unit_ranks(lengths[known])
-            by_chance = shuffled @ ranks.astype(np.float32)
-            yield way, float(there @ shared), float(plain @ ranks), by_chance
+    plain = {k: _unit_ranks(distances[upper]) for k, distances in spaces.items()}
+
+    def judge(way: Way) -> tuple[Way, float, float, np.ndarray]:
+        lengths = way.lengths(spaces[way.pcs], backend)[upper]
+        ranks = plain[way.pcs] if way.is_plain else _unit_ranks(lengths)
+        shared = ranks if known.all() else _unit_ranks(lengths[known])
+        by_chance = shuffled @ ranks.astype(np.float32)
+        return way, float(there @ shared), float(plain[way.pcs] @ ranks), by_chance
+
+    yield from run_ordered(judge, ways_of(list(spaces)), threads)
 
 
 def _unit_ranks(values: np.ndarray) -> np.ndarray:

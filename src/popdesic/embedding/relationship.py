@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from ..engine.genotype_products import Calls
-from ..engine.threads import one_blas_thread, run_tasks
+from ..engine.threads import one_blas_thread, run_ordered, run_tasks
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import chunks
 
 #: Sites of one pass over the genotypes.
 CHUNK_SITES = 2_048
+#: Most bytes of passes that are made ahead.
+AHEAD_BYTES = 1 << 29
 #: Samples per side of one block of the products.
 BLOCK_SAMPLES = 512
 #: How many times as fast a dense product handles an element.
@@ -101,7 +103,7 @@ def relationship_among(
     pairs = block_pairs(sizes)
     n = sum(sizes)
     products, called = np.zeros((n, n)), JointlyCalled(n, n)
-    for values, there in _passes(read, af):
+    for values, there in _passes(read, af, sum(sizes), threads):
         add_products(products, values, values, pairs, threads)
         called.add(there, there)
     products /= np.maximum(called.counts(), 1)
@@ -147,7 +149,7 @@ def relationship_to(
     products = np.zeros((len(others), len(founders)))
     called = JointlyCalled(len(others), len(founders))
     squares, own_called = np.zeros(len(others)), np.zeros(len(others))
-    for values, there in _passes(read, af):
+    for values, there in _passes(read, af, sum(sizes), threads):
         theirs = values[:, others]
         add_products(products, theirs, values[:, founders], pairs, threads)
         called.add(there[:, others], there[:, founders])
@@ -178,10 +180,17 @@ def block_pairs(sizes: list[int]) -> list[tuple[tuple[int, int], tuple[int, int]
     return [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
 
 
-def _passes(read: Reader, af: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """`standardize` of all sites, chunk by chunk."""
-    for first, last in chunks(len(af), CHUNK_SITES):
-        yield standardize(read(first, last), af[first:last])
+def _passes(
+    read: Reader, af: np.ndarray, n: int, threads: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """`standardize` of all sites of n samples, chunk by chunk; the next ones are made meanwhile."""
+    room = AHEAD_BYTES // (CHUNK_SITES * max(n, 1) * 9)  # of values, and of what is called
+
+    def one(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        return standardize(read(*bounds), af[slice(*bounds)])
+
+    # `run_ordered` keeps up to 2 k + 1 results of k threads.
+    yield from run_ordered(one, chunks(len(af), CHUNK_SITES), min(threads, (room - 1) // 2))
 
 
 class JointlyCalled:

@@ -145,8 +145,7 @@ def shortest_paths() -> None:
             _compile(minplus.mirror_upper, f"({number}{layout},)")
             _compile(minplus.floyd_warshall, f"({number}{layout},)")
         trees.kernel(number)
-        if number.kind == "i":
-            sparse_paths.kernel(number)
+        sparse_paths.kernel(number)
 
 
 def scans_of_cases() -> None:

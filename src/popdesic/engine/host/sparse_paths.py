@@ -7,6 +7,7 @@ of integers do not depend on their order.
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -14,6 +15,9 @@ from numba import types
 
 from ..base import infinity
 from ..threads import run_tasks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @numba.njit(nogil=True)
@@ -88,6 +92,36 @@ def kernel(dtype: np.dtype):
     indices, row = types.Array(types.int64, 1, "C"), types.Array(scalar, 1, "C")
     signature = types.void(indices, indices, row, types.int64, row, indices, indices)
     return numba.njit([signature], nogil=True, cache=True)(_from_source)
+
+
+def paths_from(graph: csr_array, sources: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Lengths of the shortest paths from some nodes of a graph.
+
+    Parameters
+    ----------
+    graph : float64 sparse array, (n, n)
+        Symmetric, with positive lengths of edges.
+    sources : int64 array, (m,)
+
+    Returns
+    -------
+    float64 array, (m, n)
+        inf where there is no path. A length is the sum of its edges from the source on.
+    """
+    starts, ends = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
+    weights = np.ascontiguousarray(graph.data)
+    lengths = np.full((len(sources), graph.shape[0]), np.inf)
+    compiled = kernel(lengths.dtype)
+
+    def work(first: int, last: int) -> None:
+        heap, place = np.empty((2, graph.shape[0]), np.int64)
+        for k in range(first, last):
+            compiled(starts, ends, weights, sources[k], lengths[k], heap, place)
+
+    step = max(1, len(sources) // (8 * threads))
+    bounds = range(0, len(sources), step)
+    run_tasks(work, [(i, min(len(sources), i + step)) for i in bounds], threads)
+    return lengths
 
 
 def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
