@@ -8,8 +8,7 @@ import pandas as pd
 
 from popdesic.cohort.prune import pruned
 from popdesic.cohort.site_planes import site_planes
-from popdesic.embedding.axis_sites import alt_frequency
-from popdesic.embedding.relationship import relationship_among
+from popdesic.embedding.relationship import alt_frequency, relationship_among
 from popdesic.engine.select import cpu_backend
 
 

@@ -26,9 +26,13 @@ from people import load_people
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel
-from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.pca import Axes, axes_of
-from popdesic.embedding.relationship import read_cohorts, relationship_among, relationship_to
+from popdesic.embedding.relationship import (
+    alt_frequency,
+    read_cohorts,
+    relationship_among,
+    relationship_to,
+)
 
 SHARES = {"2/3": 2 / 3, "1/2": 1 / 2, "1/5": 1 / 5}
 

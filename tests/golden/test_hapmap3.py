@@ -22,9 +22,8 @@ from popdesic.cohort.encode import load_planes
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.distance.matrix import metric_distances
-from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.pca import axes_of
-from popdesic.embedding.relationship import relationship_among, relationship_to
+from popdesic.embedding.relationship import alt_frequency, relationship_among, relationship_to
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.weights import fermat_weights

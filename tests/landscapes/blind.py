@@ -26,7 +26,7 @@ def evidence_of(
         read,
         genotypes.shape[1],
         genome_parts(pd.DataFrame({"chrom": scene.chrom, "pos": scene.pos})),
-        cpu_backend(threads),
+        cpu_backend(),
         components=() if metric else ways.COMPONENTS,
         metric=metric,
         splits=splits,

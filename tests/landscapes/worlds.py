@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.noise_null import significant_axes
-from popdesic.embedding.relationship import relationship_among, relationship_to
+from popdesic.embedding.relationship import alt_frequency, relationship_among, relationship_to
 from popdesic.engine.host.hardy_weinberg import hwe_exact
 
 from . import populations

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from popdesic.compare.kinship import kinship_tiles, relatives_but_one
 from popdesic.distance.matrix import study_distances
+from popdesic.engine.needs import closure_bytes
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.graph import Graph
 from popdesic.geodesic.measure import measure_geodesics
@@ -12,7 +13,10 @@ from popdesic.io.log import log_counts, logged
 from popdesic.io.tables import read_table
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    samples = read_table(snakemake.input.samples)
+    backend = select_backend(
+        snakemake.params.device, snakemake.threads, device_bytes=closure_bytes(len(samples))
+    )
     log.info("device: %s", backend.describe())
     space, alpha = snakemake.wildcards.space, snakemake.wildcards.alpha
     distances = study_distances(
@@ -31,7 +35,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         graph |= {"kind": choice["graph"], "neighbors": choice["neighbors"] or wanted}
     statistics = measure_geodesics(
         distances,
-        read_table(snakemake.input.samples),
+        samples,
         set(snakemake.params.founders),
         backend,
         alpha=alpha,

@@ -3,14 +3,20 @@
 from pathlib import Path
 
 from popdesic.embedding.define_axes import define_axes
+from popdesic.engine.needs import genotype_bytes
 from popdesic.engine.select import select_backend
+from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    prefixes = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
+    sizes = sum(len(read_fam(prefix)) for prefix in prefixes), len(open_bed(prefixes[0]))
+    backend = select_backend(
+        snakemake.params.device, snakemake.threads, device_bytes=genotype_bytes(*sizes)
+    )
     log.info("device: %s", backend.describe())
     about = define_axes(
-        [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
+        prefixes,
         Path(snakemake.input.panel),
         unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
         **snakemake.params.axes,

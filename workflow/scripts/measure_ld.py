@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from popdesic.compare.scan import LdOptions, measure_ld
+from popdesic.engine.needs import LD_BYTES
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = select_backend(snakemake.params.device, snakemake.threads, device_bytes=LD_BYTES)
     log.info("device: %s", backend.describe())
     counts = measure_ld(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],

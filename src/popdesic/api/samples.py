@@ -10,9 +10,8 @@ from ..compare.kinship import king_robust, kinship_counts
 from ..compare.pc_relate import ancestry_of, pc_relate
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
-from ..embedding.axis_sites import alt_frequency
 from ..embedding.pca import axes_of
-from ..embedding.relationship import relationship_among, relationship_to
+from ..embedding.relationship import alt_frequency, relationship_among, relationship_to
 from ..engine.select import backend_for
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..embedding.axis_sites import alt_frequency
 from ..embedding.noise_null import significant_axes
-from ..embedding.relationship import CHUNK_SITES, relationship_among
+from ..embedding.relationship import CHUNK_SITES, alt_frequency, relationship_among
 from ..io.errors import UserError
 from ..io.sites import chunks
 from .depth import Genotypes

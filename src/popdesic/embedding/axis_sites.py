@@ -105,11 +105,3 @@ def choose_sites(
         )
     rows = np.flatnonzero(used)
     return AxisSites(rows, af[rows], {"panel": len(sites), **lost, "used": len(rows)}, r2)
-
-
-def alt_frequency(genotypes: np.ndarray) -> np.ndarray:
-    """ALT frequency among called genotypes, (n_sites, n) to float64 (n_sites,); NaN where none."""
-    het, alt = (genotypes == 1).sum(axis=1), (genotypes == 2).sum(axis=1)
-    called = (genotypes >= 0).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return (het + 2 * alt) / (2 * called)

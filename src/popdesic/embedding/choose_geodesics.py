@@ -81,7 +81,7 @@ def choose_geodesics(
             read,
             len(people),
             parts,
-            cpu_backend(threads),
+            cpu_backend(),
             components=components_to_try(pcs, significant, held) if "pcs" in spaces else (),
             metric=metric if "genotypes" in spaces else None,
             threads=threads,

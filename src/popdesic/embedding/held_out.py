@@ -19,13 +19,11 @@ from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.base import Backend
 from ..engine.ranks import average_ranks
-from ..engine.select import cpu_backend
 from ..engine.threads import one_blas_thread, run_ordered
 from ..io.genotypes import pack_bed
 from ..io.sites import chunks
-from .axis_sites import alt_frequency
 from .pca import axes_of
-from .relationship import CHUNK_SITES, Reader, relationship_among
+from .relationship import CHUNK_SITES, Reader, alt_frequency, relationship_among
 from .ways import Evidence, Way, ways_of
 
 #: Genotypes of these sites, ascending row numbers: a `Reader` of them.
@@ -60,6 +58,8 @@ def weigh_ways(
         Genotypes of n people; those who define axes.
     parts : int array, (n_sites,)
         Which sites stay together (`genome_parts`); at least two parts.
+    backend : Backend
+        Of one thread: `threads` ways are judged side by side.
     components : sequence of int
         Numbers of components to compare; those that there are not count as the most there are.
     metric : str, optional
@@ -84,7 +84,7 @@ def weigh_ways(
             (*halves[::-1], np.argsort(orders, axis=1)),
         ):
             spaces = own.spaces(components, metric)
-            for way, there, plain, by_chance in _compare(spaces, other, order, threads):
+            for way, there, plain, by_chance in _compare(spaces, other, order, backend, threads):
                 held_out.setdefault(way, []).append(there)
                 agreement.setdefault(way, []).append(plain)
                 shuffled[way] = shuffled.get(way, 0.0) + by_chance / 2
@@ -200,14 +200,17 @@ def random_half(parts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _compare(
-    spaces: dict[int | None, np.ndarray], other: _Half, orders: np.ndarray, threads: int
+    spaces: dict[int | None, np.ndarray],
+    other: _Half,
+    orders: np.ndarray,
+    backend: Backend,
+    threads: int,
 ) -> Iterator[tuple[Way, float, float, np.ndarray]]:
     """Each way, and rank correlations of its lengths.
 
     With the other half, with plain distances, and with the other half's people in other `orders`,
     (k, n), to (k,).
     """
-    backend = cpu_backend()  # one thread for each way
     upper = np.triu_indices(other.n, 1)
     squares = other.squares[upper]
     known = np.isfinite(squares)

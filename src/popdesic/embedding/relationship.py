@@ -67,6 +67,14 @@ def calls_of(
     return Calls(tuple(open_bed(prefix) for prefix in prefixes), sites, tuple(keep), af)
 
 
+def alt_frequency(genotypes: np.ndarray) -> np.ndarray:
+    """ALT frequency among called genotypes, (n_sites, n) to float64 (n_sites,); NaN where none."""
+    het, alt = (genotypes == 1).sum(axis=1), (genotypes == 2).sum(axis=1)
+    called = (genotypes >= 0).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return (het + 2 * alt) / (2 * called)
+
+
 def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standardised genotypes of the polymorphic sites, 0 where missing, and what is called.
 

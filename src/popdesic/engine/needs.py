@@ -12,6 +12,10 @@ PAIR_BYTES = 12 * 8
 #: Copies of the planes of both blocks that a product makes: two ranges sent, packed ones, ones by
 #: site; beyond MOST_PLANES they pass in ranges.
 PLANE_COPIES, MOST_PLANES = 5, 24 << 30
+#: LD: planes of the sites of a contig, and squares of their correlations.
+LD_BYTES = 16 << 30
+#: Of one sample: blocks of genotypes on their way, turned around, and vectors.
+GENOTYPE_BYTES = 1 << 18
 #: Samples of a block are padded to this many.
 PADDED = 256
 
@@ -31,6 +35,16 @@ def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, in
     largest = max((8 * math.prod(other) for other in others), default=planes)
     copies = min(MOST_PLANES, PLANE_COPIES * (planes + largest))
     return CONTEXT_BYTES + PAIR_BYTES * samples * most + planes + copies
+
+
+def closure_bytes(n: int) -> int:
+    """Device memory of the shortest paths among n points, as int64, with padding and panels."""
+    return CONTEXT_BYTES + 24 * (n + 4 * PADDED) ** 2
+
+
+def genotype_bytes(n_samples: int, n_sites: int) -> int:
+    """Device memory with which products of genotypes with vectors keep the packed genotypes."""
+    return 2 * CONTEXT_BYTES + n_samples * n_sites // 4 + n_samples * GENOTYPE_BYTES
 
 
 def _padded(n_samples: int) -> int:

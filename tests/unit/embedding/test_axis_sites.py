@@ -13,9 +13,10 @@ from popdesic.cohort.prune import pruned
 from popdesic.cohort.site_planes import site_planes
 from popdesic.distance.matrix import leading_scores, point_distances
 from popdesic.embedding import large_pca
-from popdesic.embedding.axis_sites import CHANCE, alt_frequency, choose_sites
+from popdesic.embedding.axis_sites import CHANCE, choose_sites
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import in_regions, regions_of
+from popdesic.embedding.relationship import alt_frequency
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
 from popdesic.io.errors import UserError

@@ -6,9 +6,9 @@ import pytest
 from scenes import linked_genotypes, populations, relationship_of
 
 from popdesic.embedding import noise_null
-from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.noise_null import measure_noise
 from popdesic.embedding.pca import axes_of
+from popdesic.embedding.relationship import alt_frequency
 from popdesic.embedding.significance import EVEN_NOISE, LEVEL, assess_components
 
 REPLICATES = 100

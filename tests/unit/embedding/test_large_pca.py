@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scenes import linked_genotypes, populations
 
-from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.krylov import Krylov
 from popdesic.embedding.large_pca import (
     draw_largest,
@@ -15,7 +14,7 @@ from popdesic.embedding.large_pca import (
 )
 from popdesic.embedding.lots import lots_of
 from popdesic.embedding.noise_null import stretches
-from popdesic.embedding.relationship import relationship_among
+from popdesic.embedding.relationship import alt_frequency, relationship_among
 from popdesic.embedding.relationship_products import MOST_MISFIT, RelationshipProducts
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls

@@ -6,10 +6,9 @@ from newcomers import newcomer_neighbors, plain_scores, population_slopes
 from reference import augmented_scores
 from scenes import populations, relationship_of
 
-from popdesic.embedding.axis_sites import alt_frequency
 from popdesic.embedding.pca import axes_of
 from popdesic.embedding.projection import project
-from popdesic.embedding.relationship import relationship_to
+from popdesic.embedding.relationship import alt_frequency, relationship_to
 
 
 @pytest.fixture(scope="module")
