@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.sites import canonical_contig, is_ambiguous, site_keys
+from ..io.sites import canonical_contig, is_ambiguous, site_codes
 
 
 def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
@@ -21,17 +21,15 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
         Whether REF and ALT are swapped in the cohort.
     counts : dict
     """
-    keys = site_keys(bim)
-    first = ~keys.duplicated().to_numpy()
-    found = site_keys(panel).merge(
-        keys[first].assign(row=np.flatnonzero(first), ref_there=bim.ref[first].str.upper()),
-        on=["contig", "pos", "low", "high"],
-        how="left",
-        sort=False,
-    )
-    row = np.array(found.row.fillna(-1), np.int64)
-    swapped = (row >= 0) & (found.ref_there.to_numpy() != panel.ref.str.upper().to_numpy())
-    ambiguous = swapped & is_ambiguous(panel.ref.str.upper(), panel.alt.str.upper())
+    (there, ref_there), (wanted, ref_wanted) = site_codes(bim, panel)
+    known, first = np.unique(there, return_index=True)  # the first of equal ones
+    if len(known):
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        row = np.where(known[place] == wanted, first[place], -1)
+        swapped = (row >= 0) & (ref_there[row] != ref_wanted)
+    else:
+        row, swapped = np.full(len(panel), -1), np.zeros(len(panel), bool)
+    ambiguous = swapped & is_ambiguous(panel.ref, panel.alt)
     row[ambiguous] = -1
     swapped &= ~ambiguous
     present = int((row >= 0).sum())

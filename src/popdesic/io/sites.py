@@ -11,9 +11,27 @@ import pandas as pd
 _AMBIGUOUS = {("A", "T"), ("T", "A"), ("C", "G"), ("G", "C")}
 
 
-def is_ambiguous(ref, alt) -> np.ndarray:
+def upper_alleles(ref: pd.Series, alt: pd.Series) -> tuple[np.ndarray, list[tuple[str, str]]]:
+    """The different pairs of REF and ALT in capitals, and which of them each site has.
+
+    There are few pairs, and whatever is told of sites by their alleles is told of pairs faster.
+
+    Returns
+    -------
+    pair : int64 array, (n_sites,)
+    pairs : list of (str, str)
+        May repeat where letters differ in case alone.
+    """
+    (first, refs), (second, alts) = (pd.factorize(np.asarray(one, object)) for one in (ref, alt))
+    found, pair = np.unique(first * max(len(alts), 1) + second, return_inverse=True)
+    pairs = [(refs[k // len(alts)].upper(), alts[k % len(alts)].upper()) for k in found.tolist()]
+    return pair.astype(np.int64), pairs
+
+
+def is_ambiguous(ref: pd.Series, alt: pd.Series) -> np.ndarray:
     """True at strand-ambiguous sites (A/T, C/G), where a REF/ALT swap looks like a strand flip."""
-    return np.array([(r, a) in _AMBIGUOUS for r, a in zip(ref, alt, strict=True)], bool)
+    pair, pairs = upper_alleles(ref, alt)
+    return np.array([one in _AMBIGUOUS for one in pairs], bool)[pair]
 
 
 def canonical_contig(name: str) -> str:
@@ -24,16 +42,42 @@ def canonical_contig(name: str) -> str:
 
 def site_keys(table: pd.DataFrame) -> pd.DataFrame:
     """Return keys of sites that ignore which allele is REF: contig, pos, low, high."""
-    ref, alt = table.ref.str.upper(), table.alt.str.upper()
+    contig, names = pd.factorize(table.chrom)
+    pair, pairs = upper_alleles(table.ref, table.alt)
     return pd.DataFrame(
         {
-            "contig": table.chrom.map(canonical_contig).to_numpy(),
+            "contig": np.array(list(map(canonical_contig, names)), object)[contig],
             "pos": table.pos.to_numpy(),
-            "low": np.where(ref < alt, ref, alt),
-            "high": np.where(ref < alt, alt, ref),
+            "low": np.array([min(one) for one in pairs], object)[pair],
+            "high": np.array([max(one) for one in pairs], object)[pair],
         },
         index=table.index,
     )
+
+
+def site_codes(*tables: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Sites of several tables as integers: equal ones have equal `site_keys`.
+
+    Returns
+    -------
+    list of (int64 array, bool array), (n_sites,)
+        The code of each site, and whether REF is the lower of its alleles.
+    """
+    contigs: dict[str, int] = {}
+    alleles: dict[tuple[str, str], int] = {}
+    found = []
+    for table in tables:
+        contig, names = pd.factorize(table.chrom)
+        pair, pairs = upper_alleles(table.ref, table.alt)
+        number = [contigs.setdefault(canonical_contig(name), len(contigs)) for name in names]
+        kind = [alleles.setdefault((min(one), max(one)), len(alleles)) for one in pairs]
+        lower = np.array([ref <= alt for ref, alt in pairs], bool)[pair]
+        place = np.array(number, np.int64)[contig], np.array(kind, np.int64)[pair]
+        found.append((*place, table.pos.to_numpy(np.int64), lower))
+    reach = 1 + max((int(pos.max(initial=0)) for _, _, pos, _ in found), default=0)
+    return [
+        ((contig * len(alleles) + kind) * reach + pos, lower) for contig, kind, pos, lower in found
+    ]
 
 
 def contig_order(name: str) -> tuple:

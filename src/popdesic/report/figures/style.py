@@ -40,7 +40,7 @@ MAX_VALUES = 12
 #: Width and height of a full-width figure and height of a legend row (inches); dpi of the PNG.
 WIDTH, HEIGHT, LEGEND_ROW, DPI = 7.2, 3.1, 0.155, 200
 #: With more points, the SVG contains them as one image instead of one element each.
-RASTER_POINTS = 5_000
+RASTER_POINTS = 1_000
 #: With more points, opacity follows local density, counted in CELLS x CELLS cells.
 CROWD, CELLS = 20_000, 120
 #: Total opacity of the points in one place, and smallest opacity of a point.
