@@ -28,6 +28,7 @@ from ..io.files import (
     checksum_of,
     checksum_path,
     digest,
+    kept_checksum,
     read_json,
     record_path,
     write_json,
@@ -226,20 +227,16 @@ def _read(path: Path) -> str:
 
 def is_intact(path: Path) -> bool:
     """Whether a result has the checksum with which it was written."""
-    kept = _read(checksum_path(path)).split()
+    kept = kept_checksum(path)
     return bool(kept) and path.is_file() and kept[:2] == checksum_of(path).split()
 
 
 def content_key(path: Path) -> str:
     """CRC-32 and size of a result: those kept beside it, if they are not older than the file."""
-    kept = checksum_path(path)
-    try:
-        if kept.stat().st_mtime_ns >= path.stat().st_mtime_ns:
-            words = kept.read_text("utf-8", "replace").split()
-            if len(words) in (2, 3) and int(words[1]) == path.stat().st_size:
-                return " ".join(words[:2])
-    except (FileNotFoundError, ValueError):
-        pass
+    kept, now = kept_checksum(path), path.stat()
+    same = bool(kept) and kept[1] == str(now.st_size)
+    if same and checksum_path(path).stat().st_mtime_ns >= now.st_mtime_ns:
+        return " ".join(kept[:2])
     return checksum_of(path)
 
 

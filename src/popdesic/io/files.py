@@ -88,11 +88,7 @@ def carrying_panel(digest: str) -> Iterator[None]:
 
 def panel_of(path: Path | str) -> str:
     """Return the panel digest recorded with a result; empty if there is none."""
-    try:
-        words = checksum_path(Path(path)).read_text("utf-8", "replace").split()
-    except OSError:
-        return ""
-    return words[2] if len(words) == 3 else ""
+    return (kept_checksum(Path(path))[2:] or [""])[0]
 
 
 def one_panel(paths: Iterable[Path | str]) -> str:
@@ -119,6 +115,19 @@ def one_panel(paths: Iterable[Path | str]) -> str:
 def checksum_path(path: Path) -> Path:
     """Path of a result's checksum: a hidden file beside it."""
     return path.with_name(f".{path.name}.crc32")
+
+
+def kept_checksum(path: Path) -> list[str]:
+    """CRC-32, size and, if it is known, panel digest that are kept of a result.
+
+    Empty if they are missing or damaged.
+    """
+    try:
+        text = checksum_path(path).read_text("utf-8", "replace")
+    except OSError:
+        return []
+    words = text.split()
+    return words if len(words) in (2, 3) and text.endswith("\n") else []
 
 
 def record_path(path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..io.errors import UserError
-from ..io.files import checksum_of, checksum_path, record_path, result_files
+from ..io.files import checksum_of, checksum_path, kept_checksum, record_path, result_files
 from .records import read_kept_record
 from .run import run_study
 from .snakemake_internals import read_record
@@ -55,18 +55,13 @@ def _panel_digest(path: Path) -> str:
 
 def _damage(path: Path, panel: str) -> str:
     """Describe what is wrong with a result, or with which other panel it was made; else ""."""
-    kept = checksum_path(path)
-    try:
-        text = kept.read_text("utf-8", "replace")
-    except FileNotFoundError:
-        return f"its checksum, {kept.name}, is missing"
-    now = checksum_of(path)
-    written = text.split()
-    if len(written) not in (2, 3):  # CRC-32, size, digest of the panel
-        return f"its checksum, {kept.name}, is damaged"
-    if written[1] != now.split()[1]:
-        return f"it has {now.split()[1]} bytes, but {written[1]} were written"
-    if written[:2] != now.split() or not text.endswith("\n"):
+    kept, written = checksum_path(path), kept_checksum(path)
+    if not written:
+        return f"its checksum, {kept.name}, is {'damaged' if kept.exists() else 'missing'}"
+    now = checksum_of(path).split()
+    if written[1] != now[1]:
+        return f"it has {now[1]} bytes, but {written[1]} were written"
+    if written[:2] != now:
         return "its content does not match its checksum"
     if panel and written[2:] not in ([], [panel]):
         return f"it was made with the panel {written[2]}, but the study has the panel {panel}"
