@@ -11,7 +11,7 @@ from .threads import usable_cpus
 
 log = logging.getLogger(__name__)
 #: The GPU that `backend_for` has leased, if it has.
-_leased: list[Backend] = []
+_leased: list = []  # of GpuBackend, which is imported with CuPy
 #: Has a folder for each GPU where NVIDIA's driver is loaded.
 DRIVER = Path("/proc/driver/nvidia/gpus")
 
@@ -21,12 +21,15 @@ def select_backend(
     threads: int = 1,
     host_bytes: int | None = None,
     device_bytes: int | None = None,
+    *,
+    scans: bool = False,
 ) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
     `threads` are the CPU threads of the job. `host_bytes` bounds the pinned host memory through
     which planes reach a GPU; a CPU maps its files. `device_bytes` is the memory that the job needs
     on a GPU: it shares one with other jobs if there is room for all; None takes a whole one.
+    `scans`: the job scans for epistasis, which not every GPU can.
     Nothing falls back silently: ``gpu`` without a usable GPU is an error; what ``auto`` chose is
     in the backend's `describe()`, which every caller logs, and why it took no GPU is logged here.
 
@@ -39,7 +42,7 @@ def select_backend(
         try:
             from .gpu.backend import GpuBackend
 
-            return GpuBackend.leased(threads, host_bytes, device_bytes)
+            return GpuBackend.leased(threads, host_bytes, device_bytes, scans)
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(
@@ -57,6 +60,38 @@ def select_backend(
     return cpu_backend(threads)
 
 
+def scan_remarks(device: str) -> list[str]:
+    """Why the first GPU of this machine, if there is one, cannot run the epistasis scans.
+
+    Parameters
+    ----------
+    device : str
+        As configured. ``gpu`` refuses such a GPU, ``auto`` computes on the CPU.
+
+    Raises
+    ------
+    UserError
+        `device` is ``gpu``, and the first GPU cannot scan.
+    """
+    if device == "cpu" or not DRIVER.is_dir():
+        return []
+    try:
+        from .gpu.compile import current_device
+        from .gpu.devices import require_scans
+
+        require_scans(current_device())
+    except UserError as reason:
+        if device == "gpu":
+            raise UserError(
+                f"config.yaml: device is 'gpu', but {reason}; set device to 'cpu' or 'auto', or "
+                "use another GPU (if the jobs run elsewhere, hide this one: CUDA_VISIBLE_DEVICES=)."
+            ) from None
+        return [f"{reason}: the CPU computes the scans."]
+    except Exception as reason:  # no CuPy, no driver: the jobs may run on other machines
+        log.info("The GPU of this machine was not asked whether it can scan: %s", reason)
+    return []
+
+
 def cpu_backend(threads: int = 1) -> Backend:
     """The CPU backend, for work that no GPU speeds up; no kernel is part of its rule's digest."""
     from .cpu.backend import CpuBackend  # numba starts slowly
@@ -64,7 +99,7 @@ def cpu_backend(threads: int = 1) -> Backend:
     return CpuBackend(threads)
 
 
-def backend_for(device: str, threads: int | None = None) -> Backend:
+def backend_for(device: str, threads: int | None = None, *, scans: bool = False) -> Backend:
     """`select_backend` for callers of functions, who have no configuration.
 
     A GPU is leased at its first use and kept until the process ends (`engine.gpu.lease`).
@@ -80,10 +115,10 @@ def backend_for(device: str, threads: int | None = None) -> Backend:
         raise ValueError(f"device is {device!r}; give 'auto', 'cpu' or 'gpu'.")
     if threads is not None and threads < 1:
         raise ValueError(f"threads is {threads}; give at least 1, or None for all CPUs.")
-    if device != "cpu" and _leased:
+    if device != "cpu" and _leased and (_leased[0].can_scan or not scans):
         return _leased[0]
     try:
-        backend = select_backend(device, threads or usable_cpus())
+        backend = select_backend(device, threads or usable_cpus(), scans=scans)
     except UserError as reason:
         raise RuntimeError(
             "device is 'gpu', but no GPU can be used here; give 'cpu' or 'auto'."
