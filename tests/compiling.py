@@ -15,9 +15,7 @@ import pytest
 from popdesic.engine.gpu.layout import compiler_options
 from popdesic.engine.gpu.sources import read_source
 
-MISSING = (
-    "no CUDA compiler: install CuPy (pip install -r requirements-gpu.txt) or put nvcc on PATH"
-)
+MISSING = "no CUDA compiler: install CuPy (pip install -r requirements-gpu.txt) or put nvcc on PATH"
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,7 @@ def _knows(capability: str) -> bool:
     return not _compile("", capability, ())[0]
 
 
-def compile_source(
-    text: str, capability: str, options: tuple[str, ...] = ()
-) -> dict[str, Usage]:
+def compile_source(text: str, capability: str, options: tuple[str, ...] = ()) -> dict[str, Usage]:
     """Compile for one compute capability, such as 90a; fails with the compiler's words."""
     errors, log = _compile(text, capability, options)
     if errors:
@@ -74,7 +70,9 @@ def compile_kernel(
 def _compile(text: str, capability: str, options: tuple[str, ...]) -> tuple[list[str], str]:
     """Lines of errors, and the log with what each kernel takes."""
     options = (f"-arch=sm_{capability}", *options, "--ptxas-options=-v")
-    failed, log = _by_nvrtc(text, options) if find_compiler() == "nvrtc" else _by_nvcc(text, options)
+    failed, log = (
+        _by_nvrtc(text, options) if find_compiler() == "nvrtc" else _by_nvcc(text, options)
+    )
     errors = [line for line in log.splitlines() if "error" in line]
     return (errors or [log]) if failed else [], log
 

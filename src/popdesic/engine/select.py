@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from ..io.errors import UserError
 from .base import Backend
+from .scan_device import DRIVER
 from .threads import usable_cpus
 
 log = logging.getLogger(__name__)
 #: The GPU that `backend_for` has leased, if it has.
 _leased: list = []  # of GpuBackend, which is imported with CuPy
-#: Has a folder for each GPU where NVIDIA's driver is loaded.
-DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
 def select_backend(
@@ -58,38 +56,6 @@ def select_backend(
             else:
                 log.info("No GPU can be used here (%s), so the CPU computes.", reason)
     return cpu_backend(threads)
-
-
-def scan_remarks(device: str) -> list[str]:
-    """Why the first GPU of this machine, if there is one, cannot run the epistasis scans.
-
-    Parameters
-    ----------
-    device : str
-        As configured. ``gpu`` refuses such a GPU, ``auto`` computes on the CPU.
-
-    Raises
-    ------
-    UserError
-        `device` is ``gpu``, and the first GPU cannot scan.
-    """
-    if device == "cpu" or not DRIVER.is_dir():
-        return []
-    try:
-        from .gpu.compile import current_device
-        from .gpu.devices import require_scans
-
-        require_scans(current_device())
-    except UserError as reason:
-        if device == "gpu":
-            raise UserError(
-                f"config.yaml: device is 'gpu', but {reason}; set device to 'cpu' or 'auto', or "
-                "use another GPU (if the jobs run elsewhere, hide this one: CUDA_VISIBLE_DEVICES=)."
-            ) from None
-        return [f"{reason}: the CPU computes the scans."]
-    except Exception as reason:  # no CuPy, no driver: the jobs may run on other machines
-        log.info("The GPU of this machine was not asked whether it can scan: %s", reason)
-    return []
 
 
 def cpu_backend(threads: int = 1) -> Backend:

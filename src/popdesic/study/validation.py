@@ -12,7 +12,7 @@ from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
 from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
-from ..engine.select import scan_remarks
+from ..engine.scan_device import scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import remark_on_origin
 from ..io.bgzf import find_compression

@@ -71,7 +71,9 @@ def part_rows(n_profiles: int, profile_bytes: int, part_bytes: int) -> int:
 
 def serves(device: Device, planes: Planes) -> bool:
     """Whether the fused correlations are made for this device and these sites."""
-    return "wgmma" in supported_kernels(device) and planes.complete and planes.n_sites <= MOST_SAMPLES
+    return (
+        "wgmma" in supported_kernels(device) and planes.complete and planes.n_sites <= MOST_SAMPLES
+    )
 
 
 def searches(device: Device, kernel: str | None) -> bool:
