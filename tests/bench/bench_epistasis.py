@@ -7,8 +7,8 @@ By K2 and by interaction; g and G are all pairs of 500 000 sites.
 --phases adds the time of each phase and the waste by blocks and padding; --core, --joint and
 --samples compare the cores of wgmma, and one or two first sites per operand, at other depths
 (--cases c --samples 131072 --core deep); --shared-bytes compares what devices with little shared
-memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and with
-two devices, one process each.
+memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and
+with two devices, one process each.
 """
 
 from __future__ import annotations

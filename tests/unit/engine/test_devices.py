@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import pytest
 from launches import AMPERE, HOPPER, TURING
+from study import make_cohorts, read_config, write_study
 
 from popdesic.engine import scan_device
 from popdesic.engine.gpu import devices
 from popdesic.engine.gpu.cards import CARDS
 from popdesic.engine.gpu.devices import KERNELS, SCAN_BYTES, scan_kernels, supported_kernels
 from popdesic.io.errors import UserError
+from popdesic.study.validation import validate_study
 
 #: An MI250 says 9.0; a device of 48 KB.
 GFX90A = replace(HOPPER, name="MI250", shared_bytes=65536, vendor="amd")
@@ -110,3 +112,18 @@ def test_other_machines_are_not_refused(machine, monkeypatch, tmp_path):
     machine(PASCAL)
     monkeypatch.setattr(scan_device, "DRIVER", tmp_path / "none")
     assert scan_device.scan_remarks("gpu") == []
+
+
+@pytest.mark.parametrize("device", ["gpu", "auto", "cpu"])
+def test_check_says_before_any_job_that_a_gpu_cannot_scan(machine, tmp_path, device):
+    machine(PASCAL)
+    folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=40))
+    config = read_config(folder) | {"device": device}
+    validate_study(config, folder)  # without scans it may have any GPU
+    config["epistasis"] = config["epistasis"] | {"order": [2]}
+    if device == "gpu":
+        with pytest.raises(UserError, match="P100"):
+            validate_study(config, folder)
+    else:
+        remarks = validate_study(config, folder)[2]
+        assert any("P100" in remark for remark in remarks) == (device == "auto")
