@@ -110,14 +110,7 @@ def scan(
         trait=trait,
         device=card.device(),
     )
-    of_all = plans.scan_defines(
-        wide=wide,
-        states=states,
-        joint=joint,
-        k2=kind == "k2",
-        interaction=kind != "k2",
-        trait=trait,
-    )
+    of_all = common_defines(states, wide, joint, kind)
     return Compiled(
         f"scan {name} {order} {states} {kind}{' wide' * wide}{' table' * table} {joint}",
         core.file,
@@ -127,20 +120,25 @@ def scan(
     )
 
 
+def common_defines(states: int, wide: int, joint: int, kind: str) -> dict[str, int]:
+    """What all kernels of one scan are compiled with."""
+    return plans.scan_defines(
+        wide=wide,
+        states=states,
+        joint=joint,
+        k2=kind == "k2",
+        interaction=kind != "k2",
+        trait=kind == "trait",
+    )
+
+
 def scores(card: Card) -> Iterator[Compiled]:
     """What makes the operands of scans, and scores their records."""
     for states, wide, joint, kind in itertools.product(
         (2, 3), (0, 1), (1, 2), ("k2", "interaction", "trait")
     ):
         if scan_kernels(card.device()) and (wide or kind != "trait"):
-            defines = plans.scan_defines(
-                wide=wide,
-                states=states,
-                joint=joint,
-                k2=kind == "k2",
-                interaction=kind != "k2",
-                trait=kind == "trait",
-            )
+            defines = common_defines(states, wide, joint, kind)
             label = f"scores {states} {wide} {joint} {kind}"
             yield Compiled(label, "epistasis/compact_score", tuple(sorted(defines.items())))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from operands import draw_weights
 from reference_epistasis import random_scan
 from reference_trait import random_trait
 
@@ -67,10 +68,7 @@ def test_scans_of_residuals(small, missing):
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "int64"])
 @pytest.mark.parametrize("n", [65, 700])
 def test_shortest_paths(small, dtype, n):
-    rng = np.random.default_rng(n)
-    weights = np.exp(rng.uniform(0, 15, (n, n))).astype(dtype)
-    weights = np.minimum(weights, weights.T)
-    np.fill_diagonal(weights, 0)
+    weights = draw_weights(np.random.default_rng(n), n, dtype)
     expected, found = weights.copy(), weights.copy()
     close_paths(expected, CPU)
     held = small.hold(weights)
