@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 #: Combinations of a thread that are scored from shared memory together.
 CHUNKS = (4, 2, 1)
-#: Alignment of the slots, and what the kernels lay out besides.
-MARGIN_BYTES = 2048
+#: For the alignment of the slots, and for barriers.
+SPARE_BYTES = 2048
 
 
 @dataclass(frozen=True)
@@ -93,5 +93,5 @@ def _form(needs: Needs, stages: int, chunk: int, sets: int, in_slots: int, scrat
     # pairs lay the counts over all slots, triples over the last one, which they fill
     counted = max(slots, stash) if in_slots else slots + stash
     inside = int(scratch or not needs.scratch)
-    shared = MARGIN_BYTES + counted + sets * needs.margins + inside * needs.scratch
+    shared = SPARE_BYTES + counted + sets * needs.margins + inside * needs.scratch
     return Form(stages, chunk, sets, in_slots, inside, shared)

@@ -11,7 +11,7 @@ import numpy as np
 from ...io.errors import UserError
 from ..base import LEVEL_BITS
 from .devices import Device
-from .epistasis_forms import CHUNKS, Needs, choose_form
+from .epistasis_forms import CHUNKS, SPARE_BYTES, Needs, choose_form
 from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
 
 #: How many sites the padded number is a multiple of, by stored states: rows are made in whole
@@ -272,7 +272,7 @@ def scan_shape(
         of_y, of_z = MARGINS[states]
         margins = 4 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
     if core.cluster > 1:
-        fixed = 2048 + CHUNKS[0] * stash + 2 * margins
+        fixed = SPARE_BYTES + CHUNKS[0] * stash + 2 * margins
         stages = max(2, min(6, (device.shared_bytes - fixed) // slot))
         defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages}
         shared = fixed + stages * slot
