@@ -10,7 +10,7 @@ import pytest
 from launches import AMPERE, HOPPER, TURING
 from study import make_cohorts, read_config, write_study
 
-from popdesic.engine import scan_device
+from popdesic.engine import scan_device, select
 from popdesic.engine.gpu import devices
 from popdesic.engine.gpu.cards import CARDS
 from popdesic.engine.gpu.devices import KERNELS, SCAN_BYTES, scan_kernels, supported_kernels
@@ -112,6 +112,42 @@ def test_other_machines_are_not_refused(machine, monkeypatch, tmp_path):
     machine(PASCAL)
     monkeypatch.setattr(scan_device, "DRIVER", tmp_path / "none")
     assert scan_device.scan_remarks("gpu") == []
+
+
+@pytest.fixture
+def pascal_backend(monkeypatch):
+    """The GPU backend of a machine with a P100; without CuPy."""
+    module = types.ModuleType("backend")
+
+    class GpuBackend:
+        name, can_scan = "gpu", False
+
+        @classmethod
+        def leased(cls, threads, host_bytes, device_bytes, scans):
+            if scans:
+                devices.require_scans(PASCAL)
+            return cls()
+
+    module.GpuBackend = GpuBackend
+    monkeypatch.setitem(sys.modules, "popdesic.engine.gpu.backend", module)
+    monkeypatch.setattr(select, "_leased", [])
+
+
+def test_auto_scans_on_the_cpu_and_says_why(pascal_backend, caplog):
+    assert select.select_backend("auto").name == "gpu"
+    with caplog.at_level("INFO"):
+        assert select.select_backend("auto", scans=True).name == "cpu"
+    assert "P100 gives a thread block 49152 bytes" in caplog.text
+    with pytest.raises(UserError, match=r"device is 'gpu', but no GPU can be used .*P100"):
+        select.select_backend("gpu", scans=True)
+
+
+def test_a_gpu_leased_for_other_work_is_not_taken_for_scans(pascal_backend):
+    assert select.backend_for("auto").name == "gpu"
+    assert select.backend_for("auto", scans=True).name == "cpu"
+    assert select.backend_for("auto").name == "gpu"
+    with pytest.raises(RuntimeError, match="device is 'gpu'"):
+        select.backend_for("gpu", scans=True)
 
 
 @pytest.mark.parametrize("device", ["gpu", "auto", "cpu"])

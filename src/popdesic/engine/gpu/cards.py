@@ -1,7 +1,8 @@
 """Limits of NVIDIA devices by compute capability.
 
 Source: CUDA C++ Programming Guide, section "Compute Capabilities", table "Technical
-Specifications per Compute Capability". `docs/devices.md` names cards of each.
+Specifications per Compute Capability"; `cuda/__device/arch_traits.h` of NVIDIA's CCCL has the same
+numbers. `docs/devices.md` says what runs on each card.
 """
 
 from __future__ import annotations
