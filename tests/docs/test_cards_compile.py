@@ -70,23 +70,35 @@ def check_fits(card: Card, one: Compiled, name: str, usage: Usage) -> None:
     assert resident * (usage.shared + asked + reserved) <= card.shared_of_processor
 
 
-@pytest.mark.parametrize(
-    ("card", "one"),
-    [
-        pytest.param(
-            *(card, one),
-            id=f"{card.capability} {one.label}",
-            marks=[] if is_typical(card, one) else pytest.mark.slow,
-        )
-        for card, one in VARIANTS
-    ],
-)
-def test_kernels_compile_for_a_card_and_fit_it(card, one):
-    require_compiler(arch_of(card))
+def check(card: Card, one: Compiled) -> None:
+    """Compile a variant for a card, and compare what its kernels take with the card's limits."""
     found = compile_kernel(one.file, arch_of(card), one.defines)
     assert set(one.threads) <= set(found)
     for name, usage in found.items():
         check_fits(card, one, name, usage)
+
+
+@pytest.mark.parametrize(
+    ("card", "one"),
+    [
+        pytest.param(card, one, id=f"{card.capability} {one.label}")
+        for card, one in VARIANTS
+        if is_typical(card, one)
+    ],
+)
+def test_typical_kernels_compile_for_a_card_and_fit_it(card, one):
+    require_compiler(arch_of(card))
+    check(card, one)
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
+def test_all_kernels_compile_for_a_card_and_fit_it(card, request):
+    if not request.config.getoption("--slow"):
+        pytest.skip("takes minutes: --slow")
+    require_compiler(arch_of(card))
+    for other, one in VARIANTS:
+        if other is card and not is_typical(card, one):
+            check(card, one)
 
 
 def test_one_scan_of_each_core_is_typical():
