@@ -21,17 +21,18 @@ def scan_shape(
     bare: bool = False,
     lockstep: int = 0,
     parts: int | None = None,
+    joint: int = 1,
     trait: bool = False,
     device: Device = HOPPER,
 ) -> epistasis_plans.ScanShape:
-    """How `core` is compiled for a scan whose operands hold one first site each."""
+    """How `core` is compiled for a scan; operands hold one first site each."""
     return epistasis_plans.scan_shape(
         core,
         order=order,
         states=states,
         table=table,
         wide=wide,
-        joint=1,
+        joint=joint,
         parts=parts or (states if order == 3 else 1),
         bare=bare,
         lockstep=lockstep,

@@ -17,3 +17,18 @@ def planes_of(genotypes: np.ndarray, **options) -> Planes:
 def wide(weights: np.ndarray) -> np.ndarray:
     """The weights in float64, with a true infinity."""
     return np.where(weights == infinity(weights.dtype), np.inf, weights.astype(np.float64))
+
+
+def draw_lengths(rng, shape, dtype: str, holes: float = 0.1) -> np.ndarray:
+    """Lengths for min-plus products; a share of `holes` is infinite."""
+    weights = np.exp(rng.uniform(0, 15, shape)).astype(dtype)
+    weights[rng.random(shape) < holes] = infinity(dtype)
+    return weights
+
+
+def draw_weights(rng, n: int, dtype: str, holes: float = 0.1) -> np.ndarray:
+    """Symmetric lengths with a diagonal of zeros."""
+    weights = draw_lengths(rng, (n, n), dtype, holes)
+    weights = np.minimum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    return weights

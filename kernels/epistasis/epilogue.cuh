@@ -10,16 +10,16 @@
 //           them in a loop that is not unrolled over all of them: such code would not fit the
 //           instruction cache.
 //
-// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. and the parameters of
-// scan.cuh.
+// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. -DCHUNK=1|2|4 and the
+// parameters of scan.cuh.
 
 #pragma once
 
 #include "scan.cuh"
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
-    !defined(LAUNCH_SCRATCH)
-#error "LAUNCH_Z_SITES ... LAUNCH_SCRATCH come from engine/gpu/epistasis_plans.py"
+    !defined(LAUNCH_SCRATCH) || !defined(CHUNK)
+#error "LAUNCH_Z_SITES ... CHUNK come from engine/gpu/epistasis_plans.py"
 #endif
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
@@ -33,8 +33,17 @@ static_assert(Z_SITES == LAUNCH_Z_SITES, "z_sites in engine/gpu/epistasis_plans.
 constexpr int TABLE_Z = STATES == 2 ? 64 : 32;          // of one item of triples
 constexpr int N_TILES = STATES * Z_GROUPS;              // blocks of 8 columns of one warp
 constexpr int AT_ONCE = UNROLL;                         // scored together, to hide latency
-constexpr int CHUNK = 4, CHUNKS_OF_WARP = PAIRS / CHUNK;
+constexpr int CHUNKS_OF_WARP = PAIRS / CHUNK;
+static_assert(CHUNKS_OF_WARP <= 8, "stash_chunk has eight cases");
 constexpr int STASH_WORDS = CHUNK * PRODUCTS * CELLS * 32;  // of one warp
+
+// Slot `slot` of chunk k: its pair of groups of 8 sites, and the even or odd site of z in it.
+__device__ __forceinline__ constexpr int pair_of(int k, int slot) {
+    return CHUNK == 1 ? k / 2 : k * (CHUNK / 2) + slot / 2;
+}
+__device__ __forceinline__ constexpr int odd_of(int k, int slot) {
+    return CHUNK == 1 ? k % 2 : slot % 2;
+}
 
 // First sites of a warp within an item.
 __device__ __forceinline__ int warp_y(int warp) { return warp / Z_WARPS * Y_GROUPS * 8; }
@@ -93,7 +102,7 @@ __device__ __forceinline__ void stash_chunk(const int (&acc)[N_ACC], u32* stash,
             #pragma unroll
             for (int g = 0; g < PRODUCTS; ++g)
                 write_counts(stash, slot * PRODUCTS + g, lane,
-                             counts_of(acc, g, K * 2 + slot / 2, slot % 2));
+                             counts_of(acc, g, pair_of(K, slot), odd_of(K, slot)));
     }
 }
 __device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], u32* stash, int lane) {
@@ -113,10 +122,10 @@ __device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], u32*
 struct Place {
     int warp, lane;
     __device__ __forceinline__ int y(int k) const {
-        return warp_y(warp) + lane / 4 + k * 2 / Z_GROUPS * 8;
+        return warp_y(warp) + lane / 4 + pair_of(k, 0) / Z_GROUPS * 8;
     }
     __device__ __forceinline__ int z(int k, int slot) const {
-        return warp_z(warp) + lane % 4 * 2 + (k * 2 + slot / 2) % Z_GROUPS * 8 + slot % 2;
+        return warp_z(warp) + lane % 4 * 2 + pair_of(k, slot) % Z_GROUPS * 8 + odd_of(k, slot);
     }
 };
 

@@ -8,13 +8,17 @@
 //           Persistent.
 // Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
 //           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
-//           chunk of combinations; triples: two sets of margins.
+//           chunk of combinations; triples: MARGIN_SETS sets of margins. On devices with little
+//           shared memory (engine/gpu/epistasis_forms.py) there is one set, behind another barrier,
+//           and with STASH_IN_SLOTS the counts lie in slots that are free while a warp scores: all
+//           of them for pairs; for triples the last one, which `start` leaves empty.
 // Overflow  counts below 2^16 per class: stored states of at most 65 535 samples. TRAIT: as in
 //           sm90_deep.cu.
 //
 // The POPC form has no NVIDIA-specific code, so it should compile under HIP with warps of 32; that
-// was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the
-// parameters of epilogue.cuh.
+// was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DMARGIN_SETS=1|2
+// -DSTASH_IN_SLOTS=0|1 (with 0: three phases of triples score while stages are on their way)
+// -DY_GROUPS=2 and the parameters of epilogue.cuh.
 
 #include "../common.cuh"
 #include "epilogue.cuh"
@@ -24,11 +28,17 @@ constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * S
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+constexpr int SLOTS_BYTES = STAGES * SLOT_BYTES, STASH_BYTES = WARPS * STASH_WORDS * 4;
+// Where the counts that are being scored begin, and where they and the slots end.
+constexpr int STASH_AT = !STASH_IN_SLOTS ? SLOTS_BYTES : ORDER == 3 ? SLOTS_BYTES - SLOT_BYTES : 0;
+constexpr int MARGINS_AT =
+    STASH_AT + STASH_BYTES > SLOTS_BYTES ? STASH_AT + STASH_BYTES : SLOTS_BYTES;
 static_assert(THREADS == LAUNCH_THREADS &&
-              1023 + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4 +
-                      2 * MARGIN_COUNTS * (int)sizeof(Count) +
+              1023 + MARGINS_AT + MARGIN_SETS * MARGIN_COUNTS * (int)sizeof(Count) +
                       SCRATCH_SHARED * LAUNCH_SCRATCH * 4 <= LAUNCH_SHARED,
               "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
+static_assert(!STASH_IN_SLOTS || ORDER == 2 || STATES == 2,
+              "stages are on their way while the first phases score");
 constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp
 
 __device__ __forceinline__ int popcount(uint4 a, uint4 b) {
@@ -213,7 +223,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
     const Place place{(int)threadIdx.x / 32, (int)threadIdx.x % 32};
-    u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES) + place.warp * STASH_WORDS;
+    u32* stash = reinterpret_cast<u32*>(aligned + STASH_AT) + place.warp * STASH_WORDS;
     const Scan& scan = *given;
     const i64 stride = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
     Mainloop mainloop;
@@ -222,11 +232,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     mainloop.lane = place.lane;
     int acc[N_ACC];
 #if ORDER == 3
-    Count* margins =
-        reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
+    Count* margins = reinterpret_cast<Count*>(aligned + MARGINS_AT);
 #if STATES == 3
     if (SCRATCH_SHARED)
-        scratch = reinterpret_cast<u32*>(margins + 2 * MARGIN_COUNTS);
+        scratch = reinterpret_cast<u32*>(margins + MARGIN_SETS * MARGIN_COUNTS);
     else
         scratch += (i64)blockIdx.x * WARPS * SCRATCH_WORDS;
     scratch += place.warp * SCRATCH_WORDS;
@@ -244,7 +253,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                          + place.warp * (PAIRS * CELLS * 32);
         MarginMaker<Z_SITES> maker(threadIdx.x, first_y, first_z, scan);
         auto start = [&](int x) {
-            if (x >= last) return;
+            if (x >= last) {
+                if (STASH_IN_SLOTS) __syncthreads();  // the last stage has been read
+                return;
+            }
             const i64 stage = stages[x - x_first];
             maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
             mainloop.start(from_a + stage * stride, from_b + stage * stride, stride,
@@ -252,7 +264,8 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         };
         start(begin);
         for (int x = begin; x < last; ++x) {
-            Count* margins_y = margins + x % 2 * MARGIN_COUNTS;
+            if (MARGIN_SETS == 1) __syncthreads();  // the margins of the x before have been read
+            Count* margins_y = margins + x % MARGIN_SETS * MARGIN_COUNTS;
             Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
@@ -280,6 +293,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #else
         mainloop.count<0>(acc, segments + 1);
 #endif
+        if (STASH_IN_SLOTS) __syncthreads();
         score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
 #endif
 #if !POPC

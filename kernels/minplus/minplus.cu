@@ -16,7 +16,7 @@
 //
 // Threads   256 per thread block: a tile of BM x BN by 16 x 16 threads of TM x TN results each.
 //
-// Shared    cp.async pipeline of SLOTS slots of DEPTH rows of P and Q.
+// Shared    cp.async pipeline of SLOTS slots of DEPTH rows of P and Q; the runs that are not skipped.
 //
 // Operations. Two k per step: min3(best, p0 + q0, p1 + q1). In int32 the compiler emits two fused
 // add-min instructions (DPX viaddmin); in float32 a three-way integer minimum replaces two of four
@@ -34,6 +34,9 @@
     !defined(NUMBER_FLOAT32) || !defined(NUMBER_FLOAT64) || !defined(LARGEST_INT32) || \
     !defined(LARGEST_INT64)
 #error "BOUND_TILE ... LARGEST_INT64 come from engine/gpu/layout.py"
+#endif
+#if !defined(MAX_RUNS) || !defined(SLOTS) || !defined(DEPTH)
+#error "MAX_RUNS, SLOTS and DEPTH come from engine/gpu/minplus_plans.py"
 #endif
 
 #if NUMBER == NUMBER_INT32
@@ -56,7 +59,6 @@ constexpr int LANES = 2;
 
 constexpr int THREADS = THREAD_SIDE * THREAD_SIDE;
 constexpr int BM = THREAD_SIDE * TM, BN = THREAD_SIDE * TN;
-constexpr int MAX_RUNS = 4096;
 
 struct alignas(16) Vector { T x[LANES]; };
 

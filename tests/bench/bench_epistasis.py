@@ -6,8 +6,9 @@ By K2 and by interaction; g and G are all pairs of 500 000 sites.
 
 --phases adds the time of each phase and the waste by blocks and padding; --core, --joint and
 --samples compare the cores of wgmma, and one or two first sites per operand, at other depths
-(--cases c --samples 131072 --core deep); --devices 2 scans case e with one and with two devices,
-one process each.
+(--cases c --samples 131072 --core deep); --shared-bytes compares what devices with little shared
+memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and
+with two devices, one process each.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from popdesic.engine.base import ZERO_LEVEL, OneHot, ScanData, TraitData
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
+from popdesic.engine.gpu.devices import SHARED_VARIABLE
 from popdesic.engine.gpu.epistasis import Scanner
 from popdesic.engine.gpu.epistasis_plans import order_items
 from popdesic.engine.gpu.epistasis_trait import TraitScanner
@@ -338,6 +340,7 @@ def main() -> None:
     parser.add_argument("--cases", default="".join(CASES))
     parser.add_argument("--scores", nargs="+", choices=SCORES, default=["k2", "interaction"])
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
+    parser.add_argument("--shared-bytes", type=int, help="of a thread block, less than there are")
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
     parser.add_argument("--joint", type=int, choices=(1, 2), help="first sites an operand, in deep")
     parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
@@ -346,6 +349,8 @@ def main() -> None:
     parser.add_argument("--devices", type=int, help="compare one device with so many")
     parser.add_argument("--sites", type=int, help="instead of the case's")
     arguments = commandline.parse(parser, gpu=True, cases="dDpq", sites=512, samples=2048)
+    if arguments.shared_bytes:
+        os.environ[SHARED_VARIABLE] = str(arguments.shared_bytes)
     if arguments.devices:
         name = arguments.cases if len(arguments.cases) == 1 else "e"
         case = resized(CASES[name], arguments.sites, arguments.samples)

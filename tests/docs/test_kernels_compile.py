@@ -1,4 +1,4 @@
-"""All CUDA sources compile, those of the benchmarks too; no GPU is needed for that, only CuPy."""
+"""All CUDA sources compile, those of the benchmarks too; no GPU is needed for that."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiling import compile_kernel, compile_source, require_compiler
+from launches import HOPPER, scan_shape
 
-cupy = pytest.importorskip("cupy", reason="CuPy compiles CUDA: pip install -r requirements-gpu.txt")
-from cupy.cuda import nvrtc  # noqa: E402
-from launches import HOPPER, scan_shape  # noqa: E402
-
-from popdesic.engine.gpu import epistasis_plans, minplus_plans, tune_plans  # noqa: E402
-from popdesic.engine.gpu.bitgemm_plans import Pass  # noqa: E402
-from popdesic.engine.gpu.layout import compiler_options  # noqa: E402
-from popdesic.engine.gpu.sources import read_source  # noqa: E402
-from popdesic.engine.gpu.variants import defines_of  # noqa: E402
-from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
+from popdesic.engine.gpu import epistasis_plans, minplus_plans, tune_plans
+from popdesic.engine.gpu.bitgemm_plans import Pass
+from popdesic.engine.gpu.layout import compiler_options
+from popdesic.engine.gpu.sources import read_source
+from popdesic.engine.gpu.variants import defines_of
+from popdesic.io.places import KERNEL_FOLDER
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 XOR = Pass((), (0, 1, 4))
@@ -90,27 +88,23 @@ KERNELS = [
         )
         for wide, trait in ((0, False), (1, False), (1, True))
     ),
-    *(("minplus/minplus", "75", minplus_plans.shape_of(d).defines) for d in minplus_plans.SHAPES),
+    *(
+        ("minplus/minplus", "75", minplus_plans.shape_of(d, HOPPER.shared_bytes).defines)
+        for d in minplus_plans.SHAPES
+    ),
     ("bitgemm/rare_sites", "75", ()),
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
 ]
 
 
-def compile_source(text: str, capability: str, options: tuple[str, ...] = ()) -> None:
-    """Compile by NVRTC; fails with the compiler's words."""
-    program = nvrtc.createProgram(text, "kernel.cu", [], [])
-    try:
-        nvrtc.compileProgram(program, (f"-arch=sm_{capability}", *options))
-    except nvrtc.NVRTCError:
-        errors = [line for line in nvrtc.getProgramLog(program).splitlines() if "error" in line]
-        pytest.fail("\n".join(errors[:10]))
-    finally:
-        nvrtc.destroyProgram(program)
+@pytest.fixture(autouse=True)
+def _compiler() -> None:
+    require_compiler("90a")
 
 
 @pytest.mark.parametrize(("name", "capability", "defines"), KERNELS)
 def test_kernel_compiles(name, capability, defines):
-    compile_source(read_source(name), capability, compiler_options(name, defines))
+    compile_kernel(name, capability, defines)
 
 
 @pytest.mark.parametrize(("name", "capability", "defines"), [KERNELS[0], KERNELS[3], KERNELS[7]])
@@ -147,6 +141,7 @@ def test_every_kernel_file_is_compiled():
 
 
 def test_kernels_of_the_benchmarks_compile(monkeypatch):
+    pytest.importorskip("cupy", reason="the benchmarks import CuPy")
     monkeypatch.setattr(sys, "path", [str(BENCH), *sys.path])
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # commandline.py changes these two
     monkeypatch.setenv("PYTHONPATH", "")

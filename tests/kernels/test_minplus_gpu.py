@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from operands import wide
+from operands import draw_lengths, draw_weights, wide
 
 from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend
@@ -24,19 +24,6 @@ def backend(gpu_device):
     return GpuBackend()
 
 
-def draw(rng, shape, dtype: str, holes: float = 0.1) -> np.ndarray:
-    weights = np.exp(rng.uniform(0, 15, shape)).astype(dtype)
-    weights[rng.random(shape) < holes] = infinity(dtype)
-    return weights
-
-
-def draw_weights(rng, n: int, dtype: str, holes: float = 0.1) -> np.ndarray:
-    weights = draw(rng, (n, n), dtype, holes)
-    weights = np.minimum(weights, weights.T)
-    np.fill_diagonal(weights, 0)
-    return weights
-
-
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (3, 2, 800), (127, 33, 129), (128, 32, 128), (130, 257, 400)]
 )
@@ -44,7 +31,7 @@ def draw_weights(rng, n: int, dtype: str, holes: float = 0.1) -> np.ndarray:
 def test_product(backend, dtype, shape):
     m, k, n = shape
     rng = np.random.default_rng(sum(shape))
-    a, b, c = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype), draw(rng, (m, n), dtype)
+    a, b, c = (draw_lengths(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
     start, mine = c.copy(), c.copy()
     CPU.minplus(mine, a, b)
     backend.minplus(c, a, b)
@@ -57,7 +44,7 @@ def test_product(backend, dtype, shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_views_and_transposes(backend, dtype):
     rng = np.random.default_rng(1)
-    whole = draw(rng, (300, 300), dtype)
+    whole = draw_lengths(rng, (300, 300), dtype)
     for a, b, c in [
         (whole[:40, :70], whole[100:170, 5:60], whole[200:240, 200:255]),
         (whole[:70, :40].T, whole[5:60, 100:170].T, whole[200:255, 200:240].T),

@@ -9,7 +9,7 @@ from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     score = snakemake.params.score
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = select_backend(snakemake.params.device, snakemake.threads, scans=True)
     log.info("device: %s", backend.describe())
     folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output[0])
     kinship = map(Path, snakemake.input.get("kinship", []))

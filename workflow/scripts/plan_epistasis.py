@@ -9,7 +9,7 @@ from popdesic.io.log import log_counts, logged
 with logged(snakemake.log[0], snakemake.input) as log:
     scores = snakemake.params.scores
     residuals = scores[2] == "residuals" and 2 in snakemake.params.orders
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = select_backend(snakemake.params.device, snakemake.threads, scans=True)
     log.info("device: %s", backend.describe())
     forecast = plan_scan(
         Path(snakemake.input[0]).parent,

@@ -11,7 +11,7 @@ from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    backend = select_backend(snakemake.params.device, snakemake.threads, scans=True)
     log.info("device: %s", backend.describe())
     folder, hits = Path(snakemake.input.planes[0]).parent, Path(snakemake.output.hits)
     counts = screen_pairs(

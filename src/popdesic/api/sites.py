@@ -194,7 +194,7 @@ def scan(
         design[samples],
         _relatives(kinship, samples, len(array)),
     )
-    backend = backend_for(device, threads)
+    backend = backend_for(device, threads, scans=True)
     data = make_scan_data(words, sites, n_controls, n_cases, score, partners_of(sites, 0, max_r2))
     hits = scanner(backend, order)(data, range(data.n_sites), candidates(top))
     kept = merge_hits([hits], data.rank, candidates(top))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from ..io.errors import UserError
 from .base import Backend
+from .scan_device import DRIVER
 from .threads import usable_cpus
 
 log = logging.getLogger(__name__)
 #: The GPU that `backend_for` has leased, if it has.
-_leased: list[Backend] = []
-#: Has a folder for each GPU where NVIDIA's driver is loaded.
-DRIVER = Path("/proc/driver/nvidia/gpus")
+_leased: list = []  # of GpuBackend, which is imported with CuPy
 
 
 def select_backend(
@@ -21,12 +19,15 @@ def select_backend(
     threads: int = 1,
     host_bytes: int | None = None,
     device_bytes: int | None = None,
+    *,
+    scans: bool = False,
 ) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
     `threads` are the CPU threads of the job. `host_bytes` bounds the pinned host memory through
     which planes reach a GPU; a CPU maps its files. `device_bytes` is the memory that the job needs
     on a GPU: it shares one with other jobs if there is room for all; None takes a whole one.
+    `scans`: the job scans for epistasis, which not every GPU can.
     Nothing falls back silently: ``gpu`` without a usable GPU is an error; what ``auto`` chose is
     in the backend's `describe()`, which every caller logs, and why it took no GPU is logged here.
 
@@ -39,7 +40,7 @@ def select_backend(
         try:
             from .gpu.backend import GpuBackend
 
-            return GpuBackend.leased(threads, host_bytes, device_bytes)
+            return GpuBackend.leased(threads, host_bytes, device_bytes, scans)
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(
@@ -64,7 +65,7 @@ def cpu_backend(threads: int = 1) -> Backend:
     return CpuBackend(threads)
 
 
-def backend_for(device: str, threads: int | None = None) -> Backend:
+def backend_for(device: str, threads: int | None = None, *, scans: bool = False) -> Backend:
     """`select_backend` for callers of functions, who have no configuration.
 
     A GPU is leased at its first use and kept until the process ends (`engine.gpu.lease`).
@@ -80,10 +81,10 @@ def backend_for(device: str, threads: int | None = None) -> Backend:
         raise ValueError(f"device is {device!r}; give 'auto', 'cpu' or 'gpu'.")
     if threads is not None and threads < 1:
         raise ValueError(f"threads is {threads}; give at least 1, or None for all CPUs.")
-    if device != "cpu" and _leased:
+    if device != "cpu" and _leased and (_leased[0].can_scan or not scans):
         return _leased[0]
     try:
-        backend = select_backend(device, threads or usable_cpus())
+        backend = select_backend(device, threads or usable_cpus(), scans=scans)
     except UserError as reason:
         raise RuntimeError(
             "device is 'gpu', but no GPU can be used here; give 'cpu' or 'auto'."

@@ -12,6 +12,7 @@ from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
 from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
+from ..engine.scan_device import scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import remark_on_origin
 from ..io.bgzf import find_compression
@@ -59,6 +60,8 @@ def validate_study(
         check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
         check_side_files(config, folder)
     remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
+    if files and config["epistasis"]["order"]:
+        remarks += scan_remarks(config["device"])
     if files:
         remarks += _remarks_on_sources(study, folder)
         remarks += check_builds(study, config["qc"]["build"], folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from launches import AMPERE, HOPPER
+from launches import AMPERE, HOPPER, TURING
 from operands import planes_of
 from reference import draw_genotypes, make_planes
 
@@ -81,3 +81,10 @@ def test_fused_correlations_are_for_hopper_and_complete_sites():
     assert not compare_plans.serves(AMPERE, complete)
     assert not compare_plans.serves(HOPPER, masked)
     assert not compare_plans.serves(HOPPER, Planes(complete.words, 20_001))
+
+
+def test_fused_searches_are_for_devices_with_mma():
+    assert compare_plans.searches(HOPPER, None)
+    assert compare_plans.searches(AMPERE, "mma")
+    assert not compare_plans.searches(HOPPER, "popc")
+    assert not compare_plans.searches(TURING, None)

@@ -7,7 +7,9 @@ import pytest
 from launches import HOPPER, scan_shape
 
 from popdesic.engine.gpu import epistasis_plans
-from popdesic.engine.gpu.devices import Device
+from popdesic.engine.gpu.cards import CARDS
+from popdesic.engine.gpu.devices import Device, scan_kernels
+from popdesic.engine.gpu.epistasis_forms import Needs, choose_form, forms
 from popdesic.engine.gpu.epistasis_plans import (
     CORES,
     ITEMS_A_BLOCK,
@@ -131,6 +133,9 @@ def test_core_follows_depth_and_states():
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
 
 
+FORMS = [(2, 2, False), (2, 3, False), (3, 2, False), (3, 3, False)]
+
+
 @pytest.mark.parametrize(
     ("name", "order", "states", "table"),
     [
@@ -150,8 +155,45 @@ def test_scans_fit_shared_memory(name, order, states, table, wide):
     assert shape.defines["STAGES"] * slot < shape.shared_bytes
     assert shape.defines["STAGES"] >= (1 if name == "popc" else 2)
     assert ("CLUSTER" in shape.defines) == (core.cluster > 1)
+    assert shape.defines.get("CHUNK", 4) == 4  # nothing is scored in smaller parts
+    assert not shape.defines.get("STASH_IN_SLOTS")
     assert ("SCRATCH_SHARED" in shape.defines) == (core.cluster == 1)
     assert ("JOINT" in shape.defines) == (order == 3)
+
+
+@pytest.mark.parametrize("wide", [0, 1])
+@pytest.mark.parametrize(("order", "states", "trait"), [*FORMS, (2, 2, True), (2, 3, True)])
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
+def test_scans_fit_every_card(card, order, states, trait, wide):
+    device = card.device()
+    for kernel in scan_kernels(device):
+        core = choose_core(kernel, order, states, 0.0)
+        bare, parts = epistasis_plans.is_bare(core, order, states), 2 if trait else None
+        shape = scan_shape(
+            core, order, states, wide=wide, bare=bare, trait=trait, parts=parts, device=device
+        )
+        assert shape.shared_bytes <= card.shared_bytes
+        assert shape.defines["STAGES"] >= (1 if kernel == "popc" else 2)
+
+
+@pytest.mark.parametrize("phased", [False, True])
+def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(phased):
+    needs = Needs(32768, 8192, 5120, 81920 * phased, 3, phased)
+    every = list(forms(needs))
+    sizes = [form.shared_bytes for form in every]
+    assert sizes == sorted(sizes, reverse=True)
+    assert every[0].defines == {
+        "STAGES": 3,
+        "CHUNK": 4,
+        "MARGIN_SETS": 2,
+        "STASH_IN_SLOTS": 0,
+        "SCRATCH_SHARED": 1,
+    }
+    for form in every:
+        assert choose_form(needs, form.shared_bytes).shared_bytes == form.shared_bytes
+        # counts lie in slots only where none is filled meanwhile
+        assert not (form.stash_in_slots and phased)
+    assert choose_form(needs, 0) == every[-1]
 
 
 def test_a_device_with_too_little_shared_memory_is_named():

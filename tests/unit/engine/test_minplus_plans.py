@@ -6,29 +6,51 @@ import numpy as np
 import pytest
 
 from popdesic.engine.gpu import minplus_plans
+from popdesic.engine.gpu.cards import CARDS
 from popdesic.engine.gpu.layout import BOUND_RUN, BOUND_TILE, NUMBERS
 from popdesic.engine.gpu.minplus_plans import SHAPES
 
 DTYPES = tuple(SHAPES)
+LARGE = 232448
 
 
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tiles_divide_the_tiles_of_the_bounds(dtype):
-    shape = minplus_plans.shape_of(dtype)
+def test_tiles_fit_a_card_and_divide_the_tiles_of_the_bounds(dtype, card):
+    shape = minplus_plans.shape_of(dtype, card.shared_bytes)
     assert BOUND_TILE % shape.block == 0
     assert BOUND_RUN % shape.depth == 0
+    assert shape.depth % 2 == 0  # two k in a step
     assert shape.itemsize == np.dtype(dtype).itemsize
-    assert shape.shared_bytes * shape.resident <= 232448
-    assert dict(shape.defines)["NUMBER"] == NUMBERS[dtype]
+    assert shape.shared_bytes + minplus_plans.STATIC_BYTES <= card.shared_bytes
+    defines = dict(shape.defines)
+    assert defines["NUMBER"] == NUMBERS[dtype]
+    assert defines["SLOTS"] * defines["DEPTH"] * 2 * shape.block * shape.itemsize == (
+        shape.shared_bytes
+    )
+
+
+def test_tiles_are_those_measured_where_they_fit():
+    for dtype in DTYPES:
+        side, depth, resident = SHAPES[dtype]
+        shape = minplus_plans.shape_of(dtype, LARGE)
+        assert (shape.side, shape.depth, shape.resident) == (side, depth, resident)
+        assert shape.slots == minplus_plans.SLOTS
+        assert shape.resident * shape.shared_bytes <= LARGE
+    # less memory: as many thread blocks as share a multiprocessor fit
+    for shared, depth in ((99 << 10, 16), (64 << 10, 8)):
+        shape = minplus_plans.shape_of("int32", shared)
+        assert (shape.depth, shape.slots) == (depth, minplus_plans.FEWER_SLOTS)
+        assert shape.resident * (shape.shared_bytes + minplus_plans.STATIC_BYTES) <= shared
 
 
 def test_every_number_type_has_its_own_code():
-    assert len({minplus_plans.shape_of(dtype).number for dtype in DTYPES}) == len(DTYPES)
+    assert len({minplus_plans.shape_of(dtype, LARGE).number for dtype in DTYPES}) == len(DTYPES)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_thread_blocks_cover_the_result(dtype):
-    shape = minplus_plans.shape_of(dtype)
+    shape = minplus_plans.shape_of(dtype, LARGE)
     rows, columns = 3 * BOUND_TILE, 5 * BOUND_TILE
     assert shape.blocks((rows, columns), False) * shape.block**2 == rows * columns
     n = rows // shape.block

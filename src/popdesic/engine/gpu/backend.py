@@ -30,7 +30,7 @@ from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import minplus_plans, tune
 from .compile import current_device
-from .devices import supported_kernels
+from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .layout import BOUND_RUN, BOUND_TILE
 from .lease import SHARES, is_granted, lease_device, shares_of
 from .rare_sites import RareSites, site_costs
@@ -55,7 +55,8 @@ class GpuBackend:
     ----------
     kernel : str, optional
         ``wgmma``, ``mma`` or ``popc``: only this micro-kernel. By default the fastest one that
-        the device has, found by measurement (`tune.choose`). All give the same integers.
+        the device has, found by measurement (`tune.choose`), or the one that
+        `devices.KERNEL_VARIABLE` names. All give the same integers.
     host_bytes : int
         Most pinned host memory for staging planes.
     device_bytes : int, optional
@@ -90,6 +91,7 @@ class GpuBackend:
             raise UserError("no GPU or no driver for it was found")
         with device_errors("its first use"):
             self.device = current_device()
+        kernel = kernel or named_kernel()
         if kernel is not None and kernel not in supported_kernels(self.device):
             raise UserError(
                 f"{self.device.name} does not run the micro-kernel {kernel!r}; it runs "
@@ -102,19 +104,25 @@ class GpuBackend:
 
     @classmethod
     def leased(
-        cls, threads: int = 1, host_bytes: int | None = None, device_bytes: int | None = None
+        cls,
+        threads: int = 1,
+        host_bytes: int | None = None,
+        device_bytes: int | None = None,
+        scans: bool = False,
     ) -> GpuBackend:
         """A backend on a device, or on a part of its memory, that no other job here uses.
 
         `threads`, `host_bytes` as in the constructor. `device_bytes` is the memory that the job
-        needs, the driver's included; None takes a whole device.
+        needs, the driver's included; None takes a whole device. `scans`: for epistasis scans.
 
         Raises
         ------
         UserError
-            No GPU is usable.
+            No GPU is usable, or the first one cannot scan.
         """
-        cls()  # says in one sentence what is missing
+        first = cls()  # says in one sentence what is missing
+        if scans:
+            require_scans(first.device)
         properties = cupy.cuda.runtime.getDeviceProperties
 
         def shares(index: int) -> int:
@@ -128,6 +136,11 @@ class GpuBackend:
             cupy.get_default_memory_pool().set_limit(size=granted - CONTEXT_BYTES)
             limit = int(DEVICE_SHARE * (granted - CONTEXT_BYTES)) - RESULT_BYTES
         return cls(host_bytes=host_bytes or HOST_BYTES, threads=threads, device_bytes=limit)
+
+    @property
+    def can_scan(self) -> bool:
+        """Whether the device runs the epistasis scans."""
+        return bool(scan_kernels(self.device))
 
     @functools.cached_property
     def copiers(self) -> ThreadPoolExecutor:
@@ -239,7 +252,7 @@ class GpuBackend:
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         from .genotype_products import GpuProducts
 
-        if self.device.capability < LEAST_CAPABILITY:
+        if not self.device.has(LEAST_CAPABILITY):
             from ..cpu.genotype_products import CpuProducts
 
             return CpuProducts(calls, self.threads)
@@ -250,9 +263,12 @@ class GpuBackend:
         self, queries: Planes, database: Planes, k: int, min_called: int = 1
     ) -> TopMatches:
         from .compare import top_matches
+        from .compare_plans import searches
 
         with device_errors(f"the search of {queries.n_samples} profiles"):
-            found = top_matches(queries, database, self.device, k, min_called)
+            found = None
+            if searches(self.device, self.kernel):
+                found = top_matches(queries, database, self.device, k, min_called)
         if found is None:
             return search_by_blocks(self, queries, database, k, min_called)
         return found

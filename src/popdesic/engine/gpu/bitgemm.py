@@ -27,16 +27,10 @@ from .layout import (
     layout_tiles,
 )
 from .sources import read_source
-from .variants import Variant, choose_splits, defines_of, launch_shape, step_table
+from .variants import MICRO_KERNELS, Variant, choose_splits, defines_of, launch_shape, step_table
 
 #: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).
 PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"
-#: The file of each micro-kernel of `devices.KERNELS`.
-MICRO_KERNELS = {
-    "wgmma": "bitgemm/sm90_wgmma",
-    "mma": "bitgemm/sm80_mma",
-    "popc": "bitgemm/simt_popc",
-}
 
 
 @functools.cache

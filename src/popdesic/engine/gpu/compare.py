@@ -14,7 +14,7 @@ import numpy as np
 
 from ..matches import NEVER, TopMatches, rank_key
 from ..terms import PRODUCT, Planes
-from .bitgemm import MICRO_KERNELS, pack_planes
+from .bitgemm import pack_planes
 from .bitgemm_plans import plan_products
 from .compare_plans import (
     MOST_MATCHES,
@@ -46,7 +46,7 @@ from .layout import (
     layout_tiles,
     packed_bytes,
 )
-from .variants import Variant, block_order, defines_of, launch_shape, step_table
+from .variants import MICRO_KERNELS, Variant, block_order, defines_of, launch_shape, step_table
 
 #: The file of these kernels.
 KERNEL = "compare/compare"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms import Planes
-from .devices import Device
+from .devices import Device, supported_kernels
 from .layout import CANDIDATES, PROFILES_A_STEP, QUERIES, QUERY_BITS, divide_up
 
 #: Most matches of a query that the fused search returns.
@@ -71,7 +71,17 @@ def part_rows(n_profiles: int, profile_bytes: int, part_bytes: int) -> int:
 
 def serves(device: Device, planes: Planes) -> bool:
     """Whether the fused correlations are made for this device and these sites."""
-    return device.capability == 90 and planes.complete and planes.n_sites <= MOST_SAMPLES
+    return (
+        "wgmma" in supported_kernels(device) and planes.complete and planes.n_sites <= MOST_SAMPLES
+    )
+
+
+def searches(device: Device, kernel: str | None) -> bool:
+    """Whether the fused search, by `mma.sync`, is made for this device and micro-kernel.
+
+    Others select from the products, as a CPU does.
+    """
+    return kernel != "popc" and "mma" in supported_kernels(device)
 
 
 def blocks_of_rows(blocks: np.ndarray, rows: range, n_columns: int) -> np.ndarray:

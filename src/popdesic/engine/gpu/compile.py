@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import cupy
 
-from .devices import Device
+from .devices import Device, lowered
 from .layout import compiler_options
 from .sources import read_source
 
@@ -17,15 +18,22 @@ def load_function(
 ) -> cupy.RawKernel:
     """Compile one kernel (NVRTC, then CuPy's cache on disk) for the current device."""
     options = compiler_options(file, defines)
-    if capability == 90:
+    if capability == 90 and not cupy.cuda.runtime.is_hip:
         options += ("-arch=sm_90a",)
     module = cupy.RawModule(code=read_source(file), options=options)
     return module.get_function(function)
 
 
 def current_device() -> Device:
-    """The device that the calling thread uses."""
-    return _describe_device(cupy.cuda.runtime.getDevice())
+    """The device that the calling thread uses.
+
+    Raises
+    ------
+    UserError
+        `devices.SHARED_VARIABLE` is no number of bytes.
+    """
+    found = _describe_device(cupy.cuda.runtime.getDevice())
+    return dataclasses.replace(found, shared_bytes=lowered(found.shared_bytes))
 
 
 @functools.cache  # asking takes a millisecond
@@ -38,4 +46,5 @@ def _describe_device(index: int) -> Device:
         found["multiProcessorCount"],
         found.get("sharedMemPerBlockOptin") or found["sharedMemPerBlock"],
         cupy.cuda.runtime.driverGetVersion(),
+        "amd" if cupy.cuda.runtime.is_hip else "nvidia",
     )

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..base import Hits, ScanData
 from ..host.interaction import UNIT
-from .devices import Device, supported_kernels
+from .devices import Device
 from .epistasis_best import INT64_MAX
 from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_classes import ClassBest, ClassScan
@@ -43,6 +43,7 @@ from .epistasis_plans import (
     upload_blocks,
 )
 from .layout import TILE_SITES
+from .tune import choose_scan_kernel
 
 #: Share of the device's memory for the packed planes of one batch, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 256
@@ -62,7 +63,7 @@ class Scanner(ClassScan):
         As in `Backend.scan_triples`.
     device : Device
     kernel : str, optional
-        wgmma, mma or popc; the fastest that the device and the data allow.
+        wgmma, mma or popc; the fastest on the device (`tune.choose_scan_kernel`).
     threads : int
         CPU threads that fit interactions.
     """
@@ -93,7 +94,7 @@ class Scanner(ClassScan):
             self.receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
             steps = self.measure_depths()
         self.bound = Bound.of(share_of_cases(self.n_classes)) if self.wide else weighted
-        kernel = kernel or supported_kernels(device)[0]
+        kernel = kernel or choose_scan_kernel(device)
         self.core = choose_core(kernel, order, self.states, steps)
         if order == 3 and self.core.relay:
             self.join_neighbours(steps)

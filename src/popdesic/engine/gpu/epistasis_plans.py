@@ -11,6 +11,7 @@ import numpy as np
 from ...io.errors import UserError
 from ..base import LEVEL_BITS
 from .devices import Device
+from .epistasis_forms import CHUNKS, SPARE_BYTES, Needs, choose_form
 from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
 
 #: How many sites the padded number is a multiple of, by stored states: rows are made in whole
@@ -83,9 +84,9 @@ class Core:
         return {2: 128 if order == 2 and not trait else 64, 3: 32}[states]
 
     def stash_bytes(self, order: int, states: int, trait: bool = False) -> int:
-        """Shared memory of the counts that are being scored."""
+        """Shared memory of the counts of one combination of each thread that scores."""
         products = 2 if (order == 3 and states == 2) or trait else 1
-        return 0 if self.relay else 8 * 4 * products * states**2 * 32 * 4
+        return 0 if self.relay else 8 * products * states**2 * 32 * 4
 
     def scratch_words(self, order: int, states: int, parts: int) -> int:
         """Words that one thread block keeps of what was counted; `parts` of the depth."""
@@ -97,7 +98,9 @@ class Core:
 #: The cores: of the kernels, and `deep`, wgmma for more samples.
 CORES = {
     "deep": Core("epistasis/sm90_deep", (), 512, 2, relay=True),
-    "wgmma": Core("epistasis/sm90_fused", (("Y_GROUPS", 1), ("UNROLL", 2)), 384, 2),
+    "wgmma": Core(
+        "epistasis/sm90_fused", (("Y_GROUPS", 1), ("UNROLL", 2), ("CHUNK", CHUNKS[0])), 384, 2
+    ),
     "mma": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
     "popc": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
 }
@@ -264,26 +267,29 @@ def scan_shape(
         defines["JOINT"] = joint
     z_sites = core.z_sites(order, states, trait)
     slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
-    fixed = 2048 + core.stash_bytes(order, states, trait)
+    stash, margins = core.stash_bytes(order, states, trait), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
-        fixed += 8 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
+        margins = 4 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
     if core.cluster > 1:
-        stages = min(6, (device.shared_bytes - fixed) // slot)
-        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster}
+        fixed = SPARE_BYTES + CHUNKS[0] * stash + 2 * margins
+        stages = max(2, min(6, (device.shared_bytes - fixed) // slot))
+        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages}
+        shared = fixed + stages * slot
     else:
         stages = 1 if defines["POPC"] else 2 if bare else 3
         scratch = 4 * core.scratch_words(order, states, parts)
-        inside = int(fixed + stages * slot + scratch <= device.shared_bytes)
-        defines["SCRATCH_SHARED"] = inside
-        fixed += scratch * inside
-    shared = fixed + stages * slot
+        phased = order == 3 and states == 3
+        needs = Needs(slot, stash, margins, scratch, stages, phased)
+        form = choose_form(needs, device.shared_bytes)
+        defines |= form.defines
+        shared = form.shared_bytes
     if shared > device.shared_bytes:
         raise UserError(
             f"{device.name} has {device.shared_bytes} bytes of shared memory for a "
             f"block and an epistasis scan needs {shared}; use another GPU or set device to cpu."
         )
-    defines |= {"STAGES": stages, "LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
+    defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
     defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts)
     return ScanShape(defines, shared)

@@ -14,12 +14,13 @@ import numpy as np
 from ..base import LEVEL_BITS, ZERO_LEVEL, Hits, TraitData
 from ..host.interaction import UNIT_BITS, least_of
 from ..host.trait import MAX_SAMPLES, level_planes, trait_costs
-from .devices import Device, supported_kernels
+from .devices import Device
 from .epistasis_best import INT64_MAX, ROUNDING, Best
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
 from .epistasis_plans import FIRST_LAUNCH, LOCKSTEP, Batch, Pace, align, choose_core
 from .layout import STAGE_BITS, STEP_BITS, divide_up
+from .tune import choose_scan_kernel
 
 
 class TraitBest(Best):
@@ -68,7 +69,7 @@ class TraitScanner(LaunchedScan):
             raise ValueError(f"{data.n_samples} samples: at most {MAX_SAMPLES} can be scanned")
         super().__init__(data, (data.planes,), device)
         self.best = TraitBest(self, 2, top, cutoff, threads)
-        self.core = choose_core(kernel or supported_kernels(device)[0], 2, self.states, 0.0)
+        self.core = choose_core(kernel or choose_scan_kernel(device), 2, self.states, 0.0)
         self.lockstep = LOCKSTEP
         self.levels = int(data.levels.sum(dtype=np.int64))
         self.prepare_launches(Pace(2, top, FIRST_LAUNCH))

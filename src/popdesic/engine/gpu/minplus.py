@@ -21,7 +21,9 @@ _NULL = np.uint64(0)
 
 
 def _function(name: str, dtype: np.dtype, device: Device) -> cupy.RawKernel:
-    return load_function(KERNEL, name, shape_of(dtype).defines, device.capability)
+    return load_function(
+        KERNEL, name, shape_of(dtype, device.shared_bytes).defines, device.capability
+    )
 
 
 def _row_length(x: cupy.ndarray) -> np.int64:
@@ -88,7 +90,7 @@ def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device
         _ready(b, BOUND_RUN, BOUND_TILE),
         _ready(c, BOUND_TILE, BOUND_TILE),
     )
-    shape = shape_of(c.dtype)
+    shape = shape_of(c.dtype, device.shared_bytes)
     function = _function("minplus", c.dtype, device)
     function.max_dynamic_shared_size_bytes = shape.shared_bytes
     skipping = (_NULL,) * 4

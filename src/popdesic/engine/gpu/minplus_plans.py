@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
+from .cards import RESERVED_BYTES
 from .layout import BOUND_TILE, NUMBERS, THREAD_SIDE, divide_up
 
 #: Threads of a thread block.
@@ -14,6 +16,10 @@ THREADS = THREAD_SIDE**2
 #: fastest of 32 variants on an H200 (14.9, 14.4 and 4.7 T op/s; tests/bench/bench_minplus_gpu.py).
 SHAPES = {"int32": (8, 32, 2), "float32": (8, 32, 2), "float64": (4, 16, 2), "int64": (4, 16, 2)}
 SLOTS = 3
+#: Slots and their rows where shared memory is less, and most runs of k that a thread block lists.
+FEWER_SLOTS, FEWER_ROWS, MAX_RUNS = 2, (16, 8), 4096
+#: What a thread block declares besides its slots: the list of runs and its length.
+STATIC_BYTES = 2 * MAX_RUNS + 16
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Shape:
         Thread blocks of one multiprocessor.
     itemsize : int
         Bytes.
+    slots : int
+        Of the pipeline.
     """
 
     number: int
@@ -39,6 +47,7 @@ class Shape:
     depth: int
     resident: int
     itemsize: int
+    slots: int = SLOTS
 
     @property
     def block(self) -> int:
@@ -47,17 +56,18 @@ class Shape:
 
     @property
     def shared_bytes(self) -> int:
-        """SLOTS slots of `depth` rows of both operands."""
-        return SLOTS * self.depth * 2 * self.block * self.itemsize
+        """Slots of `depth` rows of both operands, for which a launch asks."""
+        return self.slots * self.depth * 2 * self.block * self.itemsize
 
     @property
     def defines(self) -> tuple[tuple[str, int], ...]:
         """What the kernels are compiled with."""
         return (
             ("DEPTH", self.depth),
+            ("MAX_RUNS", MAX_RUNS),
             ("NUMBER", self.number),
             ("RESIDENT", self.resident),
-            ("SLOTS", SLOTS),
+            ("SLOTS", self.slots),
             ("TM", self.side),
             ("TN", self.side),
         )
@@ -68,10 +78,22 @@ class Shape:
         return rows * (rows + 1) // 2 if symmetric else rows * columns
 
 
-def shape_of(dtype: np.dtype) -> Shape:
-    """The tiles for a number type."""
+def shape_of(dtype: np.dtype, shared_bytes: int) -> Shape:
+    """The tiles for a number type on a device with so much shared memory for a thread block.
+
+    Those measured, if one thread block of them fits; else those with the most rows in a slot of
+    which as many thread blocks fit as share a multiprocessor.
+    """
     dtype = np.dtype(dtype)
-    return Shape(NUMBERS[dtype.name], *SHAPES[dtype.name], dtype.itemsize)
+    shape = Shape(NUMBERS[dtype.name], *SHAPES[dtype.name], dtype.itemsize)
+    if shape.shared_bytes + STATIC_BYTES <= shared_bytes:
+        return shape
+    for rows in FEWER_ROWS:
+        shape = dataclasses.replace(shape, depth=rows, slots=FEWER_SLOTS)
+        block = shape.shared_bytes + STATIC_BYTES + RESERVED_BYTES
+        if shape.resident * block <= shared_bytes + RESERVED_BYTES:
+            break
+    return shape
 
 
 def host_block(depth: int, itemsize: int, free_bytes: int) -> int:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 import cupy
 import numpy as np
 
-from ..terms import SQUARED, Terms
+from ..terms import PRODUCT, SQUARED, Terms
 from .bitgemm import Launch, launch, source_digest
-from .devices import Device
+from .devices import Device, scan_kernels
 from .layout import (
     BLOCK_ROWS,
     packed_bytes,
@@ -40,6 +40,8 @@ REPEATS = 3
 
 #: Tiles and sites that `tune_usual` measures.
 USUAL_SAMPLES, USUAL_SITES = (256, 2048, 16384), 1 << 20
+#: Products that are measured to choose the kernel of scans.
+SCAN_CLASS = ShapeClass.of(2048, 2048, 1 << 16, True, True)
 
 
 def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeClass) -> list:
@@ -91,7 +93,10 @@ def time_action(action: Callable[[], object]) -> float:
 
 def device_key(device: Device) -> str:
     """What a measurement holds for: the device, its driver and the kernels."""
-    return f"{device.name} sm_{device.capability} driver {device.driver} kernels {source_digest()}"
+    return (
+        f"{device.name} sm_{device.capability} shared {device.shared_bytes} "
+        f"driver {device.driver} kernels {source_digest()}"
+    )
 
 
 def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None = None) -> Variant:
@@ -128,6 +133,18 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
     return best
 
 
+def choose_scan_kernel(device: Device) -> str:
+    """The micro-kernel by which a device scans (epistasis).
+
+    wgmma where there is one. Else the kernel whose products, which POPC cannot shorten by XOR, are
+    the fastest: devices later than 9.0 may compute one-bit products of `mma.sync` slowly.
+    """
+    kernels = scan_kernels(device)
+    if kernels[0] == "wgmma" or len(kernels) == 1:
+        return kernels[0]
+    return choose(device, PRODUCT, SCAN_CLASS).kernel
+
+
 def tune_usual(device: Device, samples: tuple[int, ...] = USUAL_SAMPLES) -> list[str]:
     """Measure the usual classes of distance tiles in advance, for ``popdesic tune``.
 
@@ -151,4 +168,6 @@ def tune_usual(device: Device, samples: tuple[int, ...] = USUAL_SAMPLES) -> list
                     f"{n} x {n} samples{' (one cohort)' if symmetric else ''}"
                     f"{'' if complete else ', with missing'}: {variant.label}"
                 )
+    if scan_kernels(device):
+        lines.append(f"epistasis scans: {choose_scan_kernel(device)}")
     return lines

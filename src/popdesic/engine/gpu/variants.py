@@ -9,6 +9,12 @@ import numpy as np
 from .bitgemm_plans import Pass, Step
 from .layout import SLOT_BYTES, SLOT_OVERHEAD, STEP, TILE_BYTES, divide_up
 
+#: The file of each micro-kernel of `devices.KERNELS`.
+MICRO_KERNELS = {
+    "wgmma": "bitgemm/sm90_wgmma",
+    "mma": "bitgemm/sm80_mma",
+    "popc": "bitgemm/simt_popc",
+}
 #: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
 BLOCK_GROUP = 8
 #: What adding one output of a block to global memory costs, in stages of products

@@ -1,0 +1,178 @@
+"""The kernels that plans launch on a card, as they are compiled for it; no GPU is needed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from launches import scan_shape
+
+from popdesic.engine.gpu import compare_plans, genotype_plans, minplus_plans, tune_plans
+from popdesic.engine.gpu import epistasis_plans as plans
+from popdesic.engine.gpu.cards import Card
+from popdesic.engine.gpu.devices import scan_kernels
+from popdesic.engine.gpu.layout import KEEP_THREADS, SCAN_WARPS, SUM_WARPS
+from popdesic.engine.gpu.variants import MICRO_KERNELS, defines_of, launch_shape
+from popdesic.engine.terms import PRODUCT, SQUARED
+
+#: Threads of a thread block whose kernel is not in `Compiled.threads`.
+USUAL_THREADS = 256
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel file with the definitions of a launch.
+
+    Attributes
+    ----------
+    threads, shared : dict
+        Kernel -> threads of a thread block, and bytes of shared memory that a launch asks for.
+    resident : dict
+        Kernel -> thread blocks that a multiprocessor must hold; 1 if nothing else is said.
+    """
+
+    label: str
+    file: str
+    defines: tuple[tuple[str, int], ...]
+    threads: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, int] = field(default_factory=dict)
+    resident: dict[str, int] = field(default_factory=dict)
+
+
+def variants_of(card: Card) -> list[Compiled]:
+    """Everything that may be launched on a card."""
+    parts = (products, scans, scores, paths, others)
+    return [one for part in parts for one in part(card)]
+
+
+def products(card: Card) -> Iterator[Compiled]:
+    """Of the bit-GEMM, in all forms that are measured."""
+    for variant in tune_plans.candidates(card.device()):
+        for terms, complete in itertools.product((SQUARED, PRODUCT), (True, False)):
+            plan, shape = tune_plans.plan_for(variant, terms, complete), launch_shape(variant)
+            name = f"bitgemm_{variant.kernel}"
+            for number, one in enumerate(plan.passes):
+                yield Compiled(
+                    f"{variant.label} {len(terms.outputs)} {complete} {number}",
+                    MICRO_KERNELS[variant.kernel],
+                    defines_of(variant, one, complete),
+                    {name: shape.threads},
+                    {name: shape.shared_bytes},
+                    {name: shape.resident},
+                )
+
+
+def scans(card: Card) -> Iterator[Compiled]:
+    """Of epistasis, by every core that the card's kernels choose."""
+    cores = {
+        (name, order, states)
+        for kernel, order, states, steps in itertools.product(
+            scan_kernels(card.device()), (2, 3), (2, 3), (0.0, 1e9)
+        )
+        for name, core in plans.CORES.items()
+        if core is plans.choose_core(kernel, order, states, steps)
+    }
+    for name, order, states in sorted(cores):
+        joints = (1, 2) if plans.CORES[name].relay and order == 3 else (1,)
+        for wide, kind, joint in itertools.product((0, 1), ("k2", "interaction"), joints):
+            yield scan(card, name, order, states, wide=wide, kind=kind, joint=joint)
+        if order == 2:
+            for wide in (0, 1):
+                yield scan(card, name, 2, states, wide=wide, table=1)
+            yield scan(card, name, 2, states, wide=1, kind="trait")
+
+
+def scan(
+    card: Card,
+    name: str,
+    order: int,
+    states: int,
+    *,
+    wide: int = 0,
+    kind: str = "k2",
+    table: int = 0,
+    joint: int = 1,
+) -> Compiled:
+    """One scan by one core; `kind`: k2, interaction or trait."""
+    core, trait = plans.CORES[name], kind == "trait"
+    parts = 2 if trait else plans.segments_of(states, joint) // 2 if order == 3 else 1
+    shape = scan_shape(
+        core,
+        order,
+        states,
+        table=table,
+        wide=wide,
+        bare=plans.is_bare(core, order, states),
+        lockstep=plans.LOCKSTEP,
+        parts=parts,
+        joint=joint,
+        trait=trait,
+        device=card.device(),
+    )
+    of_all = common_defines(states, wide, joint, kind)
+    return Compiled(
+        f"scan {name} {order} {states} {kind}{' wide' * wide}{' table' * table} {joint}",
+        core.file,
+        tuple(sorted((of_all | shape.defines).items())),
+        {"epistasis_scan": core.threads},
+        {"epistasis_scan": shape.shared_bytes},
+    )
+
+
+def common_defines(states: int, wide: int, joint: int, kind: str) -> dict[str, int]:
+    """What all kernels of one scan are compiled with."""
+    return plans.scan_defines(
+        wide=wide,
+        states=states,
+        joint=joint,
+        k2=kind == "k2",
+        interaction=kind != "k2",
+        trait=kind == "trait",
+    )
+
+
+def scores(card: Card) -> Iterator[Compiled]:
+    """What makes the operands of scans, and scores their records."""
+    for states, wide, joint, kind in itertools.product(
+        (2, 3), (0, 1), (1, 2), ("k2", "interaction", "trait")
+    ):
+        if scan_kernels(card.device()) and (wide or kind != "trait"):
+            defines = common_defines(states, wide, joint, kind)
+            label = f"scores {states} {wide} {joint} {kind}"
+            yield Compiled(label, "epistasis/compact_score", tuple(sorted(defines.items())))
+
+
+def paths(card: Card) -> Iterator[Compiled]:
+    """Shortest paths in each number type."""
+    for dtype in minplus_plans.SHAPES:
+        shape = minplus_plans.shape_of(dtype, card.shared_bytes)
+        yield Compiled(
+            f"minplus {dtype}",
+            "minplus/minplus",
+            shape.defines,
+            {"minplus": minplus_plans.THREADS},
+            {"minplus": shape.shared_bytes},
+            {"minplus": 1},
+        )
+
+
+def others(card: Card) -> Iterator[Compiled]:
+    """Planes, rare sites, searches and sums of genotypes."""
+    device = card.device()
+    yield Compiled("pack", "bitgemm/pack_finish", ())
+    yield Compiled("rare", "bitgemm/rare_sites", ())
+    if compare_plans.searches(device, None):
+        threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
+        for planes in (1, 2, 3):
+            yield Compiled(f"search {planes}", "compare/compare", (("N_PLANES", planes),), threads)
+    if device.has(80):
+        for tiles in range(1, genotype_plans.MOST_TILES + 1):
+            launch = genotype_plans.plan_sums(4096, 4096, tiles, device.multiprocessors)
+            yield Compiled(
+                f"sums {tiles}",
+                "pca/sum_codes",
+                (("TILES", tiles),),
+                {"sum_codes": 32 * SUM_WARPS},
+                {"sum_codes": launch.shared},
+            )

@@ -1,0 +1,112 @@
+"""On every card, each kernel that plans launch compiles and fits; no GPU is needed."""
+
+from __future__ import annotations
+
+import pytest
+from card_variants import USUAL_THREADS, Compiled, variants_of
+from compiling import Usage, compile_kernel, require_compiler
+
+from popdesic.engine.gpu.cards import (
+    CARDS,
+    REGISTERS,
+    REGISTERS_OF_THREAD,
+    RESERVED_BYTES,
+    STATIC_BYTES,
+    THREADS_OF_BLOCK,
+    Card,
+)
+
+VARIANTS = [(card, one) for card in CARDS.values() for one in variants_of(card)]
+#: Variants that are compiled without --slow: for every card, for one card instead of all, and the
+#: scans (order, states, ...) by each core on the card that has no better one.
+USUAL = (
+    *("scan mma 3 2 k2 1", "scan mma 3 3 k2 1", "minplus int32", "search 2", "sums 1"),
+    *("popc BLOCKS_PER_SM=2", "mma B_TILES=2 LOCKSTEP=16", "wgmma CLUSTER=2 LOCKSTEP=2"),
+)
+OF_ALL_CARDS = (
+    *("pack", "rare", "minplus float32", "minplus float64", "minplus int64"),
+    *("scores 2 0 1 k2", "scores 3 1 2 interaction", "scores 2 1 1 trait"),
+)
+CORES_OF = {75: ("popc",), 86: ("mma",), 90: ("deep", "wgmma")}
+SCANS = (
+    *("2 2 interaction 1", "2 2 trait wide 1", "2 3 trait wide 1", "2 3 k2 1", "2 2 k2 table 1"),
+    *("3 2 k2 1", "3 2 interaction wide 1", "3 2 k2 2", "3 3 k2 1", "3 3 interaction wide 1"),
+)
+#: Registers are given to warps in such runs.
+REGISTER_RUN = 256
+
+
+def arch_of(card: Card) -> str:
+    """What the kernels are compiled for (compile.py)."""
+    return "90a" if card.capability == 90 else str(card.capability)
+
+
+def is_typical(card: Card, one: Compiled) -> bool:
+    """Whether a variant is compiled without --slow.
+
+    The scans of each core on one card, and one variant of each kind on all cards.
+    """
+    kind, *form = one.label.split(maxsplit=2)
+    if kind == "scan" and form[0] in CORES_OF.get(card.capability, ()):
+        return form[1] in SCANS
+    if card.capability == 75 and one.label in OF_ALL_CARDS:
+        return True
+    return one.label.startswith(USUAL) and not one.label.endswith(
+        ("False 0", "False 1", "1 True 0")
+    )
+
+
+def check_fits(card: Card, one: Compiled, name: str, usage: Usage) -> None:
+    threads = one.threads.get(name, USUAL_THREADS)
+    asked, resident = one.shared.get(name, 0), one.resident.get(name, 1)
+    of_warp = -(-usage.registers * 32 // REGISTER_RUN) * REGISTER_RUN
+    assert usage.registers <= REGISTERS_OF_THREAD
+    assert threads <= THREADS_OF_BLOCK
+    assert resident * threads <= card.threads_of_processor
+    assert resident * threads // 32 * of_warp <= REGISTERS
+    assert usage.shared <= STATIC_BYTES
+    assert usage.shared + asked <= card.shared_bytes
+    reserved = RESERVED_BYTES if card.capability >= 80 else 0
+    assert resident * (usage.shared + asked + reserved) <= card.shared_of_processor
+
+
+def check(card: Card, one: Compiled) -> None:
+    """Compile a variant for a card, and compare what its kernels take with the card's limits."""
+    found = compile_kernel(one.file, arch_of(card), one.defines)
+    assert set(one.threads) <= set(found)
+    for name, usage in found.items():
+        check_fits(card, one, name, usage)
+
+
+@pytest.mark.parametrize(
+    ("card", "one"),
+    [
+        pytest.param(card, one, id=f"{card.capability} {one.label}")
+        for card, one in VARIANTS
+        if is_typical(card, one)
+    ],
+)
+def test_typical_kernels_compile_for_a_card_and_fit_it(card, one):
+    require_compiler(arch_of(card))
+    check(card, one)
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
+def test_all_kernels_compile_for_a_card_and_fit_it(card, request):
+    if not request.config.getoption("--slow"):
+        pytest.skip("takes minutes: --slow")
+    require_compiler(arch_of(card))
+    for other, one in VARIANTS:
+        if other is card and not is_typical(card, one):
+            check(card, one)
+
+
+def test_one_scan_of_each_core_is_typical():
+    for capability, cores in CORES_OF.items():
+        typical = [
+            one.label
+            for card, one in VARIANTS
+            if is_typical(card, one) and card is CARDS[capability]
+        ]
+        for core in cores:
+            assert any(label.startswith(f"scan {core} 3 2") for label in typical)
