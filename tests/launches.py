@@ -21,7 +21,7 @@ def scan_shape(
     bare: bool = False,
     lockstep: int = 0,
     parts: int | None = None,
-    trait: bool = False,
+    apart: int = 0,
     device: Device = HOPPER,
 ) -> epistasis_plans.ScanShape:
     """How `core` is compiled for a scan whose operands hold one first site each."""
@@ -36,5 +36,5 @@ def scan_shape(
         bare=bare,
         lockstep=lockstep,
         device=device,
-        trait=trait,
+        apart=apart,
     )

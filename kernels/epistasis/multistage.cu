@@ -9,8 +9,7 @@
 // Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
 //           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
 //           chunk of combinations; triples: two sets of margins.
-// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples. TRAIT: as in
-//           sm90_deep.cu.
+// Overflow  as in sm90_deep.cu.
 //
 // The POPC form has no NVIDIA-specific code, so it should compile under HIP with warps of 32; that
 // was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DY_GROUPS=2 and the
@@ -176,9 +175,15 @@ struct Mainloop {
             step = stop;
         }
     }
-    // Controls, then cases: acc = controls << 16 | cases. ends: of the two segments.
+    // Controls, then cases: acc = controls << 16 | cases, or a set of each. ends: of the two segments.
     template <int PART>
     __device__ __forceinline__ void count(int (&acc)[N_ACC], const int* ends) {
+#if APART
+        #pragma unroll
+        for (int j = 0; j < N_ACC; ++j) acc[j] = 0;
+        advance<0>(acc, ends[0]);
+        advance<1>(acc, ends[1]);
+#else
         constexpr int FIRST = PART * (N_ACC / PRODUCTS), LAST = FIRST + N_ACC / PRODUCTS;
         #pragma unroll
         for (int j = FIRST; j < LAST; ++j) acc[j] = 0;
@@ -186,6 +191,7 @@ struct Mainloop {
         #pragma unroll
         for (int j = FIRST; j < LAST; ++j) acc[j] <<= 16;
         advance<PART>(acc, ends[1]);
+#endif
     }
 };
 
@@ -224,7 +230,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #if ORDER == 3
     Count* margins =
         reinterpret_cast<Count*>(aligned + STAGES * SLOT_BYTES + WARPS * STASH_WORDS * 4);
-#if STATES == 3
+#if BY_STATE
     if (SCRATCH_SHARED)
         scratch = reinterpret_cast<u32*>(margins + 2 * MARGIN_COUNTS);
     else
@@ -241,12 +247,12 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const int begin = x_first + items[i].z;
         const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
         const u32* table = yz + table_at(tile_y, first_z, padded_sites)
-                         + place.warp * (PAIRS * CELLS * 32);
+                         + place.warp * (PAIRS * WORDS * CELLS * 32);
         MarginMaker<Z_SITES> maker(threadIdx.x, first_y, first_z, scan);
         auto start = [&](int x) {
             if (x >= last) return;
             const i64 stage = stages[x - x_first];
-            maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
+            maker.load(xy, x - x_first, padded_sites);
             mainloop.start(from_a + stage * stride, from_b + stage * stride, stride,
                        stages[x - x_first + 1] - (int)stage);
         };
@@ -257,10 +263,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
-#if STATES == 3
+#if BY_STATE
             #pragma unroll 1
             for (int phase = 0; phase < STATES; ++phase) {
-                const int g = (phase + 2) % 3;  // missing first
+                const int g = stored_state(phase);
                 mainloop.count<0>(acc, ends + 2 * phase);
                 if (phase == STATES - 1) start(x + 1);
                 score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,
