@@ -13,11 +13,11 @@ from .epistasis_best import INT64_MAX, ROUNDING, Best
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
 from .epistasis_plans import (
-    JOINT_STEPS,
     MAX_CLASS,
     MAX_GRID,
     MAX_SHARED,
     Batch,
+    joins,
     joint_depths,
     segments_of,
 )
@@ -139,7 +139,8 @@ class ClassScan(LaunchedScan):
     def measure_depths(self) -> float:
         """Samples of each state of each site, and the mean depth of an x in steps."""
         self.sizes = sizes = self.sizes_there.get().astype(np.int64)
-        # a cell holds at most the samples with its first site in that state
+        # a cell holds at most the samples with its first site in that state; stored states that do
+        # not fit: epistasis_crowds
         others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.wide |= int(others.max(initial=0) > MAX_SHARED)
         # an x's segments: states in the order of the depth, controls and cases of each
@@ -162,7 +163,7 @@ class ClassScan(LaunchedScan):
             )
         depths = joint_depths(self.sizes, both.get())
         saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
-        if saved >= JOINT_STEPS[self.states]:
+        if joins(saved, self.states):
             self.joint, self.depths = 2, depths
 
     def operands_of_all(self, first_site: int) -> Operands:

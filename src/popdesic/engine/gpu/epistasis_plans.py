@@ -340,6 +340,11 @@ def is_bare(core: Core, order: int, states: int, apart: int = 0) -> bool:
     return order == 3 and (states == 3 or bool(apart)) and not core.relay
 
 
+def joins(saved: float, states: int) -> bool:
+    """Whether two first sites share an operand: `saved` steps of depth pay for more counts."""
+    return saved >= JOINT_STEPS[states]
+
+
 def crowded_items(items: np.ndarray, crowded: np.ndarray, tile: int, width: int) -> np.ndarray:
     """Whether an item holds a crowded block, bool (n_items,).
 
