@@ -193,7 +193,8 @@ class ClassScan(LaunchedScan):
         """Operands of the x from `first` on, and the pair counts of these with every site."""
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
-        operands.xy = cupy.zeros((n * self.joint, self.padded, self.states**2), np.uint32)
+        shape = (n * self.joint, self.padded, self.states**2, 1 + self.wide)
+        operands.xy = cupy.zeros(shape, np.uint32)
         if not total:
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
