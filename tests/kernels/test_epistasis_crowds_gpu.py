@@ -58,9 +58,8 @@ def limit(monkeypatch):
     return change
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
 @pytest.mark.parametrize("missing", [0.0, 0.01])
-@pytest.mark.parametrize("n_samples", [LARGE, HALF])
+@pytest.mark.parametrize(("n_samples", "score"), [(LARGE, "k2"), (HALF, "interaction")])
 @pytest.mark.parametrize("order", [2, 3])
 def test_many_carriers_of_each_genotype(gpu, rng, order, n_samples, missing, score):  # noqa: F811
     data, _ = draw(rng, 9, n_samples, score, missing)
@@ -92,7 +91,7 @@ def test_blocks_of_both_kinds(gpu, rng, missing):  # noqa: F811
     assert_same(scanner.triples(range(2)), on_cpu(3, data, range(2), 30))
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "interaction"])
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("many", [0.0, math.inf])
 def test_every_way_to_count_gives_the_same_hits(gpu, rng, limit, many, missing, score):  # noqa: F811
@@ -106,13 +105,14 @@ def test_every_way_to_count_gives_the_same_hits(gpu, rng, limit, many, missing, 
     assert_same(scanner.triples(range(230)), on_cpu(3, data, range(230), 100))
 
 
-@pytest.mark.parametrize("n_sites", [1, 2, 15, 16, 17, 63, 64, 65])
 @pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
-def test_awkward_sizes_in_two_words(gpu, rng, limit, missing, n_sites):  # noqa: F811
+def test_awkward_sizes_in_two_words(gpu, rng, limit, missing):  # noqa: F811
     limit(-1, 0.0)
-    data, _ = draw(rng, n_sites, (33, 20), "k2", missing, frequencies=None)
-    assert_same(run(gpu, 3, data, range(n_sites), 25), on_cpu(3, data, range(n_sites), 25))
-    assert_same(run(gpu, 2, data, range(n_sites), 25), on_cpu(2, data, range(n_sites), 25))
+    for n in (1, 2, 15, 16, 17, 63, 64, 65):
+        data, _ = draw(rng, n, (33, 20), "k2", missing, frequencies=None)
+        for order in (2, 3):
+            found = run(gpu, order, data, range(n), 25)
+            assert_same(found, on_cpu(order, data, range(n), 25))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.02])
