@@ -93,11 +93,9 @@ class ClassScan(LaunchedScan):
         self._fill_margins(sites)
 
     def _fill_margins(self, sites: range) -> None:
-        controls, cases = cupy.moveaxis(
-            self.sizes_there[sites.start : sites.stop].astype(np.uint32), 1, 0
-        )
+        sizes = self.sizes_there[sites.start : sites.stop].astype(np.uint32)
         self.margins[sites.start : sites.stop] = (
-            cupy.stack([controls, cases], axis=2) if self.wide else (controls << 16) + cases
+            cupy.moveaxis(sizes, 1, 2) if self.wide else (sizes[:, 0] << 16) + sizes[:, 1]
         )
 
     def _know_sites(self, sites: range) -> None:
