@@ -22,7 +22,7 @@ def scan_shape(
     lockstep: int = 0,
     parts: int | None = None,
     joint: int = 1,
-    trait: bool = False,
+    apart: int = 0,
     device: Device = HOPPER,
 ) -> epistasis_plans.ScanShape:
     """How `core` is compiled for a scan; operands hold one first site each."""
@@ -37,5 +37,5 @@ def scan_shape(
         bare=bare,
         lockstep=lockstep,
         device=device,
-        trait=trait,
+        apart=apart,
     )

@@ -4,9 +4,12 @@
 // Tables    A site's two rarest genotypes are stored (states 0 and 1), the third follows from
 //           margins (state 2). Counts are packed as controls << 16 | cases: one subtraction derives
 //           a cell in both classes, and because the true cells are non-negative and fit, arithmetic
-//           modulo 2^32 is exact whatever the intermediate values. WIDE = 1 stores the two apart:
-//           for cells of more than 65 535 samples of a class, and for shares of cases that no ratio
-//           of small weights comes close to.
+//           modulo 2^32 is exact whatever the intermediate values. WIDE = 1 stores the two in words
+//           of their own: for cells of more than 65 535 samples of a class, and for shares of cases
+//           that no ratio of small weights comes close to. APART = 1 also counts the products of
+//           the two in words of their own: for pairs of sites with more than 65 535 samples of a
+//           class in one pair of stored states. Then a class has at most 2^23 - 1 samples, whose
+//           number a float holds exactly (`exact_float`).
 // Bound     With r near the share of cases, n samples in a cell, k of them cases, u = k/n - r:
 //             n KL(k/n || r) = n u^2 phi(u),
 //             phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
@@ -39,8 +42,8 @@
 //           the other two, so that the derived cells hold samples called at every site
 //           (DESIGN section 8, step 2).
 //
-// Compile with -DK2=0|1 -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = WIDE = 1) -DWIDE=0|1
-// -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
+// Compile with -DK2=0|1 -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1
+// -DAPART=0|1 (then WIDE = 1) -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
 // and -DRECORD_WORDS=...
 
 #pragma once
@@ -50,8 +53,11 @@
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
 #error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
 #endif
-#if !defined(K2) || !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(WIDE && INTERACTION))
+#if !defined(K2) || !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(APART && INTERACTION))
 #error "K2, INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
+#endif
+#if !defined(WIDE) || !defined(APART) || (APART && !WIDE)
+#error "WIDE and APART come from engine/gpu/epistasis_plans.py"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
@@ -76,6 +82,7 @@ __device__ __forceinline__ Count operator-(Count a, Count b) {
     return {a.controls - b.controls, a.cases - b.cases};
 }
 __device__ __forceinline__ Count unpack(u32 packed) { return {packed >> 16, packed & 0xFFFF}; }
+__device__ __forceinline__ Count count_of(u32 controls, u32 cases) { return {controls, cases}; }
 __device__ __forceinline__ float exact_float(u32 value) {
     return __uint_as_float(value | 0x4B000000u) - 8388608.0f;
 }
@@ -93,6 +100,9 @@ struct Count {
 };
 __device__ __forceinline__ Count operator-(Count a, Count b) { return {a.packed - b.packed}; }
 __device__ __forceinline__ Count unpack(u32 packed) { return {packed}; }
+__device__ __forceinline__ Count count_of(u32 controls, u32 cases) {
+    return {(controls << 16) + cases};
+}
 // One integer dot product for both halves, then a conversion: unlike float additions, these do not
 // slow the tensor cores down.
 __device__ __forceinline__ float size_of(Count c) {
@@ -106,6 +116,23 @@ __device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) 
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
 #endif
+// Adds so many controls (phenotype 0) or cases to a count in memory.
+__device__ __forceinline__ void add_count(u32* to, int phenotype, u32 n) {
+    if (WIDE)
+        atomicAdd(to + phenotype, n);
+    else
+        atomicAdd(to, phenotype ? n : n << 16);
+}
+// Element `index` of an array of counts that were stored by Python or `add_count`: whatever their
+// size, WIDE or not.
+__device__ __forceinline__ Count read_count(const u32* from, i64 index) {
+#if WIDE
+    const uint2 two = reinterpret_cast<const uint2*>(from)[index];
+    return {two.x, two.y};
+#else
+    return {from[index]};
+#endif
+}
 
 __device__ __forceinline__ float reciprocal(float x) {
     float y;
@@ -194,9 +221,11 @@ struct Squares {
     __device__ __forceinline__ float value() const { return sum * SLACK; }
 };
 
-// Counts of a pair of sites: STATES x STATES packed words, y's state first.
+// Counts of a pair of sites: STATES x STATES words, y's state first; APART: of the controls, then of
+// the cases (TRAIT: of people, then of levels). Else both classes share a word.
+constexpr int CELLS = STATES * STATES, WORDS = 1 + APART;
 struct Counts {
-    u32 word[STATES * STATES];
+    u32 word[WORDS * CELLS];
 };
 
 // Margins of a triple: xy[g][s] counts x in state g, y in s; xo[g], yo[s], oo count one or both of
@@ -238,7 +267,12 @@ __device__ __forceinline__ void visit_plane(int first, const Count (&cell)[STATE
 
 __device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES][STATES]) {
     #pragma unroll
-    for (int i = 0; i < STATES * STATES; ++i) cell[i / STATES][i % STATES] = unpack(from.word[i]);
+    for (int i = 0; i < CELLS; ++i)
+#if APART
+        cell[i / STATES][i % STATES] = {from.word[i], from.word[CELLS + i]};
+#else
+        cell[i / STATES][i % STATES] = unpack(from.word[i]);
+#endif
 }
 
 // Visits the cells of a triple with x in state g. g = 2, the genotype that is not stored: `counts`

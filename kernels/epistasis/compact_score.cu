@@ -20,7 +20,6 @@
 #error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from engine/gpu/layout.py"
 #endif
 
-constexpr int CELLS = STATES * STATES;
 constexpr int STAGE_STEPS = STAGE_BITS / STEP_BITS;
 constexpr int COMPACT_PITCH = STAGE_BITS / 2 / 32 + 1;  // words of half a stage of a row, padded
 
@@ -164,8 +163,8 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
     for (at += threadIdx.x; at < end; at += blockDim.x) to[at] = -1;
 }
 
-// compact_rows: packed planes of one batch of operands, and xy[x][site][g * STATES + s], the packed
-// counts of x in g and the site in s (zero before).
+// compact_rows: packed planes of one batch of operands, and xy[x][site][g * STATES + s], the counts
+// of x in g and the site in s (as in read_count; zero before).
 // Threads   256; grid (blocks of 512 rows, twice; stages; groups of such blocks). A thread block
 //           handles 512 carriers of one operand: half a stage. Four lanes read 64 bytes of a
 //           sample; samples 8 and 16 apart are in one lane.
@@ -238,7 +237,8 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
-        u32* counts = xy + ((i64)operand * JOINT * padded_sites + site_of(row)) * CELLS + state_of(row);
+        u32* counts = xy + (((i64)operand * JOINT * padded_sites + site_of(row)) * CELLS
+                            + state_of(row)) * COUNT_WORDS;
         #pragma unroll
         for (int q = 0; q < STAGE_STEPS / 2; ++q) {
             const int segment = segment_of(ends, first_step + q);
@@ -250,8 +250,8 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
             for (int which = 0; which < JOINT; ++which) {
                 const int state = state_of_part(segment / 2, which);
                 if (state < STATES)
-                    atomicAdd(counts + ((i64)which * padded_sites * STATES + state) * STATES,
-                              segment % 2 ? sum : sum << 16);
+                    add_count(counts + ((i64)which * padded_sites * STATES + state) * STATES
+                                           * COUNT_WORDS, segment % 2, sum);
             }
         }
     }

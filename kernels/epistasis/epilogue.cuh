@@ -3,9 +3,9 @@
 //
 // Accumulators  a thread holds all states of its sites: rows r and r + 8 of a fragment, columns of
 //           consecutive fragments.
-// Phases    Two stored states: the counts of both states of x are held and scored together. Three:
-//           one state after the other; partial sums of earlier phases wait in `scratch` (shared
-//           memory where it fits, else global).
+// Phases    Two stored states: the counts of both states of x are held and scored together. Three,
+//           or APART: one state after the other; partial sums of earlier phases wait in `scratch`
+//           (shared memory where it fits, else global).
 // Epilogue  A warp stores the counts of CHUNK combinations per thread in shared memory and scores
 //           them in a loop that is not unrolled over all of them: such code would not fit the
 //           instruction cache.
@@ -23,9 +23,11 @@
 #endif
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
-constexpr int N_ACC = STATES == 2 ? 128 : TRAIT ? 144 : 72;
-// Sets of accumulators: states of x, or people and their levels.
-constexpr int PRODUCTS = (ORDER == 3 && STATES == 2) || TRAIT ? 2 : 1;
+constexpr int N_ACC = STATES == 2 ? 128 : APART ? 144 : 72;
+// Triples: one state of x after the other.
+#define BY_STATE (STATES == 3 || APART)
+// Sets of accumulators: states of x, or both words of a count.
+constexpr int PRODUCTS = (ORDER == 3 && STATES == 2) || APART ? 2 : 1;
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
@@ -52,25 +54,35 @@ __device__ __forceinline__ int warp_z(int warp) { return warp % Z_WARPS * Z_GROU
 // Element `index` of lane `lane` in an array of Counts that a warp accesses without bank conflicts.
 __device__ __forceinline__ Counts read_counts(const u32* from, int index, int lane) {
     Counts c;
-    if (STATES == 2) {
-        const uint4 four = reinterpret_cast<const uint4*>(from)[index * 32 + lane];
-        c.word[0] = four.x;
-        c.word[1] = four.y;
-        c.word[2] = four.z;
-        c.word[3] = four.w;
-    } else {
-        #pragma unroll
-        for (int i = 0; i < CELLS; ++i) c.word[i] = from[(index * CELLS + i) * 32 + lane];
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w) {
+        const int at = index * WORDS + w;
+        u32* word = c.word + w * CELLS;
+        if (STATES == 2) {
+            const uint4 four = reinterpret_cast<const uint4*>(from)[at * 32 + lane];
+            word[0] = four.x;
+            word[1] = four.y;
+            word[2] = four.z;
+            word[3] = four.w;
+        } else {
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) word[i] = from[(at * CELLS + i) * 32 + lane];
+        }
     }
     return c;
 }
 __device__ __forceinline__ void write_counts(u32* to, int index, int lane, const Counts& c) {
-    if (STATES == 2) {
-        reinterpret_cast<uint4*>(to)[index * 32 + lane] =
-            make_uint4(c.word[0], c.word[1], c.word[2], c.word[3]);
-    } else {
-        #pragma unroll
-        for (int i = 0; i < CELLS; ++i) to[(index * CELLS + i) * 32 + lane] = c.word[i];
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w) {
+        const int at = index * WORDS + w;
+        const u32* word = c.word + w * CELLS;
+        if (STATES == 2) {
+            reinterpret_cast<uint4*>(to)[at * 32 + lane] =
+                make_uint4(word[0], word[1], word[2], word[3]);
+        } else {
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) to[(at * CELLS + i) * 32 + lane] = word[i];
+        }
     }
 }
 
@@ -83,14 +95,16 @@ __device__ __forceinline__ int table_index(int y, int z) {
 }
 
 // Counts of pair number `pair` (group of y * Z_GROUPS + group of z), even or odd site e, from set g
-// of the accumulators acc[g][fragment of 16 rows][fragment of 8 columns][4].
+// (APART: both sets) of the accumulators acc[g][fragment of 16 rows][fragment of 8 columns][4].
 __device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int g, int pair, int e) {
     Counts c;
     #pragma unroll
-    for (int i = 0; i < CELLS; ++i) {
-        const int rows = STATES * (pair / Z_GROUPS) + i / STATES;
-        const int column = STATES * (pair % Z_GROUPS) + i % STATES;
-        c.word[i] = acc[g * (N_ACC / PRODUCTS) + (rows / 2 * N_TILES + column) * 4 + e + rows % 2 * 2];
+    for (int i = 0; i < WORDS * CELLS; ++i) {
+        const int set = g + i / CELLS, cell = i % CELLS;
+        const int rows = STATES * (pair / Z_GROUPS) + cell / STATES;
+        const int column = STATES * (pair % Z_GROUPS) + cell % STATES;
+        c.word[i] =
+            acc[set * (N_ACC / PRODUCTS) + (rows / 2 * N_TILES + column) * 4 + e + rows % 2 * 2];
     }
     return c;
 }
@@ -100,8 +114,8 @@ __device__ __forceinline__ void stash_chunk(const int (&acc)[N_ACC], u32* stash,
         #pragma unroll
         for (int slot = 0; slot < CHUNK; ++slot)
             #pragma unroll
-            for (int g = 0; g < PRODUCTS; ++g)
-                write_counts(stash, slot * PRODUCTS + g, lane,
+            for (int g = 0; g < PRODUCTS / WORDS; ++g)
+                write_counts(stash, slot * (PRODUCTS / WORDS) + g, lane,
                              counts_of(acc, g, pair_of(K, slot), odd_of(K, slot)));
     }
 }
@@ -144,7 +158,7 @@ __device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* s
     }
 }
 
-#if ORDER == 3 && STATES == 2
+#if ORDER == 3 && !BY_STATE
 // Scores all triples of one warp: x with the sites from first_y and first_z.
 __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
                                               const Count* margins_y, const Count* margins_z,
@@ -163,10 +177,7 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
         const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
         const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
         float least = need;
-        if (OFFSETS) {
-            const int j = first_y + y, k = first_z + z;
-            least += fmaxf(known_of(scan, j, k), fmaxf(known_of(scan, x, j), known_of(scan, x, k)));
-        }
+        if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
         Bound bound;
         #pragma unroll
         for (int g = 0; g < 3; ++g)
@@ -184,8 +195,8 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
 }
 #endif
 
-#if ORDER == 3 && STATES == 3
-constexpr int SCRATCH_WORDS = PAIRS * (CELLS + 1) * 32;  // of one warp
+#if ORDER == 3 && BY_STATE
+constexpr int SCRATCH_WORDS = PAIRS * (WORDS * CELLS + 1) * 32;  // of one warp
 static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "engine/gpu/epistasis_plans.py differs");
 
 // What the 9 cells with x in one state add to the bound; y, z: STATES margins each.
@@ -213,7 +224,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
     const Polynomial polynomial = scan.polynomial;
     const float need = scan.need;
     const int lane = place.lane;
-    float* values = reinterpret_cast<float*>(scratch + PAIRS * CELLS * 32);
+    float* values = reinterpret_cast<float*>(scratch + PAIRS * WORDS * CELLS * 32);
     Counts next;
     if (last) next = read_counts(yz, 0, lane);
     each_combination(acc, stash, place, [&](int index, int slot, int y, int z) {
@@ -224,7 +235,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         if (before) {
             const Counts earlier = read_counts(scratch, index, lane);
             #pragma unroll
-            for (int i = 0; i < CELLS; ++i) sum.word[i] += earlier.word[i];
+            for (int i = 0; i < WORDS * CELLS; ++i) sum.word[i] += earlier.word[i];
             value = values[index * 32 + lane];
         }
         const Count* my = margins_y + y * MARGINS_Y;
@@ -237,11 +248,13 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
             return;
         }
         #pragma unroll
-        for (int i = 0; i < CELLS; ++i) rest.word[i] -= sum.word[i];
+        for (int i = 0; i < WORDS * CELLS; ++i) rest.word[i] -= sum.word[i];
         value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
                              polynomial);
+        float least = need;
+        if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
         // the cells of earlier phases are not stored: count_records counts them again
-        if (value >= need) scan.found.take(x, first_y + y, first_z + z);
+        if (value >= least) scan.found.take(x, first_y + y, first_z + z);
     });
 }
 #endif
@@ -255,20 +268,13 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
     const float need = scan.need;
     const int lane = place.lane, first_y = tile_y * TILE_SITES;
     each_combination(acc, stash, place, [&](int, int slot, int y, int z) {
-        const Counts c = read_counts(stash, slot * PRODUCTS, lane);
+        const Counts c = read_counts(stash, slot, lane);
 #if TABLE
         u32* table = tables + table_at(tile_y, first_z + z / TABLE_Z * TABLE_Z, padded_sites);
         write_counts(table, table_index(y, z % TABLE_Z), lane, c);
 #else
         Count cell[STATES][STATES], of_y[STATES], of_z[STATES], other = all_samples(scan);
-#if TRAIT
-        const Counts sums = read_counts(stash, slot * PRODUCTS + 1, lane);
-        #pragma unroll
-        for (int i = 0; i < CELLS; ++i)
-            cell[i / STATES][i % STATES] = {c.word[i], sums.word[i]};
-#else
         unpack(c, cell);
-#endif
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
             of_y[s] = margin_of(scan, first_y + y, s);
@@ -305,4 +311,7 @@ __device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, i
     return read_counts(table, table_index(y % TILE_SITES, z % TABLE_Z), y % 8 * 4 + z % 8 / 2);
 }
 #include "information.cuh"
+#if APART && !TRAIT
+#include "pair_sizes.cuh"
+#endif
 #endif

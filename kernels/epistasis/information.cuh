@@ -20,16 +20,12 @@ extern "C" __global__ void pair_information(const u32* tables, int first_site, i
     for (int y = first_site + blockIdx.y; y < min(z, n_sites); y += gridDim.y) {
         if (z >= n_sites) return;
         Count cell[STATES][STATES], of_y[STATES], of_z[STATES];
-#if WIDE
-        Count other = {controls, cases};
-#else
-        Count other = {controls << 16 | cases};
-#endif
+        Count other = count_of(controls, cases);
         unpack(pair_counts(tables, y, z, padded_sites), cell);
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
-            of_y[s] = unpack(margins[(i64)y * STATES + s]);
-            of_z[s] = unpack(margins[(i64)z * STATES + s]);
+            of_y[s] = read_count(margins, (i64)y * STATES + s);
+            of_z[s] = read_count(margins, (i64)z * STATES + s);
             other = other - of_y[s];
         }
         i64 information = total[controls + cases] - part[controls] - part[cases];

@@ -12,8 +12,7 @@
 //           shared memory (engine/gpu/epistasis_forms.py) there is one set, behind another barrier,
 //           and with STASH_IN_SLOTS the counts lie in slots that are free while a warp scores: all
 //           of them for pairs; for triples the last one, which `start` leaves empty.
-// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples. TRAIT: as in
-//           sm90_deep.cu.
+// Overflow  as in sm90_deep.cu.
 //
 // The POPC form has no NVIDIA-specific code, so it should compile under HIP with warps of 32; that
 // was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DMARGIN_SETS=1|2
@@ -37,7 +36,7 @@ static_assert(THREADS == LAUNCH_THREADS &&
               1023 + MARGINS_AT + MARGIN_SETS * MARGIN_COUNTS * (int)sizeof(Count) +
                       SCRATCH_SHARED * LAUNCH_SCRATCH * 4 <= LAUNCH_SHARED,
               "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
-static_assert(!STASH_IN_SLOTS || ORDER == 2 || STATES == 2,
+static_assert(!STASH_IN_SLOTS || ORDER == 2 || !BY_STATE,
               "stages are on their way while the first phases score");
 constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp
 
@@ -186,9 +185,15 @@ struct Mainloop {
             step = stop;
         }
     }
-    // Controls, then cases: acc = controls << 16 | cases. ends: of the two segments.
+    // Controls, then cases: acc = controls << 16 | cases, or a set of each. ends: of the two segments.
     template <int PART>
     __device__ __forceinline__ void count(int (&acc)[N_ACC], const int* ends) {
+#if APART
+        #pragma unroll
+        for (int j = 0; j < N_ACC; ++j) acc[j] = 0;
+        advance<0>(acc, ends[0]);
+        advance<1>(acc, ends[1]);
+#else
         constexpr int FIRST = PART * (N_ACC / PRODUCTS), LAST = FIRST + N_ACC / PRODUCTS;
         #pragma unroll
         for (int j = FIRST; j < LAST; ++j) acc[j] = 0;
@@ -196,6 +201,7 @@ struct Mainloop {
         #pragma unroll
         for (int j = FIRST; j < LAST; ++j) acc[j] <<= 16;
         advance<PART>(acc, ends[1]);
+#endif
     }
 };
 
@@ -233,7 +239,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     int acc[N_ACC];
 #if ORDER == 3
     Count* margins = reinterpret_cast<Count*>(aligned + MARGINS_AT);
-#if STATES == 3
+#if BY_STATE
     if (SCRATCH_SHARED)
         scratch = reinterpret_cast<u32*>(margins + MARGIN_SETS * MARGIN_COUNTS);
     else
@@ -250,7 +256,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const int begin = x_first + items[i].z;
         const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
         const u32* table = yz + table_at(tile_y, first_z, padded_sites)
-                         + place.warp * (PAIRS * CELLS * 32);
+                         + place.warp * (PAIRS * WORDS * CELLS * 32);
         MarginMaker<Z_SITES> maker(threadIdx.x, first_y, first_z, scan);
         auto start = [&](int x) {
             if (x >= last) {
@@ -258,7 +264,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                 return;
             }
             const i64 stage = stages[x - x_first];
-            maker.load(xy + (i64)(x - x_first) * padded_sites * CELLS);
+            maker.load(xy, x - x_first, padded_sites);
             mainloop.start(from_a + stage * stride, from_b + stage * stride, stride,
                        stages[x - x_first + 1] - (int)stage);
         };
@@ -270,10 +276,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
-#if STATES == 3
+#if BY_STATE
             #pragma unroll 1
             for (int phase = 0; phase < STATES; ++phase) {
-                const int g = (phase + 2) % 3;  // missing first
+                const int g = stored_state(phase);
                 mainloop.count<0>(acc, ends + 2 * phase);
                 if (phase == STATES - 1) start(x + 1);
                 score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,

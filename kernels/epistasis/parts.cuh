@@ -12,8 +12,9 @@
 //           Four parts are summed up, and the running sum after each part is stored:
 //             x in 0: sum 2        next in 0: sum 3 - sum 1 + sum 4
 //             x in 1: sum 6        next in 1: sum 7 - sum 5 + sum 0
-//           The two halves of a word do not overflow into each other while four parts hold fewer
-//           than 2^16 samples of a class, which the host checks.
+//           The two halves of a word do not overflow into each other: four parts hold different
+//           samples, and of these at most 2^16 - 1 of a class are in one pair of stored states of y
+//           and z (APART = 0).
 //
 // Levels    TRAIT = 1: one operand of all samples. Segment 0 holds all of them, the next ones those
 //           with bit 7, 6 ... 0 of their level: sums of levels are products of these shorter

@@ -23,14 +23,12 @@
 #error "TILE_SITES, STEP_BITS and SCAN_BYTES come from engine/gpu/layout.py"
 #endif
 
-constexpr int CELLS = STATES * STATES;
-
 struct Scan {
     Found found;
     Polynomial polynomial;
     float need;
     u32 controls, cases;
-    const u32* margins;  // (sites of all tiles, STATES): packed sizes of the states; TRAIT: two words
+    const u32* margins;  // (sites of all tiles, STATES): sizes of the states, as in read_count
     // INTERACTION, no missing genotypes: what each site (ORDER = 2) or pair of sites i < j (3, rows
     // of known_pitch) says about the phenotype, N times the mutual information in nats, rounded down
     const float* known;
@@ -39,31 +37,25 @@ struct Scan {
 static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
 
 __device__ __forceinline__ Count all_samples(const Scan& scan) {
-#if WIDE
-    return {scan.controls, scan.cases};
-#else
-    return {scan.controls << 16 | scan.cases};
-#endif
+    return count_of(scan.controls, scan.cases);
 }
 
 constexpr bool OFFSETS = INTERACTION && STATES == 2;
 __device__ __forceinline__ float known_of(const Scan& scan, int i, int j) {
     return scan.known[(i64)i * scan.known_pitch + j];
 }
+__device__ __forceinline__ float known_of_triple(const Scan& scan, int i, int j, int k) {
+    return fmaxf(known_of(scan, j, k), fmaxf(known_of(scan, i, j), known_of(scan, i, k)));
+}
 
 // All samples with a site in state s.
 __device__ __forceinline__ Count margin_of(const Scan& scan, int site, int s) {
-#if TRAIT
-    const uint2 two = reinterpret_cast<const uint2*>(scan.margins)[(i64)site * STATES + s];
-    return {two.x, two.y};
-#else
-    return unpack(scan.margins[(i64)site * STATES + s]);
-#endif
+    return read_count(scan.margins, (i64)site * STATES + s);
 }
 
 // First word of the pair table of (tile y, sites of z from first_z, the first one of an item).
 __device__ __forceinline__ i64 table_at(int tile_y, int first_z, int padded_sites) {
-    return ((i64)tile_y * padded_sites + first_z) * TILE_SITES * CELLS;
+    return ((i64)tile_y * padded_sites + first_z) * TILE_SITES * CELLS * WORDS;
 }
 #if ORDER == 3
 // Margins of one x with the sites of an item: one thread per site, first those of y, then of z.
@@ -71,8 +63,8 @@ template <int Z_SITES>
 struct MarginMaker {
     int site;
     bool of_y;
-    Counts own;   // x with this site
-    u32 size[STATES];
+    Count own[CELLS];  // x with this site
+    Count size[STATES];
     int at;
 
     __device__ __forceinline__ MarginMaker(int thread, int first_y, int first_z, const Scan& scan) {
@@ -80,12 +72,13 @@ struct MarginMaker {
         at = of_y ? thread : min(thread - TILE_SITES, Z_SITES - 1);
         site = (of_y ? first_y : first_z) + at;
         #pragma unroll
-        for (int s = 0; s < STATES; ++s) size[s] = scan.margins[(i64)site * STATES + s];
+        for (int s = 0; s < STATES; ++s) size[s] = margin_of(scan, site, s);
     }
-    // xy: counts of one x with every site
-    __device__ __forceinline__ void load(const u32* xy) {
+    // xy: counts of all x of a batch with every site
+    __device__ __forceinline__ void load(const u32* xy, int x, int padded_sites) {
+        const i64 first = ((i64)x * padded_sites + site) * CELLS;
         #pragma unroll
-        for (int i = 0; i < CELLS; ++i) own.word[i] = xy[(i64)site * CELLS + i];
+        for (int i = 0; i < CELLS; ++i) own[i] = read_count(xy, first + i);
     }
     __device__ __forceinline__ void make(int x, const Scan& scan, Count* margins_y,
                                          Count* margins_z) const {
@@ -93,13 +86,13 @@ struct MarginMaker {
         Count outside[STATES], rest = all_samples(scan), whole[STATES];
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
-            outside[s] = unpack(size[s]);
-            whole[s] = unpack(scan.margins[(i64)x * STATES + s]);
+            outside[s] = size[s];
+            whole[s] = margin_of(scan, x, s);
             rest = rest - whole[s];
         }
         #pragma unroll
         for (int i = 0; i < CELLS; ++i) {
-            const Count with = unpack(own.word[i]);
+            const Count with = own[i];
             to[i] = with;
             outside[i % STATES] = outside[i % STATES] - with;
             whole[i / STATES] = whole[i / STATES] - with;

@@ -10,17 +10,19 @@
 //           is one x, or two (parts.cuh); segments int (operands, SEGMENTS + 1); items int4
 //           (n_items): CLUSTER tiles of y, Z_SITES of z, range of operands of the batch; xy (n_x,
 //           padded sites, CELLS) packed counts of x with every site; yz pair tables (table_at;
-//           written if TABLE); scratch (thread blocks, BUFFERS, PARTS, TILE_WORDS).
+//           written if TABLE); scratch (thread blocks, BUFFERS, TILES, TILE_WORDS).
 // Threads   4 warpgroups, warp-specialised. The first STATES are consumers, 64 rows of y each; of
 //           the other warps the last one is the producer, and the rest run the epilogue of the
 //           previous operand. Counts pass from consumers to epilogue through `scratch`, in L2 and
 //           global memory: the tensor cores keep running during the epilogue, and no thread holds
 //           both accumulators and cells. Persistent.
 // Counts    One tile, of one part of an operand: [8 rows][8 sites of z][lane][state of z][2], in
-//           the order of the accumulators in the lanes; a pair table likewise.
+//           the order of the accumulators in the lanes; a pair table likewise. APART: a tile of the
+//           controls, then one of the cases; two first sites: without running sums.
 // Shared    slots of operands (sm90_mainloop.cuh); triples: two sets of margins.
-// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples. TRAIT: sums of
-//           levels below 2^31: at most 8 421 504 samples.
+// Overflow  counts below 2^16 per class: at most 65 535 samples in a pair of stored states of two
+//           sites. APART: below 2^23, the classes (cells.cuh). TRAIT: sums of levels below 2^31: at
+//           most 8 421 504 samples.
 //
 // Compile with the parameters of sm90_mainloop.cuh.
 
@@ -35,14 +37,16 @@ constexpr int BUFFERS = 2;
 constexpr int Z_SITES = LAUNCH_Z_SITES, COLUMNS = Z_SITES * STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
 constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
-constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : TRAIT ? 2 : 1;  // tiles of one operand
+constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // of one operand
+constexpr int TILES = PARTS * WORDS;                // of one operand
+constexpr int ENDS = TRAIT ? SEGMENTS : 2 * PARTS;  // of its segments
 constexpr int CONSUMER_WARPS = 4 * STATES, EPILOGUE_WARPS = 15 - CONSUMER_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
 // Launched with 128 registers per thread, which suffice for 96 accumulators (three states).
 constexpr int CONSUMER_REGISTERS = 160, EPILOGUE_REGISTERS = 96;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
 static_assert(COLUMNS == 256 || COLUMNS == 192, "the widths of multiply_step");
-static_assert(THREADS == LAUNCH_THREADS && BUFFERS * PARTS * TILE_WORDS == LAUNCH_SCRATCH &&
+static_assert(THREADS == LAUNCH_THREADS && BUFFERS * TILES * TILE_WORDS == LAUNCH_SCRATCH &&
               1023 + STAGES * SLOT_BYTES<Z_SITES> + 2 * MARGIN_COUNTS * (int)sizeof(Count) +
                       Slots::BARRIER_BYTES + 2 * BUFFERS * 8
                   <= LAUNCH_SHARED,
@@ -69,8 +73,9 @@ __device__ __forceinline__ void write_tile(const int (&acc)[N_ACC], u32* tile, i
                 __stcg(reinterpret_cast<uint4*>(at), make_uint4(a[0], a[1], b[0], b[1]));
         }
 }
-__device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_group, int lane,
-                                          Counts (&c)[2]) {
+// One word of the counts, at c[..].word[first].
+__device__ __forceinline__ void read_words(const u32* tile, int y_group, int z_group, int lane,
+                                           int first, Counts (&c)[2]) {
     #pragma unroll
     for (int s = 0; s < STATES; ++s) {
         const u32* from = tile + tile_at(y_group, s, z_group, lane);
@@ -91,10 +96,16 @@ __device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_gr
         }
         #pragma unroll
         for (int t = 0; t < STATES; ++t) {
-            c[0].word[s * STATES + t] = word[2 * t];
-            c[1].word[s * STATES + t] = word[2 * t + 1];
+            c[0].word[first + s * STATES + t] = word[2 * t];
+            c[1].word[first + s * STATES + t] = word[2 * t + 1];
         }
     }
+}
+__device__ __forceinline__ void read_tile(const u32* tile, int y_group, int z_group, int lane,
+                                          Counts (&c)[2]) {
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w)
+        read_words(tile + w * TILE_WORDS, y_group, z_group, lane, w * CELLS, c);
 }
 
 #if ORDER == 3
@@ -103,15 +114,32 @@ template <int N>
 struct Number {
     static constexpr int VALUE = N;
 };
-// Counts with site WHICH of an operand in its `index`-th state, from the sums of parts.cuh.
+// Counts with site WHICH of an operand in its `index`-th state: APART the sum over the parts with
+// this state, else from the sums of parts.cuh.
 template <int WHICH>
 __device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
                                            int lane, Counts (&c)[2]) {
     auto read = [&](int part, Counts (&to)[2]) {
-        read_tile(tile + part * TILE_WORDS, y_group, z_group, lane, to);
+        read_tile(tile + part * WORDS * TILE_WORDS, y_group, z_group, lane, to);
     };
     const int state = stored_state(index);
     if (JOINT == 1) return read(index, c);
+    if (APART) {
+        bool first = true;
+        #pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            if (state_of_part(part, WHICH) != state) continue;
+            Counts more[2];
+            read(part, more);
+            #pragma unroll
+            for (int i = 0; i < WORDS * CELLS; ++i)
+                #pragma unroll
+                for (int e = 0; e < 2; ++e)
+                    c[e].word[i] = (first ? 0 : c[e].word[i]) + more[e].word[i];
+            first = false;
+        }
+        return;
+    }
     if (state == 2) return read(WHICH, c);
     if (WHICH == 0) return read(ALONE + PARTS_IN_A_ROW * state + 2, c);
     Counts less[2], more[2];
@@ -124,7 +152,7 @@ __device__ __forceinline__ void read_state(const u32* tile, int index, int y_gro
         for (int e = 0; e < 2; ++e) c[e].word[i] += more[e].word[i] - less[e].word[i];
 }
 
-// Scores the triples of x and 8 sites of y with some groups of z; tile: PARTS of them.
+// Scores the triples of x and 8 sites of y with some groups of z; tile: TILES of them.
 template <int WHICH>
 __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, int y_group,
                                               int z_group, int z_stop, int lane,
@@ -138,7 +166,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const float* of_y = OFFSETS ? scan.known + (i64)(first_y + y) * scan.known_pitch : nullptr;
     const float xy = OFFSETS ? of_x[first_y + y] : 0.0f;
     // Where registers allow, the counts of the next sites are loaded while these are scored.
-    constexpr bool AHEAD = STATES == 2 && (JOINT == 1 || WHICH == 0);
+    constexpr bool AHEAD = STATES == 2 && !APART && (JOINT == 1 || WHICH == 0);
     Counts next[STATES + 1][2];
     auto read = [&](int group) {
         read_tile(yz, y_group, group, lane, next[STATES]);
@@ -170,7 +198,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
         #pragma unroll
         for (int index = 0; index < STATES; ++index) {
             #pragma unroll
-            for (int i = 0; i < CELLS; ++i) {
+            for (int i = 0; i < WORDS * CELLS; ++i) {
                 rest[0].word[i] -= counts[index][0].word[i];
                 rest[1].word[i] -= counts[index][1].word[i];
             }
@@ -202,7 +230,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
                 Counts own[2] = {whole[0], whole[1]}, c;
                 if (index < STATES) read_state<WHICH>(tile, index, y_group, z_group, lane, own);
                 #pragma unroll
-                for (int i = 0; i < CELLS; ++i) {
+                for (int i = 0; i < WORDS * CELLS; ++i) {
                     whole[0].word[i] -= own[0].word[i];
                     whole[1].word[i] -= own[1].word[i];
                     c.word[i] = e ? own[1].word[i] : own[0].word[i];
@@ -217,7 +245,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     }
 }
 #elif !TABLE
-// Scores the pairs of 8 sites of y with some groups of z; tile: TRAIT people, then sums of levels.
+// Scores the pairs of 8 sites of y with some groups of z; tile: TILES of them.
 __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_group, int z_stop,
                                             int lane, int first_y, int first_z, const Scan& scan) {
     const int y = first_y + y_group * 8 + lane / 4;
@@ -230,19 +258,12 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
     #pragma unroll 1
     for (; z_group < z_stop; ++z_group) {
         const int z = first_z + z_group * 8 + lane % 4 * 2;
-        Counts c[2], sums[2];
+        Counts c[2];
         read_tile(tile, y_group, z_group, lane, c);
-        if (TRAIT) read_tile(tile + TILE_WORDS, y_group, z_group, lane, sums);
         #pragma unroll
         for (int e = 0; e < 2; ++e) {
             Count cell[STATES][STATES], of_z[STATES];
-#if TRAIT
-            #pragma unroll
-            for (int i = 0; i < CELLS; ++i)
-                cell[i / STATES][i % STATES] = {c[e].word[i], sums[e].word[i]};
-#else
             unpack(c[e], cell);
-#endif
             #pragma unroll
             for (int s = 0; s < STATES; ++s) of_z[s] = margin_of(scan, z + e, s);
             float least = scan.need, value;
@@ -274,12 +295,16 @@ __device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, i
     const u32* table = tables + table_at(y / TILE_SITES, z / Z_SITES * Z_SITES, padded_sites);
     Counts c;
     #pragma unroll
-    for (int i = 0; i < CELLS; ++i)
-        c.word[i] = table[tile_at(y % TILE_SITES / 8, i / STATES, z % Z_SITES / 8,
-                                  y % 8 * 4 + z % 8 / 2) + i % STATES * 2 + z % 2];
+    for (int i = 0; i < WORDS * CELLS; ++i)
+        c.word[i] = table[i / CELLS * TILE_WORDS
+                          + tile_at(y % TILE_SITES / 8, i % CELLS / STATES, z % Z_SITES / 8,
+                                    y % 8 * 4 + z % 8 / 2) + i % STATES * 2 + z % 2];
     return c;
 }
 #include "information.cuh"
+#if APART && !TRAIT
+#include "pair_sizes.cuh"
+#endif
 #endif
 
 __device__ __forceinline__ void resize_for_epilogue() {
@@ -309,7 +334,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     cluster_sync();
 
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    scratch += (i64)blockIdx.x * (BUFFERS * PARTS * TILE_WORDS);
+    scratch += (i64)blockIdx.x * (BUFFERS * TILES * TILE_WORDS);
     if (warp < CONSUMER_WARPS) {
         if (STATES == 2)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
@@ -320,9 +345,9 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const int2 range = operands_of(items[i], x_first);
             for (int operand = range.x; operand < range.y; ++operand) {
                 const int* ends = segments + (i64)operand * (SEGMENTS + 1) + 1;
-                mainloop.start(ends[TRAIT ? SEGMENTS - 1 : 2 * PARTS - 1]);
+                mainloop.start(ends[ENDS - 1]);
                 #pragma unroll 1
-                for (int part = 0; part < PARTS; ++part) {
+                for (int part = 0; part < TILES; ++part) {
                     if (TRAIT) {
                         mainloop.clear<0, N_ACC>(acc);
                         #pragma unroll 1
@@ -331,6 +356,9 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                             for (int j = 0; j < N_ACC; ++j) acc[j] *= 2;
                             mainloop.advance<0, N_ACC>(acc, ends[s]);
                         }
+                    } else if (APART) {  // a segment
+                        mainloop.clear<0, N_ACC>(acc);
+                        mainloop.advance<0, N_ACC>(acc, ends[part]);
                     } else if (JOINT == 1) {
                         mainloop.count<0, N_ACC>(acc, ends + 2 * part);
                     } else {
@@ -341,10 +369,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #if ORDER == 2 && TABLE
                     const int tile_y = items[i].x * CLUSTER + rank;
                     u32* table = yz + table_at(tile_y, items[i].y * Z_SITES, padded_sites);
-                    write_tile(acc, table, warp, lane);
+                    write_tile(acc, table + part * TILE_WORDS, warp, lane);
 #else
                     if (part == 0) barrier_wait(scored + 8 * buffer.slot, buffer.parity ^ 1);
-                    u32* tile = scratch + (buffer.slot * PARTS + part) * TILE_WORDS;
+                    u32* tile = scratch + (buffer.slot * TILES + part) * TILE_WORDS;
                     write_tile(acc, tile, warp, lane);
 #endif
                 }
@@ -379,7 +407,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
             const int first_z = items[i].y * Z_SITES;
             for (int operand = range.x; operand < range.y; ++operand) {
-                const u32* tile = scratch + buffer.slot * PARTS * TILE_WORDS;
+                const u32* tile = scratch + buffer.slot * TILES * TILE_WORDS;
 #if ORDER == 3
                 auto score = [&](auto which) {
                     constexpr int WHICH = decltype(which)::VALUE;
@@ -390,7 +418,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     for (int k = scorer * 32 + lane; k < TILE_SITES + Z_SITES;
                          k += EPILOGUE_WARPS * 32) {
                         MarginMaker<Z_SITES> maker(k, first_y, first_z, scan);
-                        maker.load(xy + (i64)x * padded_sites * CELLS);
+                        maker.load(xy, x, padded_sites);
                         maker.make(x_first + x, scan, margins_y, margins_z);
                     }
                     asm volatile("bar.sync 1, %0;\n" ::"n"(EPILOGUE_WARPS * 32) : "memory");

@@ -10,7 +10,7 @@
 //           Persistent.
 // Shared    slots of operands (sm90_mainloop.cuh); counts of a chunk of combinations; triples: two
 //           sets of margins.
-// Overflow  counts below 2^16 per class: stored states of at most 65 535 samples.
+// Overflow  as in sm90_deep.cu, with APART = 0 alone.
 //
 // Compile with -DY_GROUPS=1 and the parameters of epilogue.cuh and sm90_mainloop.cuh.
 
@@ -21,6 +21,7 @@ constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
 constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
+static_assert(!APART, "choose_core in engine/gpu/epistasis_plans.py takes another core");
 static_assert(THREADS == LAUNCH_THREADS &&
               1023 + STAGES * SLOT_BYTES<Z_SITES> + WARPS * STASH_WORDS * 4 +
                       2 * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES
@@ -70,14 +71,14 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const u32* table = yz + table_at(tile_y, first_z, padded_sites)
                              + place.warp * (PAIRS * CELLS * 32);
             MarginMaker<Z_SITES> maker(thread, first_y, first_z, scan);
-            maker.load(xy + (i64)range.x * padded_sites * CELLS);
+            maker.load(xy, range.x, padded_sites);
             for (int x = range.x; x < range.y; ++x) {
                 Count* margins_y = margins + turn * MARGIN_COUNTS;
                 turn ^= 1;
                 Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
                 maker.make(x_first + x, scan, margins_y, margins_z);
                 consumers_sync();
-                if (x + 1 < range.y) maker.load(xy + (i64)(x + 1) * padded_sites * CELLS);
+                if (x + 1 < range.y) maker.load(xy, x + 1, padded_sites);
                 const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
                 mainloop.start(ends[SEGMENTS - 1]);
                 mainloop.count<0, N_ACC / 2>(acc, ends);

@@ -63,8 +63,13 @@ CASES = {
     "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "EPIClear 456"),
     "c": Case(3, 8192, 131072, 131072, TENTHS, 2600, "EPIClear 659"),
     "d": Case(3, 8192, 3072, 2048, WTCCC, 160, "EPIClear 32"),
-    "e": Case(3, 16384, 3072, 2048, WTCCC, 190, "EPIClear 38"),
+    "e": Case(3, 16384, 3072, 2048, WTCCC, 280, "EPIClear 38"),
+    # more than 65 535 carriers of a class; of the last one also of pairs of stored genotypes
+    "h": Case(3, 16384, 262144, 262144, THIRDS, 1800, "EPIClear 352, A100"),
+    "i": Case(3, 16384, 262144, 262144, TENTHS, 3000, "none"),
+    "m": Case(3, 4096, 1_048_576, 1_048_576, THIRDS, math.nan, "none"),
     "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
+    "P": Case(2, 32768, 262144, 262144, THIRDS, 1000, "none"),
     "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
     # by residuals: the aim is 120
     "r": Case(2, 32768, 65536, 0, THIRDS, 120, "none", residuals=True),
@@ -76,7 +81,9 @@ CASES = {
     "B": Case(3, 8192, 131072, 131072, THIRDS, 720, "none", 0.01),
     "C": Case(3, 8192, 131072, 131072, TENTHS, 1040, "none", 0.01),
     "D": Case(3, 8192, 3072, 2048, WTCCC, 64, "none", 0.01),
-    "E": Case(3, 16384, 3072, 2048, WTCCC, 76, "none", 0.01),
+    "E": Case(3, 16384, 3072, 2048, WTCCC, 110, "none", 0.01),
+    "H": Case(3, 16384, 262144, 262144, THIRDS, 900, "none", 0.01),
+    "I": Case(3, 16384, 262144, 262144, TENTHS, 1400, "none", 0.01),
 }
 
 DRAW = r"""
@@ -217,7 +224,8 @@ def measure(
 PHASES = {
     "receive": "upload, states counted",
     "transposed": "sample-major planes",
-    "_pair_tables": "pair tables",
+    "_measure_pairs": "largest counts of pairs",
+    "pair_tables": "pair tables",
     "_items": "list of blocks",
     "pack": "planes packed",
     "compact": "compaction",

@@ -29,17 +29,21 @@ def of_scan(
     core: str, order: int = 3, *, interaction: bool = False, trait: bool = False, **given
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
-    states, wide = given.pop("states", 2), given.get("wide", 0)
-    shape = scan_shape(
-        epistasis_plans.CORES[core], order=order, states=states, trait=trait, **given
-    )
+    states, wide, apart = given.pop("states", 2), given.get("wide", 0), given.get("apart", 0)
+    shape = scan_shape(epistasis_plans.CORES[core], order=order, states=states, **given)
     of_all = epistasis_plans.scan_defines(
-        k2=not interaction, wide=wide, states=states, interaction=interaction, trait=trait
+        k2=not interaction,
+        wide=wide,
+        apart=apart,
+        states=states,
+        interaction=interaction,
+        trait=trait,
     )
     return tuple((of_all | shape.defines).items())
 
 
-TRAIT = {"interaction": True, "trait": True, "wide": 1, "parts": 2}
+APART = {"wide": 1, "apart": 1}
+TRAIT = {"interaction": True, "trait": True, **APART}
 WGMMA, MMA = of_micro_kernel("wgmma"), of_micro_kernel("mma")
 #: Files of kernels/, the architecture that each is compiled for here, and one set of definitions as
 #: a launch makes it.
@@ -77,12 +81,18 @@ KERNELS = [
     ),
     ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),
     *(
+        (epistasis_plans.CORES[core].file, arch, of_scan(core, states=states, **given, **APART))
+        for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
+        for states in (2, 3)
+        for given in ({"bare": core != "deep"}, {"order": 2}, {"order": 2, "table": 1})
+    ),
+    *(
         (
             "epistasis/compact_score",
             "75",
             tuple(
                 epistasis_plans.scan_defines(
-                    wide=wide, states=2, interaction=True, trait=trait
+                    wide=wide, apart=wide, states=2, interaction=True, trait=trait
                 ).items()
             ),
         )

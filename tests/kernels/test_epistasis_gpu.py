@@ -228,26 +228,6 @@ def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
     assert_same(run(gpu, 3, data, first, 60), expected)
 
 
-@pytest.mark.parametrize("gpu", ["deep"], indirect=True)
-@pytest.mark.parametrize(("stored", "joint"), [(48_000, 2), (50_500, 1)])
-def test_first_sites_share_operands_while_their_sums_fit(gpu, rng, stored, joint):
-    """Thirds: the 16-bit sums hold one stored state and a third of another."""
-    from popdesic.engine.cpu.backend import CpuBackend
-    from popdesic.engine.gpu.epistasis import Scanner
-
-    n_samples = (3 * stored, 900)
-    data, *_ = random_scan(
-        rng,
-        9,
-        n_samples,
-        frequencies=(1 / 3, 1 / 3, 1 / 3),
-        tables=score_tables("k2", *n_samples),
-    )
-    scanner = Scanner(data, 3, 20, None, gpu.device, gpu.kernel)
-    assert scanner.joint == joint
-    assert_same(scanner.triples(range(9)), run(CpuBackend(threads=8), 3, data, range(9), 20))
-
-
 def test_many_ties_are_ranked(gpu):
     """Every triple costs the same, so more pass than a launch has room for."""
     from popdesic.engine.gpu import epistasis_launches

@@ -36,7 +36,7 @@ LAUNCHERS = {
     f"engine.gpu.{name}"
     for name in (
         *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
-        *("epistasis_best", "epistasis_classes", "epistasis_launches"),
+        *("epistasis_best", "epistasis_classes", "epistasis_crowds", "epistasis_launches"),
         *(
             "epistasis_planes",
             "epistasis_trait",

@@ -40,6 +40,21 @@ def test_scans_equal_the_oracle(missing, n_samples, threads, score):
             assert np.array_equal(got.sites, want.sites)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.01])
+def test_more_carriers_of_a_genotype_than_sixteen_bits_hold(missing):
+    rng = np.random.default_rng(5)
+    tables, thirds = score_tables("k2", 230_003, 50_001), (1 / 3, 1 / 3, 1 / 3)
+    data, states, cases = oracle.random_scan(
+        rng, 3, (230_003, 50_001), missing=missing, frequencies=thirds, tables=tables
+    )
+    states[2] = states[0]  # nor do pairs of genotypes fit
+    data = oracle.make_scan(states, cases, data.rank, *tables)
+    for order in (2, 3):
+        want = oracle.scan(data, states, cases, order, range(3), 5)
+        got = scan(CpuBackend(2), order)(data, range(3), 5)
+        assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
+
+
 @pytest.mark.parametrize("score", ["k2", "interaction"])
 def test_sites_with_and_without_missing_beside_each_other(score):
     rng = np.random.default_rng(3)

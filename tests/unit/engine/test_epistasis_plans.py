@@ -17,12 +17,19 @@ from popdesic.engine.gpu.epistasis_plans import (
     Batch,
     Pace,
     choose_core,
+    crowded_items,
     cut_runs,
     joint_depths,
-    largest_sum,
     order_items,
 )
-from popdesic.engine.gpu.layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STEP_BITS, TILE_SITES
+from popdesic.engine.gpu.layout import (
+    BLOCK_SITES,
+    COMPACT_ROWS,
+    PARTS,
+    PARTS_IN_A_ROW,
+    STEP_BITS,
+    TILE_SITES,
+)
 from popdesic.io.errors import UserError
 
 
@@ -113,7 +120,6 @@ def test_parts_of_two_sites_make_both_tables(n_states):
         assert (depths[:, 1] == sizes[1:, :, 2]).all()
     # what the kernel derives from the sums after each part
     sums = depths[:, -len(PARTS) :].reshape(5, -1, PARTS_IN_A_ROW, 2).cumsum(axis=2)
-    assert largest_sum(depths.reshape(5, -1)) == sums.max()
     after = sums.reshape(5, len(PARTS), 2)
     for s in (0, 1):
         assert (after[:, PARTS_IN_A_ROW * s + 2] == sizes[:-1, :, s]).all()
@@ -131,9 +137,9 @@ def test_core_follows_depth_and_states():
     assert choose_core("wgmma", 3, 2, 8.0) is CORES["wgmma"]
     assert choose_core("wgmma", 3, 3, 8.0) is CORES["mma"]
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
-
-
-FORMS = [(2, 2, False), (2, 3, False), (3, 2, False), (3, 3, False)]
+    # the core that also counts in two words
+    assert choose_core("wgmma", 3, 2, 8.0, crowded=True) is CORES["deep"]
+    assert choose_core("mma", 3, 2, 8.0, crowded=True) is CORES["mma"]
 
 
 @pytest.mark.parametrize(
@@ -145,12 +151,15 @@ FORMS = [(2, 2, False), (2, 3, False), (3, 2, False), (3, 3, False)]
         if name != "wgmma" or form[1] == 2  # its accumulators do not hold three states
     ],
 )
-@pytest.mark.parametrize("wide", [0, 1])
-def test_scans_fit_shared_memory(name, order, states, table, wide):
+@pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
+def test_scans_fit_shared_memory(name, order, states, table, wide, apart):
+    if apart and name == "wgmma":
+        pytest.skip("counts share a word")
     core = CORES[name]
-    bare = epistasis_plans.is_bare(core, order, states)
-    shape = scan_shape(core, order, states, table=table, wide=wide, bare=bare, lockstep=8)
-    slot = (TILE_SITES + core.z_sites(order, states)) * states * 128
+    bare = epistasis_plans.is_bare(core, order, states, apart)
+    given = {"wide": wide, "apart": apart, "bare": bare, "lockstep": 8}
+    shape = scan_shape(core, order, states, table=table, **given)
+    slot = (TILE_SITES + core.z_sites(order, states, apart)) * states * 128
     assert shape.shared_bytes <= HOPPER.shared_bytes
     assert shape.defines["STAGES"] * slot < shape.shared_bytes
     assert shape.defines["STAGES"] >= (1 if name == "popc" else 2)
@@ -161,24 +170,27 @@ def test_scans_fit_shared_memory(name, order, states, table, wide):
     assert ("JOINT" in shape.defines) == (order == 3)
 
 
-@pytest.mark.parametrize("wide", [0, 1])
-@pytest.mark.parametrize(("order", "states", "trait"), [*FORMS, (2, 2, True), (2, 3, True)])
+@pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
+@pytest.mark.parametrize(("order", "states"), [(2, 2), (2, 3), (3, 2), (3, 3)])
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
-def test_scans_fit_every_card(card, order, states, trait, wide):
+def test_scans_fit_every_card(card, order, states, wide, apart):
     device = card.device()
     for kernel in scan_kernels(device):
-        core = choose_core(kernel, order, states, 0.0)
-        bare, parts = epistasis_plans.is_bare(core, order, states), 2 if trait else None
-        shape = scan_shape(
-            core, order, states, wide=wide, bare=bare, trait=trait, parts=parts, device=device
-        )
+        core = choose_core(kernel, order, states, 0.0, crowded=bool(apart))
+        bare = epistasis_plans.is_bare(core, order, states, apart)
+        given = {"wide": wide, "apart": apart, "bare": bare, "device": device}
+        if (card.capability, order, states, apart) == (75, 3, 3, 1):  # the only form without room
+            with pytest.raises(UserError, match="shared memory for a block"):
+                scan_shape(core, order, states, **given)
+            continue
+        shape = scan_shape(core, order, states, **given)
         assert shape.shared_bytes <= card.shared_bytes
         assert shape.defines["STAGES"] >= (1 if kernel == "popc" else 2)
 
 
-@pytest.mark.parametrize("phased", [False, True])
+@pytest.mark.parametrize("phased", [0, 8, 16])
 def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(phased):
-    needs = Needs(32768, 8192, 5120, 81920 * phased, 3, phased)
+    needs = Needs(32768, 8192, 5120, 81920 * bool(phased), 3, phased)
     every = list(forms(needs))
     sizes = [form.shared_bytes for form in every]
     assert sizes == sorted(sizes, reverse=True)
@@ -228,12 +240,16 @@ def test_upload_blocks_cover_all_sites_once_in_whole_row_blocks(n, states):
     assert 0 <= epistasis_plans.padded_sites(n, states) - n < epistasis_plans.PADDING[states]
 
 
-def test_neighbours_join_where_that_saves_steps_and_sums_fit():
-    depths = np.full((4, 16), 1000)
-    least = epistasis_plans.JOINT_STEPS[2]
-    assert epistasis_plans.joins(depths, least, 2)
-    assert not epistasis_plans.joins(depths, least - 1, 2)
-    assert not epistasis_plans.joins(depths * 20, least, 2)
+@pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64), (128, 128)])
+def test_an_item_with_a_crowded_block_is_crowded(tile, width):
+    rng = np.random.default_rng()
+    crowded = rng.random((8, 16)) < 0.04
+    items = order_items(range(512), range(512), tile, width)
+    found = crowded_items(items, crowded, tile, width)
+    for (row, column), one in zip(items, found, strict=True):
+        y, z = range(row * tile, (row + 1) * tile), range(column * width, (column + 1) * width)
+        held = [crowded[j // TILE_SITES, k // BLOCK_SITES] for j in y for k in z]
+        assert one == any(held)
 
 
 def test_missing_samples_are_bounded_by_the_worst_site():

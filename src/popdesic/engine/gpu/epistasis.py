@@ -24,6 +24,7 @@ from .devices import Device
 from .epistasis_best import INT64_MAX
 from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_classes import ClassBest, ClassScan
+from .epistasis_crowds import CrowdScan
 from .epistasis_operands import KERNEL
 from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
@@ -32,7 +33,7 @@ from .epistasis_plans import (
     LOCKSTEP,
     LOCKSTEP_STEPS,
     MAX_GRID,
-    MAX_STORED,
+    MAX_SHARED,
     Batch,
     Pace,
     align,
@@ -42,7 +43,6 @@ from .epistasis_plans import (
     operand_bytes,
     upload_blocks,
 )
-from .layout import TILE_SITES
 from .tune import choose_scan_kernel
 
 #: Share of the device's memory for the packed planes of one batch, and most x of one.
@@ -53,7 +53,7 @@ def _nothing() -> None:
     pass
 
 
-class Scanner(ClassScan):
+class Scanner(ClassScan, CrowdScan):
     """One scan on the current device.
 
     Parameters
@@ -86,21 +86,37 @@ class Scanner(ClassScan):
         if is_k2(data):
             self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
             self.counts_cells = self.k2_terms.occupied > 0
-        # The counts of both classes share a word where every cell fits 16 bits and a ratio of small
+        # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
-        weighted, steps = Bound.weighted(self.n_classes), 0.0
-        self.wide = int(weighted is None or (order == 2 and max(self.n_classes) > MAX_STORED))
+        weighted, steps, crowded = Bound.weighted(self.n_classes), 0.0, False
+        self.wide = int(weighted is None)
+        if order == 2 and max(self.n_classes) > MAX_SHARED:
+            self.wide = self.apart = 1
+        self.make_margins(range(0))
         if order == 3:
             self.receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
             steps = self.measure_depths()
-        self.bound = Bound.of(share_of_cases(self.n_classes)) if self.wide else weighted
+            crowded = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
-        self.core = choose_core(kernel, order, self.states, steps)
-        if order == 3 and self.core.relay:
-            self.join_neighbours(steps)
+        self.core = choose_core(kernel, order, self.states, steps, crowded=crowded)
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
-        self.bare = is_bare(self.core, order, self.states)
-        self.prepare_launches(Pace(order, top, FIRST_BARE if self.bare else FIRST_LAUNCH))
+        self.bound = Bound.of(share_of_cases(self.n_classes))
+        self.prepare_launches()
+        if crowded:
+            self.choose_counts(weighted is not None)
+        elif order == 3:
+            self.make_margins(range(data.n_sites))
+        if not self.wide:
+            self.bound = weighted
+        if order == 3 and self.core.relay and not self.apart:
+            self.join_neighbours(steps)
+        bare = is_bare(self.core, order, self.states, self.crowded is not None or self.apart)
+        self.prepare_records(Pace(order, top, FIRST_BARE if bare else FIRST_LAUNCH))
+
+    @property
+    def bare(self) -> bool:
+        """See `LaunchedScan`."""
+        return is_bare(self.core, self.order, self.states, self.apart)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
@@ -164,19 +180,6 @@ class Scanner(ClassScan):
             self._run(operands, run, on_device, first, np.uint64(0), following)
         return self.best.hits
 
-    def _pair_tables(self, first_site: int) -> tuple[cupy.ndarray, np.uint64]:
-        """Tables of all pairs of sites from `first_site` on, and the address of site 0's."""
-        tile_words = self.padded * TILE_SITES * self.states**2
-        first_tile = first_site // TILE_SITES
-        tables = cupy.empty((self.padded // TILE_SITES - first_tile, tile_words), np.uint32)
-        base = np.uint64(tables.data.ptr - first_tile * tile_words * 4)
-        sites = range(first_site, self.data.n_sites)
-        items = self._items(2, sites, sites)
-        operands = self.operands_of_all(first_site)
-        self.pack(operands, range(first_site, self.padded))
-        self._launch(2, 1, operands, cupy.asarray(items), 0, base, self._describe(range(0)))
-        return tables, base
-
     def triples(self, first: range) -> Hits:
         """The best triples (x, y, z), x in `first`."""
         stop = min(first.stop, self.data.n_sites - 2)
@@ -184,9 +187,14 @@ class Scanner(ClassScan):
             return self.best.hits
         samples = self.transposed()
         start = align(first.start, self.states)
-        tables, yz = self._pair_tables(start)
+        operands = self.operands_of_all(start)
+        self.pack(operands, range(start, self.padded))
+        tables, kinds = {}, (0, 1) if self.crowded is not None else (self.apart,)
+        for self.apart in kinds:
+            tables[self.apart] = self.pair_tables(operands, range(start, self.data.n_sites))
         if self.offsets:
-            self.know_pairs(yz, start)
+            self.know_pairs(tables[self.apart][1], start)
+        del operands  # their memory is given to those of a batch
         packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
@@ -198,9 +206,11 @@ class Scanner(ClassScan):
             batch = batch.head(max(1, room))
             operands = self.compact(samples, x, batch)
             n = self.data.n_sites
-            items = self._items(3, range(x + 1, n), range(first_site, n), len(batch))
             end = min(stop, x + self.joint * len(batch))
-            self._run(operands, items, cupy.asarray(items), range(x, end), yz)
+            for self.apart in kinds:
+                items = self._items(3, range(x + 1, n), range(first_site, n), len(batch))
+                yz = tables[self.apart][1]
+                self._run(operands, items, cupy.asarray(items), range(x, end), yz)
             x = end
         del tables
         return self.best.hits

@@ -12,7 +12,15 @@ from .devices import Device
 from .epistasis_best import INT64_MAX, ROUNDING, Best
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
-from .epistasis_plans import MAX_GRID, MAX_STORED, Batch, joins, joint_depths, segments_of
+from .epistasis_plans import (
+    MAX_CLASS,
+    MAX_GRID,
+    MAX_SHARED,
+    Batch,
+    joins,
+    joint_depths,
+    segments_of,
+)
 from .layout import RECORD_SITES, STAGE_BITS, STEP_BITS, TILE_SITES, divide_up
 
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
@@ -26,8 +34,8 @@ class ClassScan(LaunchedScan):
     ----------
     sizes_there : int32 device array, (n_sites, 2, states)
         Samples of each site, class and stored state.
-    margins : uint32 device array, (padded sites, states)
-        The same, controls << 16 | cases.
+    margins : uint32 device array, (padded sites, states), or with `wide` (padded sites, states, 2)
+        The same: (controls << 16) + cases, or both.
     depths : int64 array, (operands, segments)
         Samples of each segment of an operand; of triples.
     missing : tuple of int, or None
@@ -37,13 +45,20 @@ class ClassScan(LaunchedScan):
     depths: np.ndarray
 
     def __init__(self, data: ScanData, device: Device) -> None:
+        for one in data.classes:
+            if one.n_samples > MAX_CLASS:
+                raise UserError(
+                    f"column phenotype of the sample sheet has {one.n_samples} samples of one "
+                    f"class, and an epistasis scan on a GPU counts at most {MAX_CLASS}; set device "
+                    "to cpu."
+                )
         super().__init__(data, data.classes, device)
         self.interaction = data.lr_bits is not None
         #: Whether the filter looks up what parts of a combination say about the class.
         self.offsets = self.interaction and self.states == 2
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
-        self.margins = cupy.zeros((self.padded, self.states), np.uint32)
+        self.make_margins(range(0))
         self.missing: tuple[int, int] | None = None
         if self.offsets:
             self.known = cupy.zeros(self.padded, np.float32)
@@ -69,17 +84,19 @@ class ClassScan(LaunchedScan):
             )
         if self.offsets:
             self._know_sites(sites)
+        self._fill_margins(sites)
+
+    def make_margins(self, sites: range) -> None:
+        """Margins as `wide` says; of `sites`, whose states are counted, and 0."""
+        words = (2,) if self.wide else ()
+        self.margins = cupy.zeros((self.padded, self.states, *words), np.uint32)
+        self._fill_margins(sites)
+
+    def _fill_margins(self, sites: range) -> None:
         sizes = self.sizes_there[sites.start : sites.stop].astype(np.uint32)
-        self.margins[sites.start : sites.stop] = (sizes[:, 0] << 16) | sizes[:, 1]
-        if (
-            max(self.n_classes) > MAX_STORED
-            and len(sites)
-            and (most := int(sizes.max())) > MAX_STORED
-        ):
-            raise UserError(
-                f"a stored genotype of a scanned site is carried by {most} samples of one "
-                f"phenotype class, and a GPU scan counts {MAX_STORED}; set device to cpu."
-            )
+        self.margins[sites.start : sites.stop] = (
+            cupy.moveaxis(sizes, 1, 2) if self.wide else (sizes[:, 0] << 16) + sizes[:, 1]
+        )
 
     def _know_sites(self, sites: range) -> None:
         """What some sites say about the class: N times the mutual information, rounded down.
@@ -120,9 +137,10 @@ class ClassScan(LaunchedScan):
     def measure_depths(self) -> float:
         """Samples of each state of each site, and the mean depth of an x in steps."""
         self.sizes = sizes = self.sizes_there.get().astype(np.int64)
-        # a cell holds at most the samples with its first site in that state
+        # a cell holds at most the samples with its first site in that state; stored states that do
+        # not fit: epistasis_crowds
         others = np.array(self.n_classes) - sizes.sum(axis=2)
-        self.wide |= int(others.max(initial=0) > MAX_STORED)
+        self.wide |= int(others.max(initial=0) > MAX_SHARED)
         # an x's segments: states in the order of the depth, controls and cases of each
         order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
         self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
@@ -130,7 +148,7 @@ class ClassScan(LaunchedScan):
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
 
     def join_neighbours(self, steps: float) -> None:
-        """Let each x share its operand with the site after it, if that pays and its sums fit."""
+        """Let each x share its operand with the site after it, if that pays."""
         n = self.data.n_sites - 1
         if n < 1:
             return
@@ -143,7 +161,7 @@ class ClassScan(LaunchedScan):
             )
         depths = joint_depths(self.sizes, both.get())
         saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
-        if joins(depths, saved, self.states):
+        if joins(saved, self.states):
             self.joint, self.depths = 2, depths
 
     def operands_of_all(self, first_site: int) -> Operands:
@@ -173,7 +191,8 @@ class ClassScan(LaunchedScan):
         """Operands of the x from `first` on, and the pair counts of these with every site."""
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
-        operands.xy = cupy.zeros((n * self.joint, self.padded, self.states**2), np.uint32)
+        shape = (n * self.joint, self.padded, self.states**2, 1 + self.wide)
+        operands.xy = cupy.zeros(shape, np.uint32)
         if not total:
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)

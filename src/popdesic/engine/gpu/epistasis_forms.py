@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 #: Combinations of a thread that are scored from shared memory together.
 CHUNKS = (4, 2, 1)
+#: Most chunks of a thread (`stash_chunk` in the kernels).
+MOST_CHUNKS = 8
 #: For the alignment of the slots, and for barriers.
 SPARE_BYTES = 2048
 
@@ -31,8 +33,8 @@ class Needs:
         Partial sums, which may also lie in global memory.
     stages : int
         Slots of the pipeline where memory suffices.
-    phased : bool
-        Whether combinations are scored while stages are on their way.
+    phased : int
+        Combinations of a thread that are scored while stages are on their way; 0 if none are.
     """
 
     slot: int
@@ -40,7 +42,7 @@ class Needs:
     margins: int
     scratch: int
     stages: int
-    phased: bool
+    phased: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def forms(needs: Needs) -> Iterator[Form]:
         yield _form(needs, needs.stages, CHUNKS[0], 2, 0, scratch)
     if needs.phased:  # no slot is free while a thread block scores
         for chunk in CHUNKS:
-            yield _form(needs, fewer, chunk, 1, 0, 0)
+            if needs.phased <= MOST_CHUNKS * chunk:
+                yield _form(needs, fewer, chunk, 1, 0, 0)
         return
     for stages in sorted({needs.stages, fewer}, reverse=True):
         yield _form(needs, stages, CHUNKS[0], 2, 1, 0)

@@ -11,11 +11,12 @@ from .epistasis_plans import (
     Core,
     Pace,
     ScanShape,
+    crowded_items,
     cut_runs,
     order_items,
     scan_shape,
 )
-from .layout import SCAN, TILE_SITES
+from .layout import SCAN
 
 #: Combinations that one launch may let through.
 CAPACITY = 1 << 23
@@ -38,17 +39,24 @@ class LaunchedScan(DeviceScan):
     bare : bool
         Whether records hold sites alone (`epistasis_plans.is_bare`).
     best : epistasis_best.Best
+    crowded : bool array, or None
+        Blocks of y and z that are counted apart, if some are (`epistasis_plans.crowded_items`).
     """
 
     order: int
     core: Core
     lockstep: int
     bare = False
+    crowded: np.ndarray | None = None
 
-    def prepare_launches(self, pace: Pace) -> None:
-        """Allocate records and counters; after `wide` is known."""
-        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
+    def prepare_launches(self) -> None:
+        """Allocate counters."""
+        self.records = cupy.empty((0, 0), np.uint32)
         self.number, self.progress = cupy.zeros(1, np.uint64), cupy.zeros(1, np.uint32)
+
+    def prepare_records(self, pace: Pace) -> None:
+        """Allocate records; after `wide` is known."""
+        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
         self.pace = pace
 
     def parts(self, order: int) -> int:
@@ -72,7 +80,7 @@ class LaunchedScan(DeviceScan):
             bare=self.bare,
             lockstep=self.lockstep,
             device=self.device,
-            trait=self.trait,
+            apart=self.apart,
         )
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
@@ -98,13 +106,17 @@ class LaunchedScan(DeviceScan):
         return one
 
     def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
-        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands."""
+        """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands.
+
+        Of triples, those that are counted as `apart` says.
+        """
         blocks = self.device.multiprocessors // self.core.cluster
-        tile, width = (
-            TILE_SITES * self.core.cluster,
-            self.core.z_sites(order, self.states, self.trait),
-        )
+        tile = self.core.tile_sites
+        width = self.core.z_sites(order, self.states, self.apart)
         items = order_items(y, z, tile, width)
+        if order == 3 and self.crowded is not None:
+            chosen = crowded_items(items, self.crowded, tile, width) == bool(self.apart)
+            items = items[chosen]
         return cut_runs(items, operands, blocks)
 
     def _launch(self, order, table, operands: Operands, items, first: int, yz, description) -> None:
@@ -112,7 +124,8 @@ class LaunchedScan(DeviceScan):
         core, cluster = self.core, self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         self.progress.fill(0)
-        words = blocks * core.scratch_words(order, self.states, self.parts(order))
+        words = core.scratch_words(order, self.states, self.parts(order), self.apart)
+        words *= blocks
         scratch = cupy.empty(max(1, words), np.uint32)
         function(
             (blocks,),
@@ -147,8 +160,8 @@ class LaunchedScan(DeviceScan):
         """
         if not len(items):
             meanwhile()
-        width = self.core.z_sites(self.order, self.states, self.trait)
-        a_item = TILE_SITES * self.core.cluster * width
+        width = self.core.z_sites(self.order, self.states, self.apart)
+        a_item = self.core.tile_sites * width
         a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
         done = 0
         while done < len(items):

@@ -47,8 +47,8 @@ class DeviceScan:
         Of what the filter by interaction looks up (`Scan` of scan.cuh).
     """
 
-    #: 1: the counts of both classes do not share a word.
-    wide = 0
+    #: 1: the cells of both classes do not share a word; nor do the products.
+    wide = apart = 0
     joint = 1
     known_address = 0
     #: Whether the bound counts the cells that hold samples (`epistasis_bound.K2Terms`).
@@ -76,6 +76,7 @@ class DeviceScan:
         """A kernel, compiled for this scan."""
         of_all = scan_defines(
             wide=self.wide,
+            apart=self.apart,
             states=self.states,
             joint=defines.get("JOINT", 1),
             k2=self.counts_cells,

@@ -12,7 +12,7 @@ from ...io.errors import UserError
 from ..base import LEVEL_BITS
 from .devices import Device
 from .epistasis_forms import CHUNKS, SPARE_BYTES, Needs, choose_form
-from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
+from .layout import BLOCK_SITES, COMPACT_ROWS, PARTS, STAGE_BITS, STEP_BITS, TILE_SITES
 
 #: How many sites the padded number is a multiple of, by stored states: rows are made in whole
 #: blocks of COMPACT_ROWS.
@@ -29,10 +29,11 @@ LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 75, 3: 165}
 JOINT_STEPS = {2: 160, 3: 350}
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
-
-
-#: Largest number of samples of a class in one stored state: counts share a word.
-MAX_STORED = (1 << 16) - 1
+#: Largest number of samples of a class that share a word with those of the other class, and that
+#: a kernel turns into a float exactly.
+MAX_SHARED, MAX_CLASS = (1 << 16) - 1, (1 << 23) - 1
+#: Share of the blocks with larger counts from which on all blocks are counted in two words.
+MANY_CROWDED = 1 / 2
 #: By order: the next launch is assumed to let through at most so many times the number of hits,
 #: once a cutoff is known; triples, which cost more, as many as the one before.
 PASSING = {2: 32, 3: math.inf}
@@ -53,6 +54,8 @@ RECORD_WORDS = {0: 32, 1: 64}
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
 #: from the planes: more of them cost more than another launch.
 FIRST_LAUNCH, FIRST_BARE = 1 << 21, 1 << 18
+#: Combinations of a thread where triples are scored in phases, by stored states.
+COMBINATIONS = {2: 16, 3: 8}
 #: Counts that the margins of one site of y and of z take in shared memory, by stored states: padded
 #: so that 8 sites lie in different banks.
 MARGINS = {2: (12, 8), 3: (20, 12)}
@@ -77,22 +80,30 @@ class Core:
     cluster: int = 1
     relay: bool = False
 
-    def z_sites(self, order: int, states: int, trait: bool = False) -> int:
-        """Sites of z of one item (Z_SITES in the kernel file)."""
+    @property
+    def tile_sites(self) -> int:
+        """Sites of y of one item."""
+        return TILE_SITES * self.cluster
+
+    def z_sites(self, order: int, states: int, apart: int = 0) -> int:
+        """Sites of z of one item (Z_SITES in the kernel file); `apart` as in `scan_shape`."""
         if self.relay:
             return {2: 128, 3: 64}[states]
-        return {2: 128 if order == 2 and not trait else 64, 3: 32}[states]
+        return {2: 128 if order == 2 and not apart else 64, 3: 32}[states]
 
-    def stash_bytes(self, order: int, states: int, trait: bool = False) -> int:
+    def stash_bytes(self, order: int, states: int, apart: int = 0) -> int:
         """Shared memory of the counts of one combination of each thread that scores."""
-        products = 2 if (order == 3 and states == 2) or trait else 1
+        products = 2 if (order == 3 and states == 2) or apart else 1
         return 0 if self.relay else 8 * products * states**2 * 32 * 4
 
-    def scratch_words(self, order: int, states: int, parts: int) -> int:
+    def scratch_words(self, order: int, states: int, parts: int, apart: int = 0) -> int:
         """Words that one thread block keeps of what was counted; `parts` of the depth."""
-        if self.relay:  # two buffers of a tile for each part
-            return 2 * parts * TILE_SITES * self.z_sites(order, states) * states**2
-        return 8 * 8 * (states**2 + 1) * 32 if order == 3 and states == 3 else 0
+        if self.relay:  # two buffers of a tile for each part and word
+            tiles = parts * (1 + apart)
+            return 2 * tiles * TILE_SITES * self.z_sites(order, states) * states**2
+        if order == 2 or not (states == 3 or apart):
+            return 0
+        return 8 * COMBINATIONS[states] * ((1 + apart) * states**2 + 1) * 32
 
 
 #: The cores: of the kernels, and `deep`, wgmma for more samples.
@@ -106,10 +117,18 @@ CORES = {
 }
 
 
-def choose_core(kernel: str, order: int, states: int, steps: float) -> Core:
-    """The fastest core of a kernel; `steps`: mean depth of an x."""
+def choose_core(
+    kernel: str, order: int, states: int, steps: float, *, crowded: bool = False
+) -> Core:
+    """The fastest core of a kernel.
+
+    Parameters
+    ----------
+    steps : mean depth of an x.
+    crowded : whether some counts may need words of their own (`apart` of `scan_shape`).
+    """
     if kernel == "wgmma":
-        if order == 2 or steps >= DEEP_STEPS[states]:
+        if order == 2 or crowded or steps >= DEEP_STEPS[states]:
             kernel = "deep"
         elif states == 3:
             kernel = "mma"  # the rows of three states do not fit the accumulators of wgmma
@@ -168,12 +187,6 @@ def joint_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
     of_x, of_next = np.transpose(PARTS)
     parts = [sizes[:-1, :, 2:], sizes[1:, :, 2:], table[:, :, of_x, of_next]]
     return np.concatenate(parts, axis=2).transpose(0, 2, 1).reshape(len(both), -1)
-
-
-def largest_sum(depths: np.ndarray) -> int:
-    """Most samples of a class that the parts of a run hold together."""
-    runs = depths[:, -2 * len(PARTS) :].reshape(-1, PARTS_IN_A_ROW, 2)
-    return int(runs.sum(axis=1).max(initial=0))
 
 
 @dataclass
@@ -236,7 +249,7 @@ def scan_shape(
     bare: bool,
     lockstep: int,
     device: Device,
-    trait: bool = False,
+    apart: int = 0,
 ) -> ScanShape:
     """How a core is compiled for pairs or triples.
 
@@ -247,15 +260,16 @@ def scan_shape(
     table : int
         1: counts of pairs are written, nothing is scored.
     wide : int
-        1: the counts of both classes do not share a word.
+        1: the cells of both classes do not share a word.
     joint, parts : int
         First sites of one operand, and parts of its depth.
     bare : bool
         Of the scan that this launch is part of (`is_bare`).
     lockstep : int
         Stages after which thread blocks wait for each other; 0: never.
-    trait : bool
-        Whether levels are counted beside people.
+    apart : int
+        1: nor do the products: both classes, or people and their levels, are counted in words of
+        their own.
 
     Raises
     ------
@@ -265,9 +279,9 @@ def scan_shape(
     defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
     if order == 3:
         defines["JOINT"] = joint
-    z_sites = core.z_sites(order, states, trait)
+    z_sites = core.z_sites(order, states, apart)
     slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
-    stash, margins = core.stash_bytes(order, states, trait), 0
+    stash, margins = core.stash_bytes(order, states, apart), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
         margins = 4 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
@@ -278,9 +292,9 @@ def scan_shape(
         shared = fixed + stages * slot
     else:
         stages = 1 if defines["POPC"] else 2 if bare else 3
-        scratch = 4 * core.scratch_words(order, states, parts)
-        phased = order == 3 and states == 3
-        needs = Needs(slot, stash, margins, scratch, stages, phased)
+        scratch = 4 * core.scratch_words(order, states, parts, apart)
+        phased = order == 3 and (states == 3 or bool(apart))
+        needs = Needs(slot, stash, margins, scratch, stages, COMBINATIONS[states] * phased)
         form = choose_form(needs, device.shared_bytes)
         defines |= form.defines
         shared = form.shared_bytes
@@ -291,7 +305,7 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts)
+    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart)
     return ScanShape(defines, shared)
 
 
@@ -299,6 +313,7 @@ def scan_defines(
     *,
     wide: int,
     states: int,
+    apart: int = 0,
     joint: int = 1,
     k2: bool = False,
     interaction: bool = False,
@@ -311,6 +326,7 @@ def scan_defines(
         "INTERACTION": int(interaction),
         "TRAIT": int(trait),
         "WIDE": wide,
+        "APART": apart,
         "STATES": states,
         "JOINT": joint,
         "SEGMENTS": 1 + LEVEL_BITS if trait else segments_of(states, joint),
@@ -326,14 +342,28 @@ def segments_of(states: int, joint: int) -> int:
     return 2 * (states if joint == 1 else alone + len(PARTS))
 
 
-def is_bare(core: Core, order: int, states: int) -> bool:
+def is_bare(core: Core, order: int, states: int, apart: int = 0) -> bool:
     """Whether records hold sites alone: the cells of the first states are gone by then."""
-    return order == 3 and states == 3 and not core.relay
+    return order == 3 and (states == 3 or bool(apart)) and not core.relay
 
 
-def joins(depths: np.ndarray, saved: float, states: int) -> bool:
-    """Whether two first sites share an operand: that pays, and the sums fit half a word."""
-    return saved >= JOINT_STEPS[states] and largest_sum(depths) <= MAX_STORED
+def joins(saved: float, states: int) -> bool:
+    """Whether two first sites share an operand: `saved` steps of depth pay for more counts."""
+    return saved >= JOINT_STEPS[states]
+
+
+def crowded_items(items: np.ndarray, crowded: np.ndarray, tile: int, width: int) -> np.ndarray:
+    """Whether an item holds a crowded block, bool (n_items,).
+
+    Parameters
+    ----------
+    items : as from `order_items` with `tile` and `width`.
+    crowded : bool (tiles of TILE_SITES sites of y, blocks of BLOCK_SITES sites of z).
+    """
+    rows, columns = tile // TILE_SITES, width // BLOCK_SITES
+    n_rows, n_columns = crowded.shape
+    inside = crowded.reshape(n_rows // rows, rows, n_columns // columns, columns)
+    return inside.any(axis=(1, 3))[items[:, 0], items[:, 1]]
 
 
 @dataclass

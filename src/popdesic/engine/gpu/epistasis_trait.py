@@ -53,7 +53,8 @@ class TraitScanner(LaunchedScan):
         As in `epistasis.Scanner`.
     """
 
-    wide, interaction, trait = 1, True, True
+    wide = apart = 1
+    interaction = trait = True
     order = 2
 
     def __init__(
@@ -72,14 +73,15 @@ class TraitScanner(LaunchedScan):
         self.core = choose_core(kernel or choose_scan_kernel(device), 2, self.states, 0.0)
         self.lockstep = LOCKSTEP
         self.levels = int(data.levels.sum(dtype=np.int64))
-        self.prepare_launches(Pace(2, top, FIRST_LAUNCH))
+        self.prepare_launches()
+        self.prepare_records(Pace(2, top, FIRST_LAUNCH))
         everyone = range(data.n_sites)
         cupy.cuda.get_current_stream().wait_event(self.planes.send(everyone))
         self._measure_sites()
 
     def parts(self, order: int) -> int:
-        """People, and their levels."""
-        return 2
+        """All samples."""
+        return 1
 
     def fields(self) -> dict[str, float]:
         """See `LaunchedScan.fields`."""

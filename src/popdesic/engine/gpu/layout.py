@@ -82,8 +82,9 @@ NUMBERS = {"int32": 0, "float32": 1, "float64": 2, "int64": 3}
 
 # --- epistasis (kernels/epistasis/)
 
-#: Sites of one tile of y, samples of one step of depth.
-TILE_SITES, STEP_BITS = 64, 256
+#: Sites of one tile of y, samples of one step of depth; sites of z of a block whose largest counts
+#: are measured.
+TILE_SITES, STEP_BITS, BLOCK_SITES = 64, 256, 32
 #: Two first sites may share an operand: their states (2: neither) in the parts of its depth, and
 #: how many parts in a row are added up (kernels/epistasis/parts.cuh).
 PARTS = ((0, 1), (0, 2), (0, 0), (2, 0), (1, 0), (1, 2), (1, 1), (2, 1))
@@ -163,7 +164,7 @@ DEFINES: dict[str, dict[str, int]] = {
     "epistasis": {
         **_PACKED,
         **_named("TILE_SITES", "STEP_BITS", "PARTS_IN_A_ROW", "COMPACT_ROWS"),
-        **_named("TRANSPOSED_WORDS", "RECORD_SITES", "SCAN_BYTES"),
+        **_named("TRANSPOSED_WORDS", "RECORD_SITES", "SCAN_BYTES", "BLOCK_SITES"),
         "PARTS_OF_FIRST": _states_of_parts(0),
         "PARTS_OF_SECOND": _states_of_parts(1),
         "LEVEL_BITS": LEVEL_BITS,
