@@ -14,6 +14,8 @@ import numpy as np
 
 from .genotype_products import Calls, GenotypeProducts
 from .matches import TopMatches
+from .nearest import Measure, Nearest, PlaneParts
+from .relatives import Closeness, ClosePairs
 from .terms import Planes, Terms
 
 
@@ -383,6 +385,52 @@ class Backend(Protocol):
         TopMatches
             Arrays (n_queries, k), best first, ties by profile number; `index` -1 where there are
             fewer than `k`. The same from every backend.
+        """
+        ...
+
+    def nearest_samples(self, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
+        """The `k` nearest other samples of every sample, without an array of all pairs.
+
+        Parameters
+        ----------
+        planes : PlaneParts
+        measure : Measure
+        k : int
+            At most `nearest.MOST_NEIGHBORS`; all others where there are fewer.
+
+        Returns
+        -------
+        Nearest
+            Ties go to the earlier sample; samples at an infinite distance are listed only where
+            there are not enough others. The same bytes from every backend.
+        """
+        ...
+
+    def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
+        """The `k` nearest other points of every point by Euclidean distance.
+
+        Parameters
+        ----------
+        points : float64 array, (n, m)
+            Finite.
+        k : int
+            As in `nearest_samples`.
+
+        Returns
+        -------
+        Nearest
+            By squared distances, summed in float64 in the order of the coordinates; `distance`
+            holds their roots. Ties go to the earlier point. The same bytes from every backend.
+        """
+        ...
+
+    def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
+        """All pairs of samples that are close, with their counts, without an array of all pairs.
+
+        Raises
+        ------
+        UserError
+            More pairs than `closeness.most`.
         """
         ...
 
