@@ -16,6 +16,7 @@ from popdesic.engine.gpu.bitgemm_plans import Pass  # noqa: E402
 from popdesic.engine.gpu.layout import compiler_options  # noqa: E402
 from popdesic.engine.gpu.sources import read_source  # noqa: E402
 from popdesic.engine.gpu.variants import defines_of  # noqa: E402
+from popdesic.engine.nearest import SHARES  # noqa: E402
 from popdesic.io.places import KERNEL_FOLDER  # noqa: E402
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
@@ -39,6 +40,11 @@ def of_scan(
         k2=not interaction, wide=wide, states=states, interaction=interaction, trait=trait
     )
     return tuple((of_all | shape.defines).items())
+
+
+def of_form(code: int) -> tuple[tuple[str, int], ...]:
+    """Definitions of the lists of nearest people by one form of a distance."""
+    return (("FORM", code), ("N_OUTPUTS", 6 if code == SHARES else 2))
 
 
 TRAIT = {"interaction": True, "trait": True, "wide": 1, "parts": 2}
@@ -92,6 +98,9 @@ KERNELS = [
     ),
     *(("minplus/minplus", "75", minplus_plans.shape_of(d).defines) for d in minplus_plans.SHAPES),
     ("bitgemm/rare_sites", "75", ()),
+    *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in range(4)),
+    ("neighbors/points", "75", ()),
+    *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
 ]
 

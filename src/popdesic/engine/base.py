@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .constants import BASE, INFINITY_INT32, INFINITY_INT64, PANEL
 from .genotype_products import Calls, GenotypeProducts
 from .matches import TopMatches
 from .nearest import Measure, Nearest, PlaneParts
@@ -123,10 +124,6 @@ class ScanData:
         return self.classes[0].n_samples + self.classes[1].n_samples
 
 
-#: Bits of the levels of residuals, and the level that stands for a residual of zero.
-LEVEL_BITS, ZERO_LEVEL = 8, 128
-
-
 @dataclass(frozen=True)
 class TraitData:
     """What a scan of pairs by residuals reads (`engine.host.trait`: statistic, costs, bound).
@@ -172,13 +169,6 @@ class Hits:
 
     cost: np.ndarray
     sites: np.ndarray
-
-
-#: Most individuals that become intermediate nodes together in a closure (of a matrix that is not
-#: streamed through a device), and the side of the base block that Floyd-Warshall closes.
-PANEL, BASE = 512, 128
-#: Largest weight in fixed point, which stands for infinity: a sum of two does not overflow.
-INFINITY_INT32, INFINITY_INT64 = np.int32(2**30 - 1), np.int64(2**62 - 1)
 
 
 def infinity(dtype) -> np.generic:

@@ -20,7 +20,7 @@ MOST_NEIGHBORS = 256
 #: of genotypes divided by their sums.
 ROOT, RATIO, SHARES = 0, 1, 2
 #: Number of an entry of a list that holds nobody yet: it comes after everybody at any distance.
-NOBODY = np.iinfo(np.int32).max
+NOBODY = int(np.iinfo(np.int32).max)
 #: Squared distances are judged in float32 first. Coordinates have norms of at most 1 (`Scaled`), so
 #: two of them, rounded, are SLACK off at most; sums of m squares ROUNDING * (m + 4) of their value.
 SLACK, ROUNDING = 2.0**-21, 2.0**-23

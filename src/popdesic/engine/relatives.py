@@ -53,19 +53,25 @@ class Closeness:
         """Largest S in units of the fewer heterozygotes."""
         return max(-1.0, 2 - 4 * self.kinship) + WIDER
 
+    @property
+    def widened_share(self) -> float | None:
+        """Largest share of mismatches; None where they do not count."""
+        return self.mismatch_share + WIDER if self.mismatch_share > 0 else None
+
     def limits(self, het: np.ndarray, called: np.ndarray) -> np.ndarray:
         """Largest S of each sample's close pairs: int64, from its own counts."""
-        by_mismatches = 4 * (self.mismatch_share + WIDER) * called
-        largest = by_mismatches if self.mismatch_share > 0 else np.full(len(het), -1.0)
-        return np.floor(np.maximum(self.slope * het, largest)).astype(np.int64)
+        largest = self.slope * het
+        if self.widened_share is not None:
+            largest = np.maximum(largest, 4 * self.widened_share * called)
+        return np.floor(largest).astype(np.int64)
 
     def wanted(self, counts: np.ndarray) -> np.ndarray:
         """Pairs to return, by exact counts, int64 (5, ...) as of `KINSHIP`: bool (...)."""
         ibs0, both_het, het_a, het_b, called = counts
         mismatches = ibs0 + het_a + het_b - 2 * both_het
         close = mismatches + 3 * ibs0 <= self.slope * np.minimum(het_a, het_b)
-        if self.mismatch_share > 0:
-            close |= mismatches <= (self.mismatch_share + WIDER) * called
+        if self.widened_share is not None:
+            close |= mismatches <= self.widened_share * called
         return close & (called >= self.min_called)
 
     def require_room(self, n_pairs: int, n_samples: int) -> None:

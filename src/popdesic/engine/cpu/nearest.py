@@ -29,7 +29,7 @@ from ..nearest import (
     tiles_of_pairs,
 )
 from ..relatives import CANDIDATE_SHARE, Closeness, ClosePairs
-from ..terms import KINSHIP, SQUARED
+from ..terms import KINSHIP, SQUARED_ALONE
 from ..threads import run_tasks
 
 #: Samples a side of one tile of counts, and rows of one task.
@@ -194,7 +194,7 @@ def close_pairs(backend: Backend, planes: PlaneParts, closeness: Closeness) -> C
         if own:
             limits[slice(*rows)] = closeness.limits(*own_counts(a))
         if not whole:
-            squared = backend.bitgemm(a, None if own else b, SQUARED)[0]
+            squared = backend.bitgemm(a, None if own else b, SQUARED_ALONE)[0]
             close = squared <= np.minimum(limits[slice(*rows), None], limits[slice(*columns)])
             i, j = np.nonzero(np.triu(close, 1) if own else close)
             whole = len(i) * CANDIDATE_SHARE > max(close.size, CANDIDATE_SHARE**2)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import LEVEL_BITS
+from ..constants import LEVEL_BITS
 from .devices import Device
 from .layout import COMPACT_ROWS, PARTS, PARTS_IN_A_ROW, STAGE_BITS, STEP_BITS, TILE_SITES
 
