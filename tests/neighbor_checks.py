@@ -71,6 +71,21 @@ def check_points(backend: Backend, points: np.ndarray, k: int) -> Nearest:
     return found
 
 
+def awkward_points() -> dict[str, np.ndarray]:
+    """Points whose squared distances float32 cannot tell apart, or hold."""
+    rng = np.random.default_rng(1)
+    return {
+        "grid": rng.integers(0, 3, (500, 3)).astype(float),
+        "same": np.ones((40, 2)),
+        "far from the origin": 1e6 + rng.normal(size=(400, 3)),
+        "one far away": np.concatenate([rng.normal(size=(300, 4)), np.full((1, 4), 1e9)]),
+        "tiny": rng.normal(size=(200, 5)) * 1e-40,
+        "huge": rng.normal(size=(200, 5)) * 1e40,
+        "sorted": np.sort(rng.normal(size=(1500, 1)), axis=0) ** 2,
+        "line": np.arange(300.0)[:, None] / 3,
+    }
+
+
 def check_close(
     backend: Backend, genotypes: np.ndarray, closeness: Closeness, cuts=()
 ) -> ClosePairs:

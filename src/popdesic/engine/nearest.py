@@ -97,7 +97,8 @@ class PlaneParts:
     Attributes
     ----------
     parts : tuple of Planes
-        Memory maps will do: blocks are read as they are needed.
+        Memory maps will do: blocks are read as they are needed. For a GPU, one part may be on it
+        already (`Backend.keep_planes`).
     """
 
     parts: tuple[Planes, ...]
@@ -129,6 +130,10 @@ class PlaneParts:
     def n_planes(self) -> int:
         """Of every block: 3 if any cohort has missing genotypes."""
         return 2 if all(part.complete for part in self.parts) else 3
+
+    @property
+    def n_bytes(self) -> int:
+        return self.n_samples * self.n_planes * self.n_words * 8
 
     def pieces(self, first: int, last: int) -> list[Planes]:
         """Samples first ... last - 1, cohort by cohort, `n_planes` planes each."""

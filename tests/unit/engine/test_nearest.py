@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from neighbor_checks import (
     METRICS,
+    awkward_points,
     check_close,
     check_nearest,
     check_points,
@@ -103,20 +104,6 @@ def test_threads_change_no_byte(threads):
 @pytest.mark.parametrize("n", [15, 1023, 1024, 1030])
 def test_nearest_points(n, m):
     check_points(BACKEND, np.random.default_rng(n).normal(size=(n, m)), 10)
-
-
-def awkward_points() -> dict[str, np.ndarray]:
-    """Points whose squared distances float32 cannot tell apart, or hold."""
-    rng = np.random.default_rng(1)
-    return {
-        "grid": rng.integers(0, 3, (500, 3)).astype(float),
-        "same": np.ones((40, 2)),
-        "far from the origin": 1e6 + rng.normal(size=(400, 3)),
-        "one far away": np.concatenate([rng.normal(size=(300, 4)), np.full((1, 4), 1e9)]),
-        "tiny": rng.normal(size=(200, 5)) * 1e-40,
-        "huge": rng.normal(size=(200, 5)) * 1e40,
-        "line": np.arange(300.0)[:, None] / 3,
-    }
 
 
 @pytest.mark.parametrize("name", awkward_points())

@@ -84,9 +84,13 @@ class TileSums:
         if planes.n_sites >= MOST_SITES:
             raise ValueError(f"{planes.n_sites} sites; at most {MOST_SITES - 1} fit these sums.")
         self.backend, self.planes = backend, planes
-        room = HELD_SHARE * backend.free_bytes()
-        n_bytes = planes.n_samples * planes.n_planes * planes.n_words * 8
-        self.held = upload(backend, planes) if n_bytes <= room else None
+        words = planes.parts[0].words
+        if len(planes.parts) == 1 and isinstance(words, cupy.ndarray):
+            self.held = words
+        elif planes.n_bytes <= HELD_SHARE * backend.free_bytes():
+            self.held = upload(backend, planes)
+        else:
+            self.held = None
         self._rows: tuple[Bounds, Planes] | None = None
         self._stream: tuple[tuple, BitgemmStream] | None = None
 
