@@ -172,9 +172,9 @@ def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
 def nearest(distances: np.ndarray, k: int) -> np.ndarray:
     """The k nearest others of every sample by distance, then number: int (n, k)."""
     rows = []
-    for i, row in enumerate(distances.tolist()):
-        others = sorted((value, j) for j, value in enumerate(row) if j != i)
-        rows.append([j for _, j in others[:k]])
+    for i, row in enumerate(distances):
+        order = np.argsort(row, kind="stable")  # ties stay in order
+        rows.append(order[order != i][:k])
     return np.array(rows, int).reshape(len(distances), -1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -182,11 +183,12 @@ class Scaled:
     rounding: float
 
     @classmethod
-    def of(cls, points: np.ndarray) -> Scaled:
+    def of(cls, points: Any, xp: Any = np) -> Scaled:
+        """Points of `xp`, numpy or CuPy, float64 (n, m)."""
         centred = points - points.mean(axis=0)
-        largest = float(np.sqrt((centred * centred).sum(axis=1).max(initial=0.0)))
+        largest = float(xp.sqrt((centred * centred).sum(axis=1).max()))
         scale = 2.0 ** -(np.frexp(largest)[1] + 1) if largest > 0 else 1.0
-        turned = np.ascontiguousarray((centred * scale).T.astype(np.float32))
+        turned = xp.ascontiguousarray((centred * scale).T.astype(np.float32))
         return cls(turned, scale, ROUNDING * (points.shape[1] + 4))
 
 

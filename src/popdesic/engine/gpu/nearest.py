@@ -142,10 +142,10 @@ def nearest_points(points: np.ndarray, k: int, device: Device) -> Nearest:
     k = found.index.shape[1]
     if not k:
         return found
-    scaled = Scaled.of(points)
+    there = cupy.asarray(points)
+    scaled = Scaled.of(there, cupy)
     side = tile_side(n, neighbor_plans.TILE_POINTS)
     lists = Lists(n, k, side, Form.of_points(scaled.scale, scaled.rounding), device)
-    there, turned = cupy.asarray(points), cupy.asarray(scaled.points)
     kernel = load_function(POINTS, "filter_points", (), device.capability)
     for rows, columns in ordered_tiles(n, side):
         own = rows == columns
@@ -158,7 +158,7 @@ def nearest_points(points: np.ndarray, k: int, device: Device) -> Nearest:
                     (POINT_SIDE * POINT_SIDE,),
                     (
                         there,
-                        turned,
+                        scaled.points,
                         np.int32(m),
                         np.int64(n),
                         *map(np.int32, (*rows, *columns, own)),
