@@ -169,6 +169,15 @@ def pair_counts(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
     return counts
 
 
+def nearest(distances: np.ndarray, k: int) -> np.ndarray:
+    """The k nearest others of every sample by distance, then number: int (n, k)."""
+    rows = []
+    for i, row in enumerate(distances):
+        order = np.argsort(row, kind="stable")  # ties stay in order
+        rows.append(order[order != i][:k])
+    return np.array(rows, int).reshape(len(distances), -1)
+
+
 def term_value(products, output: int, x: int, y: int) -> int:
     """Contribution of one site with genotypes x and y to one output of weighted plane products."""
     return sum(

@@ -10,6 +10,9 @@ import numpy as np
 import yaml
 from reference import bed_bytes
 
+from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.study.configuration import load_config
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
@@ -153,3 +156,28 @@ def write_raw(prefix: Path, cohort: Cohort) -> Path:
     Path(f"{prefix}.bim").write_text("".join(bim))
     Path(f"{prefix}.fam").write_text("".join(f"0\t{s}\t0\t0\t0\t-9\n" for s in cohort.samples))
     return prefix
+
+
+#: No site is left out of a panel.
+NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
+
+
+def encode_cohorts(folder: Path, cohorts: list[Cohort]) -> list[Path]:
+    """Cohorts on a panel of all sites of the first."""
+    for cohort in cohorts:
+        raw = write_raw(folder / cohort.name / "raw", cohort)
+        samples = folder / cohort.name / "samples.tsv"
+        sites = folder / f"{cohort.name}.sites.tsv"
+        summarize_cohort(raw, {}, sites, samples, min_sample_call_rate=0.0)
+    first = {cohorts[0].name: folder / f"{cohorts[0].name}.sites.tsv"}
+    build_panel(first, folder / "panel.tsv", folder / "counts.json", **NO_FILTERS)
+    for cohort in cohorts:
+        encode_cohort(
+            folder / cohort.name / "raw",
+            folder / cohort.name / "samples.tsv",
+            folder / "panel.tsv",
+            folder / cohort.name,
+            impute="mode",
+            cohort=cohort.name,
+        )
+    return [folder / cohort.name for cohort in cohorts]

@@ -26,7 +26,8 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.base import ZERO_LEVEL, OneHot, ScanData, TraitData
+from popdesic.engine.base import OneHot, ScanData, TraitData
+from popdesic.engine.constants import ZERO_LEVEL
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.devices import SHARED_VARIABLE

@@ -117,7 +117,7 @@ WAYS: dict[str, Way] = {
             "relatedness.py",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
-            *("phantoms.py ../shared/data", "study.py", "population.py"),
+            *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
         )
     },
     # a GPU
@@ -126,7 +126,7 @@ WAYS: dict[str, Way] = {
         f"{BENCH}{name}": GPU
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
-            *("minplus_gpu.py", "devices.py"),
+            *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
         )
     },
     # other programs and short names

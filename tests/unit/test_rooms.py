@@ -42,9 +42,11 @@ LAUNCHERS = {
             "epistasis_trait",
             "genotype_products",
             "minplus",
+            "nearest",
             "rare_sites",
             "rare_sites_kernels",
             "stream",
+            "tiles",
             "tune",
         ),
     )

@@ -170,7 +170,7 @@ def compare_cohorts(
             upper = np.triu(np.ones(shape, bool), 1) if diagonal else True
             judged += int(np.sum(np.broadcast_to(upper, shape)))
             few += int(((counts["called"] < limits.least_called) & upper).sum())
-            mismatches = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+            mismatches = kinship.mismatching(counts)
             least = limits.resolution.least_kinship(counts["called"])
             rows, columns, phi = kinship.close_pairs(
                 counts,
@@ -249,23 +249,16 @@ def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
 
 
 def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
-    rows = []
-    parents = kinship.panel_parent_limit(compared.af, compared.limits.error_rate)
-    for i, j, found, phi in pairs:
-        called, ibs0, het_a, het_b, both = (int(x) for x in found)
-        verdict = compared.limits.resolution.verdict(het_a + het_b - 2 * both + ibs0, called)
-        rows.append(
-            (
-                compared.about_a["samples"][i],
-                compared.about_b["samples"][j],
-                compared.about_a["cohort"],
-                compared.about_b["cohort"],
-                *(called, ibs0, het_a, het_b, both),
-                phi,
-                kinship.relation(phi, ibs0 / called, same=verdict == "same", parents=parents),
-            )
-        )
-    return pd.DataFrame(rows, columns=kinship.COLUMNS)
+    a, b = compared.about_a, compared.about_b
+    rows, columns, found, phi = zip(*pairs, strict=True) if pairs else ((), (), (), ())
+    return kinship.pairs_table(
+        [(a["samples"][i], a["cohort"]) for i in rows],
+        [(b["samples"][j], b["cohort"]) for j in columns],
+        dict(zip(_KINSHIP_COUNTS, np.array(found, np.int64).reshape(-1, 5).T, strict=True)),
+        np.array(phi, np.float64),
+        resolution=compared.limits.resolution,
+        parents=kinship.panel_parent_limit(compared.af, compared.limits.error_rate),
+    )
 
 
 def _identity_table(best: TopMatches, compared: _Compared) -> pd.DataFrame:

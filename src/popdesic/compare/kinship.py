@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +131,47 @@ def close_pairs(
     return rows, columns, kinship[rows, columns]
 
 
+def pairs_table(
+    people_a: Sequence[tuple[str, str]],
+    people_b: Sequence[tuple[str, str]],
+    counts: dict[str, np.ndarray],
+    phi: np.ndarray,
+    *,
+    resolution: Resolution,
+    parents: float,
+) -> pd.DataFrame:
+    """The table of close pairs, columns COLUMNS.
+
+    Parameters
+    ----------
+    people_a, people_b : list of (sample, cohort)
+        Of each pair.
+    counts : dict of int64 arrays, (n_pairs,)
+        Outputs of the terms `engine.terms.KINSHIP`.
+    phi : float64 array, (n_pairs,)
+        KING-robust kinship.
+    parents : float
+        See `relation`.
+    """
+    mismatches = mismatching(counts)
+    same = resolution.same(mismatches, counts["called"]).tolist()
+    shares = (counts["ibs0"] / np.maximum(counts["called"], 1)).tolist()
+    names = [*zip(*people_a, strict=True)] or [(), ()]
+    others = [*zip(*people_b, strict=True)] or [(), ()]
+    relations = [
+        relation(value, share, same=is_same, parents=parents)
+        for value, share, is_same in zip(phi.tolist(), shares, same, strict=True)
+    ]
+    columns = [names[0], others[0], names[1], others[1]]
+    columns += [counts[name] for name in ("called", "ibs0", "het_a", "het_b", "both_het")]
+    return pd.DataFrame(dict(zip(COLUMNS, [*columns, phi, relations], strict=True)))
+
+
+def mismatching(counts: dict[str, np.ndarray]) -> np.ndarray:
+    """Jointly called sites at which two samples differ, of the outputs of `KINSHIP`."""
+    return counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
+
+
 def kinship_tiles(rows: Iterable[Path | str]) -> list[Path]:
     """The tables of close pairs of some rows of tiles (`row.json`), in order of their names."""
     return list(read_tiles(rows, ".kinship.tsv").values())
@@ -149,11 +190,15 @@ def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:
 
 def join_pairs(tiles: list[Path], out: Path, *, min_kinship: float = -np.inf) -> pd.DataFrame:
     """Write the close pairs of all tiles to one table, closest first, ties by name."""
-    table = read_pairs(tiles, min_kinship)
-    table = table.assign(_value=-table.kinship)
-    table = table.sort_values(["_value", "sample_a", "sample_b"], kind="stable")[COLUMNS]
+    table = closest_first(read_pairs(tiles, min_kinship))
     write_table(out, table)
     return table
+
+
+def closest_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Close pairs by kinship as it is written, ties by name."""
+    table = table.assign(_value=-table.kinship)
+    return table.sort_values(["_value", "sample_a", "sample_b"], kind="stable")[COLUMNS]
 
 
 def choose_unrelated(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from ..cohort.encode import load_planes
 from ..engine.base import Backend
+from ..engine.nearest import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
 from ..io.errors import UserError
 from ..io.tables import write_npy, write_npz, write_table
@@ -177,6 +179,41 @@ def require_one_panel(folder_a: Path, about_a: dict, folder_b: Path, about_b: di
             f"{folder_b}/planes.json: encoded on panel {about_b['panel']}, but {folder_a} on "
             f"{about_a['panel']}; delete both planes.npy and rerun."
         )
+
+
+@dataclass(frozen=True)
+class People:
+    """The samples of some cohorts, in sample order, and the digest of their panel."""
+
+    samples: list[str]
+    cohorts: list[str]
+    panel: str
+
+
+def load_cohorts(folders: Sequence[Path]) -> tuple[PlaneParts, People]:
+    """Planes of some cohorts, memory-mapped, and their samples.
+
+    Parameters
+    ----------
+    folders : list of Path
+        Folders of `planes.npy`, in sample order; their names are the cohorts'.
+
+    Raises
+    ------
+    UserError
+        Cohorts were encoded on different panels.
+    """
+    loaded = [load_planes(folder) for folder in folders]
+    for folder, (_, about) in zip(folders, loaded, strict=True):
+        require_one_panel(folders[0], loaded[0][1], folder, about)
+    samples = [name for _, about in loaded for name in about["samples"]]
+    cohorts = [
+        folder.name
+        for folder, (_, about) in zip(folders, loaded, strict=True)
+        for _ in about["samples"]
+    ]
+    planes = PlaneParts.of([part for part, _ in loaded])
+    return planes, People(samples, cohorts, loaded[0][1]["panel"])
 
 
 def assemble_tiles(

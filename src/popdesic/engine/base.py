@@ -12,8 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
+from .constants import BASE, INFINITY_INT32, INFINITY_INT64, PANEL
 from .genotype_products import Calls, GenotypeProducts
 from .matches import TopMatches
+from .nearest import Measure, Nearest, PlaneParts
+from .relatives import Closeness, ClosePairs
 from .terms import Planes, Terms
 
 
@@ -121,10 +124,6 @@ class ScanData:
         return self.classes[0].n_samples + self.classes[1].n_samples
 
 
-#: Bits of the levels of residuals, and the level that stands for a residual of zero.
-LEVEL_BITS, ZERO_LEVEL = 8, 128
-
-
 @dataclass(frozen=True)
 class TraitData:
     """What a scan of pairs by residuals reads (`engine.host.trait`: statistic, costs, bound).
@@ -170,13 +169,6 @@ class Hits:
 
     cost: np.ndarray
     sites: np.ndarray
-
-
-#: Most individuals that become intermediate nodes together in a closure (of a matrix that is not
-#: streamed through a device), and the side of the base block that Floyd-Warshall closes.
-PANEL, BASE = 512, 128
-#: Largest weight in fixed point, which stands for infinity: a sum of two does not overflow.
-INFINITY_INT32, INFINITY_INT64 = np.int32(2**30 - 1), np.int64(2**62 - 1)
 
 
 def infinity(dtype) -> np.generic:
@@ -383,6 +375,52 @@ class Backend(Protocol):
         TopMatches
             Arrays (n_queries, k), best first, ties by profile number; `index` -1 where there are
             fewer than `k`. The same from every backend.
+        """
+        ...
+
+    def nearest_samples(self, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
+        """The `k` nearest other samples of every sample, without an array of all pairs.
+
+        Parameters
+        ----------
+        planes : PlaneParts
+        measure : Measure
+        k : int
+            At most `nearest.MOST_NEIGHBORS`; all others where there are fewer.
+
+        Returns
+        -------
+        Nearest
+            Ties go to the earlier sample; samples at an infinite distance are listed only where
+            there are not enough others. The same bytes from every backend.
+        """
+        ...
+
+    def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
+        """The `k` nearest other points of every point by Euclidean distance.
+
+        Parameters
+        ----------
+        points : float64 array, (n, m)
+            Finite.
+        k : int
+            As in `nearest_samples`.
+
+        Returns
+        -------
+        Nearest
+            By squared distances, summed in float64 in the order of the coordinates; `distance`
+            holds their roots. Ties go to the earlier point. The same bytes from every backend.
+        """
+        ...
+
+    def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
+        """All pairs of samples that are close, with their counts, without an array of all pairs.
+
+        Raises
+        ------
+        UserError
+            More pairs than `closeness.most`.
         """
         ...
 

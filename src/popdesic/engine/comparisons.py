@@ -171,14 +171,7 @@ def tables_of(planes: Planes, rows: np.ndarray, columns: np.ndarray, threads: in
     """
     from .host.site_pairs import pair_tables
 
-    words = planes.words
-    if planes.complete:
-        called = np.zeros(words.shape[2] * 64, np.uint8)
-        called[: planes.n_sites] = 1
-        mask = np.packbits(called, bitorder="little").view(np.uint64)
-        mask = np.broadcast_to(mask, (len(words), 1, words.shape[2]))
-        words = np.concatenate([words, mask], axis=1)
-    return pair_tables(words, rows, columns, threads)
+    return pair_tables(planes.with_mask().words, rows, columns, threads)
 
 
 def r2_of_tables(tables: np.ndarray) -> np.ndarray:
@@ -204,3 +197,37 @@ def search_by_blocks(
         matches, called = backend.bitgemm(queries, block, MATCHES)
         best.add(first, called - matches, called, min_called)
     return best
+
+
+def count_pairs(
+    a: Planes, b: Planes, rows: np.ndarray, columns: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """Counts of some pairs of samples of a and b, one by one: int64 (5, n_pairs) as of `KINSHIP`.
+
+    The planes are in host memory, and both have as many.
+    """
+    which_a, at_a = np.unique(rows, return_inverse=True)
+    which_b, at_b = np.unique(columns, return_inverse=True)
+    words = np.concatenate([a.words[which_a], b.words[which_b]])
+    tables = tables_of(Planes(words, a.n_sites), at_a, at_b + len(which_a), threads)
+    return np.stack(
+        [
+            tables[:, 0, 2] + tables[:, 2, 0],
+            tables[:, 1, 1],
+            tables[:, 1].sum(axis=1),
+            tables[:, :, 1].sum(axis=1),
+            tables.sum(axis=(1, 2)),
+        ]
+    )
+
+
+def own_counts(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
+    """Heterozygous and called sites of each sample, int64 (n_samples,) each; host memory."""
+    u, v = planes.words[:, 0], planes.words[:, 1]
+    het = u & ~v
+    if planes.complete:
+        called = np.full(planes.n_samples, planes.n_sites, np.int64)
+    else:
+        het &= planes.words[:, 2]
+        called = np.bitwise_count(planes.words[:, 2]).sum(axis=1, dtype=np.int64)
+    return np.bitwise_count(het).sum(axis=1, dtype=np.int64), called

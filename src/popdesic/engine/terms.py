@@ -79,9 +79,15 @@ _IBS0 = [(1, "z", "v"), (1, "v", "z")]
 
 #: Squared Euclidean distance and site count over jointly called sites (DESIGN section 5).
 SQUARED = _terms(squared=_SQUARED, called=_CALLED)
+#: The distance alone: bounds which pairs can be close relatives (`relatives.py`).
+SQUARED_ALONE = _terms(squared=_SQUARED)
 #: The same with the number of opposite homozygotes, from which every other metric follows:
 #: Manhattan = squared - 2 ibs0, IBS1 = squared - 4 ibs0, IBS2 = called - IBS1 - ibs0.
 SQUARED_IBS0 = _terms(squared=_SQUARED, called=_CALLED, ibs0=_IBS0)
+#: Alleles that differ, squared - 2 ibs0, at once: all that Manhattan and IBS distances need.
+ALLELES = _terms(
+    alleles=[(2, "z", "v"), (2, "v", "z"), (1, "h", "e"), (1, "e", "h")], called=_CALLED
+)
 #: The same with each sample's sum of genotypes and of their squares, all over jointly called sites:
 #: what distances between individuals divided by their own sum follow from.
 SQUARED_SUMS = _terms(
@@ -148,6 +154,16 @@ class Planes:
     def without_mask(self) -> Planes:
         """The same genotypes, with imputed values counted as called."""
         return Planes(self.words[:, :2], self.n_sites)
+
+    def with_mask(self) -> Planes:
+        """The same genotypes with plane c, a copy where it is not stored."""
+        if not self.complete:
+            return self
+        bits = np.zeros(self.words.shape[2] * 64, np.uint8)
+        bits[: self.n_sites] = 1
+        mask = np.packbits(bits, bitorder="little").view(np.uint64)
+        mask = np.broadcast_to(mask, (self.n_samples, 1, len(mask)))
+        return Planes(np.concatenate([np.asarray(self.words), mask], axis=1), self.n_sites)
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:

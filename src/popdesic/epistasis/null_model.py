@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.base import ZERO_LEVEL
+from ..engine.constants import ZERO_LEVEL
 from ..engine.ranks import average_ranks
 from ..io.errors import UserError
 from ..io.tables import write_npz

@@ -13,11 +13,8 @@ import pytest
 from operands import planes_of
 from reference import draw_genotypes
 from reference_compare import child, king_robust, largest_unrelated
-from study import Cohort, make_cohorts, make_sites, write_raw
+from study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
 
-from popdesic.cohort.define_panel import build_panel
-from popdesic.cohort.encode import encode_cohort
-from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import (
     Limits,
@@ -39,7 +36,6 @@ BACKEND = select_backend("cpu", 2)
 #: A panel that resolves all relatives, so that the tables hold everything planted.
 ALL_TOLD = resolve(1e-6, 0.5, 1e-4, panel="x", sites=900, founders=12, max_mismatch=0.02)
 LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
-NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
 
 
 def counts_of(a: np.ndarray, b: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -133,27 +129,6 @@ def test_unrelated_sets_are_largest_and_have_no_edge():
 # --- cohorts ------------------------------------------------------------------------------------
 
 
-def encode(folder: Path, cohorts: list[Cohort]) -> list[Path]:
-    """Cohorts on a panel of all sites of the first."""
-    for cohort in cohorts:
-        raw = write_raw(folder / cohort.name / "raw", cohort)
-        samples = folder / cohort.name / "samples.tsv"
-        sites = folder / f"{cohort.name}.sites.tsv"
-        summarize_cohort(raw, {}, sites, samples, min_sample_call_rate=0.0)
-    first = {cohorts[0].name: folder / f"{cohorts[0].name}.sites.tsv"}
-    build_panel(first, folder / "panel.tsv", folder / "counts.json", **NO_FILTERS)
-    for cohort in cohorts:
-        encode_cohort(
-            folder / cohort.name / "raw",
-            folder / cohort.name / "samples.tsv",
-            folder / "panel.tsv",
-            folder / cohort.name,
-            impute="mode",
-            cohort=cohort.name,
-        )
-    return [folder / cohort.name for cohort in cohorts]
-
-
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
     """Two cohorts: a duplicate across them with errors, and a contaminated sample."""
@@ -167,7 +142,7 @@ def planted(tmp_path_factory):
     one, two = south.genotypes[:, 8], north.genotypes[:, 7]
     both = np.where((one < 0) | (two < 0), -1, np.where(one == two, one, 1))
     south.genotypes[:, 8] = both  # every allele of both is seen
-    folders = encode(folder, [north, south])
+    folders = encode_cohorts(folder, [north, south])
     return {"folders": folders, "panel": folder / "panel.tsv", "cohorts": [north, south]}
 
 

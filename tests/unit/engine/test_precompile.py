@@ -28,6 +28,7 @@ from operands import planes_of
 from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.distance.neighbors import measure_of
 from popdesic.engine import terms
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls
@@ -37,6 +38,8 @@ from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host.sparse_paths import sparse_paths
 from popdesic.engine.host.trees import shortest_trees
+from popdesic.engine.nearest import PlaneParts
+from popdesic.engine.relatives import Closeness
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
 from popdesic.io.genotypes import pack_bed
@@ -88,6 +91,10 @@ for missing in (0, 0.1):
     sites = planes_of(np.ascontiguousarray(genotypes.T))
     backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)
     backend.top_matches(planes, planes, 3)
+    people = PlaneParts.of([planes])
+    for metric in ("euclidean", "normalized"):
+        backend.nearest_samples(people, measure_of(metric, 200, 1), 3)
+    backend.close_pairs(people, Closeness(0.0, 0.02, 1, 1000))
 for number in ("int32", "int64", "float32", "float64"):
     for n in (50, 700):
         direct = np.abs(np.subtract.outer(*[rng.integers(1, 99, n)] * 2)).astype(number)
@@ -119,6 +126,7 @@ number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
 columns = [number_text.string_fields(names), number_text.integer_fields(np.arange(5))]
 number_text.join_fields(columns)
 add_signed(np.zeros((2, 5, 5)), rng.random((3, 5, 5)), np.ones((2, 3, 5)))
+backend.nearest_points(rng.random((50, 4)), 3)
 """
 #: Fails if numba compiles a function of the package. What it reads from its cache is no event.
 WATCH = """\

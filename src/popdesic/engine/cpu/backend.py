@@ -11,12 +11,15 @@ from ..base import Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, in
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
 from ..genotype_products import Calls, GenotypeProducts
 from ..matches import TopMatches
+from ..nearest import Measure, Nearest, PlaneParts
+from ..relatives import Closeness, ClosePairs
 from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
 from . import epistasis as epistasis_cpu
 from . import epistasis_trait
 from . import minplus as minplus_cpu
+from . import nearest as nearest_cpu
 from .genotype_products import CpuProducts
 
 
@@ -165,6 +168,15 @@ class CpuBackend:
         self, queries: Planes, database: Planes, k: int, min_called: int = 1
     ) -> TopMatches:
         return search_by_blocks(self, queries, database, k, min_called)
+
+    def nearest_samples(self, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
+        return nearest_cpu.nearest_samples(self, planes, measure, k)
+
+    def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
+        return nearest_cpu.nearest_of_points(points, k, self.threads)
+
+    def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
+        return nearest_cpu.close_pairs(self, planes, closeness)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         return epistasis_cpu.scan_pairs(data, first, top, cutoff, threads=self.threads)

@@ -18,7 +18,8 @@ import numba
 import numpy as np
 from numba import types
 
-from ..base import LEVEL_BITS, ZERO_LEVEL, Hits, TraitData
+from ..base import Hits, TraitData
+from ..constants import LEVEL_BITS, ZERO_LEVEL
 from ..host import interaction, trait
 from ..host.interaction import UNIT_BITS, fixed_cost, least_of
 from ..host.trait import MAX_SAMPLES, half_trait_statistic, level_planes

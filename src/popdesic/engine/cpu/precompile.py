@@ -38,7 +38,7 @@ from ..host import (
 from ..host import interaction as interaction_tables
 from ..host import trait as trait_tables
 from ..threads import run_tasks, usable_cpus
-from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus
+from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus, nearest
 
 #: The folder that Python finds this package in.
 PACKAGES = Path(__file__).resolve().parents[3]
@@ -130,6 +130,17 @@ def products_of_planes() -> None:
         bitgemm.tile_kernel(form)
 
 
+def lists_of_neighbors() -> None:
+    lists = "float64[:, ::1], int32[:, ::1], int32[:, ::1]"
+    form = "int64, float64, float64, int64"
+    counts, tile = "int64[:, :, ::1]", "float64[:, ::1]"
+    _compile(nearest.distances_of_counts, f"({counts}, {form}, {tile}, int64, int64)")
+    side = "int64[:, ::1], boolean, boolean, int64, int64"
+    _compile(nearest.improve_lists, f"({tile}, {side}, {lists}, int64, int64)")
+    points = "float64[:, ::1], float32[:, ::1], float64, float64"
+    _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
+
+
 def pairs_of_sites() -> None:
     site_pairs._band_kernel()
     site_pairs._complete_kernel()
@@ -171,7 +182,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
-    epochs_of_maps,
+    *(epochs_of_maps, lists_of_neighbors),
 )
 
 

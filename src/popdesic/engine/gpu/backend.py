@@ -25,7 +25,9 @@ from ..comparisons import (
 )
 from ..genotype_products import Calls, GenotypeProducts
 from ..matches import TopMatches
+from ..nearest import Measure, Nearest, PlaneParts
 from ..needs import CONTEXT_BYTES
+from ..relatives import Closeness, ClosePairs
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import minplus_plans, tune
@@ -37,6 +39,7 @@ from .rare_sites import RareSites, site_costs
 from .rare_sites_plans import SiteCosts, pays
 from .stream import BitgemmStream, device_errors
 from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
+from .tiles import TileSums
 from .tune_plans import ShapeClass
 from .variants import Variant
 
@@ -272,6 +275,25 @@ class GpuBackend:
         if found is None:
             return search_by_blocks(self, queries, database, k, min_called)
         return found
+
+    def nearest_samples(self, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
+        from .nearest import nearest_samples
+
+        with device_errors(f"the neighbours of {planes.n_samples} samples"):
+            return nearest_samples(TileSums(self, planes), measure, k, self.device)
+
+    def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
+        from .nearest import nearest_points
+
+        with device_errors(f"the neighbours of {len(points)} points"):
+            return nearest_points(points, k, self.device)
+
+    def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
+        from .nearest import close_pairs
+
+        with device_errors(f"the close pairs of {planes.n_samples} samples"):
+            tiles = TileSums(self, planes)
+            return close_pairs(tiles, closeness, self.device, self.threads)
 
     def r2_pairs(
         self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None

@@ -46,11 +46,7 @@ def with_planes(planes: Planes, n_planes: int) -> Planes:
     """Complete planes with a mask where the other side has one."""
     if planes.words.shape[1] == n_planes:
         return planes
-    bits = np.zeros(planes.words.shape[2] * 64, np.uint8)
-    bits[: planes.n_sites] = 1
-    mask = np.packbits(bits, bitorder="little").view(np.uint64)
-    mask = np.broadcast_to(mask, (planes.n_samples, 1, len(mask)))
-    return Planes(np.concatenate([np.asarray(planes.words), mask], axis=1), planes.n_sites)
+    return planes.with_mask()
 
 
 def piece_size(k: int, seen: int, cautious: bool) -> int:

@@ -98,7 +98,9 @@ class Scanner(ClassScan, CrowdScan):
             steps = self.measure_depths()
             crowded = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
-        self.core = choose_core(kernel, order, self.states, steps, crowded=crowded)
+        self.core = choose_core(
+            kernel, order, self.states, steps, crowded=crowded, shared_bytes=device.shared_bytes
+        )
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bound = Bound.of(share_of_cases(self.n_classes))
         self.prepare_launches()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import LEVEL_BITS
+from ..constants import LEVEL_BITS
 from .devices import Device
 from .epistasis_forms import CHUNKS, SPARE_BYTES, Needs, choose_form
 from .layout import BLOCK_SITES, COMPACT_ROWS, PARTS, STAGE_BITS, STEP_BITS, TILE_SITES
@@ -54,6 +54,8 @@ RECORD_WORDS = {0: 32, 1: 64}
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
 #: from the planes: more of them cost more than another launch.
 FIRST_LAUNCH, FIRST_BARE = 1 << 21, 1 << 18
+#: Shared memory of triples of three states by `mma`, counted in two words.
+MMA_APART_BYTES = 107_520
 #: Combinations of a thread where triples are scored in phases, by stored states.
 COMBINATIONS = {2: 16, 3: 8}
 #: Counts that the margins of one site of y and of z take in shared memory, by stored states: padded
@@ -118,7 +120,13 @@ CORES = {
 
 
 def choose_core(
-    kernel: str, order: int, states: int, steps: float, *, crowded: bool = False
+    kernel: str,
+    order: int,
+    states: int,
+    steps: float,
+    *,
+    crowded: bool = False,
+    shared_bytes: int = MMA_APART_BYTES,
 ) -> Core:
     """The fastest core of a kernel.
 
@@ -126,12 +134,15 @@ def choose_core(
     ----------
     steps : mean depth of an x.
     crowded : whether some counts may need words of their own (`apart` of `scan_shape`).
+    shared_bytes : of the device, for a thread block.
     """
     if kernel == "wgmma":
         if order == 2 or crowded or steps >= DEEP_STEPS[states]:
             kernel = "deep"
         elif states == 3:
             kernel = "mma"  # the rows of three states do not fit the accumulators of wgmma
+    if kernel == "mma" and crowded and (order, states) == (3, 3) and shared_bytes < MMA_APART_BYTES:
+        kernel = "popc"
     return CORES[kernel]
 
 

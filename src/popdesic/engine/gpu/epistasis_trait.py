@@ -11,7 +11,8 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..base import LEVEL_BITS, ZERO_LEVEL, Hits, TraitData
+from ..base import Hits, TraitData
+from ..constants import LEVEL_BITS, ZERO_LEVEL
 from ..host.interaction import UNIT_BITS, least_of
 from ..host.trait import MAX_SAMPLES, level_planes, trait_costs
 from .devices import Device

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
+from ..constants import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
 from ..matches import SHARE_BITS
+from ..nearest import MOST_NEIGHBORS, NOBODY, RATIO, ROOT, SHARES
 from ..terms import PLANE_LETTERS
 
 INT32_MAX = 2**31 - 1
@@ -70,6 +71,18 @@ INDEX_BITS = 40
 QUERY_BITS = 512
 #: Columns and rows that a thread block of `select_pairs` looks at together.
 SELECT_COLUMNS, SELECT_ROWS = 32, 8
+
+# --- neighbours (kernels/neighbors/)
+
+#: Entries that one warp sorts, and candidates of a person among them.
+LIST_LENGTH = 1024
+LIST_ROOM = LIST_LENGTH - MOST_NEIGHBORS
+#: Threads of a thread block that looks through counts, 4 columns each, and rows that it walks over.
+FILTER_THREADS, FILTER_ROWS = 256, 64
+#: Points a side of a thread block, threads a side, coordinates in shared memory at a time.
+POINT_TILE, POINT_SIDE, POINT_DEPTH = 128, 16, 16
+#: Code of each form of a distance; the last one is of points.
+FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3}
 
 # --- min-plus (kernels/minplus/)
 
@@ -150,6 +163,12 @@ DEFINES: dict[str, dict[str, int]] = {
         *("QUERY_BITS", "SELECT_COLUMNS", "SELECT_ROWS"),
     )
     | {"SHARE_BITS": SHARE_BITS},
+    "neighbors": _named(
+        *("LIST_LENGTH", "LIST_ROOM", "FILTER_THREADS", "FILTER_ROWS"),
+        *("POINT_TILE", "POINT_SIDE", "POINT_DEPTH"),
+    )
+    | {f"FORM_{name}": code for name, code in FORMS.items()}
+    | {"NOBODY": NOBODY},
     "pca": _named(
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
         *("TURNED_COLUMNS", "TURNED_WORDS"),

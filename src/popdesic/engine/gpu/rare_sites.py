@@ -262,6 +262,14 @@ class RareSites:
         for carried in self._carried:
             carried.fill(0)
 
+    def clear(self) -> None:
+        """Forget what was listed; what homozygotes carried was settled before."""
+        self.n_listed = 0
+        for listed in self.listed:
+            listed.fill(0)
+        for carried in self._carried:
+            carried.fill(0)
+
     def margins(self, output: int) -> tuple[cupy.ndarray, cupy.ndarray]:
         """What the listed sites add to each row and each column of an output (int64)."""
         plan = self.stream.plan

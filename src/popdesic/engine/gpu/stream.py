@@ -332,6 +332,17 @@ class BitgemmStream:
         # buffers came from the current stream's pool; both streams may use them from here on
         cupy.cuda.get_current_stream().synchronize()
 
+    def clear(self) -> None:
+        """Forget all sums, for other samples, as many; buffers stay."""
+        self._compute.wait_event(cupy.cuda.get_current_stream().record())
+        with self._compute:
+            self._acc.fill(0)
+            for side in self._sides:
+                side.counts.fill(0)
+            if self.rare_sites:
+                self.rare_sites.clear()
+        self._total, self._sites_in_acc = None, 0
+
     def result_rows(self, rows_at_a_time: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """The sums so far, some rows at a time.
 

@@ -41,7 +41,8 @@ import numba
 import numpy as np
 from numba import types
 
-from ..base import LEVEL_BITS, ZERO_LEVEL, TraitData
+from ..base import TraitData
+from ..constants import LEVEL_BITS, ZERO_LEVEL
 from ..threads import run_tasks
 from .interaction import UNIT_BITS, fixed_cost, least_of, tasks_of
 

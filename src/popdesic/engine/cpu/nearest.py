@@ -1,0 +1,213 @@
+"""Nearest samples and close pairs on a CPU: tiles of exact counts, and lists that they improve.
+
+Kernels
+-------
+`distances_of_counts`: counts int64 (n_outputs, m, n) to distances float64 (m, n); loops rows,
+columns; the arithmetic of `distance.matrix.metric_distances`, operation by operation.
+`improve_lists`: distances of a tile into the lists of the samples of one side; a list belongs to
+one thread. `nearest_points`: squared distances in float32 (SIMD along columns) against each row's
+limit, then in float64 for the few that pass; sums over coordinates in their order.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from ..base import Backend
+from ..comparisons import count_pairs, own_counts
+from ..nearest import (
+    NOBODY,
+    RATIO,
+    ROOT,
+    SLACK,
+    Measure,
+    Nearest,
+    PlaneParts,
+    Scaled,
+    checked_points,
+    tiles_of_pairs,
+)
+from ..relatives import CANDIDATE_SHARE, Closeness, ClosePairs
+from ..terms import KINSHIP, SQUARED_ALONE
+from ..threads import run_tasks
+
+#: Samples a side of one tile of counts, and rows of one task.
+SIDE, ROWS_A_TASK = 1024, 64
+#: Points a side of what stays in cache: columns of a strip, rows of a task.
+STRIP, POINTS_A_TASK = 1024, 512
+
+
+@numba.njit(nogil=True, cache=True)
+def distances_of_counts(counts, form, times, share, least_called, out, first, last):
+    """out[i, j] for rows first ... last - 1; infinite below `least_called`."""
+    for i in range(first, last):
+        for j in range(counts.shape[2]):
+            called = counts[1, i, j]
+            if called < least_called:
+                out[i, j] = np.inf
+            elif form == ROOT:
+                out[i, j] = np.sqrt(counts[0, i, j] * times / (share * called))
+            elif form == RATIO:
+                out[i, j] = counts[0, i, j] * times / (share * called)
+            else:
+                sum_a, square_a = counts[2, i, j], counts[3, i, j]
+                sum_b, square_b = counts[4, i, j], counts[5, i, j]
+                scale = np.float64(sum_a) * np.float64(sum_b)
+                cross = np.float64(square_a * sum_b - square_b * sum_a)
+                uneven = np.float64(sum_b - sum_a) * cross
+                if scale == 0:
+                    out[i, j] = np.inf
+                else:
+                    out[i, j] = np.sqrt(max(scale * counts[0, i, j] + uneven, 0.0)) / scale
+
+
+@numba.njit(nogil=True, cache=True)
+def _insert(distance, index, called, value, other, sites):
+    """Put a sample into a list, before all that are farther; the last one leaves it."""
+    place = len(index) - 1
+    while place > 0 and (
+        distance[place - 1] > value or (distance[place - 1] == value and index[place - 1] > other)
+    ):
+        distance[place] = distance[place - 1]
+        index[place] = index[place - 1]
+        called[place] = called[place - 1]
+        place -= 1
+    distance[place], index[place], called[place] = value, other, sites
+
+
+@numba.njit(nogil=True, cache=True)
+def improve_lists(values, sites, turned, own, mine, others, distance, index, called, first, last):
+    """Offer a tile's samples to the lists of one of its sides.
+
+    values, sites: (rows, columns) distances and jointly called sites; `turned`: the lists are
+    those of the columns. `own`: the tile is of a block with itself, whose diagonal does not count.
+    mine, others: number of the first sample of either side; first, last: which of mine.
+    """
+    n_others = values.shape[0] if turned else values.shape[1]
+    k = index.shape[1]
+    for i in range(first, last):
+        person = mine + i
+        for j in range(n_others):
+            value = values[j, i] if turned else values[i, j]
+            if value > distance[person, k - 1] or (own and i == j):
+                continue
+            other = others + j
+            if value == distance[person, k - 1] and other > index[person, k - 1]:
+                continue
+            used = sites[j, i] if turned else sites[i, j]
+            _insert(distance[person], index[person], called[person], value, other, used)
+
+
+@numba.njit(nogil=True, cache=True)
+def nearest_points(points, turned, scale, rounding, distance, index, called, first, last):
+    """Lists of the rows first ... last - 1 by squared distance, from all points.
+
+    points: float64 (n, m); turned, scale, rounding: `Scaled`.
+    """
+    n, m = points.shape
+    k = index.shape[1]
+    near = np.empty(STRIP, np.float32)
+    for start in range(0, n, STRIP):
+        width = min(STRIP, n - start)
+        for i in range(first, last):
+            near[:width] = 0
+            for d in range(m):
+                x, row = turned[d, i], turned[d, start : start + width]
+                for j in range(width):
+                    apart = row[j] - x
+                    near[j] += apart * apart
+            limit = _limit(distance[i, k - 1], scale, rounding)
+            for j in range(width):
+                other = start + j
+                if near[j] > limit or other == i:
+                    continue
+                value = 0.0
+                for d in range(m):
+                    apart = points[i, d] - points[other, d]
+                    value += apart * apart
+                last_one = distance[i, k - 1]
+                if value < last_one or (value == last_one and other < index[i, k - 1]):
+                    _insert(distance[i], index[i], called[i], value, other, 0)
+                    limit = _limit(distance[i, k - 1], scale, rounding)
+
+
+@numba.njit(nogil=True, cache=True)
+def _limit(squared, scale, rounding):
+    """What the float32 value of a squared distance of at most `squared` cannot exceed."""
+    wide = np.sqrt(squared) * scale + SLACK
+    return wide * wide * (1 + rounding)
+
+
+def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
+    """`Backend.nearest_samples` by tiles of a backend's products."""
+    found = Nearest.empty(planes.n_samples, k)
+    lists = found.distance, found.index, found.called
+    for rows, columns in tiles_of_pairs(planes.n_samples, SIDE):
+        own = rows == columns
+        a = planes.block(*rows)
+        counts = backend.bitgemm(a, None if own else planes.block(*columns), measure.terms)
+        few = counts[1] < measure.least_called
+        found.few += int(np.triu(few, 1).sum() if own else few.sum())
+        if not found.index.shape[1]:
+            continue
+        values = np.empty(counts.shape[1:])
+        form = measure.form, measure.times, measure.share, measure.least_called
+        _in_tasks(backend.threads, len(values), distances_of_counts, (counts, *form, values))
+        tile = values, counts[1]
+        sides = [(False, rows, columns)] if own else [(False, rows, columns), (True, columns, rows)]
+        for turned, mine, others in sides:
+            arguments = (*tile, turned, own, mine[0], others[0], *lists)
+            _in_tasks(backend.threads, mine[1] - mine[0], improve_lists, arguments)
+    assert not (found.index == NOBODY).any(), "a list that is not full"
+    return found
+
+
+def _in_tasks(threads: int, n: int, kernel, arguments: tuple, size: int = ROWS_A_TASK) -> None:
+    """Call ``kernel(*arguments, first, last)`` for runs of n rows."""
+    bounds = [(first, min(first + size, n)) for first in range(0, n, size)]
+    run_tasks(lambda first, last: kernel(*arguments, first, last), bounds, threads)
+
+
+def nearest_of_points(points: np.ndarray, k: int, threads: int) -> Nearest:
+    """`Backend.nearest_points`; `distance` holds roots of squared distances."""
+    points = checked_points(points)
+    found = Nearest.empty(len(points), k)
+    if found.index.shape[1]:
+        scaled = Scaled.of(points)
+        arguments = points, scaled.points, scaled.scale, scaled.rounding
+        lists = found.distance, found.index, found.called
+        _in_tasks(threads, len(points), nearest_points, (*arguments, *lists), POINTS_A_TASK)
+        found.distance = np.sqrt(found.distance)
+    return found
+
+
+def close_pairs(backend: Backend, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
+    """`Backend.close_pairs`: candidates by squared distance, then counts of these."""
+    n = planes.n_samples
+    limits = np.zeros(n, np.int64)
+    parts, n_found, whole = [], 0, False
+    for rows, columns in tiles_of_pairs(n, SIDE):
+        own = rows == columns
+        a = planes.block(*rows)
+        b = a if own else planes.block(*columns)
+        if own:
+            limits[slice(*rows)] = closeness.limits(*own_counts(a))
+        if not whole:
+            squared = backend.bitgemm(a, None if own else b, SQUARED_ALONE)[0]
+            close = squared <= np.minimum(limits[slice(*rows), None], limits[slice(*columns)])
+            i, j = np.nonzero(np.triu(close, 1) if own else close)
+            whole = len(i) * CANDIDATE_SHARE > max(close.size, CANDIDATE_SHARE**2)
+        if whole:
+            counts = backend.bitgemm(a, b, KINSHIP)
+            close = closeness.wanted(counts)
+            i, j = np.nonzero(np.triu(close, 1) if own else close)
+            found = ClosePairs(i + rows[0], j + columns[0], counts[:, i, j])
+        else:
+            counts = count_pairs(a, b, i, j, backend.threads)
+            found = ClosePairs(i + rows[0], j + columns[0], counts)
+            found = found.only(closeness.wanted(counts))
+        n_found += len(found.rows)
+        closeness.require_room(n_found, n)
+        parts.append(found)
+    return ClosePairs.joined(parts)

@@ -1,0 +1,144 @@
+"""Nearest people, nearest points and close relatives of large studies, without all pairs in memory.
+
+    python tests/bench/bench_neighbors.py [--device cpu|gpu] [--samples 2000] [--sites 10000]
+        [--neighbors 50] [--points 4000] [--components 20] [--quick]
+
+Random planes, without and with missing genotypes (6 %), in which every hundredth person has half
+of the genotypes of the one before. For nearest people and close relatives: seconds, T site-pairs/s,
+and the same beside the products of the same tiles alone, which nothing can undercut; then what a
+million people at 100 000 sites would take, by the number of pairs. For points on components: the
+same by pairs of points. Planes are on the device before the clock starts; a GPU also prints how
+long they take to get there from host memory. Best of three after a warm-up.
+"""
+
+from __future__ import annotations
+
+import commandline
+import numpy as np
+from timing import best_of, print_table
+
+from popdesic.distance.neighbors import measure_of
+from popdesic.engine.base import Backend
+from popdesic.engine.cpu.nearest import SIDE
+from popdesic.engine.nearest import PlaneParts, tiles_of_pairs
+from popdesic.engine.relatives import Closeness
+from popdesic.engine.select import select_backend
+from popdesic.engine.terms import SQUARED_ALONE, Planes, Terms
+
+GOAL_SAMPLES, GOAL_SITES = 1_000_000, 100_000
+#: Third degree (Manichaikul et al. 2010).
+CLOSE = Closeness(0.0442, 0.02, 100, 10**8)
+
+
+def draw_planes(n: int, n_sites: int, masked: bool, xp) -> Planes:
+    """Random planes of n people, every hundredth half like the one before; `xp`: numpy, CuPy."""
+    n_words = -(-n_sites // 64)
+    xp.random.seed(1)
+
+    def bits():
+        return xp.random.randint(0, 2**32, (n, 2 * n_words), np.uint32).view(np.uint64)
+
+    words = xp.empty((n, 3 if masked else 2, n_words), np.uint64)
+    one, other = bits(), bits()  # haplotypes of even frequencies: unrelated people have kinship 0
+    words[:, 0], words[:, 1] = one | other, one & other
+    if masked:
+        words[:, 2] = bits() | bits() | bits() | bits()
+    halves = words[:-1:100, :2, : n_words // 2]
+    words[1::100, :2, : n_words // 2] = halves[: len(words[1::100])]
+    if n_sites % 64:
+        words[:, :, -1] &= np.uint64((1 << n_sites % 64) - 1)
+    return Planes(words, n_sites)
+
+
+def products(backend: Backend, planes: PlaneParts, terms: Terms) -> None:
+    """The products of all tiles, where the backend leaves them."""
+    if backend.name == "cpu":
+        for rows, columns in tiles_of_pairs(planes.n_samples, SIDE):
+            b = None if rows == columns else planes.block(*columns)
+            backend.bitgemm(planes.block(*rows), b, terms)
+        return
+    import cupy
+
+    from popdesic.engine.gpu.neighbor_plans import ordered_tiles
+    from popdesic.engine.gpu.tiles import TileSums
+
+    tiles = TileSums(backend, planes)
+    for rows, columns in ordered_tiles(planes.n_samples, tiles.side(terms)):
+        tiles.multiply(rows, columns, terms)
+    cupy.cuda.Device().synchronize()
+
+
+def upload_seconds(backend: Backend, planes: PlaneParts) -> float:
+    """Seconds for planes in host memory to get to the device."""
+    from popdesic.engine.gpu.tiles import upload
+
+    host = PlaneParts.of([Planes(part.words.get(), part.n_sites) for part in planes.parts])
+    return best_of(1, lambda: upload(backend, host))
+
+
+def bench_people(backend: Backend, options, *, masked: bool, xp) -> None:
+    n, n_sites, k = options.samples, options.sites, options.neighbors
+    planes = PlaneParts.of([draw_planes(n, n_sites, masked, xp)])
+    measure = measure_of("euclidean", n_sites, 1)
+    pairs = n * (n - 1) / 2
+    more = GOAL_SAMPLES * (GOAL_SAMPLES - 1) / 2 * GOAL_SITES / (pairs * n_sites)
+    repeats = 1 if options.quick else 3
+    rows, found = [], {}
+
+    def timed(name: str, work, alone: float | None = None) -> float:
+        found[name] = work()  # kernels are compiled and chosen
+        seconds = best_of(repeats, work)
+        share = "" if alone is None else f"{alone / seconds:.0%}"
+        rate = pairs * n_sites / seconds / 1e12
+        rows.append((name, f"{seconds:.3f}", f"{rate:.3g}", share, f"{seconds * more:.0f}"))
+        return seconds
+
+    alone = timed("products: distance, called", lambda: products(backend, planes, measure.terms))
+    timed(f"{k} nearest", lambda: backend.nearest_samples(planes, measure, k), alone)
+    alone = timed("products: distance", lambda: products(backend, planes, SQUARED_ALONE))
+    timed("close pairs", lambda: backend.close_pairs(planes, CLOSE), alone)
+    title = f"{n} people, {n_sites} sites, {'6 % missing' if masked else 'none missing'}"
+    goal = f"{GOAL_SAMPLES} x {GOAL_SITES}, s (extrapolated)"
+    print_table(title, ("", "s", "T site-pairs/s", "of products alone", goal), rows)
+    n_pairs = len(found["close pairs"].rows)
+    print(f"close pairs: {n_pairs}, of {len(range(1, n, 100))} planted")
+    if backend.name == "gpu":
+        seconds = upload_seconds(backend, planes)
+        print(f"planes to the device: {planes.n_bytes / seconds / 1e9:.1f} GB/s")
+
+
+def bench_points(backend: Backend, options) -> None:
+    n, m, k = options.points, options.components, 15
+    rng = np.random.default_rng(3)
+    centres = 4 * rng.normal(size=(26, m))
+    points = centres[rng.integers(0, 26, n)] + rng.normal(size=(n, m))
+    backend.nearest_points(points[:1000], k)
+    seconds = best_of(1 if options.quick else 3, lambda: backend.nearest_points(points, k))
+    million = seconds * (GOAL_SAMPLES / n) ** 2
+    row = f"{seconds:.3f}", f"{n * n / 2 / seconds / 1e9:.3g}", f"{million:.1f}"
+    header = ("s", "G pairs/s", f"{GOAL_SAMPLES} points, s (extrapolated)")
+    print_table(f"{k} nearest of {n} points on {m} components", header, [row])
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--sites", type=int, default=10_000)
+    parser.add_argument("--neighbors", type=int, default=50)
+    parser.add_argument("--points", type=int, default=4000)
+    parser.add_argument("--components", type=int, default=20)
+    options = commandline.parse(parser, samples=300, sites=500, points=300)
+    backend = select_backend(options.device, options.threads)
+    print(backend.describe())
+    xp = np
+    if options.device == "gpu":
+        import cupy as xp
+    bench_points(backend, options)
+    for masked in (False, True):
+        bench_people(backend, options, masked=masked, xp=xp)
+
+
+if __name__ == "__main__":
+    main()

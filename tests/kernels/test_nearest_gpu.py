@@ -1,0 +1,159 @@
+"""Nearest samples, nearest points and close pairs on a GPU: the bytes of matrices of all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from neighbor_checks import (
+    METRICS,
+    awkward_points,
+    check_close,
+    check_nearest,
+    check_points,
+    draw_people,
+    parts_of,
+)
+
+pytest.importorskip("cupy")
+
+import cupy
+
+from popdesic.engine.gpu import nearest as nearest_gpu
+from popdesic.engine.gpu import neighbor_plans, tiles
+from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.gpu.devices import supported_kernels
+from popdesic.engine.gpu.rare_sites_plans import SiteCosts
+from popdesic.engine.nearest import PlaneParts
+from popdesic.engine.relatives import Closeness
+from popdesic.engine.select import cpu_backend
+from popdesic.engine.terms import Planes
+from popdesic.io.errors import UserError
+
+pytestmark = pytest.mark.gpu
+CLOSE = Closeness(0.0442, 0.02, 5, 10**6)
+
+
+@pytest.fixture(scope="module")
+def backend(gpu_device) -> GpuBackend:
+    return GpuBackend()
+
+
+@pytest.fixture(params=[256, 1 << 15])
+def side(request, monkeypatch) -> int:
+    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", request.param)
+    monkeypatch.setattr(neighbor_plans, "TILE_POINTS", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_nearest_of_a_matrix(backend, side, metric, missing):
+    """Few sites and copies of people make ties, also at the last place of a list."""
+    genotypes = draw_people(1, 700, 60, missing, copies=100)
+    check_nearest(backend, genotypes, 9, metric, min_called=20)
+    check_nearest(backend, genotypes, 9, metric, min_called=20, cuts=(100, 101, 400))
+
+
+@pytest.mark.parametrize("k", [1, 50, 256])
+def test_lists_of_any_length(backend, monkeypatch, k):
+    """More neighbours than the first band offers, and more candidates than have room."""
+    genotypes = draw_people(2, 2100, 90, 0.1, copies=100)
+    check_nearest(backend, genotypes, k, "euclidean", min_called=20)
+    monkeypatch.setattr(neighbor_plans, "BANDS", ((0, 31),))
+    check_nearest(backend, genotypes, k, "euclidean", min_called=20)
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 1100])
+def test_nearest_of_any_number_of_sites(backend, n_sites):
+    genotypes = draw_people(n_sites, 300, n_sites, 0.2)
+    genotypes[3] = -1  # nobody can be compared with it
+    check_nearest(backend, genotypes, 5, "euclidean")
+    check_nearest(backend, np.ones((300, n_sites), np.int8), 5, "ibs")
+    genotypes[:] = -1
+    found = check_nearest(backend, genotypes, 5, "euclidean")
+    assert np.isinf(found.distance).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_few_people(backend, n):
+    for k in (0, 5):
+        check_nearest(backend, draw_people(n, n, 30, 0.1), k, "euclidean")
+    check_points(backend, np.random.default_rng(n).random((n, 3)), 5)
+    check_close(backend, draw_people(n, n, 30, 0.1, copies=2), CLOSE)
+
+
+@pytest.mark.parametrize("kernel", ["wgmma", "mma", "popc"])
+def test_every_micro_kernel(gpu_device, side, kernel):
+    if kernel not in supported_kernels(gpu_device):
+        pytest.skip(f"{gpu_device.name} does not run {kernel}")
+    backend = GpuBackend(kernel=kernel)
+    for missing in (0.0, 0.1):
+        genotypes = draw_people(3, 600, 500, missing, copies=60)
+        check_nearest(backend, genotypes, 9, "euclidean")
+        check_close(backend, genotypes, CLOSE)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_rare_sites(gpu_device, side, missing):
+    """Sums of listed sites and of homozygotes' carriers, tile after tile of the same stream."""
+    backend = GpuBackend(rare_sites=SiteCosts(1e-9, 1e-12, 1e-12, 1e-12, 1e-12))
+    genotypes = np.where(draw_people(4, 700, 900, missing) == 2, 0, draw_people(5, 700, 900))
+    genotypes[:, ::3] = draw_people(6, 700, 300, missing, copies=50)
+    check_nearest(backend, genotypes.astype(np.int8), 9, "manhattan")
+    check_close(backend, genotypes.astype(np.int8), CLOSE)
+
+
+def test_planes_that_do_not_fit(backend, monkeypatch, side):
+    monkeypatch.setattr(tiles, "HELD_SHARE", 0.0)
+    genotypes = draw_people(7, 700, 300, 0.1, copies=50)
+    check_nearest(backend, genotypes, 9, "euclidean", cuts=(300,))
+    check_close(backend, genotypes, CLOSE, cuts=(300,))
+
+
+def test_planes_go_up_in_parts(backend, monkeypatch):
+    monkeypatch.setattr(tiles, "UPLOAD_BYTES", 10_000)
+    genotypes = draw_people(8, 700, 300, 0.1)
+    planes = parts_of(genotypes, (1, 300))
+    np.testing.assert_array_equal(tiles.upload(backend, planes).get(), planes.block(0, 700).words)
+
+
+def test_planes_that_are_on_the_device(backend):
+    genotypes = draw_people(9, 400, 300, 0.1, copies=30)
+    host = parts_of(genotypes)
+    there = PlaneParts.of([Planes(cupy.asarray(host.parts[0].words), 300)])
+    for one in (host, there):
+        found = backend.close_pairs(one, CLOSE)
+        assert len(found.rows) == len(check_close(backend, genotypes, CLOSE).rows)
+
+
+@pytest.mark.parametrize(("n", "m"), [(129, 33), (400, 1), (700, 16), (2049, 20), (5000, 2)])
+@pytest.mark.parametrize("k", [1, 15, 100])
+def test_nearest_points(backend, side, n, m, k):
+    points = np.random.default_rng(n).normal(size=(n, m))
+    found = check_points(backend, points, k)
+    other = cpu_backend(2).nearest_points(points, k)
+    assert found.index.tobytes() == other.index.tobytes()
+    assert found.distance.tobytes() == other.distance.tobytes()
+
+
+@pytest.mark.parametrize("name", awkward_points())
+def test_nearest_of_awkward_points(backend, side, name):
+    check_points(backend, awkward_points()[name], 8)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("kinship", [-1.0, 0.0442, np.inf])
+@pytest.mark.parametrize("least", [8, 1 << 16])
+def test_close_pairs_of_counts(backend, side, monkeypatch, missing, kinship, least):
+    """With little room the whole product is taken, and room is made."""
+    monkeypatch.setattr(nearest_gpu, "LEAST_PAIRS", least)
+    genotypes = draw_people(10, 600, 300, missing, copies=50)
+    for share in (0.0, 0.02):
+        check_close(backend, genotypes, Closeness(kinship, share, 5, 10**6))
+
+
+@pytest.mark.parametrize("most", [0, 200, 8000])
+def test_too_many_pairs_are_refused(backend, most):
+    genotypes = np.repeat(draw_people(11, 5, 100), 60, axis=0)
+    with pytest.raises(UserError, match=f"more than {most} of the pairs of 300 samples"):
+        backend.close_pairs(parts_of(genotypes), Closeness(0.0442, 0.0, 1, most))

@@ -1,0 +1,100 @@
+"""What lists of neighbours and close pairs must be on any backend: those of all pairs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from operands import planes_of
+from reference import draw_genotypes, nearest
+
+from popdesic.distance.matrix import distances_of_counts
+from popdesic.distance.neighbors import nearest_samples
+from popdesic.distance.tiles import pairwise_counts
+from popdesic.engine.base import Backend
+from popdesic.engine.nearest import Nearest, PlaneParts
+from popdesic.engine.relatives import Closeness, ClosePairs
+from popdesic.engine.select import cpu_backend
+from popdesic.engine.terms import KINSHIP
+
+METRICS = ("euclidean", "manhattan", "ibs", "normalized")
+
+
+def draw_people(
+    seed: int, n_samples: int, n_sites: int, missing: float = 0.0, copies: int = 0
+) -> np.ndarray:
+    """Genotypes int8 (n_samples, n_sites); some samples are copies of others, to make ties."""
+    rng = np.random.default_rng(seed)
+    found = draw_genotypes(rng, n_samples, n_sites, missing)
+    for _ in range(copies):
+        i, j = rng.integers(0, n_samples, 2)
+        found[i] = found[j]
+    return found
+
+
+def parts_of(genotypes: np.ndarray, cuts: tuple[int, ...] = (), **options) -> PlaneParts:
+    """Planes of people in cohorts that end at these numbers."""
+    bounds = [0, *cuts, len(genotypes)]
+    pieces = [genotypes[a:b] for a, b in pairwise(bounds)]
+    return PlaneParts.of([planes_of(piece, **options) for piece in pieces])
+
+
+def check_nearest(
+    backend: Backend, genotypes: np.ndarray, k: int, metric: str, min_called: int = 1, cuts=()
+) -> Nearest:
+    """Neighbours of people equal those sorted out of the matrix of all pairs, byte by byte."""
+    options = {"metric": metric, "missing": "pairwise"}
+    found = nearest_samples(
+        parts_of(genotypes, cuts), backend, k=k, min_called=min_called, **options
+    )
+    counts = pairwise_counts(planes_of(genotypes), None, cpu_backend(1), **options)
+    n, n_sites = genotypes.shape
+    options = {"metric": metric, "n_sites": n_sites, "min_called": max(1, min_called)}
+    distances = distances_of_counts(counts, np.arange(n), **options)
+    expected = nearest(distances, k)
+    np.testing.assert_array_equal(found.index, expected)
+    np.testing.assert_array_equal(found.distance, np.take_along_axis(distances, expected, 1))
+    np.testing.assert_array_equal(found.called, np.take_along_axis(counts["called"], expected, 1))
+    assert found.few == np.triu(counts["called"] < max(1, min_called), 1).sum()
+    return found
+
+
+def check_points(backend: Backend, points: np.ndarray, k: int) -> Nearest:
+    """Neighbours of points equal those sorted out of all squared distances."""
+    squared = np.zeros((len(points), len(points)))
+    for column in points.T:
+        squared += np.subtract.outer(column, column) ** 2
+    found = backend.nearest_points(points, k)
+    expected = nearest(squared, k)
+    np.testing.assert_array_equal(found.index, expected)
+    np.testing.assert_array_equal(found.distance, np.sqrt(np.take_along_axis(squared, expected, 1)))
+    return found
+
+
+def awkward_points() -> dict[str, np.ndarray]:
+    """Points whose squared distances float32 cannot tell apart, or hold."""
+    rng = np.random.default_rng(1)
+    return {
+        "grid": rng.integers(0, 3, (500, 3)).astype(float),
+        "same": np.ones((40, 2)),
+        "far from the origin": 1e6 + rng.normal(size=(400, 3)),
+        "one far away": np.concatenate([rng.normal(size=(300, 4)), np.full((1, 4), 1e9)]),
+        "tiny": rng.normal(size=(200, 5)) * 1e-40,
+        "huge": rng.normal(size=(200, 5)) * 1e40,
+        "sorted": np.sort(rng.normal(size=(1500, 1)), axis=0) ** 2,
+        "line": np.arange(300.0)[:, None] / 3,
+    }
+
+
+def check_close(
+    backend: Backend, genotypes: np.ndarray, closeness: Closeness, cuts=()
+) -> ClosePairs:
+    """Close pairs equal those of counts of all pairs."""
+    found = backend.close_pairs(parts_of(genotypes, cuts), closeness)
+    planes = planes_of(genotypes)
+    counts = cpu_backend(1).bitgemm(planes, planes, KINSHIP)
+    rows, columns = np.nonzero(np.triu(closeness.wanted(counts), 1))
+    np.testing.assert_array_equal(found.rows, rows)
+    np.testing.assert_array_equal(found.columns, columns)
+    np.testing.assert_array_equal(found.counts, counts[:, rows, columns])
+    return found

@@ -1,0 +1,160 @@
+"""Lists of nearest samples and close pairs on a CPU equal what matrices of all pairs hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from neighbor_checks import (
+    METRICS,
+    awkward_points,
+    check_close,
+    check_nearest,
+    check_points,
+    draw_people,
+    parts_of,
+)
+from operands import planes_of
+
+from popdesic.engine import nearest
+from popdesic.engine.cpu import nearest as nearest_cpu
+from popdesic.engine.nearest import PlaneParts, tiles_of_pairs
+from popdesic.engine.relatives import Closeness
+from popdesic.engine.select import cpu_backend
+from popdesic.io.errors import UserError
+
+BACKEND = cpu_backend(2)
+CLOSE = Closeness(0.0442, 0.02, 5, 10**6)
+
+
+@pytest.fixture(params=[7, 64, 1024])
+def side(request, monkeypatch) -> int:
+    monkeypatch.setattr(nearest_cpu, "SIDE", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_nearest_of_a_matrix(side, metric, missing):
+    """Few sites and copies of people make ties, also at the last place of a list."""
+    genotypes = draw_people(1, 90, 40, missing, copies=20)
+    check_nearest(BACKEND, genotypes, 6, metric, min_called=15)
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65])
+def test_nearest_of_few_sites(n_sites):
+    genotypes = draw_people(n_sites, 40, n_sites, 0.2)
+    genotypes[3] = -1  # nobody can be compared with it
+    check_nearest(BACKEND, genotypes, 5, "euclidean")
+    genotypes[:] = -1
+    found = check_nearest(BACKEND, genotypes, 5, "euclidean")
+    assert np.isinf(found.distance).all()
+    check_nearest(BACKEND, np.ones((20, n_sites), np.int8), 5, "euclidean")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_nearest_of_few_people(n):
+    found = check_nearest(BACKEND, draw_people(n, n, 30, 0.1), 5, "euclidean")
+    assert found.index.shape == (n, min(5, n - 1))
+    check_points(BACKEND, np.random.default_rng(n).random((n, 3)), 5)
+    check_close(BACKEND, draw_people(n, n, 30, 0.1, copies=2), CLOSE)
+
+
+def test_cohorts_with_and_without_missing_genotypes(side):
+    genotypes = draw_people(2, 60, 100, 0.0, copies=9)
+    genotypes[20:33][np.random.default_rng(3).random((13, 100)) < 0.3] = -1
+    check_nearest(BACKEND, genotypes, 7, "ibs", cuts=(10, 20, 33, 50))
+    check_close(BACKEND, genotypes, CLOSE, cuts=(10, 20, 33, 50))
+
+
+def test_blocks_of_cohorts():
+    genotypes = draw_people(4, 12, 70)
+    genotypes[8, 1] = -1
+    parts = [planes_of(genotypes[:5], masked=False), planes_of(genotypes[5:])]
+    planes = PlaneParts.of(parts)
+    assert (planes.n_samples, planes.n_sites, planes.n_planes) == (12, 70, 3)
+    whole = planes_of(genotypes).words
+    for first, last in ((0, 12), (0, 5), (3, 8), (5, 12), (11, 12)):
+        np.testing.assert_array_equal(planes.block(first, last).words, whole[first:last])
+    with pytest.raises(ValueError, match="different numbers of sites"):
+        PlaneParts.of([parts[0], planes_of(genotypes[:, :3])])
+
+
+def test_every_pair_is_in_one_tile():
+    for n, size in ((1, 4), (4, 4), (5, 4), (13, 4)):
+        seen = np.zeros((n, n), int)
+        for (a, b), (c, d) in tiles_of_pairs(n, size):
+            seen[a:b, c:d] += 1
+        blocks = np.arange(n) // size
+        expected = blocks[:, None] <= blocks
+        np.testing.assert_array_equal(seen, expected.astype(int))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_no_byte(threads):
+    genotypes = draw_people(5, 300, 60, 0.1, copies=50)
+    one = check_nearest(BACKEND, genotypes, 9, "euclidean")
+    other = check_nearest(cpu_backend(threads), genotypes, 9, "euclidean")
+    assert one.distance.tobytes() == other.distance.tobytes()
+    points = np.random.default_rng(5).normal(size=(700, 4))
+    one, other = (b.nearest_points(points, 9) for b in (BACKEND, cpu_backend(threads)))
+    assert one.index.tobytes() == other.index.tobytes()
+
+
+@pytest.mark.parametrize("m", [1, 2, 20])
+@pytest.mark.parametrize("n", [15, 1023, 1024, 1030])
+def test_nearest_points(n, m):
+    check_points(BACKEND, np.random.default_rng(n).normal(size=(n, m)), 10)
+
+
+@pytest.mark.parametrize("name", awkward_points())
+def test_nearest_of_awkward_points(name):
+    check_points(BACKEND, awkward_points()[name], 8)
+
+
+@pytest.mark.parametrize(
+    "points", [np.full((3, 2), np.nan), np.zeros(3), np.array([[np.inf], [1.0]])]
+)
+def test_what_is_no_point_is_refused(points):
+    with pytest.raises(ValueError, match="give finite coordinates"):
+        BACKEND.nearest_points(points, 2)
+
+
+def test_too_many_neighbors_are_refused():
+    with pytest.raises(ValueError, match="257 neighbours; give 0 to 256"):
+        BACKEND.nearest_points(np.zeros((300, 2)), 257)
+    assert BACKEND.nearest_points(np.zeros((300, 2)), 256).index.shape == (300, 256)
+    assert nearest.number_of_neighbors(5, 100) == 4
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("kinship", [-1.0, 0.0442, 0.3, np.inf])
+def test_close_pairs_of_counts(side, missing, kinship):
+    """With half of the genotypes missing the bound keeps nearly all pairs."""
+    genotypes = draw_people(6, 80, 300, missing, copies=10)
+    for share in (0.0, 0.02):
+        found = check_close(BACKEND, genotypes, Closeness(kinship, share, 5, 10**6))
+        assert len(found.rows) >= (0 if kinship > 0.5 and not share else 5 * (missing == 0))
+
+
+def test_the_whole_product_where_the_bound_is_wide(monkeypatch):
+    """The same pairs, whichever of the two ways tiles take."""
+    genotypes = draw_people(7, 300, 200, 0.4, copies=30)
+    one = check_close(BACKEND, genotypes, CLOSE)
+    monkeypatch.setattr(nearest_cpu, "CANDIDATE_SHARE", 10**9)
+    other = check_close(BACKEND, genotypes, CLOSE)
+    assert one.counts.tobytes() == other.counts.tobytes()
+
+
+def test_people_without_heterozygotes():
+    """They have no kinship, but can be the same person."""
+    genotypes = (draw_people(8, 30, 200) // 2 * 2).astype(np.int8)
+    genotypes[7] = genotypes[3]
+    found = check_close(BACKEND, genotypes, CLOSE)
+    assert (3, 7) in set(zip(found.rows.tolist(), found.columns.tolist(), strict=True))
+
+
+def test_too_many_pairs_are_refused_in_one_sentence():
+    genotypes = np.repeat(draw_people(9, 5, 100), 10, axis=0)
+    with pytest.raises(UserError, match="more than 200 of the pairs of 50 samples") as caught:
+        BACKEND.close_pairs(parts_of(genotypes), Closeness(0.0442, 0.0, 1, 200))
+    assert "\n" not in str(caught.value)
