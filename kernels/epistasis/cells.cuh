@@ -45,6 +45,7 @@
 
 #pragma once
 
+#include "../ptx.cuh"
 #include "../types.cuh"
 
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
@@ -99,19 +100,12 @@ __device__ __forceinline__ float size_of(Count c) {
     return (float)(int)__dp2a_lo(c.packed, 0x0101u, 0u);
 }
 __device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) {
-    int sum;
-    asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(c.packed), "r"(q.weights), "r"(0));
-    return (float)sum;
+    return (float)weigh_halves(c.packed, q.weights);
 }
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
 #endif
 
-__device__ __forceinline__ float reciprocal(float x) {
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
 // Cells that hold samples.
