@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from launches import AMPERE, HOPPER, TURING
 
 import popdesic.engine
+from popdesic.engine.gpu.devices import Device
 from simt.fake_cupy import make_modules
 from simt.machine import COMPILER, Machine
 
-#: By name: one multiprocessor or two each, so that thread blocks walk over several items.
-DEVICES = {"hopper": HOPPER, "ampere": AMPERE, "turing": TURING}
+#: An A100 with two multiprocessors, so that thread blocks walk over several items.
+DEVICE = Device(0, "A100", 80, 2, 166_912, 12040)
 _ENGINE = "popdesic.engine.gpu"
 
 
@@ -40,18 +40,18 @@ def _held(request, tmp_path_factory) -> dict:
     """The GPU engine's modules as imported with the machine's `cupy`, and the machine."""
     cache = getattr(request.config, "cache", None)  # -p no:cacheprovider: compiled for this run
     folder = cache.mkdir("simt") if cache else tmp_path_factory.mktemp("simt")
-    machine = Machine(AMPERE, folder)
+    machine = Machine(DEVICE, folder)
     return {"machine": machine, "modules": make_modules(machine)}
 
 
 @pytest.fixture(autouse=True)
 def machine(_held, monkeypatch) -> Iterator[Machine]:
-    """The machine (of compute capability 8.6), in place of CuPy while a test runs."""
+    """The machine in place of CuPy while a test runs."""
     before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_engine(name)}
     package = vars(popdesic.engine).pop("gpu", None)
     sys.modules.update(_held["modules"])
     machine = _held["machine"]
-    machine.device, machine.backward, machine.launched = AMPERE, False, []
+    machine.device, machine.backward, machine.launched = DEVICE, False, []
     try:
         from popdesic.engine.gpu import compile, epistasis_launches, tune
 

@@ -32,7 +32,7 @@ PLAIN_SHARED = 48 << 10
 
 _KERNEL = re.compile(
     r'extern "C" __global__ void(?:\s+__launch_bounds__\((?P<most>(?:[^()]|\([^()]*\))*)\))?'
-    r"\s+(?P<name>\w+)\("
+    r"\s+(?P<name>\w+)(?P<parameters>\([^{]*\))\s*\{"
 )
 _DYNAMIC = re.compile(r"extern __shared__ ([^;]*?)(\w+)\[\];")
 
@@ -82,15 +82,20 @@ def translate(code: str) -> str:
     code = code.replace(ptx[ptx.index("__device__") :], "")
     if "asm" in re.sub(r"//.*", "", code):
         raise LaunchError("the source has inline assembly that is not in kernels/ptx.cuh")
-    kernels = [(found["name"], found["most"] or "1024") for found in _KERNEL.finditer(code)]
     code = _DYNAMIC.sub(
         lambda found: (
             f"{_type(found[1])}* {found[2]} = ({_type(found[1])}*)simt::dynamic_shared();"
         ),
         code,
     )
-    ends = "".join(f"SIMT_KERNEL({name}, ({most.split(',')[0]}))\n" for name, most in kernels)
-    return f'#include "ptx.hpp"\n#line 1 "kernel.cu"\n{code}\n{ends}'
+    return f'#include "ptx.hpp"\n#line 1 "kernel.cu"\n{_KERNEL.sub(_export, code)}'
+
+
+def _export(found: re.Match) -> str:
+    """A kernel after its declaration and its entry, in the same lines."""
+    parameters, most = " ".join(found["parameters"].split()), found["most"] or "1024"
+    declared = f'extern "C" void {found["name"]}{parameters};'
+    return f"{declared} SIMT_KERNEL({found['name']}, ({most.split(',')[0]})) {found[0]}"
 
 
 def _type(declared: str) -> str:
