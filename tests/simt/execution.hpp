@@ -147,6 +147,9 @@ inline void enter_fiber() {
     for (;;) {
         block.kernel();
         Thread& own = block.threads[block.current];
+        const Meeting& warp = block.warps[block.current / WARP];
+        if (warp.arrived && (warp.mask >> block.current % WARP & 1))
+            fail("it ends while its warp waits for it in %s", warp.name);
         make_copies(own, 1 << 30);
         own.state = ENDED;
         --block.alive;
@@ -173,13 +176,13 @@ __attribute__((noinline)) inline void meet(const char* name, unsigned mask, void
         warp.name = name;
         warp.perform = perform;
         warp.mask = mask;
+        for (int i = 0; i < WARP; ++i)
+            if ((mask >> i & 1) &&
+                (first + i >= block.n_threads || block.threads[first + i].state == ENDED))
+                fail("%s: lane %d of its mask has ended", name, i);
     } else if (warp.perform != perform || warp.mask != mask) {
         fail("lanes of a warp meet in %s and %s, or with different masks", warp.name, name);
     }
-    for (int i = 0; i < WARP; ++i)
-        if ((mask >> i & 1) &&
-            (first + i >= block.n_threads || block.threads[first + i].state == ENDED))
-            fail("%s: lane %d of its mask has ended", name, i);
     warp.arrived |= 1u << lane;
     warp.operands[lane] = operand;
     block.threads[own].state = IN_WARP;
