@@ -211,7 +211,10 @@ def _functions() -> dict:
     def fill_diagonal(array: ndarray, value) -> None:
         np.fill_diagonal(on_host(array), value)
 
-    names = "concatenate maximum flatnonzero where sqrt partition moveaxis cumsum arange"
+    names = (
+        "abs arange concatenate cumsum flatnonzero frexp full_like ldexp maximum minimum moveaxis "
+        "partition rint sqrt where zeros_like"
+    )
     return {
         "asarray": asarray,
         "array": lambda array, order="C": _copied(array),
