@@ -60,26 +60,16 @@ def test_scans_of_a_trait_equal_the_oracle(
 
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
-@pytest.mark.parametrize(("missing", "n_sites"), [(0.0, 70), (0.05, 33)])
-def test_many_stages_pass_through_the_slots(schedule, rng, kernel, missing, n_sites):
-    """More depth than the pipeline has slots, more items than thread blocks."""
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+@pytest.mark.parametrize(("order", "first"), [(2, range(60, 66)), (3, range(59, 61))])
+def test_many_stages_pass_through_the_slots(machine, schedule, rng, kernel, missing, order, first):
+    """More depth than the pipeline has slots; one thread block walks over all items."""
     from popdesic.engine.gpu.backend import GpuBackend
 
-    data, states, cases = drawn(rng, "k2", n_sites, (2300, 1700), missing)
-    expected = scan(data, states, cases, 2, range(n_sites), 50)
-    assert_same(GpuBackend(kernel=kernel).scan_pairs(data, range(n_sites), 50), expected)
-
-
-@pytest.mark.parametrize("kernel", ["mma", "popc"])
-@pytest.mark.parametrize(("missing", "n_sites"), [(0.0, 70), (0.05, 9)])
-def test_triples_of_many_samples(schedule, rng, kernel, missing, n_sites):
-    """Operands of several stages each, and two tiles of y."""
-    from popdesic.engine.gpu.backend import GpuBackend
-
-    data, states, cases = drawn(rng, "k2", n_sites, (1100, 900), missing)
-    first = range(n_sites // 2, n_sites // 2 + 1)
-    expected = scan(data, states, cases, 3, first, 50)
-    assert_same(GpuBackend(kernel=kernel).scan_triples(data, first, 50), expected)
+    machine.device = replace(machine.device, multiprocessors=1)
+    data, states, cases = drawn(rng, "k2", 70, (2300, 1700) if order == 2 else (700, 600), missing)
+    expected = scan(data, states, cases, order, first, 50)
+    assert_same(run(GpuBackend(kernel=kernel), order, data, first, 50), expected)
 
 
 @pytest.mark.parametrize("order", [2, 3])
