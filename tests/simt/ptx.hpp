@@ -42,15 +42,25 @@ struct SimtProduct {
     int* d;
     unsigned a[4], b[2];
 };
-inline int simt_dot_bits(unsigned a, unsigned b) { return __builtin_popcount(a & b); }
-inline int simt_dot_bytes(unsigned a, unsigned b) {
+// Products of two rows of eight words.
+inline int simt_dot_bits(const unsigned* a, const unsigned* b) {
+    unsigned long long x[4], y[4];
+    std::memcpy(x, a, 32);
+    std::memcpy(y, b, 32);
+    return __builtin_popcountll(x[0] & y[0]) + __builtin_popcountll(x[1] & y[1])
+         + __builtin_popcountll(x[2] & y[2]) + __builtin_popcountll(x[3] & y[3]);
+}
+inline int simt_dot_bytes(const unsigned* a, const unsigned* b) {
+    signed char x[32], y[32];
+    std::memcpy(x, a, 32);
+    std::memcpy(y, b, 32);
     int sum = 0;
-    for (int i = 0; i < 32; i += 8) sum += (signed char)(a >> i) * (signed char)(b >> i);
+    for (int i = 0; i < 32; ++i) sum += x[i] * y[i];
     return sum;
 }
 // Row g of a is in lanes 4 g ... 4 g + 3 (words 0, 2; of row g + 8: 1, 3), column g of b in the same
 // lanes; lane 4 g + t receives columns 2 t and 2 t + 1 of rows g and g + 8.
-template <int DOT(unsigned, unsigned)>
+template <int DOT(const unsigned*, const unsigned*)>
 inline void simt_multiply(void* const* operands, unsigned) {
     unsigned a[16][8], b[8][8];
     for (int lane = 0; lane < 32; ++lane) {
@@ -64,12 +74,8 @@ inline void simt_multiply(void* const* operands, unsigned) {
     }
     for (int lane = 0; lane < 32; ++lane) {
         int* d = static_cast<SimtProduct*>(operands[lane])->d;
-        for (int i = 0; i < 4; ++i) {
-            const unsigned *row = a[lane / 4 + i / 2 * 8], *column = b[lane % 4 * 2 + i % 2];
-            int sum = 0;
-            for (int k = 0; k < 8; ++k) sum += DOT(row[k], column[k]);
-            d[i] += sum;
-        }
+        for (int i = 0; i < 4; ++i)
+            d[i] += DOT(a[lane / 4 + i / 2 * 8], b[lane % 4 * 2 + i % 2]);
     }
 }
 inline void multiply_bits(int* d, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,

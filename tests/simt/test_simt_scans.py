@@ -31,10 +31,11 @@ def drawn(rng, score, n_sites, n_samples, missing):
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("score", ["k2", "interaction"])
-@pytest.mark.parametrize(("order", "n_sites", "n_samples"), [(2, 33, (40, 31)), (3, 11, (50, 61))])
+@pytest.mark.parametrize(("order", "n_sites", "n_samples"), [(2, 33, (40, 31)), (3, 9, (50, 61))])
 def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_sites, n_samples):
     from popdesic.engine.gpu.backend import GpuBackend
 
+    machine.backward = missing > 0
     data, states, cases = drawn(rng, score, n_sites, n_samples, missing)
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(GpuBackend(kernel=kernel), order, data, range(n_sites), 20), expected)
@@ -43,12 +44,11 @@ def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_si
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize(("n_sites", "n_samples"), [(2, 1), (17, 65), (33, 257)])
-def test_scans_of_a_trait_equal_the_oracle(
-    schedule, machine, rng, kernel, missing, n_sites, n_samples
-):
+@pytest.mark.parametrize(("n_sites", "n_samples"), [(2, 1), (17, 65), (20, 257)])
+def test_scans_of_a_trait_equal_the_oracle(machine, rng, kernel, missing, n_sites, n_samples):
     from popdesic.engine.gpu.backend import GpuBackend
 
+    machine.backward = n_sites == 17
     if kernel == "mma" and missing:  # takes more shared memory than an A100 has
         machine.device = replace(machine.device, capability=90, shared_bytes=232_448)
     data, states = reference_trait.random_trait(
@@ -77,7 +77,7 @@ def test_many_stages_pass_through_the_slots(machine, schedule, rng, kernel, miss
 def test_partners_first_sites_and_cutoffs(rng, order, missing):
     from popdesic.engine.gpu.backend import GpuBackend
 
-    n_sites, first = 30 if order == 2 else 11, range(3, 8)
+    n_sites, first = 30 if order == 2 else 10, range(3, 8)
     data, states, cases = drawn(rng, "k2", n_sites, (90, 70), missing)
     data = replace(data, partners=random_partners(rng, n_sites, 0.05))
     expected = scan(data, states, cases, order, first, 30)
