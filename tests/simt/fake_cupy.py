@@ -193,9 +193,7 @@ def _functions() -> dict:
 
     def lifted(function):
         def call(*arguments, **given):
-            flat = [
-                x for a in arguments for x in (a if isinstance(a, (list, tuple)) else [a])
-            ]
+            flat = [x for a in arguments for x in (a if isinstance(a, (list, tuple)) else [a])]
             memory.refuse_mixture(flat)
             plain = [
                 [on_host(x) for x in a] if isinstance(a, (list, tuple)) else on_host(a)

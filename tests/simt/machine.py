@@ -17,6 +17,8 @@ import numpy as np
 from popdesic.engine.gpu.devices import Device
 from popdesic.io.places import KERNEL_FOLDER
 
+from .memory import check_guards
+
 FOLDER = Path(__file__).parent
 HEADERS = ("ptx.hpp", "intrinsics.hpp", "execution.hpp")
 COMPILER = shutil.which("g++")
@@ -110,13 +112,12 @@ def _library(text: str, options: tuple[str, ...], capability: int, folder: Path)
     stem = folder / hashlib.sha256(state.encode()).hexdigest()[:24]
     library = stem.with_suffix(".so")
     if not library.exists():
-        source, made = stem.with_suffix(".cpp"), stem.with_suffix(f".{os.getpid()}.tmp")
-        source.write_text(text)
-        command = [COMPILER, *OPTIONS, *given, f"-I{FOLDER}", "-o", str(made), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        made = stem.with_suffix(f".{os.getpid()}.tmp")
+        command = [COMPILER, *OPTIONS, *given, f"-I{FOLDER}", "-o", str(made), "-x", "c++", "-"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True)
         if done.returncode:
-            raise LaunchError(f"{source} does not compile: {done.stderr[:3000]}")
-        made.replace(library)
+            raise LaunchError(f"the source does not compile: {done.stderr[:3000]}")
+        made.replace(library)  # at once: other processes compile the same
     return ctypes.PyDLL(str(library))
 
 
@@ -153,6 +154,7 @@ class Kernel:
         self.machine.launched.append(self.name)
         if message:
             raise LaunchError(f"{self.name}: {message.decode()}")
+        check_guards()
 
     def _check(self, grid, block, shared_mem: int) -> None:
         device = self.machine.device
