@@ -132,6 +132,7 @@ def make_modules(machine: Machine) -> dict[str, ModuleType]:
     runtime = _module(
         "cupy.cuda.runtime",
         CUDARuntimeError=CudaError,
+        is_hip=False,
         getDevice=lambda: 0,
         getDeviceCount=lambda: 1,
         getDeviceProperties=properties,

@@ -54,8 +54,8 @@ def test_every_variant_gives_the_same_integers(machine, rng, index, monkeypatch)
     assert len(variants) == 6
     monkeypatch.setattr(GpuBackend, "choose", lambda *_: variants[index])
     machine.backward = index % 2 == 1
-    (a, planes_a), (b, planes_b) = drawn(rng, 17, 5200, 0.1), drawn(rng, 260, 5200, 0.0)
-    for terms in (SQUARED, TERMS["ld"])[: 1 + (index % 3 == 0)]:
+    (a, planes_a), (b, planes_b) = drawn(rng, 5, 5200, 0.1), drawn(rng, 260, 5200, 0.0)
+    for terms in (SQUARED, TERMS["ld"])[: 1 + (index in (0, 4))]:
         found = GpuBackend(rare_sites=False).bitgemm(planes_a, planes_b, terms)
         np.testing.assert_array_equal(found, evaluate_terms(a, b, terms))
 

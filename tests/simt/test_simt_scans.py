@@ -10,6 +10,7 @@ from reference_epistasis import random_partners, random_scan, scan
 
 from popdesic.engine.base import Hits
 from popdesic.epistasis.scores import lr_bits, score_tables
+from popdesic.io.errors import UserError
 
 
 def assert_same(found: Hits, expected: Hits) -> None:
@@ -117,3 +118,21 @@ def test_margins_and_scratch_in_shared_memory(machine, rng):
     data, states, cases = drawn(rng, "k2", 9, (50, 61), 0.1)
     expected = scan(data, states, cases, 3, range(9), 20)
     assert_same(GpuBackend(kernel="mma").scan_triples(data, range(9), 20), expected)
+
+
+@pytest.mark.parametrize("shared_bytes", [101_376, 65_536])
+@pytest.mark.parametrize("kernel", ["mma", "popc"])
+@pytest.mark.parametrize(("order", "missing"), [(2, 0.0), (2, 0.1), (3, 0.0), (3, 0.1)])
+def test_less_shared_memory(machine, schedule, rng, shared_bytes, kernel, order, missing):
+    """The limits of an RTX 30 and an RTX 20, where the plan has a form for them."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    machine.device = replace(machine.device, shared_bytes=shared_bytes, multiprocessors=1)
+    first = range(61, 63) if order == 2 else range(61, 62)
+    data, states, cases = drawn(rng, "k2", 70, (700, 600), missing)
+    expected = scan(data, states, cases, order, first, 20)
+    try:
+        found = run(GpuBackend(kernel=kernel), order, data, first, 20)
+    except UserError as refused:
+        pytest.skip(f"the plan refuses: {refused}")
+    assert_same(found, expected)
