@@ -15,6 +15,7 @@
 // per multiprocessor, or two narrow ones, of which one computes while the other waits.
 
 #include "../common.cuh"
+#include "../ptx.cuh"
 
 #if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || \
     !defined(LAUNCH_SHARED)
@@ -36,24 +37,9 @@ static_assert(THREADS == LAUNCH_THREADS && PARTS == LAUNCH_PARTS &&
               1023 + STAGES * SLOT_BYTES <= LAUNCH_SHARED,
               "launch_shape in engine/gpu/variants.py is for another kernel");
 
-__device__ __forceinline__ void copy_chunk(u32 target, const u8* source) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source));
-}
-// ldmatrix x4: lanes 0-7 hold the row addresses of the first 8 x 16-byte matrix, 8-15 of the
-// second, ...
-__device__ __forceinline__ void load_matrices(u32 (&r)[4], u32 address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
-}
 __device__ __forceinline__ void multiply(int (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    multiply_bits(d, a[0], a[1], a[2], a[3], b0, b1);
 }
-
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict__ acc,
@@ -108,10 +94,10 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
                 }
                 if (++next_slot == STAGES) next_slot = 0;
             }
-            asm volatile("cp.async.commit_group;\n" ::: "memory");
+            commit_copies();
         };
         for (int ahead = 0; ahead < STAGES - 1; ++ahead) prefetch(ahead < n_copies);
-        asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
+        wait_copies<STAGES - 2>();
         __syncthreads();
 
         // Register double buffering: fragments are loaded one 256-site step ahead, across stages
@@ -147,7 +133,7 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
                     if (q + 1 < K_STEPS) {
                         load((q + 1) % 2, slot, q + 1);
                     } else {
-                        asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
+                        wait_copies<STAGES - 2>();
                         __syncthreads();
                         load((q + 1) % 2, slots + slot_index * SLOT_BYTES, 0);
                     }
@@ -174,7 +160,7 @@ bitgemm_mma(const u8* __restrict__ a, const u8* __restrict__ b, int* __restrict_
                                       step.weight * d[m][n][x]);
             }
         }
-        asm volatile("cp.async.wait_group 0;\n" ::: "memory");
+        wait_copies<0>();
         __syncthreads();
     }
     if (threadIdx.x == 0) lockstep.finish();

@@ -20,6 +20,7 @@
 //
 // Compile with -DN_PLANES=1|2|3.
 
+#include "../ptx.cuh"
 #include "../types.cuh"
 
 #if !defined(QUERIES) || !defined(CANDIDATES) || !defined(PROFILES_A_STEP) || \
@@ -32,15 +33,6 @@
 constexpr int QUERY_TILES = QUERIES / 8;
 constexpr int N_LETTERS = N_PLANES == 1 ? 2 : N_PLANES == 2 ? 3 : 4;
 constexpr float SHARE_UNIT = 1 << SHARE_BITS;
-
-__device__ __forceinline__ void multiply16x8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
-                                             u32 b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
 
 // Letters of four words of a profile; z is 1 in the padding, where the letters of queries are 0.
 __device__ __forceinline__ void derive(const uint4 (&p)[N_PLANES], uint4 (&letter)[N_LETTERS]) {
@@ -126,8 +118,8 @@ scan_profiles(const u64* __restrict__ words, const u32* __restrict__ queries,
                     const uint4 q = __ldg(reinterpret_cast<const uint4*>(
                         queries + ((i64)l * QUERIES + t * 8 + group) * query_words + quad * 4));
                     int(&d)[4] = N_PLANES == 3 && l == 3 ? called[t] : matches[t];
-                    multiply16x8(d, a[l].x, b[l].x, a[l].y, b[l].y, q.x, q.y);
-                    multiply16x8(d, a[l].z, b[l].z, a[l].w, b[l].w, q.z, q.w);
+                    multiply_bits(d, a[l].x, b[l].x, a[l].y, b[l].y, q.x, q.y);
+                    multiply_bits(d, a[l].z, b[l].z, a[l].w, b[l].w, q.z, q.w);
                 }
         }
         #pragma unroll

@@ -48,6 +48,7 @@
 
 #pragma once
 
+#include "../ptx.cuh"
 #include "../types.cuh"
 
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
@@ -109,9 +110,7 @@ __device__ __forceinline__ float size_of(Count c) {
     return (float)(int)__dp2a_lo(c.packed, 0x0101u, 0u);
 }
 __device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) {
-    int sum;
-    asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(c.packed), "r"(q.weights), "r"(0));
-    return (float)sum;
+    return (float)weigh_halves(c.packed, q.weights);
 }
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
@@ -134,11 +133,6 @@ __device__ __forceinline__ Count read_count(const u32* from, i64 index) {
 #endif
 }
 
-__device__ __forceinline__ float reciprocal(float x) {
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
 
 // Cells that hold samples.

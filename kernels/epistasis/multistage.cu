@@ -20,6 +20,7 @@
 // -DY_GROUPS=2 and the parameters of epilogue.cuh.
 
 #include "../common.cuh"
+#include "../ptx.cuh"
 #include "epilogue.cuh"
 
 constexpr int THREADS = WARPS * 32;
@@ -45,22 +46,8 @@ __device__ __forceinline__ int popcount(uint4 a, uint4 b) {
 }
 
 #if !POPC
-__device__ __forceinline__ void copy_chunk(u32 target, const u8* source) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source));
-}
-// ldmatrix x4: lanes 0-7 hold the row addresses of the first 8 x 16-byte matrix, 8-15 of the
-// second, ...
-__device__ __forceinline__ void load_matrices(u32 (&r)[4], u32 address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
-}
 __device__ __forceinline__ void multiply(int* d, const u32 (&a)[4], u32 b0, u32 b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    multiply_bits(d, a[0], a[1], a[2], a[3], b0, b1);
 }
 #endif
 
@@ -90,7 +77,7 @@ struct Mainloop {
         }
         ++fetched;
 #if !POPC
-        asm volatile("cp.async.commit_group;\n" ::: "memory");
+        commit_copies();
 #endif
     }
     __device__ __forceinline__ void start(const u8* a, const u8* b, i64 stride, int stages) {
@@ -112,7 +99,7 @@ struct Mainloop {
         fetch();
         __syncthreads();
 #else
-        asm volatile("cp.async.wait_group %0;\n" ::"n"(STAGES - 2) : "memory");
+        wait_copies<STAGES - 2>();
         __syncthreads();
         fetch();
 #endif
@@ -303,7 +290,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
 #endif
 #if !POPC
-        asm volatile("cp.async.wait_group 0;\n" ::: "memory");
+        wait_copies<0>();
 #endif
     }
 }

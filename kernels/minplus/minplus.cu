@@ -27,6 +27,7 @@
 // no sum of that run can be below any entry of the tile (DESIGN section 7; exact in floats too,
 // because rounding is monotone). Tiles are 128 x 128, whatever BM and BN are.
 
+#include "../ptx.cuh"
 #include "../types.cuh"
 
 #if !defined(BOUND_TILE) || !defined(BOUND_RUN) || !defined(THREAD_SIDE) || \
@@ -88,22 +89,22 @@ __device__ __forceinline__ T min3(T a, T b, T c) { return smaller(smaller(a, b),
 __device__ __forceinline__ T plus(T a, T b) { return a + b; }
 #endif
 
+// Below compute capability 8.0 a copy is complete at once, and there are no groups.
 __device__ __forceinline__ void copy_16(void* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-  unsigned target = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(from));
+  copy_chunk((u32)__cvta_generic_to_shared(to), from);
 #else
   *(uint4*)to = *(const uint4*)from;
 #endif
 }
-__device__ __forceinline__ void commit_copies() {
+__device__ __forceinline__ void commit() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;");
+  commit_copies();
 #endif
 }
-template <int N> __device__ __forceinline__ void wait_copies() {
+template <int N> __device__ __forceinline__ void wait() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(N));
+  wait_copies<N>();
 #endif
 }
 
@@ -195,14 +196,14 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
 #pragma unroll
   for (int s = 0; s < SLOTS - 1; s++) {
     if (s < steps) fetch(slots + s * SLOT, pi, qj, ldp, ldq, row_of(s));
-    commit_copies();
+    commit();
   }
   for (int step = 0; step < steps; step++) {
-    wait_copies<SLOTS - 2>();
+    wait<SLOTS - 2>();
     __syncthreads();
     int ahead = step + SLOTS - 1;
     if (ahead < steps) fetch(slots + ahead % SLOTS * SLOT, pi, qj, ldp, ldq, row_of(ahead));
-    commit_copies();
+    commit();
     const T* sp = slots + step % SLOTS * SLOT;
     const T* sq = sp + DEPTH * BM;
 #pragma unroll

@@ -25,6 +25,7 @@
 //
 // Compile with -DTILES=1|2|3|4.
 
+#include "../ptx.cuh"
 #include "../types.cuh"
 
 #if !defined(SUM_STAGE) || !defined(SUM_STEP) || !defined(SUM_WARPS) || !defined(SUM_ROWS) || \
@@ -36,15 +37,6 @@ constexpr int N_TILES = SUM_DIGITS * TILES;   // tiles of 8 columns, all digits
 constexpr int PITCH = 16 * SUM_STAGE + 64;  // bytes
 static_assert(SUM_ROWS == 32 * SUM_WARPS, "32 rows a warp");
 static_assert(SUM_STEP == 16 && SUM_STAGE % SUM_STEP == 0, "a lane reads four words");
-
-__device__ __forceinline__ void multiply(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
-                                         u32 b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
 
 // The values of 16 codes: items 0 2 4 6, 1 3 5 7, 8 10 12 14, 9 11 13 15.
 __device__ __forceinline__ void expand(u32 word, u32 table, u32 (&out)[4]) {
@@ -109,10 +101,10 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
                 for (int n = 0; n < N_TILES; n++) {
                     uint4 b = *reinterpret_cast<const uint4*>(
                         stage + (8 * n + g) * PITCH + 16 * (16 * step + 4 * u + t));
-                    multiply(sums[0][n], a[0][0], a[1][0], a[0][1], a[1][1], b.x, b.y);
-                    multiply(sums[1][n], a[2][0], a[3][0], a[2][1], a[3][1], b.x, b.y);
-                    multiply(sums[0][n], a[0][2], a[1][2], a[0][3], a[1][3], b.z, b.w);
-                    multiply(sums[1][n], a[2][2], a[3][2], a[2][3], a[3][3], b.z, b.w);
+                    multiply_bytes(sums[0][n], a[0][0], a[1][0], a[0][1], a[1][1], b.x, b.y);
+                    multiply_bytes(sums[1][n], a[2][0], a[3][0], a[2][1], a[3][1], b.x, b.y);
+                    multiply_bytes(sums[0][n], a[0][2], a[1][2], a[0][3], a[1][3], b.z, b.w);
+                    multiply_bytes(sums[1][n], a[2][2], a[3][2], a[2][3], a[3][3], b.z, b.w);
                 }
             }
         }

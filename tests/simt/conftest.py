@@ -1,0 +1,79 @@
+"""A GPU that does not exist, for tests of the kernels where there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import popdesic.engine
+from popdesic.engine.gpu.devices import Device
+from simt.fake_cupy import make_modules
+from simt.machine import COMPILER, Machine
+
+#: An A100 with two multiprocessors, so that thread blocks walk over several items.
+DEVICE = Device(0, "A100", 80, 2, 166_912, 12040)
+_ENGINE = "popdesic.engine.gpu"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if COMPILER is None:
+        skip = pytest.mark.skip(reason="the kernels are compiled with g++, which is not installed")
+        for item in items:
+            if "/simt/" in str(item.path):
+                item.add_marker(skip)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng()
+
+
+def _is_engine(name: str) -> bool:
+    return name in ("cupy", "cupyx") or name.startswith(("cupy.", _ENGINE))
+
+
+@pytest.fixture(scope="session")
+def _held(request, tmp_path_factory) -> dict:
+    """The GPU engine's modules as imported with the machine's `cupy`, and the machine."""
+    cache = getattr(request.config, "cache", None)  # -p no:cacheprovider: compiled for this run
+    folder = cache.mkdir("simt") if cache else tmp_path_factory.mktemp("simt")
+    machine = Machine(DEVICE, folder)
+    return {"machine": machine, "modules": make_modules(machine)}
+
+
+@pytest.fixture(autouse=True)
+def machine(_held, monkeypatch) -> Iterator[Machine]:
+    """The machine in place of CuPy while a test runs."""
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_engine(name)}
+    package = vars(popdesic.engine).pop("gpu", None)
+    sys.modules.update(_held["modules"])
+    machine = _held["machine"]
+    machine.device, machine.backward, machine.launched = DEVICE, False, []
+    try:
+        from popdesic.engine.gpu import compile, epistasis_launches, tune
+
+        compile.load_function.cache_clear()
+        compile._describe_device.cache_clear()
+        monkeypatch.setattr(epistasis_launches, "CAPACITY", 1 << 17)
+        candidates = tune.candidates  # nothing is measured on a machine that does not exist
+        monkeypatch.setattr(
+            tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+        )
+        yield machine
+    finally:
+        found = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_engine(name)}
+        _held["modules"] = found
+        vars(popdesic.engine).pop("gpu", None)
+        sys.modules.update(before)
+        if package is not None:
+            popdesic.engine.gpu = package
+
+
+@pytest.fixture(params=["forward", "backward"])
+def schedule(request, machine) -> str:
+    """The order in which threads run (`Machine.backward`)."""
+    machine.backward = request.param == "backward"
+    return request.param

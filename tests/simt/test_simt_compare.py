@@ -1,0 +1,48 @@
+"""Best matches of profiles by the kernels' source, on a CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from operands import planes_of
+from reference import draw_genotypes
+
+from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.terms import Planes
+
+CPU = CpuBackend(2)
+
+
+def assert_same_matches(queries, database, k, min_called=1) -> None:
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    ours = GpuBackend().top_matches(queries, database, k, min_called)
+    slow = CPU.top_matches(queries, database, k, min_called)
+    there = slow.index >= 0
+    for name in ("key", "mismatches", "called"):
+        np.testing.assert_array_equal(
+            np.where(there, getattr(ours, name), 0), np.where(there, getattr(slow, name), 0), name
+        )
+    np.testing.assert_array_equal(ours.index, slow.index)
+
+
+@pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 511, 513, 1500])
+@pytest.mark.parametrize("missing", [(0, 0), (0.2, 0.2), (0.2, 0)])
+def test_matches_of_every_number_of_sites(machine, rng, n_sites, missing):
+    """Few sites make ties, which the earlier profile wins."""
+    machine.backward = n_sites % 2 == 0
+    a, b = draw_genotypes(rng, 5, n_sites, missing[0]), draw_genotypes(rng, 100, n_sites)
+    b[rng.random(b.shape) < missing[1]] = -1
+    queries = planes_of(a, masked=missing[0] > 0)
+    database = planes_of(b, fill=rng.integers(0, 3, b.shape), masked=missing[1] > 0)
+    assert_same_matches(queries, database, 7, min_called=max(1, n_sites // 2))
+    assert {"scan_profiles", "keep_best"} <= set(machine.launched)
+
+
+@pytest.mark.parametrize("n_queries", [1, 33])
+@pytest.mark.parametrize("n_profiles", [1, 15, 16, 17, 4200])
+def test_matches_of_every_number_of_profiles(rng, n_queries, n_profiles):
+    words = rng.integers(0, 2**63, (n_profiles, 2, 2), dtype=np.uint64)
+    words[:, 1] &= words[:, 0]
+    queries = Planes(words[rng.integers(0, n_profiles, n_queries)], 128)
+    assert_same_matches(queries, Planes(words, 128), 10)

@@ -1,0 +1,103 @@
+"""Products of bit-planes and of two-bit genotypes by the kernels' sources, on a CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from awkward_terms import TERMS
+from operands import planes_of
+from reference import draw_genotypes, evaluate_terms
+
+from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.genotype_products import Calls
+from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
+from popdesic.io.genotypes import pack_bed
+
+SITES = (1, 15, 16, 17, 63, 64, 65, 1025)
+#: Costs (dense, pair, row, rows, move) that send all sites along one way.
+COSTS = {"pairs": (1.0, 1e-12, 1.0, 0.0, 0.0), "half": (1.0, 1e9, 1e-12, 0.0, 0.0)}
+
+
+def drawn(rng, n: int, n_sites: int, missing: float):
+    """Genotypes and their planes; bits at missing genotypes are those of imputed ones."""
+    genotypes = draw_genotypes(rng, n, n_sites, missing)
+    filled = np.where(genotypes < 0, rng.integers(0, 3, genotypes.shape), genotypes)
+    planes = [filled >= 1, filled == 2, *([genotypes >= 0] if missing else [])]
+    bits = np.zeros((n, len(planes), -(-n_sites // 64) * 64), np.uint8)
+    bits[:, :, :n_sites] = np.stack(planes, axis=1)
+    return genotypes, Planes(np.packbits(bits, axis=2, bitorder="little").view("<u8"), n_sites)
+
+
+@pytest.mark.parametrize("kernel", ["mma", "popc"])
+@pytest.mark.parametrize("missing", [0.0, 0.15, 1.0])
+def test_distances_equal_the_oracle(machine, rng, kernel, missing):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    backend = GpuBackend(kernel=kernel, rare_sites=False)
+    for n_sites in SITES:
+        machine.backward = not machine.backward
+        (a, planes_a), (b, planes_b) = drawn(rng, 2, n_sites, missing), drawn(rng, 65, n_sites, 0)
+        found = backend.bitgemm(planes_a, planes_b, SQUARED)
+        np.testing.assert_array_equal(found, evaluate_terms(a, b, SQUARED))
+        found = backend.bitgemm(planes_a, None, SQUARED_IBS0)
+        np.testing.assert_array_equal(found, evaluate_terms(a, a, SQUARED_IBS0))
+    assert f"bitgemm_{kernel}" in machine.launched
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_every_variant_gives_the_same_integers(machine, rng, index, monkeypatch):
+    """More samples than a block, more stages than slots, several terms of an analysis."""
+    from popdesic.engine.gpu import tune_plans
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    variants = tune_plans.candidates(machine.device)
+    assert len(variants) == 6
+    monkeypatch.setattr(GpuBackend, "choose", lambda *_: variants[index])
+    machine.backward = index % 2 == 1
+    (a, planes_a), (b, planes_b) = drawn(rng, 5, 5200, 0.1), drawn(rng, 260, 5200, 0.0)
+    for terms in (SQUARED, TERMS["ld"])[: 1 + (index in (0, 4))]:
+        found = GpuBackend(rare_sites=False).bitgemm(planes_a, planes_b, terms)
+        np.testing.assert_array_equal(found, evaluate_terms(a, b, terms))
+
+
+@pytest.mark.parametrize("way", COSTS)
+@pytest.mark.parametrize("missing", [0.0, 0.03])
+def test_rare_sites_equal_the_oracle(machine, rng, way, missing):
+    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.rare_sites_plans import SiteCosts
+
+    backend = GpuBackend(kernel="mma", rare_sites=SiteCosts(*COSTS[way]))
+    for n_sites in (1, 65, 700):
+        machine.backward = not machine.backward
+        frequency = np.exp(rng.uniform(np.log(1 / 300), 0, n_sites))
+        a = rng.binomial(2, frequency, (70, n_sites)).astype(np.int8)
+        a[rng.random(a.shape) < missing] = -1
+        planes = planes_of(a, masked=missing > 0)
+        np.testing.assert_array_equal(
+            backend.bitgemm(planes, None, SQUARED), evaluate_terms(a, a, SQUARED)
+        )
+    assert "transpose_bits" in machine.launched
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(
+    ("sizes", "n_sites"), [([1], 1), ([15, 3], 16), ([33, 1, 5], 65), ([200, 65], 1100)]
+)
+def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_sites, missing):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    af = rng.uniform(0.05, 0.95, n_sites)
+    parts, keep = [], []
+    for size in sizes:
+        genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)
+        genotypes[rng.random(genotypes.shape) < missing] = -1
+        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
+        keep.append(rng.random(size) < 0.8)
+        keep[-1][0] = True
+    calls = Calls(tuple(parts), None, tuple(keep), af)
+    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    for k in (1, 9):
+        machine.backward = not machine.backward
+        vectors = rng.normal(size=(len(calls.places), k)) * 10.0 ** rng.integers(-9, 9, k)
+        assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
+        assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
