@@ -78,6 +78,12 @@ inline T atomicAdd(T* at, V value) {
     *at = (T)(before + (T)value);
     return before;
 }
+template <class T, class V>
+inline T atomicMax(T* at, V value) {
+    const T before = *at;
+    *at = before < (T)value ? (T)value : before;
+    return before;
+}
 inline std::size_t __cvta_generic_to_shared(const void* at) { return simt::address_of(at); }
 
 // Exchanges between the lanes of a warp: of 32-bit values, and votes.

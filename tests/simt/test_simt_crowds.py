@@ -1,0 +1,81 @@
+"""Large classes, with a smaller limit of what shares a word: the oracle's hits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reference_epistasis import scan
+
+from simt.test_simt_scans import assert_same, drawn, run
+
+
+@pytest.fixture
+def limit(machine, monkeypatch):
+    """Sets the largest count of a class that shares a word; a device with room for every scan."""
+    from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
+
+    machine.device = replace(machine.device, capability=90, shared_bytes=107_520)  # the least
+
+    def change(most: int, many: float = math.inf) -> None:
+        for module in (epistasis, epistasis_classes, epistasis_crowds):
+            monkeypatch.setattr(module, "MAX_SHARED", most)
+        monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
+
+    return change
+
+
+@pytest.mark.parametrize("kernel", ["mma", "popc"])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize(("order", "n_sites"), [(2, 33), (3, 11)])
+def test_counts_in_two_words(limit, rng, kernel, missing, score, order, n_sites):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    limit(-1, 0.0)
+    data, states, cases = drawn(rng, score, n_sites, (40, 31), missing)
+    expected = scan(data, states, cases, order, range(n_sites), 20)
+    assert_same(run(GpuBackend(kernel=kernel), order, data, range(n_sites), 20), expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_blocks_of_both_kinds(limit, machine, rng, missing):
+    from popdesic.engine.gpu.devices import Device  # noqa: F401
+    from popdesic.engine.gpu.epistasis import Scanner
+
+    data, states, cases = drawn(rng, "k2", 70, (60, 51), missing)
+    first = range(50, 53)
+    limit(13)
+    scanner = Scanner(data, 3, 30, None, machine.device, "popc")
+    assert scanner.apart == 0 and scanner.crowded.any() and not scanner.crowded[:, :1].all()
+    assert_same(scanner.triples(first), scan(data, states, cases, 3, first, 30))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_largest_counts_of_pairs(limit, machine, rng, missing, monkeypatch):
+    from popdesic.engine.gpu import epistasis_crowds
+    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.gpu.layout import BLOCK_SITES, TILE_SITES
+
+    limit(0)
+    monkeypatch.setattr(epistasis_crowds, "TABLES_SHARE", 0.0)
+    n = 70
+    data, states, cases = drawn(rng, "k2", n, (40, 31), missing)
+    scanner = Scanner(data, 3, 5, None, machine.device, "popc")
+    scanner.apart = 1
+    found = scanner._measure_pairs()
+    expected = np.zeros(found.shape, int)
+    for of_class in (~cases, cases):
+        own = states[:, of_class]
+        for y in range(n):
+            for z in range(y + 1, n):
+                at = expected[y // TILE_SITES, z // BLOCK_SITES]
+                for s, t in np.ndindex(4, 4):
+                    both = int(((own[y] == s) & (own[z] == t)).sum())
+                    if max(s, t) < 3:
+                        at[0] = max(at[0], both)
+                    if 2 not in (s, t):
+                        at[1] = max(at[1], both)
+    assert (found == expected).all()
