@@ -365,9 +365,10 @@ def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_p
 
 @pytest.mark.gpu
 def test_usual_problem_classes_are_measured(gpu_device, measured):
-    lines = tune.tune_usual(gpu_device, (256,))
+    *lines, scans = tune.tune_usual(gpu_device, (256,))
     assert len(lines) == 4
     assert all(line.startswith("256 x 256") for line in lines)
+    assert scans.startswith("epistasis scans: ")
 
 
 @pytest.mark.gpu
