@@ -140,7 +140,9 @@ WAYS: dict[str, Way] = {
     "popdesic init": named("shown whole below"),
     "popdesic run": named("shown whole above"),
     "popdesic COMMAND --help": named("each one's: tests/unit/study/test_run.py"),
-    "popdesic tune": named("shown whole in the README"),
+    **{
+        f"popdesic {name}": named("shown whole in the README") for name in ("check", "plan", "tune")
+    },
     "popdesic resume": named("shown whole on the same page's neighbours"),
     "popdesic audit": named("shown whole below its table"),
 }
