@@ -1,10 +1,11 @@
-"""Folders of planes of random genotypes."""
+"""Random genotypes: folders of planes, and packed codes."""
 
 from pathlib import Path
 
 import numpy as np
 
 from popdesic.cohort.encode import write_planes
+from popdesic.engine.genotype_products import Calls
 from popdesic.io.files import write_json
 from popdesic.io.genotypes import pack_bed
 
@@ -20,3 +21,16 @@ def make_planes(folder: Path, n_samples: int, n_sites: int, missing: float) -> P
     names = [f"{folder.name}{i}" for i in range(n_samples)]
     write_json(folder / "planes.json", {"panel": "P", "n_sites": n_sites, "samples": names})
     return folder
+
+
+def random_calls(rng, sizes, n_sites: int, missing: float) -> Calls:
+    """Packed genotypes of cohorts of some sizes, of which a fifth of the people are left out."""
+    af = rng.uniform(0.05, 0.95, n_sites)
+    parts, keep = [], []
+    for size in sizes:
+        genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)
+        genotypes[rng.random(genotypes.shape) < missing] = -1
+        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
+        keep.append(rng.random(size) < 0.8)
+        keep[-1][0] = True
+    return Calls(tuple(parts), None, tuple(keep), af)

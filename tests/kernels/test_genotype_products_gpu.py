@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from random_cohorts import random_calls
 
 from popdesic.engine import genotype_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
-from popdesic.engine.genotype_products import Calls, Flips
-from popdesic.io.genotypes import pack_bed
+from popdesic.engine.genotype_products import Flips
 
 pytestmark = pytest.mark.gpu
-
-
-def drawn(rng, sizes, n_sites, missing) -> Calls:
-    af = rng.uniform(0.05, 0.95, n_sites)
-    parts, keep = [], []
-    for size in sizes:
-        genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)
-        genotypes[rng.random(genotypes.shape) < missing] = -1
-        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
-        keep.append(rng.random(size) < 0.8)
-        keep[-1][0] = True
-    return Calls(tuple(parts), None, tuple(keep), af)
 
 
 def products(calls, device, free_bytes=1 << 32):
@@ -39,7 +27,7 @@ SHAPES = [([1], 1), ([2], 15), ([15, 3], 16), ([16], 17), ([33, 1, 5], 64), ([64
 @pytest.mark.parametrize("k", [0, 1, 8, 20, 40])
 def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
     rng = np.random.default_rng(n_sites)
-    calls = drawn(rng, sizes, n_sites, missing)
+    calls = random_calls(rng, sizes, n_sites, missing)
     n = len(calls.places)
     vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
     cpu, gpu = CpuProducts(calls, 4), products(calls, gpu_device)
@@ -54,7 +42,7 @@ def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
 @pytest.mark.parametrize("known", [0, 3])
 def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
     rng = np.random.default_rng(5)
-    calls = drawn(rng, [300, 40], 3000, 0.02)
+    calls = random_calls(rng, [300, 40], 3000, 0.02)
     n = len(calls.places)
     cpu, gpu = CpuProducts(calls, 4), products(calls, gpu_device)
     axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
@@ -68,7 +56,7 @@ def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
 def test_genotypes_that_do_not_fit_are_sent_block_by_block(gpu_device, monkeypatch):
     monkeypatch.setattr(genotype_products, "BLOCK_SITES", 512)
     rng = np.random.default_rng(6)
-    calls = drawn(rng, [500, 100], 6000, 0.05)
+    calls = random_calls(rng, [500, 100], 6000, 0.05)
     vectors = rng.normal(size=(len(calls.places), 8))
     sent, held = products(calls, gpu_device, 0), products(calls, gpu_device)
     assert sent.held is None and held.held is not None

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from awkward_terms import TERMS
 from operands import planes_of
+from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
 from popdesic.engine.cpu.genotype_products import CpuProducts
-from popdesic.engine.genotype_products import Calls
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
-from popdesic.io.genotypes import pack_bed
 
 SITES = (1, 15, 16, 17, 63, 64, 65, 1025)
 #: Costs (dense, pair, row, rows, move) that send all sites along one way.
@@ -86,15 +85,7 @@ def test_rare_sites_equal_the_oracle(machine, rng, way, missing):
 def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_sites, missing):
     from popdesic.engine.gpu.backend import GpuBackend
 
-    af = rng.uniform(0.05, 0.95, n_sites)
-    parts, keep = [], []
-    for size in sizes:
-        genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)
-        genotypes[rng.random(genotypes.shape) < missing] = -1
-        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
-        keep.append(rng.random(size) < 0.8)
-        keep[-1][0] = True
-    calls = Calls(tuple(parts), None, tuple(keep), af)
+    calls = random_calls(rng, sizes, n_sites, missing)
     cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
     for k in (1, 9):
         machine.backward = not machine.backward
