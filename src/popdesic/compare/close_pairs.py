@@ -22,8 +22,9 @@ from ..io.tables import write_table
 from . import kinship
 from .resolution import Resolution
 
-#: Most close pairs of a study, for each of its samples: 3 GB of a table for a million samples.
-MOST_PAIRS_A_SAMPLE = 50
+#: Most close pairs of a study: so many for each of its samples, but not fewer than MOST_PAIRS. A
+#: million samples then have a table of 1 GB; biobanks have about half a pair a sample.
+MOST_PAIRS_A_SAMPLE, MOST_PAIRS = 10, 1_000_000
 
 
 def find_close_pairs(
@@ -53,7 +54,7 @@ def find_close_pairs(
     error_rate : float
         Share of genotypes with one allele misread.
     most : int, optional
-        Most pairs; by default MOST_PAIRS_A_SAMPLE for each sample.
+        Most pairs; by default MOST_PAIRS, or MOST_PAIRS_A_SAMPLE for each sample if that is more.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def find_close_pairs(
             kinship=np.inf if smallest is None else max(min_kinship, smallest),
             mismatch_share=0.0 if resolution.least_called is None else resolution.max_mismatch,
             min_called=min_called,
-            most=max(1, MOST_PAIRS_A_SAMPLE * planes.n_samples) if most is None else most,
+            most=max(MOST_PAIRS, MOST_PAIRS_A_SAMPLE * planes.n_samples) if most is None else most,
         ),
     )
     found = found.only(_as_close(found.counts, min_kinship, min_called, resolution))

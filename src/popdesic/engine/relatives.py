@@ -50,8 +50,8 @@ class Closeness:
 
     @property
     def slope(self) -> float:
-        """Largest S in units of the fewer heterozygotes."""
-        return max(-1.0, 2 - 4 * self.kinship) + WIDER
+        """Largest S in units of the fewer heterozygotes; identical genotypes always count."""
+        return max(0.0, 2 - 4 * self.kinship) + WIDER
 
     @property
     def widened_share(self) -> float | None:

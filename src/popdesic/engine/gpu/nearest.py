@@ -19,15 +19,7 @@ from . import neighbor_plans
 from .compile import load_function
 from .devices import Device
 from .layout import FILTER_ROWS, FILTER_THREADS, LIST_ROOM, POINT_SIDE, POINT_TILE, divide_up
-from .neighbor_plans import (
-    BANDS,
-    WHOLE,
-    Bounds,
-    Form,
-    Tiles,
-    ordered_tiles,
-    tile_side,
-)
+from .neighbor_plans import BANDS, WHOLE, Bounds, Form, Tiles, ordered_tiles, tile_side
 
 #: The files of these kernels.
 NEAREST, POINTS, CLOSE = "neighbors/nearest", "neighbors/points", "neighbors/close_pairs"
@@ -66,7 +58,7 @@ class Lists:
         self.overflow.fill(0)
         sides = [(rows, 0)] if rows == columns else [(rows, 0), (columns, self.side)]
         for (first, last), place in sides:
-            numbers = np.float64(self.form.times), np.float64(self.form.share)
+            numbers = map(np.float64, (self.form.times, self.form.share, self.form.slack))
             self.kernel(
                 (last - first,),
                 (32,),
@@ -75,7 +67,6 @@ class Lists:
                     np.int32(first),
                     np.int32(place),
                     *numbers,
-                    np.float64(self.form.slack),
                     self.overflow,
                 ),
             )
@@ -179,8 +170,7 @@ class _CloseTiles:
     def __init__(self, tiles: Tiles, closeness: Closeness, device: Device, threads: int) -> None:
         self.tiles, self.closeness, self.device = tiles, closeness, device
         self.planes, self.threads = tiles.planes, threads
-        planes = tiles.planes
-        self.limits = cupy.zeros(planes.n_samples, np.int32)
+        self.limits = cupy.zeros(self.planes.n_samples, np.int32)
         self.count = cupy.zeros(1, np.uint64)
         self.buffer = cupy.empty((LEAST_PAIRS, 2), np.int32)
 

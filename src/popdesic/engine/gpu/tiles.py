@@ -86,7 +86,7 @@ class TileSums:
         self.backend, self.planes = backend, planes
         words = planes.parts[0].words
         if len(planes.parts) == 1 and isinstance(words, cupy.ndarray):
-            self.held = words
+            self.held = cupy.ascontiguousarray(words)
         elif planes.n_bytes <= HELD_SHARE * backend.free_bytes():
             self.held = upload(backend, planes)
         else:
