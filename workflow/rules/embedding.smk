@@ -43,7 +43,7 @@ rule embedding:
 
 rule define_axes:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        genotypes=genotype_files("embedding.genotypes", STUDY.founders),
         panel="results/panel/sites.tsv",
         # Relatives are projected but do not define the axes.
         unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
@@ -87,7 +87,7 @@ rule define_axes:
 
 rule compute_pca:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        genotypes=genotype_files("embedding.genotypes", COHORTS),
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
         samples="results/distance/samples.tsv",

@@ -38,7 +38,7 @@ rule geodesic:
 
 rule choose_geodesics:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        genotypes=genotype_files("embedding.genotypes", STUDY.founders),
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
         panel="results/panel/sites.tsv",

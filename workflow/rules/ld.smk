@@ -36,7 +36,7 @@ rule compare:
 
 rule measure_ld:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        genotypes=genotype_files("compare.ld.genotypes", STUDY.founders),
         panel="results/panel/sites.tsv",
         unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
         # Only haplotype LD needs the cohorts' input files and a map.

@@ -27,9 +27,7 @@ rule fit_null_model:
     input:
         planes=REORDERED,
         axes=NULL_AXES,
-        genotypes=expand(
-            "results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS if NULL_AXES else []
-        ),
+        genotypes=genotype_files("embedding.genotypes", COHORTS if NULL_AXES else []),
         kinship=RELATIVES if QUANTITATIVE else [],
     output:
         model=NULL_MODEL,

@@ -22,8 +22,8 @@ rule reorder:
 rule build_onehot:
     input:
         **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
-        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
-        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+        beds=genotype_files("epistasis.genotypes", COHORTS),
+        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
         onehot="results/reorder/onehot.npy",
         sites="results/reorder/sites.tsv",
