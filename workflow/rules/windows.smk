@@ -11,7 +11,9 @@ from popdesic.cohort.impute import find_beagle, find_contig_file, read_windows
 IMPUTE = CONFIG["impute"]
 #: Whether any job runs Beagle.
 BEAGLE = uses_beagle(IMPUTE)
-BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
+#: Beagle's genotypes can depend on its number of threads: it gets the configured one, even where a
+#: job has fewer cores.
+BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed", "threads")}
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None

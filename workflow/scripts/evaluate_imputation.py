@@ -21,7 +21,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         seed=params.seed,
         methods=params.methods,
         settings=Beagle(
-            threads=snakemake.threads,
+            threads=params.threads,
             memory_mb=params.memory_mb,
             seed=params.seed,
             reference=Path(params.reference) if params.reference else None,

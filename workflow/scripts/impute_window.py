@@ -15,7 +15,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]).with_suffix(""),
         Beagle(
-            threads=snakemake.threads,
+            threads=params.threads,
             memory_mb=params.memory_mb,
             seed=params.seed,
             reference=Path(params.reference) if params.reference else None,

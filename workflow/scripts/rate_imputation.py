@@ -17,7 +17,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output[0]),
         cohort=snakemake.wildcards.cohort,
         settings=Beagle(
-            threads=snakemake.threads,
+            threads=params.threads,
             memory_mb=params.memory_mb,
             seed=params.seed,
             reference=Path(params.reference) if params.reference else None,
