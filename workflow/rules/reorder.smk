@@ -1,6 +1,6 @@
 # One-hot planes of the scanned sites, split by phenotype, as requested by epistasis.order.
 #
-# needs   results/cohorts/{cohort}/genotypes.bed .bim .fam, the sample sheet
+# needs   results/cohorts/{cohort}/genotypes.bed .bim .fam (or imputed), the sample sheet
 # gives   results/reorder/onehot.npy    stored genotypes of each site, controls then cases
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum

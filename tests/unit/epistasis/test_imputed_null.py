@@ -54,11 +54,11 @@ def test_no_more_false_interactions_than_with_called_genotypes(scene):
     for name, genotypes in scene["kinds"].items():
         p = interaction_p(genotypes, scene["case"], scene["far"])
         shares[name] = [(p < level).mean() for level in (0.05, 0.01)]
-    # 3000 pairs: standard errors of 0.004 and 0.002, more as pairs share sites.
+    # 3000 pairs: standard errors of 0.004 and 0.002, more as pairs share sites. The chi-square
+    # distribution itself is a little too narrow in tables of this size.
     for k, (level, slack) in enumerate(((0.05, 0.015), (0.01, 0.006))):
-        assert shares["imputed"][k] < level + slack, shares
-        assert abs(shares["imputed"][k] - shares["truth"][k]) < slack, shares
-        assert abs(shares["imputed"][k] - shares["called"][k]) < slack, shares
+        assert shares["truth"][k] < 2 * level, shares
+        assert shares["imputed"][k] < min(shares["truth"][k], shares["called"][k]) + slack, shares
 
 
 def test_ld_is_that_of_the_truth(scene):
