@@ -53,7 +53,8 @@ def main() -> None:
         folder = Path(temporary)
         paths = prepare(options.data, folder, min_maf=0.05, n_sites=options.sites)
         panel = load_panel(paths["panel_path"])[0]
-        truth = window_genotypes(*paths.values(), plan_windows(panel)[0][0])
+        window = plan_windows(panel)[0][0]
+        truth = window_genotypes(paths["raw"], paths["qc_samples"], panel, window)
         case = np.random.default_rng(1).random(truth.shape[1]) < 0.5
         called = hide(truth, case, HIDDEN, seed=2)
         started = time.process_time()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.cohort.beagle import Beagle
+from popdesic.cohort.beagle import settings_of
 from popdesic.cohort.imputation_quality import measure_quality
 from popdesic.io.log import log_counts, logged
 
@@ -16,12 +16,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]),
         cohort=snakemake.wildcards.cohort,
-        settings=Beagle(
-            threads=params.threads,
-            memory_mb=params.memory_mb,
-            seed=params.seed,
-            reference=Path(params.reference) if params.reference else None,
-            map=Path(params.map) if params.map else None,
+        settings=settings_of(
+            params.threads, params.memory_mb, params.seed, params.reference, params.map
         ),
     )
     log_counts(log, counts)

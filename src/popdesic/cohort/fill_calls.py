@@ -36,7 +36,7 @@ def fill_calls(
         For all windows in panel order: imputed .bed rows (`beagle.impute_window`), and the r2 of
         their sites (`imputation_quality.measure_quality`).
     min_r2 : float
-        Sites below it are left as they are called.
+        Sites below it, and those of r2 0, are left as they are called.
     haploid : sequence of str
         Contigs that are left as they are called: Beagle takes everyone as diploid.
 
@@ -61,7 +61,8 @@ def fill_calls(
         )
     names = {canonical_contig(name) for name in haploid}
     diploid = ~bim.chrom.map(canonical_contig).isin(names).to_numpy()
-    good = diploid & (np.nan_to_num(r2) >= min_r2)
+    r2 = np.nan_to_num(r2)
+    good = diploid & (r2 >= min_r2) & (r2 > 0)  # 0: Beagle could not impute, or nothing varies
     missing = np.zeros(len(bed), np.int64)
     with atomic_path(Path(f"{out}.bed")) as temporary, open(temporary, "wb") as file:
         file.write(BED_MAGIC)

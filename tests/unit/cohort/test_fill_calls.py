@@ -97,6 +97,11 @@ def test_a_limit_of_zero_fills_all_and_of_one_almost_nothing(tmp_path):
     assert every["left_missing"] == 0
     found = unpack_bed(np.array(open_bed(tmp_path / "all")), 13)
     np.testing.assert_array_equal(found, np.where(called == MISSING, imputed, called))
+    r2[::2] = 0  # such as sites that only the mode could fill
+    write_npy(tmp_path / "zeros.npy", r2)
+    zeros = [tmp_path / "zeros.npy"]
+    part = fill_calls(stem, parts[0], zeros, tmp_path / "part", cohort="c", min_r2=0.0)
+    assert part["left_missing"] == (called[::2] == MISSING).sum()
     none = fill_calls(stem, *parts, tmp_path / "none", cohort="c", min_r2=1.0)
     assert none["filled"] == 0
     assert (tmp_path / "none.bed").read_bytes() == (tmp_path / "genotypes.bed").read_bytes()
