@@ -14,6 +14,7 @@ from running import finished, planned, snakemake, snapshot
 from study import FAST, Cohort, write_sheets, write_study
 
 from popdesic.__main__ import main
+from popdesic.epistasis.fit_null import place_on_axes
 from popdesic.epistasis.reorder import read_reordered
 from popdesic.epistasis.scan import genotypes_of
 from popdesic.io.bed import open_bed, read_fam
@@ -31,7 +32,12 @@ CONFIG = FAST | {
     "export": KEYS | {"formats": ["vcf", "plink", "zarr"]},
     "epistasis": KEYS | {"order": [2], "permutations": 0, "min_distance_bp": 0, "max_r2": 1},
 }
-TARGETS = ["epistasis", "export", "results/compare/ld.tsv.gz", "results/report/report.html"]
+TARGETS = [
+    "results/epistasis/sites.tsv",
+    "results/embedding/pca.tsv",
+    "results/compare/ld.tsv.gz",
+    "export",
+]
 
 
 def make_cohorts() -> tuple[list[Cohort], dict[str, np.ndarray]]:
@@ -124,11 +130,14 @@ def test_every_stage_reads_them(study):
     np.testing.assert_array_equal(exported, whole)
     attributes = read_json(folder / "results/export/panel.vcz/.zattrs")
     assert attributes["popdesic_genotypes"].endswith("at least 0.7")
-    axes = np.load(folder / "results/embedding/axes.npz")
-    assert len(axes["sites"]) > 0
-    page = (folder / "results/report/report.html").read_text()
-    assert "Missing calls imputed where r² is at least 0.7 in epistasis scans, LD, PCA" in page
-    assert "missing genotypes were filled" in page
+    scores = np.load(folder / "results/embedding/pca.npy")
+    placed = {}
+    for stem in ("imputed", "genotypes"):
+        prefixes = [folder / "results/cohorts" / name / stem for name in ("north", "south")]
+        axes = (folder / f"results/embedding/axes.{end}" for end in ("npz", "json"))
+        placed[stem] = place_on_axes(prefixes, *axes).scores
+    np.testing.assert_allclose(placed["imputed"], scores, atol=1e-6)
+    assert np.abs(placed["genotypes"] - scores).max() > 1e-3
 
 
 def test_check_and_plan_say_which_genotypes_results_rest_on(study, capsys, monkeypatch):
@@ -145,7 +154,7 @@ def test_the_key_and_the_limit_rerun_what_they_change_and_nothing_else(study):
         folder, cohorts, CONFIG | {"epistasis": CONFIG["epistasis"] | {"genotypes": "called"}}
     )
     plan = planned(snakemake(folder, *TARGETS, "-n"))
-    assert plan["build_onehot"] == 1 and plan["scan_epistasis"] == 1
+    assert plan["build_onehot"] == 1 and plan["scan_sites"] == 1
     assert not plan.keys() & {"measure_ld", "define_axes", "fill_calls", "export_panel"}
     write_sheets(folder, cohorts, CONFIG | {"impute": CONFIG["impute"] | {"min_r2": 0.9}})
     plan = planned(snakemake(folder, *TARGETS, "-n"))

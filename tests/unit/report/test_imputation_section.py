@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import make_results
+from outcomes import configuration, make_results
 
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_table
+from popdesic.report.page import write_report
 from popdesic.report.sections.imputation import genotype_findings, imputation_section
+from popdesic.report.words import number
 from popdesic.study.configuration import load_config
 
 
@@ -17,6 +19,25 @@ from popdesic.study.configuration import load_config
 def outcome(tmp_path):
     cohorts = {"one": [f"a{i}" for i in range(6)], "new": [f"b{i}" for i in range(4)]}
     return make_results(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 5})[0]
+
+
+def test_the_page_has_the_section(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(6)], "new": [f"b{i}" for i in range(4)]}
+    outcome, distances = make_results(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 5})
+    config = configuration()
+    config["embedding"]["genotypes"], config["impute"]["method"] = "imputed", "beagle"
+    counts = dict.fromkeys(("missing", "filled", "left_missing", "sites_with_missing"), 1234)
+    counts |= {"sites_below_min_r2": 9, "sites_haploid": 1}
+    for cohort in cohorts:
+        about = {"cohort": cohort, "min_r2": 0.8, "counts": counts}
+        write_json(outcome.folder / "cohorts" / cohort / "imputed.json", about)
+    page = tmp_path / "report.html"
+    write_report(outcome, distances, outcome.folder / "figures", config, page)
+    text = page.read_text("utf-8")
+    assert 'id="imputation"' in text and "Genotypes masked" not in text
+    assert "missing calls imputed where r² is at least 0.8 in pca" in text.lower()
+    assert f"{number(2468)} of {number(2468)} missing genotypes were filled" in text
+    assert text.count(f'<td class="n">{number(1234)}</td>') >= 8
 
 
 def test_imputation_is_told_by_cohort_and_frequency(outcome):
