@@ -9,6 +9,7 @@ from outcomes import configuration, make_results
 
 from popdesic.io.files import write_json
 from popdesic.io.tables import write_table
+from popdesic.report.figures import draw_figures
 from popdesic.report.page import write_report
 from popdesic.report.sections.imputation import genotype_findings, imputation_section
 from popdesic.report.words import number
@@ -31,8 +32,11 @@ def test_the_page_has_the_section(tmp_path):
     for cohort in cohorts:
         about = {"cohort": cohort, "min_r2": 0.8, "counts": counts}
         write_json(outcome.folder / "cohorts" / cohort / "imputed.json", about)
+    figures = outcome.folder / "figures"
+    options = {"color_by": "population", "min_sample_call_rate": 0.9, "min_maf": 0.01}
+    draw_figures(outcome, distances, figures, **options)
     page = tmp_path / "report.html"
-    write_report(outcome, distances, outcome.folder / "figures", config, page)
+    write_report(outcome, distances, figures, config, page)
     text = page.read_text("utf-8")
     assert 'id="imputation"' in text and "Genotypes masked" not in text
     assert "missing calls imputed where r² is at least 0.8 in pca" in text.lower()
