@@ -26,6 +26,7 @@ KEYS = {"genotypes": "imputed"}
 CONFIG = FAST | {
     "distance": FAST["distance"] | {"min_called": 10},
     "impute": {"method": "beagle", "threads": 1, "memory_mb": 300, "min_r2": 0.7},
+    "qc": {"min_sample_call_rate": 0.5},
     "panel": {"min_call_rate": 0.5, "min_maf": 0.02},
     "embedding": FAST["embedding"] | KEYS | {"max_kinship": 0, "ld_prune": []},
     "compare": {"analyses": ["ld"], "ld": KEYS | {"window": "2000 kb"}},
@@ -62,6 +63,10 @@ def make_cohorts() -> tuple[list[Cohort], dict[str, np.ndarray]]:
 def genotypes(folder: Path, cohort: str, stem: str) -> np.ndarray:
     prefix = folder / "results/cohorts" / cohort / stem
     return unpack_bed(np.array(open_bed(prefix)), len(read_fam(prefix)))
+
+
+def samples_of(folder: Path, cohort: str) -> list[str]:
+    return read_fam(folder / "results/cohorts" / cohort / "genotypes")["sample"].tolist()
 
 
 def panel_rows(folder: Path) -> np.ndarray:
@@ -107,7 +112,7 @@ def test_called_genotypes_stay_and_good_sites_are_filled(study):
 def test_every_stage_reads_them(study):
     folder = study["folder"]
     whole = np.concatenate([genotypes(folder, n, "imputed") for n in ("north", "south")], axis=1)
-    names = [name for c in study["cohorts"][:2] for name in c.samples]
+    names = [name for n in ("north", "south") for name in samples_of(folder, n)]
     words, sites, samples = read_reordered(folder / "results/reorder")
     n_cases = int((samples["class"] == "case").sum())
     scanned = genotypes_of(words, sites, len(samples) - n_cases, n_cases)
