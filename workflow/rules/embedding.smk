@@ -1,6 +1,7 @@
 # PCA of the genotypes, and how well all maps preserve distances.
 #
-# needs   results/cohorts/{cohort}/genotypes.bed or imputed.bed, results/panel/*, results/distance/*,
+# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed), results/panel/*,
+#         results/distance/*,
 #         results/geodesic/{space}/alpha{alpha}.npy; the maps of maps.smk
 # gives   results/embedding/axes.npz, axes.json   axes of the PCA, from the unrelated founders alone
 #         results/embedding/loadings.tsv     of the sites that define the axes

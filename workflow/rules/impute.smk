@@ -2,12 +2,13 @@
 # encode_cohort applies them. These rules run only if the configuration requests them.
 #
 # needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
-#         results/cohorts/{cohort}/genotypes.*; optionally a phased reference panel and a genetic map
+#         results/cohorts/{cohort}/genotypes.*; optionally a phased reference panel and a map
 # gives   results/impute/windows.tsv                    windows of the imputation
 #         results/impute/{cohort}/{window}.npy .json    .bed rows of a window, none missing
 #         results/impute/quality/{cohort}/{window}.npy  r2 of each site, at hidden called genotypes
-#         results/cohorts/{cohort}/imputed.bed .bim .fam .json  called genotypes, missing ones imputed
-#                                                       where r2 allows; for keys `genotypes`
+#         results/cohorts/{cohort}/imputed.bed .bim .fam .json
+#                                                       called genotypes, missing ones imputed where
+#                                                       r2 allows; for the keys `genotypes`
 #         results/impute/evaluation.tsv                 accuracy at hidden genotypes
 #         results/figures/imputation.svg .png
 
@@ -104,7 +105,7 @@ rule rate_imputation:
         key=contig_key,
         code=code_of("rate_imputation"),
     message:
-        "Measure the quality of imputation in window {wildcards.window} of cohort {wildcards.cohort}"
+        "Measure imputation quality in window {wildcards.window} of cohort {wildcards.cohort}"
     script:
         "../scripts/rate_imputation.py"
 
