@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=1500, help="the first of the panel")
     parser.add_argument("--pairs", type=int, default=20_000)
     parser.add_argument("--min-r2", type=float, default=0.8)
-    options = commandline.parse(parser, sites=250, pairs=300)
+    options = commandline.parse(parser, sites=100, pairs=200)
     if not (options.data / VCF).is_file():
         raise SystemExit(f"Error: {options.data / VCF} is not there; name the folder of real data.")
     if not commandline.find_peer("beagle"):
