@@ -34,6 +34,7 @@ def check(options: argparse.Namespace) -> None:
     UserError
         The first problem found.
     """
+    from .cohort.genotype_choice import describe_genotypes
     from .study.configuration import read_config
     from .study.validation import validate_study
 
@@ -41,12 +42,13 @@ def check(options: argparse.Namespace) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; a study is a folder with config/config.yaml.")
     with contextlib.chdir(folder):  # messages then show the same paths as Snakemake's
-        _, study, remarks = validate_study(read_config())
+        config, study, remarks = validate_study(read_config())
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
     for cohort in study.order:
         role = "founder" if cohort in study.founders else "newcomer"
         print(f"{cohort}\t{role}\t{len(study.samples_of(cohort))} samples")
+    print(describe_genotypes(config))
     print(f"{len(study.samples)} samples in {len(study.order)} cohorts: no problem found.")
 
 

@@ -113,6 +113,7 @@ WAYS: dict[str, Way] = {
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
+            "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
             "relatedness.py",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),

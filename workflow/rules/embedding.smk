@@ -1,6 +1,7 @@
 # PCA of the genotypes, and how well all maps preserve distances.
 #
-# needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/*,
+# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed), results/panel/*,
+#         results/distance/*,
 #         results/geodesic/{space}/alpha{alpha}.npy; the maps of maps.smk
 # gives   results/embedding/axes.npz, axes.json   axes of the PCA, from the unrelated founders alone
 #         results/embedding/loadings.tsv     of the sites that define the axes
@@ -43,7 +44,7 @@ rule embedding:
 
 rule define_axes:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        genotypes=genotype_files("embedding.genotypes", STUDY.founders),
         panel="results/panel/sites.tsv",
         # Relatives are projected but do not define the axes.
         unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
@@ -87,7 +88,7 @@ rule define_axes:
 
 rule compute_pca:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        genotypes=genotype_files("embedding.genotypes", COHORTS),
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
         samples="results/distance/samples.tsv",

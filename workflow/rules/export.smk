@@ -1,8 +1,9 @@
 # Files for other tools, as listed in `export.formats`.
 #
-# needs   results/cohorts/{cohort}/genotypes.*, results/distance/*, results/embedding/pca.tsv
+# needs   results/cohorts/{cohort}/genotypes.* (or imputed.*), results/distance/*,
+#         results/embedding/pca.tsv
 # gives   results/export/panel.bed .bim .fam, panel.vcf.gz, panel.vcz (VCF-Zarr)
-#             called genotypes of all cohorts
+#             genotypes of all cohorts, called or imputed
 #         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec,
 #         kinship.king .king.id
 
@@ -17,6 +18,8 @@ EXPORTS = {
     "newick": ["results/export/distance.nwk"],
     "eigenvec": ["results/export/pca.eigenvec"],
 }
+#: What the files of the panel say of missing genotypes.
+EXPORTED = filled_words("export.genotypes")
 #: Exports of the distance matrix, written by one job.
 OF_DISTANCES = [name for name in ("mibs", "phylip", "newick") if name in FORMATS]
 
@@ -28,11 +31,7 @@ rule export:
 
 rule export_panel:
     input:
-        genotypes=[
-            f"results/cohorts/{cohort}/genotypes{end}"
-            for cohort in COHORTS
-            for end in (".bed", ".bim", ".fam")
-        ],
+        genotypes=genotype_files("export.genotypes", COHORTS, "bed", "bim", "fam"),
         panel="results/panel/sites.tsv",
     output:
         "results/export/panel.vcf.gz",
@@ -48,6 +47,7 @@ rule export_panel:
         runtime=minutes(mb=1 / 20),
     params:
         cohorts=COHORTS,
+        missing=EXPORTED,
         code=code_of("export_panel"),
     message:
         "Export the panel as VCF"
@@ -100,6 +100,7 @@ rule export_panel_zarr:
         runtime=minutes(mb=1 / 20),
     params:
         cohorts=COHORTS,
+        missing=EXPORTED,
         code=code_of("export_panel_zarr"),
     message:
         "Export the panel as VCF-Zarr"

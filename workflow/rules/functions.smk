@@ -88,6 +88,21 @@ def alpha_choice(wildcards):
     return [GEODESIC_CHOICE] if wildcards.alpha == "auto" else []
 
 
+def genotype_files(key, cohorts, *ends):
+    """PLINK files (.bed by default) of the genotypes that a configuration key asks for."""
+    stem = GENOTYPE_STEMS[key]
+    return [
+        f"results/cohorts/{cohort}/{stem}.{end}" for cohort in cohorts for end in ends or ["bed"]
+    ]
+
+
+def filled_words(key):
+    """What a result says of imputed genotypes; '' where genotypes are called."""
+    if GENOTYPE_STEMS[key] == "genotypes":
+        return ""
+    return f"missing calls imputed where r2 is at least {CONFIG['impute']['min_r2']:g}"
+
+
 def rows_of_cohort(wildcards):
     return STUDY.digest_of(wildcards.cohort, "population", "sex", "father", "mother")
 

@@ -1,7 +1,8 @@
 # Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 #
 # needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs);
-#         results/embedding/axes.npz axes.json, results/cohorts/{founder}/genotypes.bed
+#         results/embedding/axes.npz axes.json,
+#         results/cohorts/{founder}/genotypes.bed (or imputed.bed)
 # gives   results/geodesic/choice.json       graph, alpha and number of components of each space
 #         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy  closure, in computed dtype
 #         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json its inputs: later runs may
@@ -38,7 +39,7 @@ rule geodesic:
 
 rule choose_geodesics:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        genotypes=genotype_files("embedding.genotypes", STUDY.founders),
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
         panel="results/panel/sites.tsv",

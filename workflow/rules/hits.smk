@@ -47,8 +47,8 @@ rule replicate_hits:
         hits=HITS,
         loci=LOCI,
         plan="results/epistasis/plan.json",
-        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
-        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+        beds=genotype_files("epistasis.genotypes", COHORTS),
+        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
         "results/epistasis/replication.tsv",
     log:

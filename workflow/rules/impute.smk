@@ -2,9 +2,13 @@
 # encode_cohort applies them. These rules run only if the configuration requests them.
 #
 # needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
-#         optionally a phased reference panel and a genetic map
+#         results/cohorts/{cohort}/genotypes.*; optionally a phased reference panel and a map
 # gives   results/impute/windows.tsv                    windows of the imputation
 #         results/impute/{cohort}/{window}.npy .json    .bed rows of a window, none missing
+#         results/impute/quality/{cohort}/{window}.npy  r2 of each site, at hidden called genotypes
+#         results/cohorts/{cohort}/imputed.bed .bim .fam .json
+#                                                       called genotypes, missing ones imputed where
+#                                                       r2 allows; for the keys `genotypes`
 #         results/impute/evaluation.tsv                 accuracy at hidden genotypes
 #         results/figures/imputation.svg .png
 
@@ -12,6 +16,7 @@
 rule impute:
     input:
         all_imputed_windows,
+        FILLED,
         EVALUATION,
 
 
@@ -71,6 +76,65 @@ rule impute_window:
         "Impute window {wildcards.window} of cohort {wildcards.cohort} with Beagle"
     script:
         "../scripts/impute_window.py"
+
+
+rule rate_imputation:
+    input:
+        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
+        samples="results/qc/{cohort}.samples.tsv",
+        panel="results/panel/sites.tsv",
+        windows="results/impute/windows.tsv",
+        files=contig_files,
+    output:
+        "results/impute/quality/{cohort}/{window}.npy",
+    log:
+        "logs/rate_imputation/{cohort}.{window}.log",
+    benchmark:
+        "benchmarks/rate_imputation/{cohort}.{window}.tsv"
+    conda:
+        "../../envs/beagle.yaml"
+    threads: IMPUTE["threads"]
+    resources:
+        # As impute_window, with what five runs of Beagle give.
+        mem_mb=memory(300 + IMPUTE["memory_mb"], mb=30, files="raw"),
+        runtime=minutes(25, mb=15, files="raw"),
+    params:
+        **BEAGLE_SETTINGS,
+        reference=contig_file("reference"),
+        map=contig_file("map"),
+        key=contig_key,
+        code=code_of("rate_imputation"),
+    message:
+        "Measure imputation quality in window {wildcards.window} of cohort {wildcards.cohort}"
+    script:
+        "../scripts/rate_imputation.py"
+
+
+rule fill_calls:
+    input:
+        genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
+        imputed=imputed_windows,
+        quality=imputation_qualities,
+    output:
+        multiext("results/cohorts/{cohort}/imputed", ".bed", ".bim", ".fam", ".json"),
+    log:
+        "logs/fill_calls/{cohort}.log",
+    benchmark:
+        "benchmarks/fill_calls/{cohort}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(300, mb=3),
+        runtime=minutes(mb=1 / 200),
+    params:
+        min_r2=IMPUTE["min_r2"],
+        haploid=haploid_contigs(CONFIG),
+        code=code_of("fill_calls"),
+    message:
+        "Fill missing genotypes of cohort {wildcards.cohort} with imputed ones of sufficient r2"
+    script:
+        "../scripts/fill_calls.py"
 
 
 rule evaluate_imputation:

@@ -1,6 +1,7 @@
 # LD between sites, and the figures of all comparisons.
 #
-# needs   results/cohorts/{cohort}/genotypes.bed of the founders, results/panel/*; for haplotypes
+# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed) of the founders,
+#         results/panel/*; for haplotypes
 #         the founders' own files
 # gives   results/compare/ld.tsv.gz              pairs of sites in LD: r2, D, D'
 #         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
@@ -36,7 +37,7 @@ rule compare:
 
 rule measure_ld:
     input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+        genotypes=genotype_files("compare.ld.genotypes", STUDY.founders),
         panel="results/panel/sites.tsv",
         unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
         # Only haplotype LD needs the cohorts' input files and a map.

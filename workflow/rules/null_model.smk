@@ -1,7 +1,7 @@
 # Null model of the scans: phenotype given strata, covariates and principal components; main effects.
 #
 # needs   results/reorder/*, the sample sheet, results/embedding/axes.npz axes.json,
-#         results/cohorts/{cohort}/genotypes.bed (unless epistasis.pcs is 0),
+#         results/cohorts/{cohort}/genotypes.bed or imputed.bed (unless epistasis.pcs is 0),
 #         results/compare/kinship.tsv (if kinship is computed)
 # gives   results/epistasis/null_model.npz   design matrix, fitted values, residuals
 #         results/epistasis/structure.tsv    what populations and components say about the phenotype
@@ -27,9 +27,7 @@ rule fit_null_model:
     input:
         planes=REORDERED,
         axes=NULL_AXES,
-        genotypes=expand(
-            "results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS if NULL_AXES else []
-        ),
+        genotypes=genotype_files("embedding.genotypes", COHORTS if NULL_AXES else []),
         kinship=RELATIVES if QUANTITATIVE else [],
     output:
         model=NULL_MODEL,

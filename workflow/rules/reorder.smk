@@ -1,6 +1,6 @@
 # One-hot planes of the scanned sites, split by phenotype, as requested by epistasis.order.
 #
-# needs   results/cohorts/{cohort}/genotypes.bed .bim .fam, the sample sheet
+# needs   results/cohorts/{cohort}/genotypes.bed .bim .fam (or imputed), the sample sheet
 # gives   results/reorder/onehot.npy    stored genotypes of each site, controls then cases
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum
@@ -22,8 +22,8 @@ rule reorder:
 rule build_onehot:
     input:
         **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
-        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
-        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+        beds=genotype_files("epistasis.genotypes", COHORTS),
+        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
         onehot="results/reorder/onehot.npy",
         sites="results/reorder/sites.tsv",

@@ -118,7 +118,7 @@ rule write_report:
         geography=rules.geography.input,
         population=rules.population.input,
         epistasis=rules.epistasis.input,
-        imputation=EVALUATION,
+        imputation=[*EVALUATION, *FILLED],
         maps=INTERACTIVE_MAPS,
         tables=SAMPLE_TABLES,
         work="results/report/work.tsv",

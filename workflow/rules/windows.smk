@@ -1,16 +1,19 @@
 # Windows, references and genetic maps of the imputation rules.
 #
 # needs   CONFIG, COHORTS; results/impute/windows.tsv once the panel exists
-# gives   IMPUTE, BEAGLE, EVALUATION, and input functions
+# gives   IMPUTE, BEAGLE, EVALUATION, GENOTYPE_STEMS, FILLED, and input functions
 
 from types import SimpleNamespace
 
+from popdesic.cohort.genotype_choice import genotype_stems, haploid_contigs, imputed_cohorts
 from popdesic.cohort.impute import find_beagle, find_contig_file, read_windows
 
 IMPUTE = CONFIG["impute"]
 #: Whether any job runs Beagle.
 BEAGLE = uses_beagle(IMPUTE)
-BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed")}
+#: Beagle's genotypes can depend on its number of threads: it gets the configured one, even where a
+#: job has fewer cores.
+BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed", "threads")}
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
@@ -18,6 +21,13 @@ EVALUATION = (
     ["results/impute/evaluation.tsv", *multiext("results/figures/imputation", ".svg", ".png")]
     if IMPUTE["evaluate"]
     else []
+)
+#: Called or imputed PLINK files of a cohort, by the configuration key of what reads them.
+GENOTYPE_STEMS = genotype_stems(CONFIG)
+#: What became of missing genotypes in cohorts that some stage reads as imputed.
+FILLED = expand(
+    "results/cohorts/{cohort}/imputed.json",
+    cohort=imputed_cohorts(CONFIG, COHORTS, STUDY.founders),
 )
 #: Minutes of an evaluation with Beagle, or with the mode only.
 EVALUATION_MINUTES = dict(fixed=5, mb=3) if BEAGLE else dict(mb=1 / 50)
@@ -68,6 +78,14 @@ def imputed_windows(wildcards):
         return []
     numbers = range(1, len(imputation_windows(wildcards)) + 1)
     return [f"results/impute/{wildcards.cohort}/{number}.npy" for number in numbers]
+
+
+def imputation_qualities(wildcards):
+    """r2 of the sites of those windows."""
+    return [
+        path.replace("results/impute/", "results/impute/quality/")
+        for path in imputed_windows(wildcards)
+    ]
 
 
 def all_imputed_windows(wildcards):

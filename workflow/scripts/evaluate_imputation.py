@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.accuracy import evaluate_window
-from popdesic.cohort.beagle import Beagle
+from popdesic.cohort.beagle import settings_of
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -20,12 +20,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         share=params.share,
         seed=params.seed,
         methods=params.methods,
-        settings=Beagle(
-            threads=snakemake.threads,
-            memory_mb=params.memory_mb,
-            seed=params.seed,
-            reference=Path(params.reference) if params.reference else None,
-            map=Path(params.map) if params.map else None,
+        settings=settings_of(
+            params.threads, params.memory_mb, params.seed, params.reference, params.map
         ),
     )
     log_counts(log, counts)

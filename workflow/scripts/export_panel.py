@@ -10,4 +10,5 @@ with logged(snakemake.log[0], snakemake.input):
         [Path(path).with_suffix("") for path in snakemake.input.genotypes if path.endswith(".bed")],
         Path(snakemake.input.panel),
         Path(snakemake.output[0]),
+        missing=snakemake.params.missing,
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.cohort.beagle import Beagle, impute_window
+from popdesic.cohort.beagle import impute_window, settings_of
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -14,12 +14,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.windows),
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]).with_suffix(""),
-        Beagle(
-            threads=snakemake.threads,
-            memory_mb=params.memory_mb,
-            seed=params.seed,
-            reference=Path(params.reference) if params.reference else None,
-            map=Path(params.map) if params.map else None,
-        ),
+        settings_of(params.threads, params.memory_mb, params.seed, params.reference, params.map),
     )
     log_counts(log, counts)

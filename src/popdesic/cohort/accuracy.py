@@ -14,7 +14,7 @@ from ..io.genotypes import MISSING
 from ..io.tables import read_table, write_npz, write_table
 from .beagle import Beagle, fill_window, window_genotypes
 from .encode import require_called
-from .impute import NO_BEAGLE, Window, find_beagle, plan_windows, read_windows
+from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows
 from .panel import load_panel
 
 log = logging.getLogger("popdesic")
@@ -25,10 +25,10 @@ MAF_BOUNDS = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
 SUMS = ["n", "right", "carriers", "carriers_right", "t", "d", "tt", "dd", "td"]
 
 
-def hidden(
-    share: float, seed: int, cohort: str, contig: str, first: int, n_sites: int, n_samples: int
+def uniform_draws(
+    seed: int, cohort: str, contig: str, first: int, n_sites: int, n_samples: int
 ) -> np.ndarray:
-    """Choose genotypes to hide, bool (n_sites, n_samples), independently of the windows.
+    """Draw a number in [0, 1) for each genotype, (n_sites, n_samples), whatever the windows.
 
     Parameters
     ----------
@@ -40,7 +40,12 @@ def hidden(
     bits.advance(
         int(first) * n_samples
     )  # one step per number, so windows agree with the whole contig
-    return np.random.Generator(bits).random((n_sites, n_samples)) < share
+    return np.random.Generator(bits).random((n_sites, n_samples))
+
+
+def hidden(share: float, *of_genotypes) -> np.ndarray:
+    """Choose genotypes to hide, bool (n_sites, n_samples); `of_genotypes` as in `uniform_draws`."""
+    return uniform_draws(*of_genotypes) < share
 
 
 def evaluate_window(
@@ -85,11 +90,10 @@ def evaluate_window(
     by_maf = np.zeros((len(methods), len(MAF_BOUNDS) - 1, len(SUMS)))
     by_sample = np.zeros((len(methods), n_samples, len(SUMS)))
     chosen = plan_windows(panel)[0] if windows is None else [read_windows(windows)[number - 1]]
-    begins = dict(zip(panel.chrom[::-1], np.arange(len(panel))[::-1], strict=True))
     out.parent.mkdir(parents=True, exist_ok=True)
     for window in chosen:
         genotypes = window_genotypes(raw, qc_samples, panel, window)
-        before = window.start - begins[window.contig]
+        before = window.start - contig_start(panel, window.contig)
         mask = hidden(share, seed, cohort, window.contig, before, *genotypes.shape)
         mask &= genotypes != MISSING
         sites = panel.iloc[window.start : window.stop]

@@ -45,6 +45,8 @@ _CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
 #: Beagle estimates distances between positions and stops on fewer than two.
 LEAST_POSITIONS = 2
 _TAIL_LINES = 4
+#: Beagle's estimate of a site's dosage r2.
+_DR2 = re.compile(rb"(?:^|;)DR2=([0-9.eE+-]+)")
 #: Phased, complete genotypes, as a reference needs.
 _PHASED = re.compile(rb"[01]\|[01](?:\t[01]\|[01])*")
 
@@ -58,6 +60,12 @@ class Beagle:
     seed: int = 1
     reference: Path | None = None
     map: Path | None = None
+
+
+def settings_of(threads: int, memory_mb: int, seed: int, reference: str, map: str) -> Beagle:
+    """Settings of a rule, whose paths are '' where there is no such file."""
+    files = (Path(path) if path else None for path in (reference, map))
+    return Beagle(threads, memory_mb, seed, *files)
 
 
 def impute_window(
@@ -128,7 +136,13 @@ def window_genotypes(
 
 
 def fill_window(
-    genotypes: np.ndarray, sites: pd.DataFrame, contig: str, settings: Beagle, folder: Path
+    genotypes: np.ndarray,
+    sites: pd.DataFrame,
+    contig: str,
+    settings: Beagle,
+    folder: Path,
+    *,
+    dr2: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fill the missing genotypes of consecutive panel sites of one contig.
 
@@ -143,6 +157,9 @@ def fill_window(
         `pos`, `ref`, `alt`, `mode` of the panel.
     folder : Path
         Folder for temporary files.
+    dr2 : float64 array, (n_sites,), optional
+        Receives Beagle's estimate of the dosage r2 of the sites that it fills; it is 1 unless no
+        sample is called.
 
     Returns
     -------
@@ -168,13 +185,15 @@ def fill_window(
         runs = []
     for reference in runs:
         with tempfile.TemporaryDirectory(prefix=".beagle.", dir=folder) as temporary:
-            called, doses, found = _run(
+            called, doses, found, told = _run(
                 genotypes, sites, contig, settings, reference, Path(temporary)
             )
         new = found & ~done
         filled[new] = np.where(missing[new], called[new], genotypes[new])
         dosage[new] = np.where(missing[new], doses[new], genotypes[new])
         by_beagle |= new
+        if dr2 is not None:
+            dr2[new] = told[new]
         done |= new
         if done.all():
             break
@@ -186,10 +205,10 @@ def fill_window(
 
 
 def _run(genotypes, sites, contig, settings, reference, folder: Path):
-    """Run Beagle once; return genotypes, dosages and which sites it imputed (perhaps none)."""
+    """Run Beagle once; return genotypes, dosages, which sites it imputed (perhaps none), DR2."""
     called = np.zeros_like(genotypes)
     doses = np.zeros(genotypes.shape, np.float32)
-    found = np.zeros(len(sites), bool)
+    found, dr2 = np.zeros(len(sites), bool), np.ones(len(sites))
     some = (genotypes != MISSING).any(axis=1)
     swapped = np.zeros(len(sites), bool)
     arguments = [f"gt={folder}/target.vcf", f"out={folder}/out", f"seed={settings.seed}"]
@@ -197,7 +216,7 @@ def _run(genotypes, sites, contig, settings, reference, folder: Path):
     if reference is None:
         given = some
         if genotypes.shape[1] < 2:
-            return called, doses, found
+            return called, doses, found, dr2
     else:
         within, swapped = _cut_reference(reference, sites, contig, folder / "reference.vcf")
         given = some & within
@@ -211,15 +230,15 @@ def _run(genotypes, sites, contig, settings, reference, folder: Path):
             f" in {reference}" if reference else "",
             int(given.sum()),
         )
-        return called, doses, found
+        return called, doses, found, dr2
     if settings.map and _cut_map(settings.map, contig, folder / "map.txt"):
         arguments.append(f"map={folder}/map.txt")
     _write_target(folder / "target.vcf", genotypes, sites, given, swapped)
     _call(arguments, settings, contig)
-    _read_output(folder / "out.vcf.gz", called, doses, found)
+    _read_output(folder / "out.vcf.gz", called, doses, found, dr2)
     called[swapped] = 2 - called[swapped]
     doses[swapped] = 2 - doses[swapped]
-    return called, doses, found
+    return called, doses, found, dr2
 
 
 def _write_target(path: Path, genotypes, sites, given, swapped) -> None:
@@ -332,7 +351,9 @@ def _call(arguments: list[str], settings: Beagle, contig: str) -> None:
     raise UserError(f"Beagle stopped on contig '{contig}': {reason}.")
 
 
-def _read_output(path: Path, called: np.ndarray, doses: np.ndarray, found: np.ndarray) -> None:
+def _read_output(
+    path: Path, called: np.ndarray, doses: np.ndarray, found: np.ndarray, dr2: np.ndarray
+) -> None:
     """Read Beagle's VCF into the rows that its identifiers name."""
     n_samples = called.shape[1]
     with igzip.open(path, "rb") as lines:
@@ -342,6 +363,8 @@ def _read_output(path: Path, called: np.ndarray, doses: np.ndarray, found: np.nd
             *fixed, keys, calls = line.rstrip(b"\r\n").split(b"\t", 9)
             row = int(fixed[2])
             found[row] = True
+            if told := _DR2.search(fixed[7]):
+                dr2[row] = float(told[1])
             if keys == b"GT" and len(calls) == 4 * n_samples - 1:
                 letters = np.frombuffer(calls + b"\t", np.uint8).reshape(n_samples, 4)
                 called[row] = letters[:, 0] + letters[:, 2] - 2 * ord("0")

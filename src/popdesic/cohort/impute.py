@@ -143,6 +143,11 @@ def read_windows(path: Path) -> list[Window]:
     return [Window(contig, *map(int, numbers)) for contig, *numbers in rows]
 
 
+def contig_start(panel: pd.DataFrame, contig: str) -> int:
+    """Row of the panel's first site of a contig that it has."""
+    return int(np.argmax((panel.chrom == contig).to_numpy()))
+
+
 def find_contig_file(pattern: str, contig: str, folder: Path = Path()) -> str | None:
     """Return the file of one contig, or None if there is none.
 

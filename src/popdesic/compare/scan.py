@@ -51,6 +51,7 @@ class LdOptions:
     map: str | None
     region: str
     prune: list
+    genotypes: str = "called"
 
 
 def measure_ld(
@@ -69,7 +70,7 @@ def measure_ld(
     Parameters
     ----------
     prefixes : list of Path
-        Stems of the founder cohorts' genotypes on the panel.
+        Stems of the founder cohorts' genotypes on the panel, called or imputed.
     sources : list of lists of Path
         The founder cohorts' genotype files, read only for phase (``compare.ld.phase: phased``).
     out : dict
@@ -103,7 +104,8 @@ def measure_ld(
         )
     decay, removed, pairs = Decay(), np.zeros(len(sites), bool), []
     with open_text(out["pairs"]) as file:
-        file.write(f"# panel {digest}; {HOW[options.phase]}; founders\n")
+        filled = "; missing calls imputed" if options.genotypes == "imputed" else ""
+        file.write(f"# panel {digest}; {HOW[options.phase]}; founders{filled}\n")
         file.write("\t".join(COLUMNS) + "\n")
         for first, last in contig_runs(sites.chrom.to_numpy()):
             rows = np.arange(first, last)

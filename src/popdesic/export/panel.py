@@ -32,7 +32,7 @@ def panel_genotypes(prefixes: list[Path]) -> Iterator[tuple[int, np.ndarray]]:
     Parameters
     ----------
     prefixes : list of Path
-        `cohorts/{cohort}/genotypes` in sample order, all on the same panel.
+        `cohorts/{cohort}/genotypes`, or `imputed`, in sample order, all on the same panel.
     """
     sizes = [len(read_fam(prefix)) for prefix in prefixes]
     beds = [open_bed(prefix) for prefix in prefixes]
@@ -53,7 +53,7 @@ def sample_names(prefixes: list[Path]) -> list[str]:
 
 
 def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
-    """Write the called genotypes of all cohorts on the panel as {out}.bed, .bim and .fam.
+    """Write the genotypes of all cohorts on the panel as {out}.bed, .bim and .fam.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
 
 
 def write_panel_bed(prefixes: list[Path], out: Path) -> None:
-    """Write {out}.bed and .bim: the called genotypes of all cohorts on the panel."""
+    """Write {out}.bed and .bim: the genotypes of all cohorts on the panel."""
     with atomic_path(Path(f"{out}.bed")) as temporary, open(temporary, "wb") as file:
         file.write(BED_MAGIC)
         for _, genotypes in panel_genotypes(prefixes):
@@ -118,10 +118,15 @@ class BgzfWriter:
         self._file.write(struct.pack("<II", zlib.crc32(data), len(data)))
 
 
-def export_vcf(prefixes: list[Path], panel_path: Path, out: Path) -> None:
-    """Write the called genotypes of all cohorts on the panel as a bgzipped VCF 4.2."""
+def export_vcf(prefixes: list[Path], panel_path: Path, out: Path, *, missing: str = "") -> None:
+    """Write the genotypes of all cohorts on the panel as a bgzipped VCF 4.2.
+
+    `missing` says how missing calls were imputed, in a line of the header; '' if they were not.
+    """
     panel, digest = load_panel(panel_path)
     lines = ["##fileformat=VCFv4.2", f"##popdesic_panel={digest}"]
+    if missing:
+        lines.append(f"##popdesic_genotypes={missing}")
     lines += [f"##contig=<ID={contig}>" for contig in dict.fromkeys(panel.chrom)]
     lines.append('##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">')
     columns = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]

@@ -13,11 +13,12 @@ from ..io.files import checksum_kept
 from .panel import CHUNK_SAMPLES, CHUNK_SITES, sample_names, write_panel_bed
 
 
-def export_zarr(prefixes: list[Path], panel_path: Path, out: Path) -> None:
-    """Write the called genotypes of all cohorts as VCF-Zarr (Czech et al. 2025; Zarr format 2).
+def export_zarr(prefixes: list[Path], panel_path: Path, out: Path, *, missing: str = "") -> None:
+    """Write the genotypes of all cohorts as VCF-Zarr (Czech et al. 2025; Zarr format 2).
 
     bio2zarr converts temporary PLINK files of the panel. The attribute `popdesic_panel` is the
-    panel's digest. The folder is renamed to `out` when it is complete.
+    panel's digest, and `popdesic_genotypes`, if `missing` is not '', says how missing calls were
+    imputed. The folder is renamed to `out` when it is complete.
     """
     import zarr  # zarr and bio2zarr take seconds to import, and only this job needs them
     from bio2zarr import plink
@@ -41,6 +42,8 @@ def export_zarr(prefixes: list[Path], panel_path: Path, out: Path) -> None:
         root = zarr.open_group(str(whole), mode="r+")
         root["sample_id"][:] = np.array(names, object)
         root.attrs["popdesic_panel"] = digest
+        if missing:
+            root.attrs["popdesic_genotypes"] = missing
         with checksum_kept(out, whole):
             shutil.rmtree(out, ignore_errors=True)
             whole.rename(out)

@@ -25,7 +25,7 @@ from .sections.comparisons import comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings
 from .sections.geography import geography_section
-from .sections.imputation import beagle_findings, imputation_section
+from .sections.imputation import beagle_findings, genotype_findings, imputation_section
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
 from .tables import (
@@ -148,6 +148,7 @@ def study_findings(
         *map_findings(outcome),
         *checks,
         *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),
+        *genotype_findings(outcome, configuration),
         *beagle_findings(outcome.folder, configuration["impute"]),
     ]
 
@@ -168,7 +169,7 @@ def further_sections(
         ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("geography", "Geography", geography_section(outcome, figures)),
         ("population", "Populations", population_section(outcome.folder, figures, populations)),
-        ("imputation", "Imputation", imputation_section(outcome.folder, figures)),
+        ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders, score)),
         ("work", "Work", work_section(outcome.folder)),

@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from ..cohort.genotype_choice import check_genotypes
 from ..compare.options import check_options
 from ..io.errors import CONTROL, UserError, shorten, suggestion
 from ..io.files import is_file, path_exists
@@ -214,6 +215,7 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "genotypes would count as homozygous REF; set impute.method to 'mode' or "
             "distance.missing to 'pairwise'."
         )
+    check_genotypes(filled, source)
     check_options(filled)
     if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] not in (
         "ibs",

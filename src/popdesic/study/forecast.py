@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from ..cohort.genotype_choice import describe_genotypes
 from ..cohort.phenotype import is_quantitative
 from ..cohort.sources import expand_sources, source_files
 from ..distance.rows import Pair, study_rows
@@ -58,6 +59,8 @@ class Sizes:
         Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3.
     rows : dict
         Pairs of cohorts of each row, by stage (`ROW_RULES`) and cohort.
+    genotypes : str
+        Sentence that says which stages read called and which imputed genotypes.
     """
 
     samples: dict[str, int]
@@ -69,6 +72,7 @@ class Sizes:
     site_parts: int = 1
     permutations: tuple[int, int] = (0, 0)
     rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
+    genotypes: str = ""
 
     @property
     def n_samples(self) -> int:
@@ -199,6 +203,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
             for stage, rows in study_rows(study, sheets.order, sheets.founders).items()
         },
         permutations=(permutations[2], permutations[3]),
+        genotypes=describe_genotypes(config),
     )
     return sizes, source
 
@@ -282,6 +287,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     lines = [
         f"{sizes.n_samples} samples in {len(sizes.samples)} cohorts, "
         f"{sizes.n_sites} sites ({source})",
+        sizes.genotypes,
     ]
     if not needed:
         return "\n".join([*lines, "Nothing to be done: all results are up to date."])

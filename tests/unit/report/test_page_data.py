@@ -30,7 +30,6 @@ from popdesic.report.pagedata import (
 )
 from popdesic.report.sections.checks import check_section
 from popdesic.report.sections.comparisons import comparison_section
-from popdesic.report.sections.imputation import imputation_section
 from popdesic.report.sections.relatives import relatives_findings
 
 
@@ -371,22 +370,6 @@ def test_what_kinship_cannot_tell_is_said(tmp_path):
     about = {"panel": "x", "sites": 9, "founders": 1, "max_mismatch": 0.02}
     write_json(tmp_path / "compare/kinship.json", asdict(resolve(None, None, None, **about)))
     assert "The founders are too few" in relatives_findings(tmp_path, 0.0884)[0].text
-
-
-def test_imputation_is_told_by_cohort_and_frequency(outcome):
-    assert imputation_section(outcome.folder, outcome.folder / "figures") is None
-    rows = [
-        ("one", "mode", "all", "all", 100, 0.9, 0.8, 0.7),
-        ("one", "mode", "maf", "0-0.01", 0, np.nan, np.nan, np.nan),
-        ("one", "mode", "maf", "0.1-0.2", 100, 0.9, 0.8, 0.7),
-        ("one", "mode", "sample", "a1", 10, 0.9, 0.8, 0.7),
-    ]
-    names = ["cohort", "method", "by", "value", "hidden", "concordance", "nonref_concordance"]
-    table = pd.DataFrame(rows, columns=[*names, "dosage_r2"])
-    write_table(outcome.folder / "impute/evaluation.tsv", table)
-    section = imputation_section(outcome.folder, outcome.folder / "figures")
-    assert [row["which"] for row in section["rows"]] == ["all sites", "MAF 0.1-0.2"]
-    assert section["figures"] == []
 
 
 def test_a_column_of_the_sheet_hides_none_that_was_found(tmp_path):

@@ -1,4 +1,4 @@
-"""Section on imputation: accuracy, and warnings if Beagle was missing."""
+"""Section on imputation: which genotypes results rest on, accuracy, warnings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,37 @@ from typing import Any
 
 import pandas as pd
 
+from ...cohort.genotype_choice import describe_genotypes, imputed_cohorts
 from ...cohort.impute import NO_BEAGLE
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..findings import Finding
 from ..inline import describe_drawn
+from ..outcome import Outcome
 from ..registry import imputation_figures
 from ..words import number
+
+
+def genotype_findings(outcome: Outcome, config: dict[str, Any]) -> list[Finding]:
+    """What rests on imputed genotypes, and how many of the missing ones were filled."""
+    counts = filled_counts(outcome, config)
+    if not counts:
+        return []
+    text = f"{describe_genotypes(config)} Called genotypes are never changed."
+    missing, filled = (sum(count[name] for count in counts) for name in ("missing", "filled"))
+    if missing:
+        text += f" {number(filled)} of {number(missing)} missing genotypes were filled."
+    level = "warning" if missing and not filled else "note"
+    return [Finding(level, "Imputation", text)]
+
+
+def filled_counts(outcome: Outcome, config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Counts of `fill_calls` and `cohort`, for the cohorts that are read as imputed."""
+    found = []
+    for cohort in imputed_cohorts(config, outcome.cohorts, outcome.founders):
+        about = read_json(outcome.folder / "cohorts" / cohort / "imputed.json")
+        found.append({"cohort": cohort, **about["counts"]})
+    return found
 
 
 def beagle_findings(results: Path, impute: dict[str, Any]) -> list[Finding]:
@@ -34,15 +58,32 @@ def beagle_findings(results: Path, impute: dict[str, Any]) -> list[Finding]:
     return found
 
 
-def imputation_section(results: Path, figures: Path) -> dict[str, Any] | None:
-    """Accuracy of imputation at masked genotypes; None if it was not measured.
+def imputation_section(
+    outcome: Outcome, figures: Path, config: dict[str, Any]
+) -> dict[str, Any] | None:
+    """What was imputed for which result, and accuracy at masked genotypes; None without either.
 
     Returns
     -------
     dict
-        ``rows``: per cohort and method, for all sites, for common sites and by MAF; ``figures``:
-        list of FigureText.
+        ``genotypes``: a sentence, or None if all results rest on called genotypes; ``filled``:
+        counts by cohort; ``accuracy``: None, or ``rows``, per cohort and method, for all sites, for
+        common sites and by MAF, and ``figures``, list of FigureText.
     """
+    filled = filled_counts(outcome, config)
+    accuracy = measured_accuracy(outcome.folder, figures)
+    if not (filled or accuracy):
+        return None
+    return {
+        "genotypes": describe_genotypes(config) if filled else None,
+        "min_r2": config["impute"]["min_r2"],
+        "filled": filled,
+        "accuracy": accuracy,
+    }
+
+
+def measured_accuracy(results: Path, figures: Path) -> dict[str, Any] | None:
+    """``rows`` and ``figures`` of `imputation_section`; None if accuracy was not measured."""
     path = results / "impute/evaluation.tsv"
     if not path.exists():
         return None

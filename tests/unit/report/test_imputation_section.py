@@ -1,0 +1,82 @@
+"""The section on imputation: which genotypes results rest on, and measured accuracy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from outcomes import configuration, make_results
+
+from popdesic.io.files import write_json
+from popdesic.io.tables import write_table
+from popdesic.report.figures import draw_figures
+from popdesic.report.page import write_report
+from popdesic.report.sections.imputation import genotype_findings, imputation_section
+from popdesic.report.words import number
+from popdesic.study.configuration import load_config
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(6)], "new": [f"b{i}" for i in range(4)]}
+    return make_results(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 5})[0]
+
+
+def test_the_page_has_the_section(tmp_path):
+    cohorts = {"one": [f"a{i}" for i in range(6)], "new": [f"b{i}" for i in range(4)]}
+    outcome, distances = make_results(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 5})
+    config = configuration()
+    config["embedding"]["genotypes"], config["impute"]["method"] = "imputed", "beagle"
+    counts = dict.fromkeys(("missing", "filled", "left_missing", "sites_with_missing"), 1234)
+    counts |= {"sites_below_min_r2": 9, "sites_haploid": 1}
+    for cohort in cohorts:
+        about = {"cohort": cohort, "min_r2": 0.8, "counts": counts}
+        write_json(outcome.folder / "cohorts" / cohort / "imputed.json", about)
+    figures = outcome.folder / "figures"
+    options = {"color_by": "population", "min_sample_call_rate": 0.9, "min_maf": 0.01}
+    draw_figures(outcome, distances, figures, **options)
+    page = tmp_path / "report.html"
+    write_report(outcome, distances, figures, config, page)
+    text = page.read_text("utf-8")
+    assert 'id="imputation"' in text and "Genotypes masked" not in text
+    assert "missing calls imputed where r² is at least 0.8 in pca" in text.lower()
+    assert f"{number(2468)} of {number(2468)} missing genotypes were filled" in text
+    assert text.count(f'<td class="n">{number(1234)}</td>') >= 8
+
+
+def test_imputation_is_told_by_cohort_and_frequency(outcome):
+    config = load_config({})
+    assert imputation_section(outcome, outcome.folder / "figures", config) is None
+    rows = [
+        ("one", "mode", "all", "all", 100, 0.9, 0.8, 0.7),
+        ("one", "mode", "maf", "0-0.01", 0, np.nan, np.nan, np.nan),
+        ("one", "mode", "maf", "0.1-0.2", 100, 0.9, 0.8, 0.7),
+        ("one", "mode", "sample", "a1", 10, 0.9, 0.8, 0.7),
+    ]
+    names = ["cohort", "method", "by", "value", "hidden", "concordance", "nonref_concordance"]
+    table = pd.DataFrame(rows, columns=[*names, "dosage_r2"])
+    write_table(outcome.folder / "impute/evaluation.tsv", table)
+    section = imputation_section(outcome, outcome.folder / "figures", config)
+    accuracy = section["accuracy"]
+    assert [row["which"] for row in accuracy["rows"]] == ["all sites", "MAF 0.1-0.2"]
+    assert accuracy["figures"] == [] and section["genotypes"] is None
+
+
+def test_the_page_says_which_genotypes_results_rest_on(outcome):
+    asked = {"compare": {"ld": {"genotypes": "imputed"}}, "impute": {"method": "beagle"}}
+    counts = {"missing": 100, "filled": 60, "left_missing": 40, "sites_with_missing": 30}
+    counts |= {"sites_below_min_r2": 9, "sites_haploid": 1}
+    for cohort in outcome.founders:
+        about = {"cohort": cohort, "min_r2": 0.8, "counts": counts}
+        write_json(outcome.folder / "cohorts" / cohort / "imputed.json", about)
+    assert genotype_findings(outcome, load_config({})) == []
+    (finding,) = genotype_findings(outcome, load_config(asked))
+    assert finding.level == "note"
+    assert "missing calls imputed where r² is at least 0.8 in LD." in finding.text
+    assert "60 of 100 missing genotypes were filled." in finding.text
+    section = imputation_section(outcome, outcome.folder / "figures", load_config(asked))
+    assert section["accuracy"] is None
+    assert [row["cohort"] for row in section["filled"]] == outcome.founders
+    nothing = {"cohort": "one", "min_r2": 0.8, "counts": counts | {"filled": 0}}
+    write_json(outcome.folder / "cohorts/one/imputed.json", nothing)
+    assert genotype_findings(outcome, load_config(asked))[0].level == "warning"

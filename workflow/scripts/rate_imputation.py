@@ -1,0 +1,23 @@
+"""Measure how well Beagle imputes each site of a window of one cohort."""
+
+from pathlib import Path
+
+from popdesic.cohort.beagle import settings_of
+from popdesic.cohort.imputation_quality import measure_quality
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    params = snakemake.params
+    counts = measure_quality(
+        Path(snakemake.input.raw[0]).with_suffix(""),
+        Path(snakemake.input.samples),
+        Path(snakemake.input.panel),
+        Path(snakemake.input.windows),
+        int(snakemake.wildcards.window),
+        Path(snakemake.output[0]),
+        cohort=snakemake.wildcards.cohort,
+        settings=settings_of(
+            params.threads, params.memory_mb, params.seed, params.reference, params.map
+        ),
+    )
+    log_counts(log, counts)
