@@ -1,12 +1,11 @@
 # Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
-# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv
+# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv null.order{order}.tsv
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of permuted scans
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
-# Analyses of the hits: hits.smk
+# Permuted scans: permutations.smk; analyses of the hits: hits.smk
 
 from popdesic.epistasis.options import (
     ASSOCIATION,
@@ -124,38 +123,6 @@ rule scan_epistasis:
         "Epistasis scan of order {wildcards.order}, unit {wildcards.unit}"
     script:
         "../scripts/scan_epistasis.py"
-
-
-rule permute_epistasis:
-    input:
-        planes=REORDERED,
-        kinship=RELATIVES,
-        plan="results/epistasis/plan.json",
-    output:
-        "results/epistasis/null.order{order}.tsv",
-    log:
-        "logs/permute_epistasis/order{order}.log",
-    benchmark:
-        "benchmarks/permute_epistasis/order{order}.tsv"
-    conda:
-        GPU_CONDA
-    threads: 8
-    resources:
-        mem_mb=memory(1000, mb=20),
-        runtime=permutation_minutes,
-        gpu=GPUS,
-    params:
-        **PEDIGREE,
-        limits=LIMITS,
-        score=lambda wildcards: SCORES[int(wildcards.order)],
-        permutations=permutations_of,
-        seed=EPISTASIS["seed"],
-        device=CONFIG["device"],
-        code=code_of("permute_epistasis"),
-    message:
-        "Epistasis scans of {params.permutations} permutations, order {wildcards.order}"
-    script:
-        "../scripts/permute_epistasis.py"
 
 
 rule rank_pairs:

@@ -150,5 +150,6 @@ def permutations_of(wildcards):
 
 def permutation_minutes(wildcards, input, attempt):
     order = int(wildcards.order)
-    hours = scan_hours(input.plan, order, PERMUTATIONS[order], *SCAN_LIMITS)
+    scans = PERMUTATIONS[order] / len(PERMUTATION_UNITS)
+    hours = scan_hours(input.plan, order, scans, *SCAN_LIMITS)
     return limit_minutes(60 * hours, attempt)

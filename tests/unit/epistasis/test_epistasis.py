@@ -20,6 +20,7 @@ from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
+from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.phenotype import phenotype_classes
 from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
 from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
@@ -40,7 +41,6 @@ from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import (
     hit_tables,
     permutation_p,
-    permute_scan,
     rank_hits,
     strata_warnings,
 )
@@ -736,7 +736,9 @@ def scanned(tmp_path_factory) -> Path:
     plan = PLAN | {"permutations": {2: 39, 3: 0}, "screen": 0}
     plan_scan(reordered, BACKEND, out / "plan.json", orders=[2, 3], max_device_hours=1.0, **plan)
     null = out / "null.order2.tsv"
-    permute_scan(reordered, BACKEND, null, order=2, permutations=39, seed=1, **SCAN)
+    best = out / "units/null.order2.0.npz"
+    permute_unit(reordered, BACKEND, best, order=2, permutations=39, seed=1, **SCAN)
+    merge_permutations([best], null, permutations=39)
     for order in (2, 3):
         unit = out / f"units/order{order}.0.npz"
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
