@@ -42,9 +42,9 @@ from popdesic.epistasis.significance import (
     hit_tables,
     permutation_p,
     rank_hits,
-    strata_warnings,
 )
 from popdesic.epistasis.single_sites import scan_sites
+from popdesic.epistasis.structure import strata_warnings
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
