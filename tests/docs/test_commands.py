@@ -117,7 +117,7 @@ WAYS: dict[str, Way] = {
             "relatedness.py",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
-            *("phantoms.py ../shared/data", "study.py", "population.py"),
+            *("phantoms.py ../shared/data", "study.py", "population.py", "units.py"),
         )
     },
     # a GPU
