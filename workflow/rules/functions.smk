@@ -131,7 +131,7 @@ def map_key(wildcards):
 
 def null_of(order):
     """Permuted scans of an order, if any."""
-    return [f"results/epistasis/null.order{order}.tsv"] if PERMUTATIONS[order] else []
+    return [f"results/epistasis{OF_TRAIT}/null.order{order}.tsv"] if PERMUTATIONS[order] else []
 
 
 def null_model_of(*orders):

@@ -11,13 +11,13 @@ rule permute_epistasis:
     input:
         planes=REORDERED,
         kinship=RELATIVES,
-        plan="results/epistasis/plan.json",
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
     output:
-        "results/epistasis/units/null.order{order}.{unit}.npz",
+        f"results/epistasis{OF_TRAIT}/units/null.order{{order}}.{{unit}}.npz",
     log:
-        "logs/permute_epistasis/order{order}.{unit}.log",
+        f"logs/permute_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.log",
     benchmark:
-        "benchmarks/permute_epistasis/order{order}.{unit}.tsv"
+        f"benchmarks/permute_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.tsv"
     conda:
         GPU_CONDA
     threads: 8
@@ -43,15 +43,16 @@ rule permute_epistasis:
 rule merge_permutations:
     input:
         expand(
-            "results/epistasis/units/null.order{{order}}.{unit}.npz",
+            f"results/epistasis{OF_TRAIT}/units/null.order{{order}}.{{unit}}.npz",
             unit=PERMUTATION_UNITS,
+            allow_missing=True,
         ),
     output:
-        "results/epistasis/null.order{order}.tsv",
+        f"results/epistasis{OF_TRAIT}/null.order{{order}}.tsv",
     log:
-        "logs/merge_permutations/order{order}.log",
+        f"logs/merge_permutations{OF_TRAIT}/order{{order}}.log",
     benchmark:
-        "benchmarks/merge_permutations/order{order}.tsv"
+        f"benchmarks/merge_permutations{OF_TRAIT}/order{{order}}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

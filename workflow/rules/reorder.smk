@@ -5,18 +5,20 @@
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum
 
-from popdesic.cohort.phenotype import is_quantitative
+from popdesic.cohort.phenotype import is_quantitative, of_trait
+from popdesic.epistasis.options import traits_of
 
 EPISTASIS = CONFIG["epistasis"]
-#: Whether scans read the phenotype as a number.
-QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(STUDY.samples, EPISTASIS["binarize"])
+#: Whether scans read the phenotypes, which are of one kind, as numbers.
+FIRST_TRAIT = of_trait(STUDY.samples, traits_of(EPISTASIS)[0], CONFIG["samples"])
+QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(FIRST_TRAIT, EPISTASIS["binarize"])
 ORDERS = sorted(EPISTASIS["order"])
-REORDERED = multiext("results/reorder/", "onehot.npy", "sites.tsv", "samples.tsv")
+REORDERED = multiext(f"results/reorder{OF_TRAIT}/", "onehot.npy", "sites.tsv", "samples.tsv")
 
 
 rule reorder:
     input:
-        REORDERED if ORDERS else [],
+        of_traits(REORDERED) if ORDERS else [],
 
 
 rule build_onehot:
@@ -25,13 +27,13 @@ rule build_onehot:
         beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
         rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
     output:
-        onehot="results/reorder/onehot.npy",
-        sites="results/reorder/sites.tsv",
-        samples="results/reorder/samples.tsv",
+        onehot=REORDERED[0],
+        sites=REORDERED[1],
+        samples=REORDERED[2],
     log:
-        "logs/build_onehot.log",
+        f"logs/build_onehot{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/build_onehot.tsv"
+        f"benchmarks/build_onehot{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

@@ -16,11 +16,11 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from ..cohort.phenotype import is_quantitative
+from ..cohort.phenotype import is_quantitative, of_trait
 from ..cohort.sources import expand_sources, source_files
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
-from ..epistasis.options import permutations_run, scan_score
+from ..epistasis.options import permutations_run, scan_score, traits_of
 from ..epistasis.site_list import read_site_list
 from ..io.errors import UserError
 from ..io.files import read_json
@@ -211,7 +211,10 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     scanned = n_sites
     if scan["order"] and scan["restrict"]:
         scanned = len(read_site_list(study / scan["restrict"]).rows)
-    known = is_quantitative(sheets.samples, scan["binarize"]) if scan["order"] else False
+    known = False
+    if scan["order"]:  # phenotypes are of one kind
+        people = of_trait(sheets.samples, traits_of(scan)[0], config["samples"])
+        known = is_quantitative(people, scan["binarize"])
     scores = {order: scan_score(scan["score"], known, order) for order in (2, 3)}
     permutations = permutations_run(scan, scores)
     sizes = Sizes(
