@@ -90,7 +90,7 @@ FIGURES = study_figures(CONFIG, ALPHAS, PLACED, TRAIT)
 
 def of_traits(paths):
     """Results of all phenotypes."""
-    return expand(paths, trait=TRAITS) if TRAITS else paths
+    return expand(list(map(str, paths)), trait=TRAITS) if TRAITS else paths
 
 
 def figures_by(rule):

@@ -27,9 +27,9 @@ rule build_onehot:
         beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
         rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
     output:
-        onehot=REORDERED[0],
-        sites=REORDERED[1],
-        samples=REORDERED[2],
+        onehot=f"results/reorder{OF_TRAIT}/onehot.npy",
+        sites=f"results/reorder{OF_TRAIT}/sites.tsv",
+        samples=f"results/reorder{OF_TRAIT}/samples.tsv",
     log:
         f"logs/build_onehot{OF_TRAIT}.log",
     benchmark:
