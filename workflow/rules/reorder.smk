@@ -10,8 +10,10 @@ from popdesic.epistasis.options import traits_of
 
 EPISTASIS = CONFIG["epistasis"]
 #: Whether scans read the phenotypes, which are of one kind, as numbers.
-FIRST_TRAIT = of_trait(STUDY.samples, traits_of(EPISTASIS)[0], CONFIG["samples"])
-QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(FIRST_TRAIT, EPISTASIS["binarize"])
+QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
+    of_trait(STUDY.samples, traits_of(EPISTASIS)[0], CONFIG["samples"]),
+    EPISTASIS["binarize"],
+)
 ORDERS = sorted(EPISTASIS["order"])
 REORDERED = multiext(f"results/reorder{OF_TRAIT}/", "onehot.npy", "sites.tsv", "samples.tsv")
 

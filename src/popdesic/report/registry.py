@@ -235,10 +235,10 @@ def study_figures(
 
     Parameters
     ----------
-    trait : str
-        As in `epistasis_figures`; a wildcard stands for all.
     placed : bool
         Whether its samples come from several places (`geography.coordinates.has_places`).
+    trait : str
+        As in `epistasis_figures`; a wildcard stands for all.
     """
     embedding = config["embedding"]
     return [

@@ -37,9 +37,9 @@ COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
 #: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
-#: Hours of the jobs of a scan that are proposed, and first sites that a unit needs to be close to
-#: its share of the work: the first site of all has three times the mean.
-UNIT_HOURS, SITES_PER_UNIT = 1.0, 30
+#: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
+#: equal work: the first unit has a third of them, and a CPU prepares 32 together.
+UNIT_HOURS, SITES_PER_UNIT = 1.0, 100
 
 
 @dataclass(frozen=True)

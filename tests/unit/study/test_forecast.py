@@ -66,7 +66,7 @@ def test_units_are_proposed_by_the_time_of_the_scans():
         )
         assert f"epistasis.permutation_units: {math.ceil(10 * seconds / 3600)} proposed" in permuted
     few = replace(sizes, scanned=300, samples={"a": 10**13})
-    assert "epistasis.units: 10 proposed" in propose_units(jobs[:2], few)[0]
+    assert "epistasis.units: 3 proposed" in propose_units(jobs[:2], few)[0]
     assert propose_units([job("close_paths")], sizes) == []
 
 
