@@ -43,7 +43,7 @@ def write(folder: Path, phenotype: pd.Series | None = None, **epistasis) -> None
 def study(tmp_path_factory) -> tuple[Path, str]:
     folder = write_study(tmp_path_factory.mktemp("phenotypes"), COHORTS)
     write(folder, phenotypes=["gout", "asthma"])
-    return folder, snakemake(folder, "epistasis")
+    return folder, snakemake(folder, "epistasis", seconds=1800)
 
 
 def test_what_phenotypes_share_is_computed_once(study):
