@@ -82,6 +82,7 @@ include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/null_model.smk"
 include: "workflow/rules/epistasis.smk"
+include: "workflow/rules/permutations.smk"
 include: "workflow/rules/hits.smk"
 include: "workflow/rules/report.smk"
 

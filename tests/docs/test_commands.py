@@ -119,6 +119,7 @@ WAYS: dict[str, Way] = {
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
+            "units.py",
         )
     },
     # a GPU

@@ -48,6 +48,7 @@ wildcard_constraints:
     row=_either(COHORTS),
     space=_either(SPACES),
     alpha=_either(ALPHAS),
+    trait=_either(CONFIG["epistasis"]["phenotypes"]) or "(?!)",
 
 
 def code_of(script, without=None, always=False):
@@ -81,7 +82,15 @@ def input_mb(input):
 
 #: Whether samples come from several places; without coordinates geography has no job.
 PLACED = has_places(STUDY.samples)
-FIGURES = study_figures(CONFIG, ALPHAS, PLACED)
+#: Columns of several phenotypes, and the wildcard of one of them in names of figures and in folders.
+TRAITS = CONFIG["epistasis"]["phenotypes"]
+TRAIT, OF_TRAIT = ("{trait}", "/{trait}") if TRAITS else ("", "")
+FIGURES = study_figures(CONFIG, ALPHAS, PLACED, TRAIT)
+
+
+def of_traits(paths):
+    """Results of all phenotypes."""
+    return expand(list(map(str, paths)), trait=TRAITS) if TRAITS else paths
 
 
 def figures_by(rule):

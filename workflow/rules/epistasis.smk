@@ -1,12 +1,11 @@
 # Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
 #
-# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv
+# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv null.order{order}.tsv
 # gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/null.order{order}.tsv        best cost of permuted scans
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
-# Analyses of the hits: hits.smk
+# Permuted scans: permutations.smk; analyses of the hits: hits.smk
 
 from popdesic.epistasis.options import (
     ASSOCIATION,
@@ -25,21 +24,34 @@ LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 SCAN = LIMITS | {"score": SCORES[3]}
 RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
 #: Main effects, which decide how many tests a hit's interaction is corrected for.
-SITE_TESTS = ["results/epistasis/sites.tsv"]
+SITE_TESTS = [f"results/epistasis{OF_TRAIT}/sites.tsv"]
 MAIN_EFFECTS = {k: SITE_TESTS if s not in ASSOCIATION else [] for k, s in SCORES.items()}
 RANKING |= dict(limits=LIMITS, quantitative=QUANTITATIVE, code=code_of("rank_epistasis"))
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
-HITS = [f"results/epistasis/{NAMES[order]}.tsv" for order in ORDERS]
-LOCI = [f"results/epistasis/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
+
+
+def units_of(order):
+    """Units of a scan."""
+    unit = f"results/epistasis{OF_TRAIT}/units/order{order}.{{unit}}.npz"
+    return expand(unit, unit=UNITS, allow_missing=True)
+
+
+HITS = [f"results/epistasis{OF_TRAIT}/{NAMES[order]}.tsv" for order in ORDERS]
+LOCI = [f"results/epistasis{OF_TRAIT}/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {
-    name: f"results/epistasis/{name}.tsv"
+    name: f"results/epistasis{OF_TRAIT}/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key] and not QUANTITATIVE
 }
 if ORDERS and EPISTASIS["replication"] == "half":
-    EXTRAS["replication"] = "results/epistasis/replication.tsv"
+    EXTRAS["replication"] = f"results/epistasis{OF_TRAIT}/replication.tsv"
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
+SCAN_FIGURES = expand(
+    "results/figures/{figure}.{end}",
+    figure=[*EPISTASIS_FIGURES, *figures_by("draw_sites")] if ORDERS else [],
+    end=["svg", "png"],
+)
 
 
 NULLS = [path for order in ORDERS for path in null_of(order)]
@@ -52,25 +64,21 @@ wildcard_constraints:
 
 rule epistasis:
     input:
-        HITS,
-        SITE_RESULTS if ORDERS else [],
-        list(EXTRAS.values()),
-        expand(
-            "results/figures/{figure}.{end}",
-            figure=[*EPISTASIS_FIGURES, *figures_by("draw_sites")] if ORDERS else [],
-            end=["svg", "png"],
-        ),
+        of_traits(HITS),
+        of_traits(SITE_RESULTS if ORDERS else []),
+        of_traits(list(EXTRAS.values())),
+        of_traits(SCAN_FIGURES),
 
 
 rule plan_epistasis:
     input:
         REORDERED,
     output:
-        "results/epistasis/plan.json",
+        f"results/epistasis{OF_TRAIT}/plan.json",
     log:
-        "logs/plan_epistasis.log",
+        f"logs/plan_epistasis{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/plan_epistasis.tsv"
+        f"benchmarks/plan_epistasis{OF_TRAIT}.tsv"
     conda:
         GPU_CONDA
     threads: 8
@@ -98,13 +106,13 @@ rule scan_epistasis:
     input:
         planes=REORDERED,
         null=lambda wildcards: null_model_of(int(wildcards.order)),
-        plan="results/epistasis/plan.json",
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
     output:
-        "results/epistasis/units/order{order}.{unit}.npz",
+        f"results/epistasis{OF_TRAIT}/units/order{{order}}.{{unit}}.npz",
     log:
-        "logs/scan_epistasis/order{order}.{unit}.log",
+        f"logs/scan_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.log",
     benchmark:
-        "benchmarks/scan_epistasis/order{order}.{unit}.tsv"
+        f"benchmarks/scan_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.tsv"
     conda:
         GPU_CONDA
     threads: 8
@@ -126,38 +134,6 @@ rule scan_epistasis:
         "../scripts/scan_epistasis.py"
 
 
-rule permute_epistasis:
-    input:
-        planes=REORDERED,
-        kinship=RELATIVES,
-        plan="results/epistasis/plan.json",
-    output:
-        "results/epistasis/null.order{order}.tsv",
-    log:
-        "logs/permute_epistasis/order{order}.log",
-    benchmark:
-        "benchmarks/permute_epistasis/order{order}.tsv"
-    conda:
-        GPU_CONDA
-    threads: 8
-    resources:
-        mem_mb=memory(1000, mb=20),
-        runtime=permutation_minutes,
-        gpu=GPUS,
-    params:
-        **PEDIGREE,
-        limits=LIMITS,
-        score=lambda wildcards: SCORES[int(wildcards.order)],
-        permutations=permutations_of,
-        seed=EPISTASIS["seed"],
-        device=CONFIG["device"],
-        code=code_of("permute_epistasis"),
-    message:
-        "Epistasis scans of {params.permutations} permutations, order {wildcards.order}"
-    script:
-        "../scripts/permute_epistasis.py"
-
-
 rule rank_pairs:
     input:
         null=null_of(2),
@@ -165,15 +141,15 @@ rule rank_pairs:
         main_effects=MAIN_EFFECTS[2],
         kinship=RELATIVES,
         planes=REORDERED,
-        plan="results/epistasis/plan.json",
-        units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        units=units_of(2),
     output:
-        table="results/epistasis/pairs.tsv",
-        loci="results/epistasis/loci.tsv",
+        table=f"results/epistasis{OF_TRAIT}/pairs.tsv",
+        loci=f"results/epistasis{OF_TRAIT}/loci.tsv",
     log:
-        "logs/rank_pairs.log",
+        f"logs/rank_pairs{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/rank_pairs.tsv"
+        f"benchmarks/rank_pairs{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -199,15 +175,15 @@ use rule rank_pairs as rank_triples with:
         main_effects=MAIN_EFFECTS[3],
         kinship=RELATIVES,
         planes=REORDERED,
-        plan="results/epistasis/plan.json",
-        units=expand("results/epistasis/units/order3.{unit}.npz", unit=UNITS),
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        units=units_of(3),
     output:
-        table="results/epistasis/triples.tsv",
-        loci="results/epistasis/loci_triples.tsv",
+        table=f"results/epistasis{OF_TRAIT}/triples.tsv",
+        loci=f"results/epistasis{OF_TRAIT}/loci_triples.tsv",
     log:
-        "logs/rank_triples.log",
+        f"logs/rank_triples{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/rank_triples.tsv"
+        f"benchmarks/rank_triples{OF_TRAIT}.tsv"
     params:
         **RANKING,
         **PEDIGREE,

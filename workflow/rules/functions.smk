@@ -146,7 +146,7 @@ def map_key(wildcards):
 
 def null_of(order):
     """Permuted scans of an order, if any."""
-    return [f"results/epistasis/null.order{order}.tsv"] if PERMUTATIONS[order] else []
+    return [f"results/epistasis{OF_TRAIT}/null.order{order}.tsv"] if PERMUTATIONS[order] else []
 
 
 def null_model_of(*orders):
@@ -165,5 +165,6 @@ def permutations_of(wildcards):
 
 def permutation_minutes(wildcards, input, attempt):
     order = int(wildcards.order)
-    hours = scan_hours(input.plan, order, PERMUTATIONS[order], *SCAN_LIMITS)
+    scans = PERMUTATIONS[order] / len(PERMUTATION_UNITS)
+    hours = scan_hours(input.plan, order, scans, *SCAN_LIMITS)
     return limit_minutes(60 * hours, attempt)

@@ -11,15 +11,15 @@ rule screen_pairs:
     input:
         planes=REORDERED,
         kinship=RELATIVES,
-        plan="results/epistasis/plan.json",
-        units=expand("results/epistasis/units/order2.{unit}.npz", unit=UNITS),
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        units=units_of(2),
     output:
-        hits="results/epistasis/units/screen.npz",
-        table="results/epistasis/screen.tsv",
+        hits=f"results/epistasis{OF_TRAIT}/units/screen.npz",
+        table=f"results/epistasis{OF_TRAIT}/screen.tsv",
     log:
-        "logs/screen_pairs.log",
+        f"logs/screen_pairs{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/screen_pairs.tsv"
+        f"benchmarks/screen_pairs{OF_TRAIT}.tsv"
     conda:
         GPU_CONDA
     threads: 8
@@ -46,15 +46,15 @@ rule replicate_hits:
     input:
         hits=HITS,
         loci=LOCI,
-        plan="results/epistasis/plan.json",
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
         beds=genotype_files("epistasis.genotypes", COHORTS),
         rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
-        "results/epistasis/replication.tsv",
+        f"results/epistasis{OF_TRAIT}/replication.tsv",
     log:
-        "logs/replicate_hits.log",
+        f"logs/replicate_hits{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/replicate_hits.tsv"
+        f"benchmarks/replicate_hits{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -81,11 +81,11 @@ rule refit_hits:
         null=NULL_MODEL,
         hits=HITS,
     output:
-        "results/epistasis/refit.tsv",
+        f"results/epistasis{OF_TRAIT}/refit.tsv",
     log:
-        "logs/refit_hits.log",
+        f"logs/refit_hits{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/refit_hits.tsv"
+        f"benchmarks/refit_hits{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -103,15 +103,15 @@ rule refit_hits:
 
 rule estimate_power:
     input:
-        samples="results/reorder/samples.tsv",
-        plan="results/epistasis/plan.json",
+        samples=f"results/reorder{OF_TRAIT}/samples.tsv",
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
         nulls=NULLS,
     output:
-        "results/epistasis/power.tsv",
+        f"results/epistasis{OF_TRAIT}/power.tsv",
     log:
-        "logs/estimate_power.log",
+        f"logs/estimate_power{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/estimate_power.tsv"
+        f"benchmarks/estimate_power{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -135,14 +135,14 @@ rule draw_epistasis:
         planes=REORDERED,
         hits=HITS,
         nulls=NULLS,
-        plan="results/epistasis/plan.json",
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
     log:
-        "logs/draw_epistasis.log",
+        f"logs/draw_epistasis{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/draw_epistasis.tsv"
+        f"benchmarks/draw_epistasis{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

@@ -19,8 +19,8 @@ PEDIGREE = {
     "sheet": CONFIG["samples"],
     "pedigree": STUDY.digest_of(None, "father", "mother"),
 }
-NULL_MODEL = "results/epistasis/null_model.npz"
-SITE_RESULTS = ["results/epistasis/sites.tsv", "results/epistasis/structure.tsv"]
+NULL_MODEL = f"results/epistasis{OF_TRAIT}/null_model.npz"
+SITE_RESULTS = multiext(f"results/epistasis{OF_TRAIT}/", "sites.tsv", "structure.tsv")
 
 
 rule fit_null_model:
@@ -31,11 +31,11 @@ rule fit_null_model:
         kinship=RELATIVES if QUANTITATIVE else [],
     output:
         model=NULL_MODEL,
-        structure="results/epistasis/structure.tsv",
+        structure=f"results/epistasis{OF_TRAIT}/structure.tsv",
     log:
-        "logs/fit_null_model.log",
+        f"logs/fit_null_model{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/fit_null_model.tsv"
+        f"benchmarks/fit_null_model{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 8
@@ -60,11 +60,11 @@ rule scan_sites:
         null=NULL_MODEL,
         kinship=RELATIVES,
     output:
-        "results/epistasis/sites.tsv",
+        f"results/epistasis{OF_TRAIT}/sites.tsv",
     log:
-        "logs/scan_sites.log",
+        f"logs/scan_sites{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/scan_sites.tsv"
+        f"benchmarks/scan_sites{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -83,14 +83,14 @@ rule scan_sites:
 
 rule draw_sites:
     input:
-        "results/epistasis/sites.tsv",
+        f"results/epistasis{OF_TRAIT}/sites.tsv",
     output:
         svg=reported("draw_sites"),
         png=expand("results/figures/{name}.png", name=figures_by("draw_sites")),
     log:
-        "logs/draw_sites.log",
+        f"logs/draw_sites{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/draw_sites.tsv"
+        f"benchmarks/draw_sites{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

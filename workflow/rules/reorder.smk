@@ -5,18 +5,22 @@
 #         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
 #         results/reorder/samples.tsv   samples in plane order, class, stratum
 
-from popdesic.cohort.phenotype import is_quantitative
+from popdesic.cohort.phenotype import is_quantitative, of_trait
+from popdesic.epistasis.options import traits_of
 
 EPISTASIS = CONFIG["epistasis"]
-#: Whether scans read the phenotype as a number.
-QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(STUDY.samples, EPISTASIS["binarize"])
+#: Whether scans read the phenotypes, which are of one kind, as numbers.
+QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
+    of_trait(STUDY.samples, traits_of(EPISTASIS)[0], CONFIG["samples"]),
+    EPISTASIS["binarize"],
+)
 ORDERS = sorted(EPISTASIS["order"])
-REORDERED = multiext("results/reorder/", "onehot.npy", "sites.tsv", "samples.tsv")
+REORDERED = multiext(f"results/reorder{OF_TRAIT}/", "onehot.npy", "sites.tsv", "samples.tsv")
 
 
 rule reorder:
     input:
-        REORDERED if ORDERS else [],
+        of_traits(REORDERED) if ORDERS else [],
 
 
 rule build_onehot:
@@ -25,13 +29,13 @@ rule build_onehot:
         beds=genotype_files("epistasis.genotypes", COHORTS),
         rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
-        onehot="results/reorder/onehot.npy",
-        sites="results/reorder/sites.tsv",
-        samples="results/reorder/samples.tsv",
+        onehot=f"results/reorder{OF_TRAIT}/onehot.npy",
+        sites=f"results/reorder{OF_TRAIT}/sites.tsv",
+        samples=f"results/reorder{OF_TRAIT}/samples.tsv",
     log:
-        "logs/build_onehot.log",
+        f"logs/build_onehot{OF_TRAIT}.log",
     benchmark:
-        "benchmarks/build_onehot.tsv"
+        f"benchmarks/build_onehot{OF_TRAIT}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

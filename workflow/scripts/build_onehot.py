@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from popdesic.cohort.phenotype import of_trait
 from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.halves import discovery_half
 from popdesic.epistasis.phenotype import scan_phenotype
@@ -12,7 +13,7 @@ from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders
-    samples = read_samples(Path(sheet))
+    samples = of_trait(read_samples(Path(sheet)), snakemake.wildcards.get("trait", ""), sheet)
     phenotype = scan_phenotype(samples, source=sheet, orders=orders, **snakemake.params.phenotype)
     classes = phenotype.classes
     if snakemake.params.replication == "half":

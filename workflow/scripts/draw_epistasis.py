@@ -6,9 +6,7 @@ from popdesic.io.log import logged
 from popdesic.report.figures.epistasis import draw_epistasis
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    names = draw_epistasis(
-        Path(snakemake.input.hits[0]).parents[1],
-        snakemake.params.orders,
-        Path(snakemake.output[0]).parent,
-    )
+    out = Path(snakemake.output[0]).parent
+    trait = snakemake.wildcards.get("trait", "")
+    names = draw_epistasis(out.parent, snakemake.params.orders, out, trait)
     log.info("drawn: %s", ", ".join(names))

@@ -6,5 +6,9 @@ from popdesic.io.log import logged
 from popdesic.report.figures.sites_scan import draw_sites
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    names = draw_sites(Path(snakemake.input[0]), Path(snakemake.output[0]).parent)
+    names = draw_sites(
+        Path(snakemake.input[0]),
+        Path(snakemake.output[0]).parent,
+        snakemake.wildcards.get("trait", ""),
+    )
     log.info("drawn: %s", ", ".join(names))

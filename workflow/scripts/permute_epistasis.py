@@ -1,10 +1,10 @@
-"""Scan permuted phenotypes and record each scan's best score."""
+"""Scan one unit of the permuted phenotypes and record the best scores."""
 
 from pathlib import Path
 
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.kin import read_relatives
-from popdesic.epistasis.significance import permute_scan
+from popdesic.epistasis.permutations import permute_unit
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -13,7 +13,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     log.info("device: %s", backend.describe())
     folder, out = Path(snakemake.input.planes[0]).parent, Path(snakemake.output[0])
     kinship = map(Path, snakemake.input.get("kinship", []))
-    for warning in permute_scan(
+    for warning in permute_unit(
         folder,
         backend,
         out,
@@ -21,6 +21,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
         score=score,
         permutations=snakemake.params.permutations,
         seed=snakemake.params.seed,
+        unit=int(snakemake.wildcards.unit),
+        n_units=snakemake.params.n_units,
+        device=snakemake.params.device,
         relatives=read_relatives(folder, kinship, Path(snakemake.params.sheet)),
         **snakemake.params.limits,
     ):

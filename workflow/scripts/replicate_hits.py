@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.cohort.phenotype import of_trait
 from popdesic.cohort.samples import read_samples
 from popdesic.epistasis.options import NAMES
 from popdesic.epistasis.phenotype import scan_phenotype
@@ -11,7 +12,7 @@ from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders
-    samples = read_samples(Path(sheet))
+    samples = of_trait(read_samples(Path(sheet)), snakemake.wildcards.get("trait", ""), sheet)
     plan = read_json(snakemake.input.plan)
     phenotype = scan_phenotype(samples, source=sheet, orders=orders, **snakemake.params.phenotype)
     counts = replicate_hits(

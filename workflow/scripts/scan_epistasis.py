@@ -16,6 +16,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         unit=int(snakemake.wildcards.unit),
         n_units=snakemake.params.n_units,
         top=snakemake.params.top,
+        device=snakemake.params.device,
         **snakemake.params.limits,
     )
     if score == "residuals":

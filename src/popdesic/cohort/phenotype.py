@@ -59,6 +59,25 @@ def recode_phenotype(samples: pd.DataFrame, shown: str) -> pd.Series:
     return column.map({text: PLINK_CODES[value] for text, value in number.items()}).fillna(column)
 
 
+def of_trait(samples: pd.DataFrame, trait: str, shown: str) -> pd.DataFrame:
+    """The rows of a sheet with the column `trait` as their phenotype, recoded; "": as they are.
+
+    Raises
+    ------
+    UserError
+        There is no such column, or as `recode_phenotype`.
+    """
+    if not trait:
+        return samples
+    if trait not in samples:
+        raise UserError(
+            f"config/config.yaml: epistasis.phenotypes names '{trait}', which is not a column of "
+            f"{shown}; name columns of phenotypes."
+        )
+    renamed = samples.assign(phenotype=samples[trait])
+    return renamed.assign(phenotype=recode_phenotype(renamed, f"{shown}, column {trait}"))
+
+
 def known_numbers(column: pd.Series) -> np.ndarray:
     """Return a recoded column as numbers, float64 (n,), NaN where unknown."""
     return pd.to_numeric(column.where(~column.isin(UNKNOWN)), errors="coerce").to_numpy(float)

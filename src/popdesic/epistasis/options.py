@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.phenotype import is_quantitative
+from ..cohort.phenotype import is_quantitative, of_trait
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, read_json
 
@@ -87,6 +87,38 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
     """
     if not block["order"]:
         return
+    kinds = {}
+    for trait in traits_of(block):
+        shown = f"{sheet}, column {trait}" if trait else sheet
+        _check_trait_name(trait, block)
+        of_one = of_trait(samples, trait, sheet)
+        kinds[is_quantitative(of_one, block["binarize"])] = trait
+        if len(kinds) == 2:
+            raise UserError(
+                f"{_WHERE}.phenotypes: {sheet} has numbers in '{kinds[True]}' and cases and "
+                f"controls in '{kinds[False]}'; scan them in two studies, or set "
+                "epistasis.binarize to 'median'."
+            )
+        _check_trait(block, of_one, shown, folder)
+
+
+def traits_of(block: dict) -> list[str]:
+    """Columns of the phenotypes that are scanned; "" stands for `phenotype` alone."""
+    return list(block["phenotypes"]) or [""]
+
+
+def _check_trait_name(trait: str, block: dict) -> None:
+    """Refuse a phenotype that is a covariate or a stratum of its own scan."""
+    for key, names in (("covariates", block["covariates"]), ("strata", [block["strata"]])):
+        if trait and trait in names:
+            raise UserError(
+                f"{_WHERE}.{key} has '{trait}', which is a phenotype of epistasis.phenotypes; "
+                "take it out of one of them."
+            )
+
+
+def _check_trait(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
+    """`check_epistasis` of one phenotype; `sheet` also names its column."""
     quantitative = is_quantitative(samples, block["binarize"])
     from .phenotype import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 

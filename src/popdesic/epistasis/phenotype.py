@@ -46,7 +46,7 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
     for value, name in ((0, "control"), (1, "case")):
         if not (classes == value).any():
             raise UserError(
-                f"{source}, column phenotype: no sample is a {name}, so there is nothing to scan "
+                f"{source}: no sample is a {name} by its phenotype, so there is nothing to scan "
                 "for; give both classes or set epistasis.order to []."
             )
     return classes

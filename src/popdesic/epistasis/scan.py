@@ -1,4 +1,4 @@
-"""Exhaustive scans of pairs and triples: units of work, forecast, merging of hits."""
+"""Exhaustive scans of pairs and triples: forecast, units (`units.py`), merging of hits."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from .options import NAMES
 from .partners import partners_of
 from .reorder import pack_states, read_reordered, unpack_states
 from .scores import lr_bits, score_tables
+from .units import check_spans, read_work, unit_range
 
 #: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
@@ -103,17 +104,6 @@ def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.nda
 def count_tests(n_sites: int, order: int) -> int:
     """Combinations of a whole scan, including those that partner limits exclude."""
     return math.comb(n_sites, order)
-
-
-def unit_range(n_sites: int, order: int, unit: int, n_units: int) -> range:
-    """First sites of unit `unit` of `n_units`, with about equal numbers of combinations."""
-
-    def bound(k: int) -> int:
-        # C(n - x, order) combinations start at x or later.
-        rest = (1 - k / n_units) ** (1 / order)
-        return n_sites if k == n_units else round(n_sites * (1 - rest))
-
-    return range(bound(unit), bound(unit + 1))
 
 
 def scanner(backend: Backend, order: int, *, residuals: bool = False):
@@ -256,12 +246,20 @@ def scan_unit(
     top: int,
     min_distance_bp: int,
     max_r2: float,
+    device: str = "auto",
 ) -> dict[str, int]:
-    """Run one unit of a scan and write its best `top` hits as npz (cost, sites)."""
+    """Run one unit of a scan and write its best `top` hits as npz (`write_unit`).
+
+    `device` is the configured one, which decides how the scan is cut (`units.read_work`).
+    """
     data, _, _ = load_scan(folder, score, min_distance_bp, max_r2)
-    first = unit_range(data.n_sites, order, unit, n_units)
-    hits = scanner(backend, order)(data, first, top)
-    write_npz(out, cost=hits.cost, sites=hits.sites)
+    first = unit_range(read_work(folder, order, device), unit, n_units)
+    return write_unit(out, first, scanner(backend, order)(data, first, top))
+
+
+def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
+    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop)."""
+    write_npz(out, cost=hits.cost, sites=hits.sites, first=np.array([first.start, first.stop]))
     return {"first_sites": len(first), "hits": len(hits.cost)}
 
 
@@ -275,11 +273,13 @@ def merge_hits(parts: list[Hits], rank: np.ndarray, top: int) -> Hits:
 
 
 def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:
-    """The best `top` hits of all units of a scan (`scan_unit`)."""
-    parts = []
+    """The best `top` hits of all units of a scan (`write_unit`), which hold all first sites."""
+    parts, spans = [], []
     for path in units:
         with np.load(path) as file:
             parts.append(Hits(file["cost"], file["sites"]))
+            spans.append(tuple(file["first"].tolist()))
+    check_spans(spans, len(rank), units[0].parent)
     return merge_hits(parts, rank, top)
 
 

@@ -10,10 +10,9 @@ from ..cohort.site_planes import site_planes
 from ..engine.base import Backend, Hits
 from ..engine.terms import Planes, Product, Terms
 from ..io.sites import chunks
-from ..io.tables import write_npz
 from .partners import far_enough, hardly_correlated
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, merge_hits, merge_units
+from .scan import genotypes_of, load_scan, merge_hits, merge_units, write_unit
 from .scores import table_cost
 
 #: Pairs and third sites whose tables are computed at once.
@@ -79,7 +78,7 @@ def screen_pairs(
             rows, where = np.nonzero(may & hardly_correlated(tables, max_r2))
             members = np.column_stack([chosen[rows], first + where]).astype(np.int32)
             kept = _best_of(kept, cost[rows, where], np.sort(members, axis=1), data.rank, top)
-    write_npz(out, cost=kept.cost, sites=kept.sites)
+    write_unit(out, range(data.n_sites), kept)
     return {"pairs": len(best), "triples": len(kept.cost)}
 
 

@@ -1,11 +1,11 @@
-"""Significance of hits: tests of interaction and association, permuted scans, BitEpi's measures.
+"""Significance of hits: tests of interaction and association, BitEpi's measures.
 
 `hit_test` gives p of a hit's interaction and of its association, corrected for all tests of a scan.
 
 Permutations test association, whatever the score: a permuted phenotype loses main effects as well.
-They are run for association scores alone. Phenotypes are permuted within strata and families. The
-best score of each permuted scan is one draw from the null distribution of the maximum, which
-corrects for all tests of a scan (Westfall & Young 1993).
+They are run for association scores alone (`permutations.py`). Phenotypes are permuted within strata
+and families. The best score of each permuted scan is one draw from the null distribution of the
+maximum, which corrects for all tests of a scan (Westfall & Young 1993).
 """
 
 from __future__ import annotations
@@ -24,53 +24,18 @@ from ..io.tables import read_table, write_table
 from .adjusted import cells_of
 from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
-from .kin import Relatives, kin_warnings, no_relatives, permutation_groups
+from .kin import Relatives, kin_warnings, no_relatives
 from .loci import describe_loci, list_hits
 from .options import MAX_PER_SITE, candidates
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, merge_units, permuted, scanner
+from .scan import genotypes_of, merge_units
 from .scores import scale_bits, score_tables, table_cost
-from .structure import strata_warnings
 
 if TYPE_CHECKING:
     from .hit_test import HitTest
 
 log = logging.getLogger(__name__)
-
-
-def permute_scan(
-    folder: Path,
-    backend: Backend,
-    out: Path,
-    *,
-    order: int,
-    permutations: int,
-    seed: int,
-    score: str,
-    min_distance_bp: int,
-    max_r2: float,
-    relatives: Relatives | None = None,
-) -> list[str]:
-    """Write the best cost of each permuted scan, one row each; return warnings for the log.
-
-    Phenotypes are permuted within strata and, within these, within families of `relatives`.
-    """
-    words, _, _ = read_reordered(folder)
-    data, _, samples = load_scan(folder, score, min_distance_bp, max_r2)
-    warnings = strata_warnings(samples)
-    if relatives is not None:
-        warnings += kin_warnings(relatives, len(samples), permutations=True)
-        samples = samples.assign(stratum=permutation_groups(samples["stratum"], relatives))
-    best = []
-    for index in range(permutations):
-        hits = scanner(backend, order)(
-            permuted(words, samples, data, seed, index), range(data.n_sites), 1
-        )
-        best.append(int(hits.cost[0]) if len(hits.cost) else 0)
-    numbers = np.arange(1, permutations + 1)
-    write_table(out, pd.DataFrame({"permutation": numbers, "cost": best}, dtype=np.int64))
-    return warnings
 
 
 def strata_columns(samples: pd.DataFrame) -> np.ndarray:

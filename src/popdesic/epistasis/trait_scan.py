@@ -7,13 +7,14 @@ For numbers, and for cases and controls with `epistasis.score: residuals`. The s
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend, Hits, OneHot, TraitData
-from ..io.tables import write_npz, write_table
+from ..io.tables import write_table
 from .design import independent_columns
 from .evidence import candidates_of, fixed_point, read_prior
 from .families import FamilyModel, family_model
@@ -24,8 +25,9 @@ from .options import MAX_PER_SITE, candidates
 from .partners import partners_of
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, join_classes, merge_units, unit_range
+from .scan import genotypes_of, join_classes, merge_units, write_unit
 from .scores import scale_bits
+from .units import read_work, unit_range
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +57,13 @@ def scan_trait_unit(
     top: int,
     min_distance_bp: int,
     max_r2: float,
+    device: str = "auto",
 ) -> dict[str, int]:
-    """Run one unit of a scan of pairs and write its best `top` hits as npz (cost, sites)."""
+    """Run one unit of a scan of pairs and write its best `top` hits as npz (`scan.write_unit`)."""
     data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
-    first = unit_range(data.n_sites, 2, unit, n_units)
+    first = unit_range(read_work(folder, 2, device), unit, n_units)
     hits = backend.scan_trait_pairs(data, first, top)
-    write_npz(out, cost=fixed_point(hits.cost, data.n_samples), sites=hits.sites)
-    return {"first_sites": len(first), "hits": len(hits.cost)}
+    return write_unit(out, first, replace(hits, cost=fixed_point(hits.cost, data.n_samples)))
 
 
 def rank_trait_hits(

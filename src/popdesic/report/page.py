@@ -84,7 +84,7 @@ def write_report(
     sections = further_sections(outcome, figures, configuration)
     findings = [
         *study_findings(outcome, close, configuration, checks.pop("findings")),
-        *(f for name, _, part in sections if name == "epistasis" for f in epistasis_findings(part)),
+        *(f for part in scans_of(sections).values() for f in epistasis_findings(part)),
     ]
     maps = default_maps(outcome) if maps is None else maps
     first = choose_map(outcome, [path.stem for path in maps])
@@ -110,6 +110,7 @@ def write_report(
         titles={text.name: text.title for text in texts},
         figures={part: [text for text in texts if text.part == part] for part in parts},
         sections=[(name, heading) for name, heading, _ in sections],
+        traits=scans_of(sections),
         files=file_rows(outcome),
         **{name: content for name, _, content in sections},
     )
@@ -163,6 +164,8 @@ def further_sections(
     """
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
+    traits = configuration["epistasis"].get("phenotypes") or [""]
+    scans = [epistasis_section(outcome.folder, figures, orders, score, trait) for trait in traits]
     methods = configuration["communities"]["methods"]
     populations = configuration.get("population", {}).get("analyses", [])
     sections = [
@@ -171,10 +174,15 @@ def further_sections(
         ("population", "Populations", population_section(outcome.folder, figures, populations)),
         ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
-        ("epistasis", "Epistasis", epistasis_section(outcome.folder, figures, orders, score)),
+        *((part["id"], part["heading"], part) for part in scans if part),
         ("work", "Work", work_section(outcome.folder)),
     ]
     return [section for section in sections if section[2]]
+
+
+def scans_of(sections: list[tuple[str, str, Any]]) -> dict[str, Any]:
+    """Contents of the sections on epistasis, one for each phenotype."""
+    return {name: part for name, _, part in sections if name.split("-")[0] == "epistasis"}
 
 
 def default_maps(outcome: Outcome) -> list[Path]:

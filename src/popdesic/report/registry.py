@@ -146,8 +146,11 @@ def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
     ]
 
 
-def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
-    """Figures of `epistasis.order`; `source` is the name of the scan."""
+def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
+    """Figures of `epistasis.order`; `source` is the name of the scan.
+
+    `trait`: of several phenotypes, which is in the names of files and titles.
+    """
     kinds = {
         "hits": "Ranked {}",
         "interaction_qq": "Interaction tests of the best {}",
@@ -157,8 +160,8 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
     sizes = "{n_controls} controls, {n_cases} cases, {n_tests} {scan} tested."
     return [
         Figure(
-            *(f"{kind}.{NAMES[order]}", "draw_epistasis", "Epistasis"),
-            *(title.format(NAMES[order]), kind, sizes),
+            *(_of_trait(f"{kind}.{NAMES[order]}", trait), "draw_epistasis", "Epistasis"),
+            *(_titled(title.format(NAMES[order]), trait), kind, sizes),
             source=NAMES[order],
         )
         for order in orders
@@ -166,15 +169,27 @@ def epistasis_figures(orders: Sequence[int]) -> list[Figure]:
     ]
 
 
-def site_scan_figures(orders: Sequence[int]) -> list[Figure]:
-    """Figures of the main effects of the scanned sites."""
+def _of_trait(name: str, trait: str) -> str:
+    """Stem of a figure's files."""
+    return f"{trait}.{name}" if trait else name
+
+
+def _titled(title: str, trait: str) -> str:
+    return f"{title}, {trait}" if trait else title
+
+
+def site_scan_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
+    """Figures of the main effects of the scanned sites; `trait` as in `epistasis_figures`."""
     titles = {
         "manhattan": "Main effects along the genome",
         "qq_sites": "Quantiles of the main effects",
     }
     sizes = "{n_tested_sites} sites, λ = {lambda_gc}."
     return [
-        Figure(name, "draw_sites", "Epistasis", title, name, sizes)
+        Figure(
+            *(_of_trait(name, trait), "draw_sites", "Epistasis"),
+            *(_titled(title, trait), name, sizes),
+        )
         for name, title in (titles if orders else {}).items()
     ]
 
@@ -213,13 +228,17 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
     ]
 
 
-def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Figure]:
+def study_figures(
+    config: dict, alphas: Sequence[str], placed: bool, trait: str = ""
+) -> list[Figure]:
     """All figures of a study with this configuration; `alphas` as in file names.
 
     Parameters
     ----------
     placed : bool
         Whether its samples come from several places (`geography.coordinates.has_places`).
+    trait : str
+        As in `epistasis_figures`; a wildcard stands for all.
     """
     embedding = config["embedding"]
     return [
@@ -234,6 +253,6 @@ def study_figures(config: dict, alphas: Sequence[str], placed: bool) -> list[Fig
         *comparison_figures(config["compare"]["analyses"]),
         *geography_figures(placed),
         *population_figures(config["population"]["analyses"]),
-        *site_scan_figures(config["epistasis"]["order"]),
-        *epistasis_figures(config["epistasis"]["order"]),
+        *site_scan_figures(config["epistasis"]["order"], trait),
+        *epistasis_figures(config["epistasis"]["order"], trait),
     ]

@@ -273,6 +273,12 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("epistasis/refit.tsv", "Logistic regressions of the best hits, with covariates"),
         ("epistasis/power.tsv", "Power of the scans for given penetrance tables"),
     ]
+    named = [row for row in rows if row[0].startswith("epistasis/")]
+    for folder in sorted((outcome.folder / "epistasis").glob("*/plan.json")):
+        trait = folder.parent.name
+        for path, what in named:
+            stem = path.removeprefix("epistasis/")
+            rows.append((f"epistasis/{trait}/{stem}", f"{what}, {trait}"))
     for space, alpha in outcome.maps():
         rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))
         for method in ("pcoa", "umap", *outcome.further):

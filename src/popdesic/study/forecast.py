@@ -17,11 +17,11 @@ import pandas as pd
 import yaml
 
 from ..cohort.genotype_choice import describe_genotypes
-from ..cohort.phenotype import is_quantitative
+from ..cohort.phenotype import is_quantitative, of_trait
 from ..cohort.sources import expand_sources, source_files
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
-from ..epistasis.options import permutations_run, scan_score
+from ..epistasis.options import permutations_run, scan_score, traits_of
 from ..epistasis.site_list import read_site_list
 from ..io.errors import UserError
 from ..io.files import read_json
@@ -38,6 +38,9 @@ COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
 #: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
+#: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
+#: equal work: the first unit has a third of them, and a CPU prepares 32 together.
+UNIT_HOURS, SITES_PER_UNIT = 1.0, 100
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ class Sizes:
         Bit-planes stored per sample.
     site_parts : int
         Jobs that share the sites of a row.
-    scanned, units, permutations
-        Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3.
+    scanned, units, permutations, permutation_units
+        Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3,
+        jobs that share those of an order.
     rows : dict
         Pairs of cohorts of each row, by stage (`ROW_RULES`) and cohort.
     genotypes : str
@@ -71,6 +75,7 @@ class Sizes:
     units: int = 1
     site_parts: int = 1
     permutations: tuple[int, int] = (0, 0)
+    permutation_units: int = 1
     rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
     genotypes: str = ""
 
@@ -98,7 +103,9 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
     if job.rule in ("scan_epistasis", "permute_epistasis"):
         order = int(job.wildcards["order"])
         tests = float(math.comb(sizes.scanned, order)) * sizes.n_samples
-        share = sizes.permutations[order - 2] if "permute" in job.rule else 1 / sizes.units
+        share = 1 / sizes.units
+        if "permute" in job.rule:
+            share = sizes.permutations[order - 2] / sizes.permutation_units
         return {f"{('pair', 'triple')[order - 2]} tests": tests * share}
     return {}
 
@@ -126,6 +133,26 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
     else:
         computing = 60 * expected_minutes(job.runtime)
     return START_SECONDS + max(computing, bytes_read(job, sizes) / READ_RATE)
+
+
+def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
+    """Lines of text: numbers of units with which the longest jobs of scans take UNIT_HOURS."""
+    lines = []
+    for key, rule in (("units", "scan_epistasis"), ("permutation_units", "permute_epistasis")):
+        now, choices = getattr(sizes, key), []
+        for job in jobs:
+            if job.rule == rule:
+                hours = (expected_seconds(job, sizes) - START_SECONDS) * now / 3600
+                order = int(job.wildcards["order"])
+                scans = 1 if key == "units" else sizes.permutations[order - 2]
+                most = max(1, scans * sizes.scanned // SITES_PER_UNIT)
+                choices.append((min(most, max(1, math.ceil(hours / UNIT_HOURS))), hours))
+        if choices:
+            units, hours = max(choices)[0], max(hours for _, hours in choices)
+            lines.append(
+                f"epistasis.{key}: {units} proposed, {hours / units:.2g} hours a job (now {now})"
+            )
+    return lines
 
 
 def bytes_written(path: str, sizes: Sizes) -> float:
@@ -188,7 +215,10 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     scanned = n_sites
     if scan["order"] and scan["restrict"]:
         scanned = len(read_site_list(study / scan["restrict"]).rows)
-    known = is_quantitative(sheets.samples, scan["binarize"]) if scan["order"] else False
+    known = False
+    if scan["order"]:  # phenotypes are of one kind
+        people = of_trait(sheets.samples, traits_of(scan)[0], config["samples"])
+        known = is_quantitative(people, scan["binarize"])
     scores = {order: scan_score(scan["score"], known, order) for order in (2, 3)}
     permutations = permutations_run(scan, scores)
     sizes = Sizes(
@@ -204,6 +234,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         },
         permutations=(permutations[2], permutations[3]),
         genotypes=describe_genotypes(config),
+        permutation_units=scan["permutation_units"],
     )
     return sizes, source
 
@@ -300,4 +331,5 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
         f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",
     ]
     lines += [f"{name}: {units:.3g}" for name, units in work.items()]
+    lines += propose_units(needed, sizes)
     return "\n".join(lines)

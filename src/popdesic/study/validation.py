@@ -59,7 +59,8 @@ def validate_study(
     if files:
         check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
         check_side_files(config, folder)
-    remarks = unrecognised_columns(list(study.samples.columns), config["samples"])
+    columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
+    remarks = unrecognised_columns(columns, config["samples"])
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
     if files:

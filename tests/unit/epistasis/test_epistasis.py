@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
+from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.phenotype import phenotype_classes
 from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
 from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
@@ -40,18 +42,17 @@ from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import (
     hit_tables,
     permutation_p,
-    permute_scan,
     rank_hits,
-    strata_warnings,
 )
 from popdesic.epistasis.single_sites import scan_sites
+from popdesic.epistasis.structure import strata_warnings
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
 from popdesic.report.figures.epistasis import draw_epistasis, draw_qq
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
-from popdesic.report.registry import epistasis_figures
+from popdesic.report.registry import epistasis_figures, site_scan_figures
 from popdesic.report.sections.epistasis import (
     epistasis_findings,
     epistasis_section,
@@ -594,6 +595,31 @@ REFUSED = {
         {"phenotype": ["3", "5"] * 20},
         ["values other than 0 and 1", "set epistasis.binarize to 'median'"],
     ),
+    "phenotype without a column": (
+        {"phenotypes": ["phenotype", "gout"]},
+        {},
+        ["epistasis.phenotypes names 'gout', which is not a column of samples.tsv"],
+    ),
+    "one class of a further phenotype": (
+        {"phenotypes": ["phenotype", "gout"]},
+        {"gout": ["1", "NA"] * 20},
+        ["samples.tsv, column gout", "no sample is a control"],
+    ),
+    "bad value of a further phenotype": (
+        {"phenotypes": ["gout"]},
+        {"gout": ["1", "no"] * 20},
+        ["samples.tsv, column gout", "phenotype of sample 's1' is 'no'"],
+    ),
+    "numbers and classes": (
+        {"phenotypes": ["phenotype", "weight"]},
+        {"weight": [str(k) for k in range(40)]},
+        ["numbers in 'weight' and cases and controls in 'phenotype'", "two studies"],
+    ),
+    "phenotype as a covariate": (
+        {"phenotypes": ["gout"], "covariates": ["gout"]},
+        {"gout": ["1", "0"] * 20},
+        ["epistasis.covariates has 'gout'", "take it out of one of them"],
+    ),
     "residuals of triples": (
         {"order": [3], "score": "residuals"},
         {},
@@ -680,6 +706,8 @@ def test_valid_settings_are_accepted(tmp_path):
         ({"order": []}, SHEET.drop(columns="phenotype")),
         ({"order": [2], "binarize": "median"}, numbers),
         ({"order": [2], "covariates": ["age"], "power": [MODEL], "screen": 3}, SHEET),
+        ({"order": [2], "phenotypes": ["phenotype", "gout"]}, SHEET.assign(gout=["1", "2"] * 20)),
+        ({"order": [2], "phenotypes": ["age"]}, SHEET.drop(columns="phenotype")),
     ):
         filled = load_config({"epistasis": block})["epistasis"]
         check_epistasis(filled, sheet, "samples.tsv", tmp_path)
@@ -736,7 +764,9 @@ def scanned(tmp_path_factory) -> Path:
     plan = PLAN | {"permutations": {2: 39, 3: 0}, "screen": 0}
     plan_scan(reordered, BACKEND, out / "plan.json", orders=[2, 3], max_device_hours=1.0, **plan)
     null = out / "null.order2.tsv"
-    permute_scan(reordered, BACKEND, null, order=2, permutations=39, seed=1, **SCAN)
+    best = out / "units/null.order2.0.npz"
+    permute_unit(reordered, BACKEND, best, order=2, permutations=39, seed=1, **SCAN)
+    merge_permutations([best], null, permutations=39)
     for order in (2, 3):
         unit = out / f"units/order{order}.0.npz"
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
@@ -853,6 +883,34 @@ def test_numbers_of_the_page_are_rounded_and_limits_said_in_words():
 
 MAPS = ("pcoa", "umap")
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
+
+
+def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
+    """Two phenotypes have folders, figures and headings of their own."""
+    outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
+    figures, traits = outcome.folder / "figures", ["gout", "asthma"]
+    for trait in traits:
+        for name in ("reorder", "epistasis"):
+            shutil.copytree(scanned / name, outcome.folder / name / trait)
+        draw_sites(outcome.folder / "epistasis" / trait / "sites.tsv", figures, trait)
+        draw_epistasis(outcome.folder, [2, 3], figures, trait)
+    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"]
+    for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
+        (figures / f"{name}.svg").write_text(EMPTY)
+    out = tmp_path / "report.html"
+    given = {"epistasis": {"order": [2, 3], "phenotypes": traits}}
+    write_report(outcome, distances, figures, load_config(given), out)
+    page = out.read_text("utf-8")
+    for trait in traits:
+        assert page.count(f'<section id="epistasis-{trait}"') == 1
+        assert f'<a href="#epistasis-{trait}">Epistasis: {trait}</a>' in page
+        for figure in [*epistasis_figures([2, 3], trait), *site_scan_figures([2, 3], trait)]:
+            assert page.count(f'id="fig-{figure.name}"') == 1
+        assert f"<code>results/epistasis/{trait}</code>" in page
+        assert f"Epistasis: {trait}: strata." in page and f"epistasis/{trait}/loci.tsv" in page
+    assert 'id="epistasis"' not in page
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
 
 
 def test_p_of_the_qq_figure_is_weighted_by_the_tests_of_the_hit():

@@ -15,13 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..base import Hits, OneHot, ScanData
+from ..scan_work import CHUNK, CHUNK_BYTES
 from ..threads import run_tasks
 from .epistasis_cells import GROUP, cost_bound
 from .epistasis_hits import RANK_BITS, Heaps, partner_rule
 from .epistasis_kernels import BLOCK, SKEW, TILE, kernels
 
-#: Sites x of one chunk, and bytes that its compacted planes may take.
-CHUNK, CHUNK_BYTES = 32, 1 << 28
 #: Triples by interaction for each hit kept, up to which a scan of half the sites comes first: there
 #: fits cost more than an eighth of the triples.
 PILOT_TESTS = 50_000

@@ -39,7 +39,7 @@ SIGNIFICANT = 0.05
 TABLES = 3
 
 
-def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
+def draw_epistasis(results: Path, orders: list[int], out: Path, trait: str = "") -> list[str]:
     """Draw the hits of these orders and write {out}/{name}.svg and .png.
 
     Parameters
@@ -49,27 +49,30 @@ def draw_epistasis(results: Path, orders: list[int], out: Path) -> list[str]:
         permuted, epistasis/null.order{order}.tsv.
     orders : list of int
         Orders of the scans, 2 or 3.
+    trait : str
+        Of several phenotypes: the name of its folders in reorder/ and epistasis/.
 
     Returns
     -------
     list of str
         Names of the figures, as in `registry.epistasis_figures`.
     """
-    _, sites, samples = read_reordered(results / "reorder")
+    _, sites, samples = read_reordered(results / "reorder" / trait)
+    folder = results / "epistasis" / trait
     prevalence = float((samples["class"] == "case").mean())
     drawn = []
     with styled():
         for order in orders:
-            hits = read_hits(results / "epistasis" / f"{NAMES[order]}.tsv")
-            null = read_null(results / "epistasis", order, len(samples))
-            tests = read_json(results / "epistasis" / "plan.json")[NAMES[order]]["tests"]
+            hits = read_hits(folder / f"{NAMES[order]}.tsv")
+            null = read_null(folder, order, len(samples))
+            tests = read_json(folder / "plan.json")[NAMES[order]]["tests"]
             draw = {
                 "hits": partial(draw_hits, hits, null, tests),
                 "interaction_qq": partial(draw_qq, hits, tests),
                 "network": partial(draw_network, hits, sites, order),
                 "penetrance": partial(draw_penetrance, hits, order, prevalence),
             }
-            for figure in epistasis_figures([order]):
+            for figure in epistasis_figures([order], trait):
                 save_figure(draw[figure.caption](), out / figure.name)
                 drawn.append(figure.name)
     return drawn

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ...epistasis.single_sites import genomic_control
+from ..registry import site_scan_figures
 from .style import (
     ACCENT,
     ALARM,
@@ -33,15 +34,19 @@ SMALLEST_P = 1e-300
 MOST_QUANTILES = 4000
 
 
-def draw_sites(path: Path, out: Path) -> list[str]:
-    """Draw epistasis/sites.tsv as {out}/manhattan and {out}/qq_sites (.svg, .png)."""
+def draw_sites(path: Path, out: Path, trait: str = "") -> list[str]:
+    """Draw epistasis/sites.tsv as {out}/manhattan and {out}/qq_sites (.svg, .png).
+
+    `trait`: in the names of files, if there are several phenotypes.
+    """
     table = pd.read_csv(
         path, sep="\t", usecols=["chrom", "pos", "chi2", "p"], dtype={"chrom": str}, na_values="NA"
     )
     with styled():
-        save_figure(draw_manhattan(table), out / "manhattan")
-        save_figure(draw_quantiles(table), out / "qq_sites")
-    return ["manhattan", "qq_sites"]
+        drawn = [figure.name for figure in site_scan_figures([2], trait)]
+        for name, figure in zip(drawn, (draw_manhattan(table), draw_quantiles(table)), strict=True):
+            save_figure(figure, out / name)
+    return drawn
 
 
 def logs_of(p: np.ndarray) -> np.ndarray:

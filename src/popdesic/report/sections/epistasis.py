@@ -31,15 +31,20 @@ LOCI = {NAMES[order]: f"{name}.tsv" for order, name in LOCI_NAMES.items()}
 
 
 def epistasis_section(
-    results: Path, figures: Path, orders: list[int], score: str = SCORES[0]
+    results: Path, figures: Path, orders: list[int], score: str = SCORES[0], trait: str = ""
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
+
+    Parameters
+    ----------
+    trait : str
+        As in `figures.epistasis.draw_epistasis`.
 
     Returns
     -------
     dict
-        ``score``: as given; ``controls``, ``cases``, ``sites``: counts; ``warnings``
-        and ``relatives``: sentences;
+        ``id``, ``heading``, ``path``: of the section, and its folder; ``score``: as given;
+        ``controls``, ``cases``, ``sites``: counts; ``warnings`` and ``relatives``: sentences;
         ``quantitative``: whether the phenotype is a number; ``main``: the scan of single sites;
         ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
         the p of their interaction and their ``significant_loci``, ``associated`` hits, those by
@@ -47,13 +52,16 @@ def epistasis_section(
         formatted), ``n_loci`` and ``figures`` (FigureText);
         ``power`` and ``refit``: rows, empty if not requested; ``screen``: as a scan, or None.
     """
-    folder = results / "epistasis"
+    folder = results / "epistasis" / trait
     if not orders or not (folder / "plan.json").exists():
         return None
     plan = read_json(folder / "plan.json")
-    samples = read_table(results / "reorder" / "samples.tsv")
+    samples = read_table(results / "reorder" / trait / "samples.tsv")
     cases = int((samples["class"] == "case").sum())
     section: dict[str, Any] = {
+        "id": f"epistasis-{trait}" if trait else "epistasis",
+        "heading": f"Epistasis: {trait}" if trait else "Epistasis",
+        "path": f"results/epistasis/{trait}" if trait else "results/epistasis",
         "score": score,
         "controls": len(samples) - cases,
         "cases": cases,
@@ -65,13 +73,13 @@ def epistasis_section(
         "screen": None,
     }
     section["quantitative"] = bool((samples["class"] == "quantitative").all())
-    section["main"] = _main_effects(folder / "sites.tsv", figures, orders)
+    section["main"] = _main_effects(folder / "sites.tsv", figures, orders, trait)
     sizes = {"n_controls": number(section["controls"]), "n_cases": number(cases)}
     for order in orders:
         name = NAMES[order]
         scan = _scan(folder, name, order, name, plan[name])
         of_scan = sizes | {"n_tests": number(scan["tests"]), "scan": name}
-        scan["figures"] = describe_drawn(epistasis_figures([order]), figures, of_scan)
+        scan["figures"] = describe_drawn(epistasis_figures([order], trait), figures, of_scan)
         section["scans"].append(scan)
     if (folder / "screen.tsv").exists():
         section["screen"] = _scan(
@@ -89,7 +97,9 @@ def epistasis_section(
     return section
 
 
-def _main_effects(path: Path, figures: Path, orders: list[int]) -> dict[str, Any] | None:
+def _main_effects(
+    path: Path, figures: Path, orders: list[int], trait: str
+) -> dict[str, Any] | None:
     """Number of tested sites, how many are significant, λ and figures."""
     if not path.exists():
         return None
@@ -102,7 +112,7 @@ def _main_effects(path: Path, figures: Path, orders: list[int]) -> dict[str, Any
         "tested": tested,
         "significant": int((table.p_adjusted <= SIGNIFICANT).sum()),
         "lambda": factor,
-        "figures": describe_drawn(site_scan_figures(orders), figures, sizes),
+        "figures": describe_drawn(site_scan_figures(orders, trait), figures, sizes),
     }
 
 
@@ -117,19 +127,19 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
     found = [
         Finding(
             "warning",
-            "Epistasis: strata",
+            f"{section['heading']}: strata",
             f"{sentence[0].upper()}{sentence[1:]}.",
         )
         for sentence in section["warnings"]
     ]
     found += [
-        Finding("warning", "Epistasis: relatives", f"{sentence}.")
+        Finding("warning", f"{section['heading']}: relatives", f"{sentence}.")
         for sentence in section["relatives"]
     ]
     found += [
         Finding(
             "note",
-            "Epistasis: hits in cis",
+            f"{section['heading']}: hits in cis",
             f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']} have sites "
             "near each other or correlated. A causal site that is not typed can make its "
             "neighbours look like an interaction; these hits count by p given the best sites of "

@@ -1,0 +1,59 @@
+"""What the first site of a scan's combinations costs: the model by which scans are cut into jobs.
+
+A triple costs a fixed amount, for its cells and the bound, and an amount that grows with the depth
+of its first site x: only samples with a stored genotype of x are counted. The unit is one AND and
+popcount of 64 samples. Constants were fitted to scans of 180 sites on a CPU and to the table of
+cores in kernels/README.md (an H200): only their ratio matters, and that to a factor of two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Cells and bound of a triple, by kind of device.
+FIXED = {"cpu": 300.0, "gpu": 1600.0}
+#: Sites z that are counted together: combinations in the first and the last block count as whole.
+BLOCK = 64
+#: Samples of a word, and words that a plane of compacted samples is padded by, on average.
+WORD, PADDING = 64, 4
+#: Sites x of a chunk on a CPU, for which the pair tables of all y and z are counted once, and bytes
+#: that the compacted planes of a chunk may take.
+CHUNK, CHUNK_BYTES = 32, 1 << 28
+
+
+def device_kind(device: str) -> str:
+    """The device that scans are cut for: all but ``cpu`` of the configuration may be a GPU."""
+    return "cpu" if device == "cpu" else "gpu"
+
+
+def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> np.ndarray:
+    """Work of all combinations by their first site, float64 (n_sites,).
+
+    Parameters
+    ----------
+    stored : int64 array, (n_sites, n_states)
+        Samples of both classes in each stored state, the third of which is missing.
+    n_words : int
+        Of a plane of all samples.
+    order : int
+    kind : str
+        `device_kind`.
+    """
+    n, n_states = stored.shape
+    sites = np.arange(n)
+    # z > y in whole blocks, as the loops go through them.
+    lanes = BLOCK * (-(-n // BLOCK) - (sites + 1) // BLOCK).astype(np.float64)
+    lanes[-1:] = 0
+    states = np.full(n, float(n_states))
+    if n_states == 3:
+        states[stored[:, 2] == 0] = 2  # no missing genotype: not counted
+    if order == 2:
+        return lanes * (FIXED[kind] / 3 + states * n_states * n_words) if kind == "cpu" else lanes
+    products = states.mean() * n_states if n else 0.0
+    depth = stored.sum(axis=1) / WORD + PADDING * states
+    work = FIXED[kind] + products * depth
+    if kind == "cpu":
+        chunk = CHUNK_BYTES / np.maximum(1, 8 * n_states * depth * n)
+        work += products * n_words / np.clip(chunk, 1, CHUNK)
+    pairs = np.append(np.cumsum(lanes[::-1])[::-1], 0)  # of all y from a site on
+    return work * pairs[1:]

@@ -1,0 +1,10 @@
+"""Merge the units of permuted scans into the best score of each."""
+
+from pathlib import Path
+
+from popdesic.epistasis.permutations import merge_permutations
+from popdesic.io.log import logged
+
+with logged(snakemake.log[0], snakemake.input):
+    units, out = [Path(path) for path in snakemake.input], Path(snakemake.output[0])
+    merge_permutations(units, out, permutations=snakemake.params.permutations)
