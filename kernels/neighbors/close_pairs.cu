@@ -37,7 +37,8 @@ select_close(const int* acc, const i64* total, i64 slot_stride, i64 pitch, const
     read_columns(sums, j, columns);
     int column_limit[4];
     #pragma unroll
-    for (int q = 0; q < 4; ++q) column_limit[q] = j + q < n_columns ? limits[first_column + j + q] : -1;
+    for (int q = 0; q < 4; ++q)
+        column_limit[q] = j + q < n_columns ? limits[first_column + j + q] : -1;
     #pragma unroll 2
     for (int i = row0; i < row1; ++i) {
         int x[N_OUTPUTS][4];

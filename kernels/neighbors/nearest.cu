@@ -30,7 +30,8 @@ struct Form {
     int least_called;
 };
 
-__device__ __forceinline__ double distance_of(const int (&x)[N_OUTPUTS][4], int q, const Form& form) {
+__device__ __forceinline__ double distance_of(const int (&x)[N_OUTPUTS][4], int q,
+                                              const Form& form) {
     const int called = x[1][q];
     if (called < form.least_called) return INFINITE;
 #if FORM == FORM_SHARES

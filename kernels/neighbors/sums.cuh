@@ -25,7 +25,8 @@ struct Sums {
 };
 
 // Outputs of row i and columns j ... j + 3 (j a multiple of 4, within the pitch).
-__device__ __forceinline__ void read_sums(const Sums& s, int i, int j, const int (&columns)[N_OUTPUTS][4],
+__device__ __forceinline__ void read_sums(const Sums& s, int i, int j,
+                                          const int (&columns)[N_OUTPUTS][4],
                                           int (&out)[N_OUTPUTS][4]) {
     #pragma unroll
     for (int o = 0; o < N_OUTPUTS; ++o) {
