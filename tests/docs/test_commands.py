@@ -76,6 +76,7 @@ WAYS: dict[str, Way] = {
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
     ".venv/bin/pytest tests/kernels --require-gpu": COLLECT,
     ".venv/bin/pytest tests/workflow/test_accidents.py": COLLECT,
+    ".venv/bin/python -m pytest tests/simt": COLLECT,
     **{
         f".venv/bin/pip install --require-hashes -r requirements-gpu{kind}.txt": Way(
             "install", "", "hundreds of megabytes: resolved, not installed"
