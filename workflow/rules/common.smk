@@ -8,6 +8,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
+from popdesic.epistasis.options import folder_of_trait
 from popdesic.io.errors import UserError
 from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
@@ -84,7 +85,8 @@ def input_mb(input):
 PLACED = has_places(STUDY.samples)
 #: Columns of several phenotypes, and the wildcard of one of them in names of figures and in folders.
 TRAITS = CONFIG["epistasis"]["phenotypes"]
-TRAIT, OF_TRAIT = ("{trait}", "/{trait}") if TRAITS else ("", "")
+TRAIT = "{trait}" if TRAITS else ""
+OF_TRAIT = folder_of_trait(TRAIT)
 FIGURES = study_figures(CONFIG, ALPHAS, PLACED, TRAIT)
 
 

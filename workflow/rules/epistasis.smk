@@ -31,12 +31,6 @@ SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 
 
-def units_of(order):
-    """Units of a scan."""
-    unit = f"results/epistasis{OF_TRAIT}/units/order{order}.{{unit}}.npz"
-    return expand(unit, unit=UNITS, allow_missing=True)
-
-
 HITS = [f"results/epistasis{OF_TRAIT}/{NAMES[order]}.tsv" for order in ORDERS]
 LOCI = [f"results/epistasis{OF_TRAIT}/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {

@@ -168,3 +168,9 @@ def permutation_minutes(wildcards, input, attempt):
     scans = PERMUTATIONS[order] / len(PERMUTATION_UNITS)
     hours = scan_hours(input.plan, order, scans, *SCAN_LIMITS)
     return limit_minutes(60 * hours, attempt)
+
+
+def units_of(order):
+    """Units of a scan."""
+    unit = f"results/epistasis{OF_TRAIT}/units/order{order}.{{unit}}.npz"
+    return expand(unit, unit=UNITS, allow_missing=True)

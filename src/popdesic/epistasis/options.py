@@ -102,6 +102,11 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
         _check_trait(block, of_one, shown, folder)
 
 
+def folder_of_trait(trait: str) -> str:
+    """The folder of a phenotype below `results/epistasis`; nothing for a study of one."""
+    return f"/{trait}" if trait else ""
+
+
 def traits_of(block: dict) -> list[str]:
     """Columns of the phenotypes that are scanned; "" stands for `phenotype` alone."""
     return list(block["phenotypes"]) or [""]

@@ -81,10 +81,20 @@ def read_config(folder: Path = Path()) -> dict:
     return content
 
 
+def _depth(text: str) -> int:
+    """How deep brackets are nested, those in strings included."""
+    depth = most = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        most = max(most, depth)
+    return most
+
+
 def _parse(text: str, shown: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, shown))
-    except (ValueError, RecursionError):
+        if _depth(text) <= MAX_LEVELS:
+            return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, shown))
+    except ValueError:
         pass  # not JSON, so YAML
     try:
         _check_extent(text, shown)

@@ -146,7 +146,7 @@ class GpuProducts(GenotypeProducts):
         """Sums of `numbers` (n_items, k) over the codes of some words of each row: (n_rows, k)."""
         n_rows, row_words = words.shape
         k = numbers.shape[1]
-        sums = cupy.empty((n_rows, k))
+        sums = cupy.empty((n_rows, k), np.float64)
         for start in range(0, k, TILE_COLUMNS * MOST_TILES):
             part = cupy.ascontiguousarray(numbers[:, start : start + TILE_COLUMNS * MOST_TILES])
             columns = part.shape[1]
