@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import reference_epistasis, reference_trait, zarr
 from operands import planes_of
+from scipy.sparse import csr_array
 
 from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
@@ -34,9 +35,10 @@ from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.host import number_text
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
+from popdesic.engine.host.genotypes import fill_site_planes
 from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
-from popdesic.engine.host.sparse_paths import sparse_paths
+from popdesic.engine.host.sparse_paths import paths_from, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
 from popdesic.engine.relatives import Closeness
@@ -90,6 +92,7 @@ for missing in (0, 0.1):
     backend.genotype_products(calls).normal(rng.random((40, 3)))
     sites = planes_of(np.ascontiguousarray(genotypes.T))
     backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)
+    fill_site_planes(pack_bed(genotypes), 200, 0, np.zeros((40, 3, 8), np.uint64), 2)
     backend.top_matches(planes, planes, 3)
     people = PlaneParts.of([planes])
     for metric in ("euclidean", "normalized"):
@@ -102,6 +105,7 @@ for number in ("int32", "int64", "float32", "float64"):
     shortest_trees(direct, np.zeros(n, np.int64), 2)
     if number.startswith("i"):
         sparse_paths(direct, 2)
+paths_from(csr_array(direct), np.arange(3))
 for missing in (0.0, 0.1):
     for score in ("k2", "interaction"):
         tables = score_tables(score, 60, 70)
