@@ -88,7 +88,7 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
     rows = np.arange(planes.n_samples)
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
     correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
-    for i, j, r2 in band_pairs(backend, planes, ends, threshold):
+    for i, j, r2 in band_pairs(backend, planes, ends):
         above = r2 > threshold
         correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)

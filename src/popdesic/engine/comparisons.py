@@ -58,7 +58,7 @@ def moments(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def called_samples(planes: Planes) -> np.ndarray:
-    """Samples that are called at each site, int64 (n_sites,)."""
+    """Bits that are called in each row, int64: samples of a site, or sites of a sample."""
     if planes.complete:
         return np.full(planes.n_samples, planes.n_sites)
     return np.bitwise_count(planes.words[:, 2]).sum(axis=1, dtype=np.int64)
@@ -72,10 +72,13 @@ def r2_pairs_by_blocks(
     on_block: OnBlock | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`Backend.r2_pairs` by correlations of one block of sites after another."""
-    if on_block is not None:
-        show_sampled_blocks(backend, planes, ends, on_block)
-    empty = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    parts = [empty, *band_pairs(backend, planes, ends, least)]
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    every = _sampling(planes.n_samples)
+    for i, j, r2 in band_pairs(backend, planes, ends):
+        if on_block is not None and len(i) and i[0] // BLOCK_SITES % every == 0:
+            on_block(i, j, r2)
+        there = r2 >= least
+        parts.append((i[there], j[there], r2[there]))
     rows, columns, r2 = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((columns, rows))
     return rows[order], columns[order], r2[order]
@@ -85,9 +88,13 @@ def show_sampled_blocks(
     backend: Backend, planes: Planes, ends: np.ndarray, on_block: OnBlock
 ) -> None:
     """Hand all pairs inside the windows of some runs of sites to `on_block`."""
-    every = max(1, -(-planes.n_samples // BLOCK_SITES) // SAMPLED_BLOCKS)
-    for pairs in band_pairs(backend, planes, ends, every=every):
+    for pairs in band_pairs(backend, planes, ends, _sampling(planes.n_samples)):
         on_block(*pairs)
+
+
+def _sampling(n_sites: int) -> int:
+    """One of so many runs of BLOCK_SITES rows is shown: of about SAMPLED_BLOCKS in all."""
+    return max(1, -(-n_sites // BLOCK_SITES) // SAMPLED_BLOCKS)
 
 
 def exact_pairs(
@@ -103,7 +110,6 @@ def band_pairs(
     backend: Backend,
     planes: Planes,
     ends: np.ndarray,
-    least: float | None = None,
     every: int = 1,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Pairs of sites (i, j) with i < j < ends[i] and their r2, some rows at a time.
@@ -117,8 +123,6 @@ def band_pairs(
         Variant-major (`site_planes`).
     ends : int64 array, (n_sites,)
         Ascending.
-    least : float, optional
-        Give only pairs of at least this r2; None gives all, NaN for sites that do not vary.
     every : int
         Give only the first of so many runs of BLOCK_SITES rows.
 
@@ -126,18 +130,12 @@ def band_pairs(
     ------
     i, j : int64 arrays, (n_pairs,)
     r2 : float64 array, (n_pairs,)
-        As from `r2_block`.
+        As from `r2_block`: NaN for sites that do not vary.
     """
     narrow = int((ends - np.arange(len(ends))).max(initial=1)) <= NARROW
     for first in range(0, planes.n_samples, BLOCK_SITES * every):
         last = min(planes.n_samples, first + BLOCK_SITES)
-        blocks = _band(backend, planes, ends, first, last) if narrow else None
-        for i, j, r2 in blocks or _blocks(backend, planes, ends, first, last):
-            if least is None:
-                yield i, j, r2
-            else:
-                there = r2 >= least
-                yield i[there], j[there], r2[there]
+        yield from (_band if narrow else _blocks)(backend, planes, ends, first, last)
 
 
 def _band(backend, planes, ends, first, last):
@@ -225,9 +223,6 @@ def own_counts(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
     """Heterozygous and called sites of each sample, int64 (n_samples,) each; host memory."""
     u, v = planes.words[:, 0], planes.words[:, 1]
     het = u & ~v
-    if planes.complete:
-        called = np.full(planes.n_samples, planes.n_sites, np.int64)
-    else:
+    if not planes.complete:
         het &= planes.words[:, 2]
-        called = np.bitwise_count(planes.words[:, 2]).sum(axis=1, dtype=np.int64)
-    return np.bitwise_count(het).sum(axis=1, dtype=np.int64), called
+    return np.bitwise_count(het).sum(axis=1, dtype=np.int64), called_samples(planes)

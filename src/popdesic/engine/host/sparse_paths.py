@@ -109,19 +109,24 @@ def paths_from(graph: csr_array, sources: np.ndarray, threads: int = 1) -> np.nd
         inf where there is no path. A length is the sum of its edges from the source on.
     """
     starts, ends = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-    weights = np.ascontiguousarray(graph.data)
     lengths = np.full((len(sources), graph.shape[0]), np.inf)
+    _run(starts, ends, np.ascontiguousarray(graph.data), sources, lengths, threads)
+    return lengths
+
+
+def _run(starts, ends, weights, sources, lengths, threads: int) -> None:
+    """Fill the row of each source in `lengths`, which is infinite before."""
+    n_sources, n = lengths.shape
     compiled = kernel(lengths.dtype)
 
     def work(first: int, last: int) -> None:
-        heap, place = np.empty((2, graph.shape[0]), np.int64)
+        heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
         for k in range(first, last):
             compiled(starts, ends, weights, sources[k], lengths[k], heap, place)
 
-    step = max(1, len(sources) // (8 * threads))
-    bounds = range(0, len(sources), step)
-    run_tasks(work, [(i, min(len(sources), i + step)) for i in bounds], threads)
-    return lengths
+    step = max(1, n_sources // (8 * threads))
+    bounds = range(0, n_sources, step)
+    run_tasks(work, [(i, min(n_sources, i + step)) for i in bounds], threads)
 
 
 def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
@@ -146,13 +151,5 @@ def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
     ends = np.nonzero(edges)[1].astype(np.int64)
     weights = np.ascontiguousarray(direct[edges])
     lengths = np.full((n, n), top, direct.dtype)
-    compiled = kernel(direct.dtype)
-
-    def work(first: int, last: int) -> None:
-        heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
-        for source in range(first, last):
-            compiled(starts, ends, weights, source, lengths[source], heap, place)
-
-    step = max(1, n // (8 * threads))
-    run_tasks(work, [(i, min(n, i + step)) for i in range(0, n, step)], threads)
+    _run(starts, ends, weights, np.arange(n), lengths, threads)
     return lengths
