@@ -1,0 +1,1 @@
+"""Segments of identity by descent (IBD) between people, from unphased genotypes."""

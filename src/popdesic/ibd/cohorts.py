@@ -1,0 +1,234 @@
+"""Segments of all pairs of a study's people: rows of tiles, and the tables that join them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.encode import load_planes
+from ..distance.rows import Pair, content_key, read_tiles, tile_key, update_row
+from ..distance.tiles import require_one_panel
+from ..engine.base import Backend
+from ..engine.terms import Planes
+from ..io.files import read_json, write_json
+from ..io.sites import chunks
+from ..io.tables import open_text, write_rows, write_table
+from .degrees import DegreeScale, degree_words
+from .genome import load_genome, load_sites
+from .segments import Genome, SegmentLimits, Segments, segments_between
+from .windows import GeneticSites
+
+#: Ending of the file of a tile.
+ENDING = ".segments.tsv.gz"
+COLUMNS = ["sample1", "sample2", "contig", "start", "end", "cM", "LOD", "ibd", "sites", "errors"]
+PAIRS = ["sample1", "sample2", "cohort1", "cohort2", "segments", "total_cM", "longest_cM"]
+PAIRS += ["ibd2_cM", "kinship", "degree", "degree_low", "degree_high"]
+#: Samples of one side of a block of pairs.
+BLOCK_SAMPLES = 4096
+#: Rows of segments that are read at once.
+READ_ROWS = 1 << 18
+
+
+def measure_row(
+    out: Path,
+    pairs: Sequence[Pair],
+    folders: Mapping[str, Path],
+    genome: Path,
+    panel: Path,
+    backend: Callable[[int], Backend],
+    limits: SegmentLimits,
+    code: str,
+) -> dict[str, int]:
+    """Find the segments between a cohort and others: what is missing or changed of a row of tiles.
+
+    Parameters
+    ----------
+    out : Path
+        ``ibd/tiles/{owner}/row.json``; the segments of a pair of cohorts lie beside it (ENDING).
+    pairs : list of pairs
+        The row's pairs, each in sample order.
+    folders : dict
+        Folder of `planes.npy` of each cohort of the row.
+    genome, panel : Path
+        `ibd/genome.npz`, `panel/sites.tsv`.
+    backend : function
+        See `distance.rows.update_row`.
+    code : str
+        Digest of the code that finds segments.
+
+    Returns
+    -------
+    dict
+        Counts for the log.
+    """
+    about = content_key(genome), content_key(panel), repr(asdict(limits)), code
+    keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
+    prepared: list = []
+
+    def compute(a, b, files, chosen, held) -> dict[str, int]:
+        if not prepared:
+            prepared.append(load_genome(genome, panel, limits))
+        return write_tile(a, b, files[0], prepared[0], limits, chosen)
+
+    return update_row(out, pairs, folders, (ENDING,), keys, compute, backend)
+
+
+def write_tile(
+    folder_a: Path,
+    folder_b: Path,
+    out: Path,
+    genome: Genome,
+    limits: SegmentLimits,
+    backend: Backend,
+) -> dict[str, int]:
+    """Write the segments between two cohorts, or of one with itself (the same folder twice).
+
+    Returns
+    -------
+    dict
+        Pairs compared, segments with one and with two shared alleles.
+    """
+    a, about_a = load_planes(folder_a)
+    same = folder_a == folder_b
+    b, about_b = (a, about_a) if same else load_planes(folder_b)
+    require_one_panel(folder_a, about_a, folder_b, about_b)
+    counts = {"pairs": 0, "segments": 0, "stretches with two shared alleles": 0}
+    with open_text(out) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
+            for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
+                if same and column0 < row0:
+                    continue
+                diagonal = same and row0 == column0
+                block_a = Planes(a.words[row0:row1], a.n_sites)
+                block_b = None if diagonal else Planes(b.words[column0:column1], b.n_sites)
+                found = segments_between(block_a, block_b, genome, limits, backend)
+                names = about_a["samples"][row0:row1], about_b["samples"][column0:column1]
+                write_rows(file, segments_table(found, *names, genome.sites))
+                n, m = row1 - row0, column1 - column0
+                counts["pairs"] += n * (n - 1) // 2 if diagonal else n * m
+                two = int(np.sum(found.shared == 2))
+                counts["segments"] += len(found) - two
+                counts["stretches with two shared alleles"] += two
+    return counts
+
+
+def segments_table(
+    found: Segments, names_a: Sequence[str], names_b: Sequence[str], sites: GeneticSites
+) -> pd.DataFrame:
+    """Segments as they are written, columns COLUMNS."""
+    one, two = np.array(names_a, object), np.array(names_b, object)
+    values = (
+        *(one[found.a], two[found.b], sites.chrom[found.first]),
+        *(sites.pos[found.first], sites.pos[found.last]),
+        *(found.cm, found.lod, found.shared, found.called, found.errors),
+    )
+    return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
+
+
+def join_tiles(
+    rows: Sequence[Path],
+    genome: Path,
+    panel: Path,
+    cohorts: Mapping[str, str],
+    segments: Path,
+    pairs: Path,
+    summary: Path,
+    min_cm: float,
+) -> dict[str, Any]:
+    """Join the tiles of all rows to tables of segments and of pairs.
+
+    Parameters
+    ----------
+    rows : list of Path
+        `row.json` of each row.
+    cohorts : dict
+        Cohort of each sample.
+    segments, pairs, summary : Path
+        `ibd/segments.tsv.gz`, `ibd/pairs.tsv` (closest first), `ibd/summary.json`.
+
+    Returns
+    -------
+    dict
+        Content of `summary`: what was searched (`genome.json`), and pairs by degree.
+    """
+    tiles = list(read_tiles(rows, ENDING).values())
+    parts = []
+    with open_text(segments) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for tile in tiles:
+            sums = []
+            for part in read_segments(tile):
+                write_rows(file, part)
+                sums.append(part)
+            if sums:
+                parts.append(pair_sums(pd.concat(sums, ignore_index=True)))
+    sites, _ = load_sites(genome, panel)
+    scale = DegreeScale(sites.lengths(), min_cm)
+    table = pairs_table(parts, cohorts, scale)
+    write_table(pairs, table)
+    counts = table.degree.value_counts().to_dict()
+    about = read_json(genome.with_suffix(".json")) | {
+        "samples": len(cohorts),
+        "pairs_with_segments": len(table),
+        "segments": int(table.segments.sum()),
+        "pairs_by_degree": {
+            name: counts[name] for name in degree_words(range(8)) if name in counts
+        },
+    }
+    write_json(summary, about)
+    return about
+
+
+def read_segments(path: Path) -> Iterator[pd.DataFrame]:
+    """A table of segments in parts, numbers as numbers."""
+    kinds = {"sample1": str, "sample2": str, "contig": str}
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        yield from pd.read_csv(
+            file,
+            sep="\t",
+            dtype=kinds,
+            keep_default_na=False,
+            quoting=csv.QUOTE_NONE,
+            chunksize=READ_ROWS,
+        )
+
+
+def pair_sums(table: pd.DataFrame) -> pd.DataFrame:
+    """Number, total, longest and IBD2 length of each pair's segments."""
+    one = (table.ibd == 1).to_numpy()
+    cm = table.cM.to_numpy(np.float64)
+    sums = table[["sample1", "sample2"]].assign(
+        segments=one.astype(np.int64),
+        total_cM=np.where(one, cm, 0.0),
+        longest_cM=np.where(one, cm, 0.0),
+        ibd2_cM=np.where(one, 0.0, cm),
+    )
+    how = {"segments": "sum", "total_cM": "sum", "longest_cM": "max", "ibd2_cM": "sum"}
+    return sums.groupby(["sample1", "sample2"], sort=False, as_index=False).agg(how)
+
+
+def pairs_table(
+    parts: Sequence[pd.DataFrame], cohorts: Mapping[str, str], scale: DegreeScale
+) -> pd.DataFrame:
+    """The table of pairs, columns PAIRS; longest total first, ties by name."""
+    empty = pd.DataFrame(columns=["sample1", "sample2", *PAIRS[4:8]])
+    table = pd.concat(parts, ignore_index=True) if parts else empty
+    total, two = (table[name].to_numpy(np.float64) for name in ("total_cM", "ibd2_cM"))
+    degrees = map(degree_words, scale.degrees(total, two))
+    table = table.assign(
+        cohort1=table.sample1.map(cohorts),
+        cohort2=table.sample2.map(cohorts),
+        kinship=scale.kinship(total, two),
+        **dict(zip(PAIRS[-3:], degrees, strict=True)),
+        _order=-(total + two),
+    )
+    ordered = table.sort_values(["_order", "sample1", "sample2"], kind="stable")
+    return ordered[PAIRS].reset_index(drop=True)

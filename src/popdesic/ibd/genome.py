@@ -1,0 +1,182 @@
+"""What of the panel the search for segments reads: made once, from the founders alone.
+
+Left out are contigs that may be haploid, regions of long-range linkage disequilibrium, and windows
+in which founders share far more often than elsewhere: there common haplotypes look like recent
+ancestors. A newcomer changes none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.encode import load_planes
+from ..cohort.panel import load_panel
+from ..embedding.long_range_ld import in_regions
+from ..engine.base import Backend
+from ..engine.terms import Planes
+from ..io.errors import UserError
+from ..io.files import read_json, write_json
+from ..io.sites import canonical_contig
+from ..io.tables import write_npz
+from .segments import Genome, SegmentLimits, segments_between
+from .windows import GeneticSites, genetic_sites, require_density
+
+#: Contigs without recombination or haploid in some people, beside the X of `qc.x_contigs`.
+HAPLOID = frozenset({"Y", "M", "MT", "W", "Z"})
+#: Founders among whom an excess of sharing is sought, spread evenly.
+MOST_FOUNDERS = 1000
+#: Segments over a window below which nothing is an excess.
+FEWEST_SEGMENTS = 10
+
+
+def prepare_genome(
+    folders: Sequence[Path],
+    panel: Path,
+    out: Path,
+    summary: Path,
+    backend: Backend,
+    *,
+    limits: SegmentLimits,
+    genetic_map: str | None,
+    x_contigs: Sequence[str],
+    regions: list[tuple[str, int, int, str]],
+    max_sharing: float,
+) -> dict[str, Any]:
+    """Write genetic positions and used sites of a panel, and what was left out.
+
+    Parameters
+    ----------
+    folders : list of Path
+        Folders of the founders' `planes.npy`.
+    panel : Path
+        `panel/sites.tsv`.
+    out, summary : Path
+        `ibd/genome.npz` (`cm`, `used`) and `ibd/genome.json`.
+    genetic_map : str or None
+        `compare.ld.map`; None: one centimorgan a megabase.
+    x_contigs : list of str
+        `qc.x_contigs`.
+    regions : list
+        Regions that are left out (`long_range_ld.regions_of`).
+    max_sharing : float
+        Windows in which founders share more than so many times the median are left out; 0: none.
+
+    Returns
+    -------
+    dict
+        Content of `summary`.
+
+    Raises
+    ------
+    UserError
+        Every contig is left out, or the panel is too sparse (`windows.require_density`).
+    """
+    table, _ = load_panel(panel)
+    cm = None
+    if genetic_map:
+        from ..compare.scan import read_map
+
+        cm = read_map(Path(genetic_map), table)
+    af = table.af.to_numpy(np.float64)
+    names = table.chrom.map(canonical_contig)
+    haploid = names.isin(HAPLOID | {canonical_contig(name) for name in x_contigs}).to_numpy()
+    if haploid.all():
+        raise UserError(
+            "ibd: all contigs of the panel are sex chromosomes or mitochondrial, which are left "
+            "out; set ibd.enable to false."
+        )
+    in_region = in_regions(table, regions) & ~haploid
+    left_out = haploid | in_region
+    sites = genetic_sites(table, cm, left_out)
+    lod = require_density(sites, af, limits.error_rate, limits.min_cm)
+    genome = Genome.of(sites, af, limits)
+    excess = np.zeros(len(genome.windows), bool)
+    if max_sharing:
+        excess = _excess(_founders(folders), genome, limits, max_sharing, backend)
+        windows = genome.windows
+        for k in np.flatnonzero(excess):
+            left_out[windows.first[k] : windows.first[k] + windows.sites[k]] = True
+        sites = genetic_sites(table, cm, left_out)
+    about = {
+        "map": genetic_map or None,
+        "sites": len(table),
+        "used": int(sites.used.sum()),
+        "genome_cm": float(sites.lengths().sum()),
+        "window_sites": int(genome.windows.sites.max()),
+        "lod_of_shortest": lod,
+        "haploid_contigs": sorted(set(table.chrom[haploid])),
+        "sites_in_regions": int(in_region.sum()),
+        "shared_too_often": _stretches(table, genome, excess),
+        "limits": asdict(limits),
+    }
+    write_npz(out, cm=sites.cm, used=sites.used)
+    write_json(summary, about)
+    return about
+
+
+def load_genome(path: Path, panel: Path, limits: SegmentLimits) -> Genome:
+    """The genome that `prepare_genome` wrote for a panel."""
+    sites, table = load_sites(path, panel)
+    window = read_json(path.with_suffix(".json"))["window_sites"]
+    return Genome.of(sites, table.af.to_numpy(np.float64), replace(limits, window=window))
+
+
+def load_sites(path: Path, panel: Path) -> tuple[GeneticSites, pd.DataFrame]:
+    """Genetic positions of a panel's sites (`genome.npz`), and the panel."""
+    table, _ = load_panel(panel)
+    with np.load(path) as arrays:
+        cm, used = arrays["cm"], arrays["used"]
+    if len(cm) != len(table):
+        raise UserError(f"{path} was made for another panel; delete it and run again.")
+    return GeneticSites(table.chrom.to_numpy(), table.pos.to_numpy(np.int64), cm, used), table
+
+
+def _founders(folders: Sequence[Path]) -> Planes:
+    """Planes of at most MOST_FOUNDERS founders, spread evenly over all cohorts."""
+    planes = [load_planes(folder)[0] for folder in folders]
+    places = [(k, row) for k, one in enumerate(planes) for row in range(one.n_samples)]
+    chosen = np.linspace(0, len(places) - 1, min(len(places), MOST_FOUNDERS)).round().astype(int)
+    parts = []
+    for k, one in enumerate(planes):
+        rows = [places[place][1] for place in chosen if places[place][0] == k]
+        parts.append(Planes(np.asarray(one.words[rows]), one.n_sites))
+    if not all(part.complete for part in parts):
+        parts = [part.with_mask() for part in parts]
+    return Planes(np.concatenate([part.words for part in parts]), planes[0].n_sites)
+
+
+def _excess(
+    founders: Planes, genome: Genome, limits: SegmentLimits, most: float, backend: Backend
+) -> np.ndarray:
+    """Windows over which more segments lie than `most` times the median: bool (n_windows,)."""
+    found = segments_between(founders, None, genome, limits, backend)
+    one = found.shared == 1
+    windows = genome.windows
+    ends = np.zeros(len(windows) + 1, np.int64)
+    np.add.at(ends, np.searchsorted(windows.first, found.first[one], "right") - 1, 1)
+    np.add.at(ends, np.searchsorted(windows.first, found.last[one], "right"), -1)
+    over = np.cumsum(ends)[:-1]
+    usual = float(np.median(over[~windows.masked])) if (~windows.masked).any() else 0.0
+    return over > max(most * usual, FEWEST_SEGMENTS)
+
+
+def _stretches(table: pd.DataFrame, genome: Genome, excess: np.ndarray) -> list[list]:
+    """Neighbouring windows as [contig, first and last position]."""
+    windows, pos = genome.windows, table.pos.to_numpy(np.int64)
+    out: list[list] = []
+    before = -2
+    for k in np.flatnonzero(excess).tolist():
+        first = int(windows.first[k])
+        last = int(pos[first + windows.sites[k] - 1])
+        if k == before + 1 and windows.contig[k] == windows.contig[before]:
+            out[-1][2] = last
+        else:
+            out.append([str(table.chrom.iloc[first]), int(pos[first]), last])
+        before = k
+    return out

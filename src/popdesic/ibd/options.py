@@ -1,0 +1,6 @@
+"""Names of the stage's files that rules need; cheap to import."""
+
+from __future__ import annotations
+
+#: File of each format of `ibd.export`.
+EXPORTS = {"hap-ibd": "hap-ibd.ibd.gz", "ibis": "ibis.seg.gz"}

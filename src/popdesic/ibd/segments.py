@@ -1,0 +1,185 @@
+"""Segments of IBD between two blocks of samples: candidates, then ends and LOD site by site."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine.base import Backend
+from ..engine.ibd import Windows
+from ..engine.terms import Planes
+from ..engine.threads import run_tasks
+from .model import SCALE, end_scores, log_ratios
+from .windows import GeneticSites, sites_per_window, windows_of
+
+#: Candidates of one task.
+TASK_CANDIDATES = 2048
+
+
+@dataclass(frozen=True)
+class SegmentLimits:
+    """What a segment of IBD is (`ibd`).
+
+    Attributes
+    ----------
+    min_cm : float
+        Shortest segment.
+    min_ibd2_cm : float
+        Shortest stretch within a segment at which both alleles are shared.
+    min_lod : float
+        Least log10 likelihood ratio of a segment, and of its stretches of both alleles.
+    error_rate : float
+        Share of genotypes with one allele misread.
+    tolerance : int
+        Opposite homozygotes that a window of a candidate may have.
+    window : int
+        Sites of a window; 0: by density (`windows.sites_per_window`).
+    drop : float
+        Fall of the running score of ends that closes a segment.
+    most : int
+        More candidates of one pair of cohorts are refused.
+    """
+
+    min_cm: float = 7.0
+    min_ibd2_cm: float = 2.0
+    min_lod: float = 3.0
+    error_rate: float = 0.001
+    tolerance: int = 1
+    window: int = 0
+    drop: float = 7.0
+    most: int = 100_000_000
+
+
+@dataclass(frozen=True)
+class Genome:
+    """What of a panel the search reads, prepared once for all pairs of cohorts.
+
+    Attributes
+    ----------
+    sites : GeneticSites
+    windows : Windows
+    tables : four int32 arrays
+        `model.end_scores` and `model.log_ratios` of one shared allele, then of two; zero at sites
+        that are left out.
+    """
+
+    sites: GeneticSites
+    windows: Windows
+    tables: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> Genome:
+        """Prepare a panel with ALT frequencies `af`."""
+        af = np.where(sites.used, af, np.nan)
+        tables = tuple(
+            make(af, limits.error_rate, shared)
+            for shared in (1, 2)
+            for make in (end_scores, log_ratios)
+        )
+        windows = windows_of(sites, sites_per_window(sites, limits.window))
+        return cls(sites, windows, tables)
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Segments ordered by sample of a, sample of b, first site; those of two alleles behind.
+
+    Attributes
+    ----------
+    a, b : int32 arrays, (n_segments,)
+        Rows of the samples in their blocks.
+    first, last : int64 arrays
+        Sites.
+    cm : float64 array
+        Length that counts.
+    lod : float64 array
+        Of `shared` alleles against one fewer.
+    called : int64 array
+        Sites at which both are called.
+    errors : int64 array
+        Of them opposite homozygotes (one shared allele) or differing genotypes (two).
+    shared : int64 array
+        1: at least one allele is shared; 2: a stretch of such a segment with both.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    cm: np.ndarray
+    lod: np.ndarray
+    called: np.ndarray
+    errors: np.ndarray
+    shared: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+def least_run(limits: SegmentLimits, windows: Windows) -> float:
+    """Length of a run of windows that a segment of `min_cm` surely holds, in cM.
+
+    It holds all windows but the two at its ends, which it may hold in part.
+    """
+    widths = (windows.right - windows.left)[~windows.masked]
+    widest = float(np.quantile(widths, 0.9)) if len(widths) else 0.0
+    return max(limits.min_cm - 2 * widest, limits.min_cm / 3)
+
+
+def segments_between(
+    a: Planes, b: Planes | None, genome: Genome, limits: SegmentLimits, backend: Backend
+) -> Segments:
+    """Segments of all pairs of two blocks of samples, or of one block with itself (b None).
+
+    The same from every backend and any number of threads.
+    """
+    from ..engine.host.ibd_segments import FIELDS, find_segments
+
+    windows = genome.windows
+    i, j, first, last = backend.candidates(
+        *(a, b, windows),
+        tolerance=limits.tolerance,
+        min_length=least_run(limits, windows),
+        most=limits.most,
+    )
+    bounds = np.array(genome.sites.contigs, np.int64).reshape(-1, 2)[windows.contig[first]]
+    new = (np.diff(i, prepend=-1) != 0) | (np.diff(j, prepend=-1) != 0)
+    pair = np.cumsum(new) - 1
+    listed = np.column_stack(
+        [pair, i, j, windows.first[first], windows.first[last] + windows.sites[last], bounds]
+    ).astype(np.int64)
+    words = _readable(a), _readable(a if b is None else b)
+    scores = np.rint(SCALE * np.array([limits.drop, limits.min_lod, limits.min_lod]))
+    least = np.array([limits.min_cm, limits.min_ibd2_cm]) - 1e-9
+
+    def work(begin: int, end: int) -> np.ndarray:
+        part = np.ascontiguousarray(listed[begin:end])
+        room = np.empty((2 * len(part) + 64, len(FIELDS)), np.int64)
+        while True:
+            found = find_segments(
+                *(*words, part, *genome.tables, scores.astype(np.int64)),
+                *(genome.sites.cm, least, room),
+            )
+            if found <= len(room):
+                return room[:found].copy()
+            room = np.empty((found, len(FIELDS)), np.int64)
+
+    starts = np.flatnonzero(new)
+    cuts = [*np.unique(starts[pair[::TASK_CANDIDATES]]).tolist(), len(i)]
+    parts = run_tasks(work, list(itertools.pairwise(cuts)), backend.threads)
+    found = np.concatenate([np.zeros((0, len(FIELDS)), np.int64), *parts])
+    own = starts[found[:, 0]]
+    cm = genome.sites.cm
+    return Segments(
+        *(i[own], j[own], found[:, 1], found[:, 2], cm[found[:, 2]] - cm[found[:, 1]]),
+        *(found[:, 3] / SCALE, *found[:, 4:].T),
+    )
+
+
+def _readable(planes: Planes) -> np.ndarray:
+    """Words of planes as the kernel is compiled for: contiguous, not to be written."""
+    words = np.ascontiguousarray(planes.words).view(np.ndarray)
+    words.flags.writeable = False
+    return words

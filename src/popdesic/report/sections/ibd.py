@@ -1,0 +1,84 @@
+"""Section on segments of identity by descent: degrees of pairs, and what was searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...io.files import read_json
+from ...io.tables import read_table
+from ..inline import describe_drawn
+from ..registry import ibd_figures
+from ..words import join, number, percent, plural
+
+#: Most pairs of the table on the page; the file has all.
+MOST_PAIRS = 20
+
+
+def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] | None:
+    """Text, table of the closest pairs and figure; None if segments were not sought.
+
+    Returns
+    -------
+    dict
+        ``words`` and ``notes`` (lists of sentences), ``rows`` (at most MOST_PAIRS) and ``n`` of the
+        table of pairs, ``figures``: list of FigureText.
+    """
+    path = results / "ibd/summary.json"
+    if not enabled or not path.exists():
+        return None
+    about = read_json(path)
+    pairs = read_table(results / "ibd/pairs.tsv")
+    sizes = {
+        "n_ibd_pairs": number(about["pairs_with_segments"]),
+        "n_ibd_segments": number(about["segments"]),
+    }
+    return {
+        "words": _words(about),
+        "notes": _notes(about),
+        "rows": pairs.head(MOST_PAIRS).to_dict("records"),
+        "n": len(pairs),
+        "figures": describe_drawn(ibd_figures(True), figures, sizes),
+    }
+
+
+def _words(about: dict[str, Any]) -> list[str]:
+    people = about["samples"]
+    least = about["limits"]["min_cm"]
+    text = (
+        f"Of {number(people * (people - 1) // 2)} pairs, {number(about['pairs_with_segments'])} "
+        f"share {plural(about['segments'], 'segment')} of at least {least:g} cM by descent."
+    )
+    degrees = about["pairs_by_degree"]
+    if not degrees:
+        return [text]
+    listed = [f"{number(count)} {_degree(name)}" for name, count in degrees.items()]
+    return [text, f"By total length they are {join(listed)}."]
+
+
+def _degree(name: str) -> str:
+    if name == "0":
+        return "identical"
+    return "more distant than the sixth degree" if name == "distant" else f"of degree {name}"
+
+
+def _notes(about: dict[str, Any]) -> list[str]:
+    used = about["used"]
+    notes = [
+        f"{number(used)} of {number(about['sites'])} sites, {about['genome_cm']:.0f} cM, were "
+        f"searched in windows of {about['window_sites']} sites; the shortest segment reaches a LOD "
+        f"of {about['lod_of_shortest']:.0f} on average."
+    ]
+    if not about["map"]:
+        notes.append(
+            "There is no genetic map (compare.ld.map), so a megabase counts as a centimorgan."
+        )
+    if names := about["haploid_contigs"]:
+        notes.append(f"Contigs that may be haploid were left out: {join(names)}.")
+    if count := about["sites_in_regions"]:
+        share = percent(count / about["sites"], 1)
+        notes.append(f"Regions of long-range LD were left out ({share} of the sites).")
+    if regions := about["shared_too_often"]:
+        places = [f"{name}:{first / 1e6:.1f}-{last / 1e6:.1f} Mb" for name, first, last in regions]
+        notes.append(f"Founders share too often here, so it was left out: {join(places)}.")
+    return notes

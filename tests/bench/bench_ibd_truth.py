@@ -1,0 +1,170 @@
+"""How true segments of IBD and degrees are, where the truth is known.
+
+    python tests/bench/bench_ibd_truth.py [--seeds 3] [--first-seed 101] [--people 200]
+                                          [--lengths 80 60] [--sites-per-cm 150] [--isolate 1500]
+                                          [--unrelated 1000] [--families 40]
+                                          [--threads 2] [--quick]
+
+Genotypes have 0.1 % errors and 1 % missing calls. Three tables:
+
+- Segments of an isolate (so many people for 30 generations, 8 000 before; msprime, the last 50
+  generations by the discrete Wright-Fisher model). The truth is where two people have haplotypes
+  of one ancestor of the last 200 generations over at least 0.5 cM; stretches that touch are one,
+  because without phase nothing tells them apart. A true segment is found, and a call is right, if
+  more than half of it is covered. `one ancestor`: share of the calls of which a single ancestor
+  explains more than half. Ends: distance to the true ends of the segments that were found.
+- False segments among people of a large population, a pair and genome of 3 543 cM; `0 of N` means
+  fewer than 3 / N with 95 % confidence.
+- Degrees of pairs of planted families, whose founders are mosaics of haplotypes of that population
+  (`tests/ibd_pedigrees.py`: direct lines, full and half relatives), over the human autosomes; the
+  share whose interval holds the true degree; and beside it the share that totals of the true
+  segments get right, which is what segments can tell at best.
+"""
+
+from __future__ import annotations
+
+import commandline
+import numpy as np
+from ibd_pedigrees import branching_family, drop_genes, shared_alleles, stretches
+from ibd_people import HUMAN_CM, draw_people, grown, isolated, joined, overlap
+from ibd_scores import call_people, family_degrees, family_genotypes, human_sites, score
+from timing import print_table
+
+from popdesic.ibd.degrees import DISTANT, DegreeScale
+from popdesic.ibd.segments import Genome, SegmentLimits
+from popdesic.ibd.windows import GeneticSites
+
+#: Lengths at which segments are sought; the first has its precision in the table of goals.
+LENGTHS = (7.0, 5.0)
+ERROR_RATE, MISSING = 0.001, 0.01
+
+
+def segments_table(options) -> None:
+    rows = []
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        people = draw_people(
+            options.people,
+            tuple(options.lengths),
+            seed=seed,
+            history=isolated(options.isolate),
+            sites_per_cm=options.sites_per_cm,
+            error_rate=ERROR_RATE,
+            missing=MISSING,
+        )
+        for least in LENGTHS:
+            calls = call_people(people, SegmentLimits(min_cm=least), options.threads)
+            one = score(people, calls, least)
+            ends = np.abs(one.ends) if len(one.ends) else np.array([np.nan])
+            rows.append(
+                (
+                    *(seed, f"{least:g}", one.true, f"{one.recall:.4f}"),
+                    *(one.called, f"{one.precision:.4f}"),
+                    f"{one.one_ancestor / max(one.called, 1):.4f}",
+                    *(f"{np.median(ends):.3f}", f"{np.quantile(ends, 0.9):.3f}"),
+                )
+            )
+    header = ["seed", "least cM", "true", "recall", "called", "precision", "one ancestor"]
+    print_table("Segments of an isolate", [*header, "ends: median cM", "90 %"], rows)
+
+
+def false_table(options) -> None:
+    length = min(60.0, sum(options.lengths))
+    people = draw_people(
+        options.unrelated,
+        (length,),
+        seed=options.first_seed,
+        history=grown(),
+        sites_per_cm=options.sites_per_cm,
+    )
+    genomes = options.unrelated * (options.unrelated - 1) / 2 * length / sum(HUMAN_CM)
+    rows = []
+    for least in LENGTHS:
+        calls = call_people(people, SegmentLimits(min_cm=least), options.threads)
+        wrong = sum(
+            overlap(call, joined(people.true.get(pair, []))) <= 0.5 * (call[2] - call[1])
+            for pair, own in calls.items()
+            for call in own
+        )
+        called = sum(map(len, calls.values()))
+        rows.append((f"{least:g}", called, wrong, f"{genomes:.0f}", f"{1e6 * wrong / genomes:.3g}"))
+    header = ["least cM", "called", "false", "pairs x genomes", "false a million"]
+    print_table("People of a large population", header, rows)
+
+
+def degrees_table(options) -> None:
+    family, limits = branching_family(), SegmentLimits()
+    chrom, cm = human_sites(options.family_sites)
+    pool_people = draw_people(
+        *(50, (40.0,)), seed=options.first_seed, history=grown(),
+        sites_per_cm=options.family_sites, error_rate=0.0, missing=0.0, generations=0,
+    )  # fmt: skip
+    pool, alt = pool_people.haplotypes, pool_people.alt[np.arange(len(cm)) % len(pool_people.alt)]
+    sites = GeneticSites(
+        chrom.astype(str), np.round(1e6 * cm).astype(int), cm, np.ones(len(cm), bool)
+    )
+    genome = Genome.of(sites, alt, limits)
+    scale = DegreeScale(sites.lengths(), limits.min_cm)
+    called, best = [], []
+    for seed in range(options.families):
+        rng = np.random.default_rng([options.first_seed, seed])
+        genotypes = family_genotypes(family, pool, chrom, cm, rng, ERROR_RATE, MISSING)
+        called += family_degrees(family, genotypes, genome, limits, options.threads)
+        best += _best_degrees(family, chrom, cm, rng, scale)
+    rows = []
+    true, estimate, low, high = np.array(called).T
+    true, of_best = np.minimum(true, DISTANT), np.array(best)
+    groups = [(str(k) if k < DISTANT else "7 (distant)", true == k) for k in range(1, DISTANT + 1)]
+    for name, here in [*groups, ("1 to 3", true <= 3), ("1 to 5", true <= 5)]:
+        covered = (low <= true) & (true <= high)
+        limit = np.isin(of_best[:, 0], np.unique(true[here]))
+        rows.append(
+            (
+                *(name, int(here.sum()), f"{np.mean(estimate[here] == true[here]):.3f}"),
+                f"{np.mean(np.abs(estimate - true)[here] <= 1):.3f}",
+                f"{np.mean(covered[here]):.3f}",
+                f"{np.mean(of_best[limit, 0] == of_best[limit, 1]):.3f}",
+            )
+        )
+    header = ["degree", "pairs", "right", "within one", "in interval", "by true segments"]
+    print_table("Degrees of planted families", header, rows)
+
+
+def _best_degrees(family, chrom, cm, rng, scale) -> list[tuple[int, int]]:
+    """True degree and that of the true segments, of another draw of a family."""
+    origin = drop_genes(family, chrom, cm, rng)
+    pairs = [pair for pair in family.pairs() if family.degree(*pair) is not None]
+    total, two = np.zeros(len(pairs)), np.zeros(len(pairs))
+    for k, pair in enumerate(pairs):
+        shared = shared_alleles(origin, *pair)
+        length = stretches(shared > 0, chrom, cm)[:, 2]
+        total[k] = length[length >= scale.min_cm].sum()
+        two[k] = stretches(shared > 1, chrom, cm)[:, 2].sum()
+    estimate = scale.degrees(total, two)[0]
+    true = np.minimum([family.degree(*pair) for pair in pairs], DISTANT)
+    return list(zip(true.tolist(), estimate.tolist(), strict=True))
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=101)
+    parser.add_argument("--people", type=int, default=200)
+    parser.add_argument("--lengths", type=float, nargs="+", default=[80.0, 60.0], help="cM")
+    parser.add_argument("--sites-per-cm", type=float, default=150)
+    parser.add_argument("--isolate", type=int, default=1500, help="people of the isolate")
+    parser.add_argument("--unrelated", type=int, default=1000)
+    parser.add_argument("--families", type=int, default=40)
+    parser.add_argument("--family-sites", type=float, default=60, help="sites a cM of families")
+    parser.add_argument("--threads", type=int, default=2)
+    options = commandline.parse(
+        parser,
+        **{"seeds": 1, "people": 30, "lengths": [25.0], "unrelated": 40, "families": 1},
+        **{"sites_per_cm": 80, "family_sites": 40},
+    )
+    segments_table(options)
+    false_table(options)
+    degrees_table(options)
+
+
+if __name__ == "__main__":
+    main()

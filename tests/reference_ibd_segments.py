@@ -1,0 +1,152 @@
+"""Slow, obvious oracle of segments of IBD: one pair at a time, in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+
+MISSING = 3
+
+
+def misread(true: int, seen: int, error: float) -> float:
+    """Chance that a genotype is seen as another: one allele misread with chance `error`."""
+    if true == seen:
+        return 1 - error
+    if true == 1:
+        return error / 2
+    return error if seen == 1 else 0.0
+
+
+@cache
+def chance(a: int, b: int, p: float, error: float, shared: int) -> float:
+    """Chance of two observed genotypes whose owners share so many alleles by descent.
+
+    Sums over all alleles that the two can have, and over what may have been misread.
+    """
+    total = 0.0
+    for alleles in itertools.product((0, 1), repeat=4 - shared):
+        weight = math.prod(p if allele else 1 - p for allele in alleles)
+        if shared == 0:
+            one, two = alleles[:2], alleles[2:]
+        elif shared == 1:
+            one, two = alleles[:2], (alleles[0], alleles[2])
+        else:
+            one = two = alleles
+        total += weight * misread(sum(one), a, error) * misread(sum(two), b, error)
+    return total
+
+
+@cache
+def ratio(a: int, b: int, p: float, error: float, shared: int, scale: int, least: float) -> int:
+    """log10 ratio of `shared` alleles to one fewer in units of 1 / scale; 0 if one is missing."""
+    if MISSING in (a, b):
+        return 0
+    p = min(max(p, least), 1 - least)
+    more, fewer = (chance(a, b, p, error, k) for k in (shared, shared - 1))
+    return round(scale * math.log10(more / fewer))
+
+
+def contradicts(a: int, b: int, shared: int) -> bool:
+    """Opposite homozygotes where one allele is shared, differing genotypes where two are."""
+    return {a, b} == {0, 2} if shared == 1 else a != b
+
+
+@cache
+def end_score(
+    a: int, b: int, p: float, error: float, shared: int, scale: int, least: float, gain: float
+) -> int:
+    """log10 ratio as of `ratio`, of whether the pair contradicts; of a gain the share `gain`."""
+    if MISSING in (a, b):
+        return 0
+    p = min(max(p, least), 1 - least)
+    alike = [
+        (x, y)
+        for x in range(3)
+        for y in range(3)
+        if contradicts(x, y, shared) == contradicts(a, b, shared)
+    ]
+    more, fewer = (sum(chance(x, y, p, error, k) for x, y in alike) for k in (shared, shared - 1))
+    counted = 1.0 if contradicts(a, b, shared) else gain
+    return round(scale * counted * math.log10(more / fewer))
+
+
+def segments(scores: list[int], first: int, last: int, until: int, drop: int):
+    """(first, last) of the stretches of the sites from `first` on, and where the search ended.
+
+    The running sum begins anew when it is negative or has fallen by more than `drop` from its
+    highest; the stretch to its highest counts. The search ends with the first new beginning behind
+    site `until` - 1, or at `last`.
+    """
+    found, start = [], first
+    while True:
+        sums, site, closed = [0], start, False
+        while site < last and not closed:
+            sums.append(sums[-1] + scores[site])
+            closed = sums[-1] < 0 or max(sums) - sums[-1] > drop
+            site += 1
+        if max(sums) > 0:
+            found.append((start, start + sums.index(max(sums)) - 1))
+        if not closed:
+            return found, last
+        start = site
+        if start >= until:
+            return found, start
+
+
+def reach_down(scores: list[int], start: int, bound: int, drop: int) -> int:
+    """First site of the stretch that ends before `start` and has the highest sum."""
+    best, first, total = 0, start, 0
+    for site in range(start - 1, bound - 1, -1):
+        total += scores[site]
+        if total > best:
+            best, first = total, site
+        elif best - total > drop:
+            break
+    return first
+
+
+def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, least_cm):
+    """Segments of a pair: list of (first, last, ratio, called, errors, shared).
+
+    a, b: genotypes of the two, 3 if missing. candidates: (contig, first, end) of sites. af:
+    frequencies, NaN: left out. contigs: (first, end). limits: drop, least ratios of one and two
+    alleles. least_cm: of one and two.
+    """
+
+    def at(function, shared, *more):
+        return [
+            0 if p != p else function(x, y, p, error, shared, scale, least, *more)
+            for x, y, p in zip(a, b, af, strict=True)
+        ]
+
+    found, reached, before = [], 0, None
+    ends = {k: at(end_score, k, gain) for k in (1, 2)}
+    ratios = {k: at(ratio, k) for k in (1, 2)}
+
+    def row(first, last, shared):
+        both = [(a[k], b[k]) for k in range(first, last + 1) if MISSING not in (a[k], b[k])]
+        errors = sum(contradicts(x, y, shared) for x, y in both)
+        total = sum(ratios[shared][first : last + 1])
+        return (first, last, total, len(both), errors, shared)
+
+    def wanted(one):
+        first, last, total, *_, shared = one
+        return total >= limits[shared] and cm[last] - cm[first] >= least_cm[shared - 1]
+
+    for contig, begin, end in sorted(candidates):
+        low, high = contigs[contig]
+        if contig == before:
+            low = max(low, reached)
+            if end <= reached:
+                continue
+            begin = max(begin, reached)
+        before = contig
+        start = reach_down(ends[1], begin, low, limits[0])
+        runs, reached = segments(ends[1], start, high, end, limits[0])
+        for first, last in runs:
+            if wanted(row(first, last, 1)):
+                inner, _ = segments(ends[2], first, last + 1, last + 1, limits[0])
+                rows = [row(*run, 2) for run in inner]
+                found += [row(first, last, 1), *filter(wanted, rows)]
+    return found

@@ -1,0 +1,125 @@
+"""The exact pass of segments against its oracle, and its model of genotype pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference_ibd_segments as reference
+from operands import planes_of
+
+from popdesic.engine.select import cpu_backend
+from popdesic.ibd import model
+from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
+from popdesic.ibd.windows import genetic_sites
+
+
+def related(rng, n: int, n_sites: int, missing: float) -> np.ndarray:
+    """Genotypes int8 (n, n_sites) of mosaics of few haplotypes, which share many stretches."""
+    pool = (rng.random((6, n_sites)) < rng.uniform(0.2, 0.8, n_sites)).astype(np.int8)
+    who = np.repeat(rng.integers(0, 6, (2 * n, n_sites // 40 + 1)), 40, axis=1)[:, :n_sites]
+    haplotypes = pool[who, np.arange(n_sites)]
+    genotypes = haplotypes[::2] + haplotypes[1::2]
+    genotypes[rng.random(genotypes.shape) < 0.002] = 1
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    return genotypes
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+@pytest.mark.parametrize("p", [0.0, 0.07, 0.5, 0.93, np.nan])
+def test_ratios_are_those_of_all_alleles(shared, p):
+    table = model.log_ratios(np.array([p]), 0.004, shared).reshape(4, 4)
+    ends = model.end_scores(np.array([p]), 0.004, shared)[0]
+    least = model.LEAST_FREQUENCY
+    for a in range(4):
+        for b in range(4):
+            if np.isnan(p):
+                assert table[a, b] == 0
+                continue
+            want = reference.ratio(a, b, p, 0.004, shared, model.SCALE, least)
+            assert table[a, b] == want
+            if 3 not in (a, b):
+                against = int(reference.contradicts(a, b, shared))
+                want = reference.end_score(
+                    *(a, b, p, 0.004, shared, model.SCALE, least, model.GAIN_SHARE)
+                )
+                assert ends[against] == want
+
+
+def test_a_shared_allele_is_worth_its_expected_lod():
+    rng = np.random.default_rng(1)
+    p, n = 0.3, 200_000
+    alleles = rng.random((3, n)) < p
+    a, b = alleles[0] + alleles[1].astype(int), alleles[0] + alleles[2].astype(int)
+    table = model.log_ratios(np.array([p]), 1e-9, 1).reshape(4, 4) / model.SCALE
+    assert table[a, b].mean() == pytest.approx(model.expected_lod(np.array([p]), 1e-9)[0], rel=0.02)
+
+
+def expected(genotypes, other, genome, af, limits):
+    """Rows (a, b, first, last, score, called, errors, shared) of the oracle."""
+    same = other is None
+    seen = [np.where(g < 0, 3, g) for g in (genotypes, genotypes if same else other)]
+    windows, rows = genome.windows, []
+    scale = [round(model.SCALE * x) for x in (limits.drop, limits.min_lod, limits.min_lod)]
+    found = cpu_backend(1).candidates(
+        planes_of(genotypes),
+        None if same else planes_of(other),
+        windows,
+        tolerance=limits.tolerance,
+        min_length=least_run(limits, windows),
+        most=limits.most,
+    )
+    places: dict = {}
+    for i, j, first, last in zip(*map(np.ndarray.tolist, found), strict=True):
+        end = int(windows.first[last] + windows.sites[last])
+        one = int(windows.contig[first]), int(windows.first[first]), end
+        places.setdefault((i, j), []).append(one)
+    for (i, j), candidates in places.items():
+        found = reference.find(
+            *(seen[0][i].tolist(), seen[1][j].tolist(), candidates, af, limits.error_rate),
+            *(model.SCALE, model.LEAST_FREQUENCY, model.GAIN_SHARE, genome.sites.contigs, scale),
+            *(genome.sites.cm, (limits.min_cm - 1e-9, limits.min_ibd2_cm - 1e-9)),
+        )
+        rows += [(i, j, *row) for row in found]
+    return rows
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 300])
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_segments_are_those_of_the_oracle(n_sites, missing):
+    rng = np.random.default_rng(n_sites)
+    for n in (1, 2, 9):
+        genotypes = related(rng, n, n_sites, missing)
+        if n == 9:
+            genotypes[4] = genotypes[2]
+            genotypes[7] = -1
+        sites = pd.DataFrame(
+            {"chrom": "1", "pos": 1 + np.cumsum(rng.integers(1, 200_000, n_sites))}
+        )
+        sites.loc[n_sites // 3 :, "chrom"] = "2"
+        left_out = np.arange(n_sites) // 25 == 4
+        limits = SegmentLimits(
+            min_cm=1.0, min_ibd2_cm=0.5, min_lod=0.5, error_rate=0.01, window=16, drop=2.5
+        )
+        af = np.clip(np.where(genotypes < 0, 0.5, genotypes / 2).mean(axis=0), 0.01, 0.99)
+        used = np.where(left_out, np.nan, af).tolist()
+        genome = Genome.of(genetic_sites(sites, None, left_out), af, limits)
+        for other in (None, related(rng, 4, n_sites, missing)):
+            b = None if other is None else planes_of(other)
+            results = [
+                segments_between(planes_of(genotypes), b, genome, limits, cpu_backend(threads))
+                for threads in (1, 3)
+            ]
+            found = [
+                list(
+                    zip(
+                        *(one.a, one.b, one.first, one.last, one.lod * model.SCALE),
+                        *(one.called, one.errors, one.shared),
+                        strict=True,
+                    )
+                )
+                for one in results
+            ]
+            assert found[0] == found[1] == expected(genotypes, other, genome, used, limits)
+            if n == 9 and n_sites == 300 and other is None:
+                assert {1, 2} == set(results[0].shared.tolist()) and len(found[0]) > 20

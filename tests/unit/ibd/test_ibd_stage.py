@@ -1,0 +1,164 @@
+"""Windows, lengths, degrees, formats and messages of the segments of identity by descent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import popdesic
+from popdesic.ibd.cohorts import COLUMNS, PAIRS, pair_sums, pairs_table
+from popdesic.ibd.degrees import DISTANT, DegreeScale
+from popdesic.ibd.formats import hap_ibd_rows, ibis_rows
+from popdesic.ibd.windows import genetic_sites, require_density, sites_per_window, windows_of
+from popdesic.io.errors import UserError
+
+HUMAN = np.array([286, 269, 223, 215, 204, 192, 187, 168, 166, 181, 158] + [110] * 11, float)
+
+
+def sites_at(*contigs: np.ndarray) -> pd.DataFrame:
+    """Sites at these positions in Mb, a contig each."""
+    return pd.concat(
+        [
+            pd.DataFrame({"chrom": str(k + 1), "pos": np.rint(1e6 * pos).astype(np.int64)})
+            for k, pos in enumerate(contigs)
+        ],
+        ignore_index=True,
+    )
+
+
+def test_windows_cover_each_contig():
+    sites = genetic_sites(sites_at(np.arange(100) / 10, np.arange(37) / 10), None)
+    windows = windows_of(sites, 16)
+    assert windows.contig.tolist() == [0] * 7 + [1] * 3
+    assert windows.sites.tolist() == [16] * 6 + [4, 16, 16, 5]
+    assert windows.first.tolist() == [*range(0, 100, 16), 100, 116, 132]
+    assert windows.masked.tolist() == [False] * 6 + [True] + [False] * 2 + [True]
+    assert windows.left[1] == pytest.approx(1.6) and windows.right[0] == pytest.approx(1.6)
+    assert windows.right[6] == pytest.approx(9.9) and windows.left[7] == 0
+    assert sites.lengths() == pytest.approx([9.9, 3.6])
+
+
+def test_regions_and_gaps_have_no_length():
+    positions = np.concatenate([np.arange(50) / 10, 30 + np.arange(50) / 10])
+    left_out = np.zeros(100, bool)
+    left_out[60:80] = True
+    sites = genetic_sites(sites_at(positions), None, left_out)
+    assert sites.lengths()[0] == pytest.approx(4.9 + 4.9 - 2.1)
+    windows = windows_of(sites, 16)
+    assert windows.masked.tolist() == [False, False, False, False, True, False, True]
+    mapped = genetic_sites(sites_at(np.arange(5) / 10), np.array([0, 0.2, 0.4, 0.4, 1.0]))
+    assert mapped.cm.tolist() == pytest.approx([0, 0.2, 0.4, 0.4, 1.0])
+
+
+@pytest.mark.parametrize(("per_cm", "sites"), [(500, 128), (60, 48), (5, 16)])
+def test_windows_fit_the_density(per_cm, sites):
+    mapped = genetic_sites(sites_at(np.arange(20 * per_cm) / per_cm), None)
+    assert sites_per_window(mapped) == sites and sites_per_window(mapped, 33) == 33
+
+
+def test_sparse_sites_are_refused_with_the_density_needed():
+    def lod(per_cm: int) -> float:
+        sites = genetic_sites(sites_at(np.arange(20 * per_cm) / per_cm), None)
+        return require_density(sites, np.full(20 * per_cm, 0.3), 0.001, 7.0)
+
+    with pytest.raises(UserError, match=r"has 10\.1 sites .* 31\.8 sites a centimorgan, or"):
+        lod(10)
+    assert lod(100) == pytest.approx(2 * lod(50), rel=0.02) and lod(50) > 15
+    short = genetic_sites(sites_at(np.arange(300) / 100), None)
+    with pytest.raises(UserError, match="longest contig spans 2"):
+        require_density(short, np.full(300, 0.3), 0.001, 7.0)
+    with pytest.raises(UserError, match="span no genetic length"):
+        require_density(genetic_sites(sites_at(np.zeros(3)), None), np.full(3, 0.3), 0.001, 7.0)
+
+
+def test_degrees_of_expected_totals():
+    scale = DegreeScale(HUMAN, 7.0)
+    genome = scale.genome_cm
+    roots, _ = scale.roots
+    assert (np.diff(roots) < 0).all() and roots[0] ** 2 == pytest.approx(genome / 2, rel=0.03)
+    total = np.concatenate([[genome, genome, 0.75 * genome], roots[:5] ** 2, [8.0]])
+    two = np.concatenate([[genome, 0, 0.25 * genome], np.zeros(6)])
+    degree, low, high = scale.degrees(total, two)
+    assert degree.tolist() == [0, 1, 1, 2, 3, 4, 5, 6, DISTANT]
+    assert (low <= degree).all() and (degree <= high).all() and high[-1] == DISTANT
+    assert low[3:8].tolist() == [2, 3, 4, 4, 5]
+    assert scale.kinship(genome, 0) == pytest.approx(0.25)
+    nobody = np.zeros(0)
+    assert [len(values) for values in scale.degrees(nobody, nobody)] == [0, 0, 0]
+
+
+def segments() -> pd.DataFrame:
+    rows = [
+        ("a", "b", "1", 1_000_001, 9_000_001, 8.0, 20.0, 1, 80, 1),
+        ("a", "b", "1", 2_000_001, 4_000_001, 2.0, 5.0, 2, 20, 0),
+        ("a", "b", "1", 6_000_001, 9_000_001, 3.0, 6.0, 2, 30, 0),
+        ("a", "b", "2", 1, 10_000_001, 10.0, 30.0, 1, 100, 0),
+        ("a", "c", "2", 1, 7_000_001, 7.0, 15.0, 1, 70, 2),
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def test_pairs_are_sums_of_segments():
+    scale = DegreeScale(np.array([10.0, 10.0]), 7.0)
+    table = pairs_table([pair_sums(segments())], {"a": "x", "b": "x", "c": "y"}, scale)
+    assert list(table.columns) == PAIRS
+    assert table.iloc[0, :8].tolist() == ["a", "b", "x", "x", 2, 18.0, 10.0, 5.0]
+    assert table.kinship.tolist() == pytest.approx([23 / 80, 7 / 80])
+    assert table.iloc[1, :8].tolist() == ["a", "c", "x", "y", 1, 7.0, 7.0, 0.0]
+    assert pairs_table([], {}, scale).empty
+
+
+def test_other_formats():
+    sites = genetic_sites(
+        sites_at(*[np.round(np.arange(101) / 10 + 1e-6, 6) for _ in range(2)]), None
+    )
+    found = hap_ibd_rows(segments(), sites)
+    assert found.shape == (5, 8) and found.iloc[1, :4].tolist() == ["a", 2, "b", 2]
+    found = ibis_rows(segments(), sites)
+    assert found[["start", "end", "kind", "errors"]].to_numpy().tolist() == [
+        [1_000_001, 1_900_001, "IBD1", -1],
+        [2_000_001, 4_000_001, "IBD2", 0],
+        [4_100_001, 5_900_001, "IBD1", -1],
+        [6_000_001, 9_000_001, "IBD2", 0],
+        [1, 10_000_001, "IBD1", 0],
+        [1, 7_000_001, "IBD1", 2],
+    ]
+    assert found.cM.tolist() == pytest.approx([0.9, 2.0, 1.8, 3.0, 10.0, 7.0])
+    assert ibis_rows(segments().iloc[:0], sites).empty
+
+
+def test_the_function_for_arrays():
+    rng = np.random.default_rng(2)
+    drawn = rng.integers(0, 2, (6, 2, 1000), dtype=np.int8)
+    drawn[3, 0, 250:750] = drawn[2, 0, 250:750]
+    drawn[5] = drawn[4]
+    genotypes, pos = drawn.sum(axis=1), 16_000 * np.arange(1, 1001)
+    found = popdesic.ibd_segments(genotypes, pos)
+    pairs = found[["sample1", "sample2", "ibd"]].to_numpy().tolist()
+    assert pairs == [[2, 3, 1], [4, 5, 1], [4, 5, 2]]
+    assert found.cM.tolist() == pytest.approx([8, 16, 16], abs=0.5)
+    longer = popdesic.ibd_segments(genotypes, pos, centimorgans=pos / 5e5)
+    assert longer.cM[0] == pytest.approx(2 * found.cM[0])
+
+
+GENOTYPES = np.random.default_rng(1).integers(0, 3, (3, 400)).astype(np.int8)
+BAD_CALLS = {
+    "longest contig spans": lambda pos: popdesic.ibd_segments(GENOTYPES, pos),
+    "sites a centimorgan": lambda pos: popdesic.ibd_segments(GENOTYPES, 100 * pos),
+    "min_length is no limit of segments": lambda pos: popdesic.ibd_segments(
+        GENOTYPES, pos, min_length=3
+    ),
+    "centimorgans have the shape": lambda pos: popdesic.ibd_segments(
+        GENOTYPES, pos, centimorgans=[1, 2]
+    ),
+    "is less than the one before": lambda pos: popdesic.ibd_segments(
+        GENOTYPES, pos, centimorgans=-pos
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", BAD_CALLS)
+def test_unusable_arguments_of_the_function(sentence):
+    with pytest.raises(ValueError, match=sentence):
+        BAD_CALLS[sentence](10_000 * np.arange(1, 401))

@@ -1,0 +1,23 @@
+"""Find segments of identity by descent between one cohort and others."""
+
+from pathlib import Path
+
+from popdesic.distance.rows import folders_of
+from popdesic.engine.select import select_backend
+from popdesic.ibd.cohorts import measure_row
+from popdesic.ibd.segments import SegmentLimits
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    params = snakemake.params
+    counts = measure_row(
+        Path(snakemake.output[0]),
+        list(map(tuple, params.pairs)),
+        folders_of(snakemake.input.planes),
+        Path(snakemake.input.genome),
+        Path(snakemake.input.panel),
+        lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
+        SegmentLimits(**params.limits),
+        params.code,
+    )
+    log_counts(log, counts)

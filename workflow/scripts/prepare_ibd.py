@@ -1,0 +1,24 @@
+"""Prepare the panel for segments of identity by descent, by the founders."""
+
+from pathlib import Path
+
+from popdesic.engine.select import select_backend
+from popdesic.ibd.genome import prepare_genome
+from popdesic.ibd.segments import SegmentLimits
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    params = snakemake.params
+    options = dict(params.options)
+    if not options["genetic_map"]:
+        log.info("no genetic map (compare.ld.map): one centimorgan a megabase")
+    about = prepare_genome(
+        [Path(path).parent for path in snakemake.input.planes],
+        Path(snakemake.input.panel),
+        Path(snakemake.output.genome),
+        Path(snakemake.output.summary),
+        select_backend(params.device, snakemake.threads),
+        limits=SegmentLimits(**params.limits),
+        **options | {"regions": [tuple(region) for region in options["regions"]]},
+    )
+    log_counts(log, {key: value for key, value in about.items() if key != "limits"})
