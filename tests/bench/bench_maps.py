@@ -1,17 +1,20 @@
 """Time of maps on the CPU, and how good and how stable they are on real people.
 
-    python tests/bench/bench_maps.py [--samples 30000] [--data ../shared/data] [--quick]
+    python tests/bench/bench_maps.py [--samples 30000] [--data ../shared/data] [--device gpu]
+        [--threads 2] [--quick]
 
 A simulated structured population of --samples (points in eight dimensions, like principal
-components): nearest neighbours, then UMAP, umap-learn, densMAP and t-SNE from them, one thread
-each; all times are CPU seconds. PCA: decomposition of the relationship matrix by LAPACK beside
-Lanczos. With --data, quality and instability of every kind of map of HapMap3 and the 1000 Genomes
-(chromosome 22). --seeds compares our UMAP with umap-learn's over seeds, on these people and on
-scikit-learn's digits.
+components): nearest neighbours, then UMAP, densMAP, those of umap-learn and t-SNE from them, one
+thread each; times are CPU seconds. Of the same people, the graph and the epochs of UMAP and densMAP
+on --threads, in edges x epochs a second, and with --device gpu on a GPU beside them. PCA:
+decomposition of the relationship matrix by LAPACK beside Lanczos. With --data, quality and
+instability of every kind of map of HapMap3 and the 1000 Genomes (chromosome 22). --seeds compares
+our UMAP and densMAP with umap-learn's over seeds, on these people, on digits, on a grid.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 import time
 import warnings
@@ -21,22 +24,36 @@ from pathlib import Path
 import commandline
 import numpy as np
 from components import principal_components
+from landscapes import scene
 from people import load_people
+from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 from timing import best_of, print_table
 
 from popdesic.embedding import eigen
 from popdesic.embedding.agreement import measure_map
-from popdesic.embedding.further_maps import PERPLEXITY, densmap_layout, tsne_layout
+from popdesic.embedding.densmap import density_of, densmap_layout, draw_densmap
+from popdesic.embedding.further_maps import PERPLEXITY, tsne_layout
+from popdesic.embedding.fuzzy_graph import fuzzy_graph
 from popdesic.embedding.knn import nearest_neighbors
 from popdesic.embedding.pcoa import principal_coordinates
 from popdesic.embedding.quality import choose_anchors, measure_silhouette
-from popdesic.embedding.umap_layout import Nearest, draw_maps, umap_layout
+from popdesic.embedding.umap_layout import (
+    Nearest,
+    draw_maps,
+    epochs_of,
+    optimize_layout,
+    umap_layout,
+)
 from popdesic.embedding.umap_maps import ensemble_members, measure_instability, rows_of_points
+from popdesic.engine.select import cpu_backend, select_backend
+from popdesic.engine.threads import usable_cpus
 
 UMAP = {"neighbors": 15, "min_dist": 0.3}
 COMPONENTS = 10
+LAYOUTS = ["UMAP", "umap-learn", "densMAP", "umap-learn densMAP", "t-SNE"]
+AGREEMENT = ("trustworthiness", "continuity", "recall_15", "recall_50", "rank_correlation")
 SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564")
 
 
@@ -53,20 +70,16 @@ def structured(n: int, groups: int = 26, axes: int = 8) -> np.ndarray:
     return points
 
 
-class Known:
-    """Rows of a distance matrix of which only the nearest neighbours are stored."""
-
-    def __init__(self, near: np.ndarray, far: np.ndarray) -> None:
-        self.near, self.far = near, far
-
-    def __call__(self, which: np.ndarray) -> np.ndarray:
-        block = np.full((len(which), len(self.near)), np.inf, np.float32)
-        np.put_along_axis(block, self.near[which], self.far[which].astype(np.float32), axis=1)
-        return block
+def has_peer() -> bool:
+    """Whether umap-learn is installed; it is a package of the tests."""
+    found = importlib.util.find_spec("umap") is not None
+    if not found:
+        print("umap-learn is left out: it is not installed (pip install umap-learn).", flush=True)
+    return found
 
 
-def peer_layout(known: Nearest, start: np.ndarray, seed: int) -> np.ndarray:
-    """A map of the same neighbours by umap-learn, (n, 2)."""
+def peer_layout(known: Nearest, start: np.ndarray, seed: int, dense: bool = False) -> np.ndarray:
+    """A map of the same neighbours by umap-learn, (n, 2); `dense`: a densMAP."""
     import umap
 
     n, k = len(known.near), UMAP["neighbors"]
@@ -83,57 +96,132 @@ def peer_layout(known: Nearest, start: np.ndarray, seed: int) -> np.ndarray:
         init=first,
         precomputed_knn=(near, far.astype(np.float32)),
         force_approximation_algorithm=True,
+        densmap=dense,
     )
     return model.fit_transform(first).astype(np.float64)
+
+
+def own_layout(known: Nearest, start: np.ndarray, seed: int, dense: bool = False) -> np.ndarray:
+    """Our map of the same neighbours, (n, 2)."""
+    if dense:
+        options = {"min_dist": UMAP["min_dist"], "seed": seed}
+        return draw_densmap(known.of(UMAP["neighbors"]), start, **options)
+    return draw_maps(known, start, [(seed, UMAP["neighbors"])], min_dist=UMAP["min_dist"])[0]
+
+
+def local_radii_on(points: np.ndarray) -> np.ndarray:
+    """Logarithm of the mean squared distance of each point of a map to its 14 nearest, (n,)."""
+    far = KDTree(points).query(points, UMAP["neighbors"])[0]
+    return np.log(1e-8 + (far[:, 1:] ** 2).mean(axis=1))
+
+
+def density_kept(known: Nearest, points: np.ndarray) -> float:
+    """Correlation of the logarithms of local radii among the samples and on a map."""
+    far = known.far[:, : UMAP["neighbors"] - 1]
+    among = np.log(1e-8 + ((far / np.median(far[far > 0])) ** 2).mean(axis=1))
+    return float(np.corrcoef(among, local_radii_on(points))[0, 1])
 
 
 def time_layouts(n: int, methods: list[str]) -> None:
     def prepare(n: int):
         points = structured(n)
-        found = Nearest(*nearest_neighbors(rows_of_points(points), n, 3 * PERPLEXITY + 1))
-        known = Known(found.near, found.far)
+        found = cpu_backend(usable_cpus()).nearest_points(points, 3 * PERPLEXITY + 1)
+        known = Nearest(found.index.astype(np.int64), found.distance)
         layouts = {
-            "UMAP": lambda: draw_maps(found, points, [(1, 15)], min_dist=UMAP["min_dist"])[0],
-            "umap-learn": lambda: peer_layout(found, points, 1),
-            "densMAP": lambda: densmap_layout(known, n, points, seed=1, **UMAP),
-            "t-SNE": lambda: tsne_layout(known, n, points, seed=1),
+            "UMAP": lambda: own_layout(known, points, 1),
+            "umap-learn": lambda: peer_layout(known, points, 1),
+            "densMAP": lambda: own_layout(known, points, 1, True),
+            "umap-learn densMAP": lambda: peer_layout(known, points, 1, True),
+            "t-SNE": lambda: tsne_layout(Known(known), n, points, seed=1),
         }
-        return known, layouts
+        return known, points, layouts
 
-    start = time.process_time()
-    known, layouts = prepare(n)
-    rows = [("nearest 91 neighbours", f"{time.process_time() - start:.1f} s", "", "")]
-    print(*rows[-1], flush=True)
+    known, points, layouts = prepare(n)
+    _, _, small = prepare(200)
+    anchors = choose_anchors(n)[::10]
+    rows = []
     for name in methods:
+        if name.startswith("umap-learn") and not has_peer():
+            continue
         seconds = []
-        for draw in (prepare(200)[1][name], layouts[name]):  # a small map first: compiles
+        for draw in (small[name], layouts[name]):  # a small map first: compiles
             start = time.process_time()
             drawn = draw()
             seconds.append(f"{time.process_time() - start:.1f} s")
-        found = measure_map(drawn, known, choose_anchors(n)[::10])
-        rows.append((name, *seconds[::-1], f"{found['recall_15']:.3f}"))
+        found = measure_map(drawn, rows_of_points(points), anchors)
+        kept = [f"{found[key]:.4f}" for key in ("trustworthiness", "recall_15")]
+        rows.append((name, *seconds[::-1], *kept, f"{density_kept(known, drawn):.3f}"))
         print(*rows[-1], flush=True)
-    columns = ("step", "CPU time", "first map of 200", "15 nearest kept")
-    print_table(f"{n} samples, one thread", columns, rows)
+    columns = ("map", "CPU time", "first map of 200", "trust", "15 nearest kept", "density")
+    print_table(f"{n} samples, one thread, {len(anchors)} anchors", columns, rows)
+
+
+class Known:
+    """Rows of a distance matrix of which only the nearest neighbours are stored."""
+
+    def __init__(self, known: Nearest) -> None:
+        self.known = known
+
+    def __call__(self, which: np.ndarray) -> np.ndarray:
+        block = np.full((len(which), len(self.known.near)), np.inf, np.float32)
+        far = self.known.far[which].astype(np.float32)
+        np.put_along_axis(block, self.known.near[which], far, axis=1)
+        return block
+
+
+def time_epochs(n: int, device: str, threads: int) -> None:
+    """Graph and epochs by device; a GPU's map has the CPU's bytes."""
+    points, epochs = structured(n), epochs_of(n)
+    backends = [cpu_backend(threads)]
+    if device == "gpu":
+        backends.append(select_backend(device, threads))
+    found = backends[-1].nearest_points(points, UMAP["neighbors"] - 1)
+    known = Nearest(found.index.astype(np.int64), found.distance)
+    fuzzy_graph(np.array([[1], [0]]), np.ones((2, 1)), 0.0)  # compiles
+    wall, cpu = time.perf_counter(), time.process_time()
+    graph = fuzzy_graph(known.near, known.far, 1 / epochs, threads)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    n_edges = len(graph.ends)
+    rows = [("graph", "CPU", f"{wall:.2f} s", f"{cpu:.2f} s", f"{cpu / n_edges * 1e6:.2f} CPU-s/M")]
+    options = {"start": points, "min_dist": UMAP["min_dist"], "seed": 1}
+    densities = {"UMAP": None}
+    densities["densMAP"] = density_of(known, graph, min_dist=UMAP["min_dist"], epochs=epochs)
+    for name, density in densities.items():
+        drawn = []
+        for backend in backends:
+            lay_out = partial(optimize_layout, graph, **options, backend=backend, density=density)
+            if backend.name == "gpu":
+                lay_out()  # compiles
+            wall, cpu = time.perf_counter(), time.process_time()
+            drawn.append(lay_out().tobytes())
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            rate = f"{n_edges * epochs / wall / 1e9:.3f} G/s"
+            rows.append((name, backend.name.upper(), f"{wall:.2f} s", f"{cpu:.2f} s", rate))
+        assert len(set(drawn)) == 1, "the bytes differ"
+    columns = ("step", "device", "wall", "CPU time", "edges (x epochs)")
+    print_table(f"{n} samples, {n_edges} edges, {epochs} epochs, {threads} threads", columns, rows)
 
 
 def compare_seeds(title: str, distances: np.ndarray, start: np.ndarray, seeds: int) -> list[tuple]:
-    """Mean and standard deviation over seeds of our UMAP and of umap-learn's."""
+    """Mean and standard deviation over seeds of our maps and of umap-learn's."""
     n = len(start)
     known = Nearest(*nearest_neighbors(distances.__getitem__, n, UMAP["neighbors"] - 1))
     rows = []
-    for name in ("UMAP", "umap-learn"):
+    for name, draw, dense in (
+        ("UMAP", own_layout, False),
+        ("umap-learn", peer_layout, False),
+        ("densMAP", own_layout, True),
+        ("umap-learn densMAP", peer_layout, True),
+    ):
         scores, seconds = [], []
         for seed in range(seeds + 1):  # the first compiles
             clock = time.process_time()
-            if name == "UMAP":
-                drawn = draw_maps(known, start, [(seed, 15)], min_dist=UMAP["min_dist"])[0]
-            else:
-                drawn = peer_layout(known, start, seed)
+            drawn = draw(known, start, seed, dense)
             seconds.append(time.process_time() - clock)
             scores.append(measure_map(drawn, distances.__getitem__, np.arange(n)))
+            scores[-1]["density"] = density_kept(known, drawn)
         cells = []
-        for key in ("trustworthiness", "continuity", "recall_15", "recall_50", "rank_correlation"):
+        for key in (*AGREEMENT, "density"):
             values = [one[key] for one in scores[1:]]
             cells.append(f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}")
         rows.append((title, name, *cells, f"{np.mean(seconds[1:]):.2f} s"))
@@ -148,6 +236,10 @@ def compare_with_peer(data: Path | None, sets: list[str], seeds: int) -> None:
     images -= images.mean(axis=0)
     u, s, _ = np.linalg.svd(images, full_matrices=False)
     rows = compare_seeds("1 797 digits", squareform(pdist(images)), u[:, :2] * s[:2], seeds)
+    genotypes = scene("grid", seed=1).genotypes.T.astype(np.float64)
+    u, s, _ = np.linalg.svd(genotypes - genotypes.mean(axis=0), full_matrices=False)
+    scores = u[:, :8] * s[:8]
+    rows += compare_seeds("grid of demes", squareform(pdist(scores)), scores, seeds)
     for name in sets if data else ():
         with tempfile.TemporaryDirectory() as folder:
             people = load_people(data, name, Path(folder))
@@ -157,7 +249,8 @@ def compare_with_peer(data: Path | None, sets: list[str], seeds: int) -> None:
             distances = people.distances() if space == "genotypes" else squareform(pdist(scores))
             lengths = people.geodesics(distances)
             rows += compare_seeds(f"{name}, {space}", lengths, scores, seeds)
-    columns = ("data", "map", "trust", "continuity", "15 kept", "50 kept", "rank", "CPU time")
+    scores = ("trust", "continuity", "15 kept", "50 kept", "rank", "density")
+    columns = ("data", "map", *scores, "CPU time")
     print_table(f"{seeds} seeds, mean and standard deviation", columns, rows)
 
 
@@ -232,7 +325,9 @@ def measure_people(data: Path, name: str) -> None:
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=30_000)
-    parser.add_argument("--layouts", nargs="*", default=["UMAP", "umap-learn", "densMAP", "t-SNE"])
+    parser.add_argument("--layouts", nargs="*", default=LAYOUTS)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of the epochs")
+    parser.add_argument("--threads", type=int, default=2, help="of the epochs")
     parser.add_argument("--seeds", type=int, default=0, help="seeds beside umap-learn; at least 2")
     parser.add_argument("--pca", type=int, nargs="*", default=[1_000, 2_000, 4_000, 8_000])
     parser.add_argument("--data", type=Path, help="folder of the real data")
@@ -244,9 +339,12 @@ def main() -> None:
     for name in arguments.sets if arguments.data and not arguments.seeds else ():
         measure_people(arguments.data, name)
     if arguments.seeds:
+        if not has_peer():
+            raise SystemExit("Error: --seeds compares with umap-learn, which is not installed.")
         compare_with_peer(arguments.data, arguments.sets, arguments.seeds)
     if arguments.pca:
         time_pca(arguments.pca)
+    time_epochs(arguments.samples, arguments.device, arguments.threads)
     if arguments.layouts:
         time_layouts(arguments.samples, arguments.layouts)
 

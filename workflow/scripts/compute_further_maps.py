@@ -19,5 +19,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
             out=Path(table),
             frame=Path(frame) if frame else None,
             founders=set(params.founders),
+            threads=snakemake.threads,
         )
         log.info("%s", table)

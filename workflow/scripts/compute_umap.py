@@ -4,12 +4,20 @@ from pathlib import Path
 
 from popdesic.distance.matrix import Distances, leading_scores
 from popdesic.embedding.umap_maps import compute_umap
+from popdesic.engine.needs import layout_bytes
+from popdesic.engine.select import select_backend
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params
     alphas = params.alphas
+    backend = select_backend(
+        params.device,
+        snakemake.threads,
+        device_bytes=layout_bytes(params.n_samples, params.umap["neighbors"]),
+    )
+    log.info("device: %s", backend.describe())
 
     def of_space(paths, k):
         """Paths of the k-th space by alpha, if any."""
@@ -39,5 +47,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
             founders=set(params.founders),
             refits=of_space(outputs.get("refits"), k),
             threads=snakemake.threads,
+            backend=backend,
         )
         log.info("space %s", space)

@@ -10,8 +10,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..cohort.samples import describe_samples
-from ..io.errors import UserError
+from ..engine.base import Backend
 from .axes import AXES
+from .densmap import densmap_layout, require_samples
 from .frame import place_among
 from .knn import Rows, nearest_neighbors
 from .pcoa import require_finite
@@ -45,61 +46,6 @@ def scaled_neighbors(rows: Rows, n: int, k: int) -> tuple[np.ndarray, np.ndarray
     return near, np.concatenate([np.zeros((n, 1)), scaled], axis=1)
 
 
-def densmap_layout(
-    rows: Rows, n: int, start: np.ndarray, *, neighbors: int, min_dist: float, seed: int
-) -> np.ndarray:
-    """A densMAP (Narayan, Berger and Cho 2021) by umap-learn; one thread, so reruns are identical.
-
-    Local density is not preserved if all samples have equally near neighbours, since there is none.
-
-    Parameters
-    ----------
-    rows : callable
-        Distances (len(which), n) of the samples `which` to all.
-    n : int
-    start : float64 array, (n, at least 1)
-        The first two columns are the initial layout.
-    neighbors : int
-        UMAP's n_neighbors: neighbours of each sample, itself included, at most n - 1.
-
-    Returns
-    -------
-    float64 array, (n, 2)
-
-    Raises
-    ------
-    UserError
-        A neighbour is infinitely far, or there are fewer than five samples.
-    """
-    _require_samples(n, "densMAP", "densmap")
-    import umap  # compiles for seconds: import only when needed
-
-    k = max(2, min(neighbors, n - 1))
-    near, scaled = scaled_neighbors(rows, n, k - 1)
-    first = np.zeros((n, 2), np.float32)
-    first[:, : start.shape[1]] = start[:, :2] / (np.abs(start[:, :2]).max() or 1.0)
-    model = umap.UMAP(
-        n_neighbors=k,
-        min_dist=min_dist,
-        random_state=seed,
-        n_jobs=1,
-        init=first,
-        precomputed_knn=(near.astype(np.int32), scaled.astype(np.float32)),
-        # otherwise umap-learn ignores precomputed neighbours of small studies
-        force_approximation_algorithm=True,
-        densmap=not np.allclose(scaled[:, 1:], scaled[0, 1]),
-    )
-    return model.fit_transform(first).astype(np.float64)
-
-
-def _require_samples(n: int, name: str, key: str) -> None:
-    if n < 5:
-        raise UserError(
-            f"embedding.further_maps: {name} needs at least 5 samples, this study has {n}; "
-            f"remove {key} or add samples."
-        )
-
-
 def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarray:
     """A t-SNE map (van der Maaten 2014) by scikit-learn; one thread, so reruns are identical.
 
@@ -123,7 +69,7 @@ def tsne_layout(rows: Rows, n: int, start: np.ndarray, *, seed: int) -> np.ndarr
     """
     from scipy.sparse import csr_array
 
-    _require_samples(n, "t-SNE", "tsne")
+    require_samples(n, "t-SNE", "tsne")
     from sklearn.manifold import TSNE  # slow to import: import only when needed
 
     perplexity = min(float(PERPLEXITY), (n - 1) / 3)
@@ -161,6 +107,8 @@ def compute_further_map(
     out: Path,
     frame: Path | None = None,
     founders: set[str] | None = None,
+    threads: int = 1,
+    backend: Backend | None = None,
 ) -> None:
     """densMAP or t-SNE of one geodesic distance; a table like those of UMAP.
 
@@ -175,13 +123,22 @@ def compute_further_map(
         As for UMAP; t-SNE uses only the seed, and `neighbors` to place newcomers.
     frame, founders : optional
         In stable mode: lengths to the founders (n, n_founders), and the founder cohorts.
+    threads, backend : int and Backend, optional
+        Of densMAP; they change no byte.
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]
     if method == "tsne":
         layout = partial(tsne_layout, seed=seed)
     else:
-        layout = partial(densmap_layout, neighbors=neighbors, min_dist=min_dist, seed=seed)
+        layout = partial(
+            densmap_layout,
+            neighbors=neighbors,
+            min_dist=min_dist,
+            seed=seed,
+            threads=threads,
+            backend=backend,
+        )
     if frame:
         among = samples.cohort.isin(founders).to_numpy()
         points = _draw_in_frame(layout, np.load(frame, mmap_mode="r"), among, start, neighbors)

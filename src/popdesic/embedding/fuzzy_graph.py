@@ -10,10 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..engine.threads import run_tasks
+from ..io.sites import chunks
+
 #: Least sigma, as a share of the mean distance to neighbours (umap-learn's MIN_K_DIST_SCALE).
 LEAST_SIGMA = 1e-3
 #: Halvings of the interval that holds a sigma: beyond the precision of float64.
 HALVINGS = 64
+#: Samples of a task: their distances stay in the cache while a sigma is searched.
+ROWS_OF_TASK = 4096
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class FuzzyGraph:
     weights: np.ndarray
 
 
-def membership_strengths(far: np.ndarray) -> np.ndarray:
+def membership_strengths(far: np.ndarray, threads: int = 1) -> np.ndarray:
     """How strongly each sample belongs to the neighbourhood of another, in its own view.
 
     exp(-(d - rho) / sigma), rho the distance to the nearest neighbour that is not at 0, and sigma
@@ -45,12 +50,28 @@ def membership_strengths(far: np.ndarray) -> np.ndarray:
     ----------
     far : float64 array, (n, k)
         Finite distances to the k nearest others, ascending.
+    threads : int
+        Changes no byte.
 
     Returns
     -------
     float64 array, (n, k)
         In [0, 1].
     """
+    n, k = far.shape
+    # the sample itself, at 0, counts as a neighbour
+    everyone = far.sum() / (n * (k + 1)) if n else 0.0
+    found = np.empty((n, k))
+
+    def measure(first: int, last: int) -> None:
+        found[first:last] = _strengths_of_rows(far[first:last], everyone)
+
+    run_tasks(measure, chunks(n, ROWS_OF_TASK), threads)
+    return found
+
+
+def _strengths_of_rows(far: np.ndarray, everyone: float) -> np.ndarray:
+    """`membership_strengths` of some samples; `everyone`: mean distance of all."""
     n, k = far.shape
     positive = np.where(far > 0, far, np.inf).min(axis=1, initial=np.inf)
     rho = np.where(np.isfinite(positive), positive, 0.0)
@@ -63,9 +84,8 @@ def membership_strengths(far: np.ndarray) -> np.ndarray:
         high, low = np.where(above, sigma, high), np.where(above, low, sigma)
         with np.errstate(over="ignore"):
             sigma = np.where(np.isinf(high), 2 * sigma, (low + high) / 2)
-    # the sample itself, at 0, counts as a neighbour
     mean = far.sum(axis=1) / (k + 1)
-    mean[rho == 0] = far.sum() / (n * (k + 1))
+    mean[rho == 0] = everyone
     return _strengths(beyond, np.maximum(sigma, LEAST_SIGMA * mean))
 
 
@@ -75,7 +95,7 @@ def _strengths(beyond: np.ndarray, sigma: np.ndarray) -> np.ndarray:
     return np.where(beyond > 0, found, 1.0)
 
 
-def fuzzy_graph(near: np.ndarray, far: np.ndarray, least: float) -> FuzzyGraph:
+def fuzzy_graph(near: np.ndarray, far: np.ndarray, least: float, threads: int = 1) -> FuzzyGraph:
     """The fuzzy union of all samples' neighbourhoods: p + q - p q of the two views of a pair.
 
     Parameters
@@ -86,21 +106,10 @@ def fuzzy_graph(near: np.ndarray, far: np.ndarray, least: float) -> FuzzyGraph:
         Their distances, finite and ascending.
     least : float
         Edges of a smaller weight, relative to the largest, are left out.
+    threads : int
+        Changes no byte.
     """
-    n, k = near.shape
-    rows = np.repeat(np.arange(n), k)
-    ends, weights = near.ravel(), membership_strengths(far).ravel()
-    order = np.argsort(rows * n + ends)
-    keys, weights = (rows * n + ends)[order], weights[order]
-    back = keys % n * n + keys // n
-    place = np.minimum(np.searchsorted(keys, back), max(0, len(keys) - 1))
-    mutual = keys[place] == back
-    other = np.where(mutual, weights[place], 0.0)
-    union = weights + other - weights * other
-    keys, union = np.append(keys, back[~mutual]), np.append(union, union[~mutual])
-    kept = union >= least * union.max(initial=0.0)
-    keys, union = keys[kept], union[kept]
-    order = np.argsort(keys)
-    keys, union = keys[order], union[order]
-    starts = np.searchsorted(keys, np.arange(n + 1) * n)
-    return FuzzyGraph(starts.astype(np.int64), keys % n, union)
+    from ..engine.host.neighbor_union import unite_neighbors  # imports numba
+
+    strengths = membership_strengths(far, threads)
+    return FuzzyGraph(*unite_neighbors(near, strengths, least, threads))

@@ -15,10 +15,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from threading import Barrier
 
 import numpy as np
 
+from ..engine.base import Backend
+from ..engine.layouts import (
+    FORCE_BITS,
+    POINT_BITS,
+    SHARE_BITS,
+    STEP_BITS,
+    Density,
+    Layout,
+    force_positions,
+)
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from .fuzzy_graph import FuzzyGraph, fuzzy_graph
@@ -39,8 +48,6 @@ DRAWS = 5
 SIDE = 10.0
 #: The start is moved at random by at most this, so that samples in one place can part.
 JITTER = 0.005
-#: Fewest edges for which a further thread is used in one map.
-EDGES_OF_THREAD = 20_000
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,15 @@ class Nearest:
     near: np.ndarray
     far: np.ndarray
 
-    def graph(self, neighbors: int) -> FuzzyGraph:
-        """Graph of UMAP's n_neighbors, the sample itself included."""
+    def of(self, neighbors: int) -> Nearest:
+        """Those of UMAP's n_neighbors, the sample itself included."""
         k = max(1, neighbors - 1)
-        return fuzzy_graph(self.near[:, :k], self.far[:, :k], 1 / epochs_of(len(self.near)))
+        return Nearest(self.near[:, :k], self.far[:, :k])
+
+    def graph(self, neighbors: int, threads: int = 1) -> FuzzyGraph:
+        """Graph of UMAP's n_neighbors, the sample itself included."""
+        chosen = self.of(neighbors)
+        return fuzzy_graph(chosen.near, chosen.far, 1 / epochs_of(len(self.near)), threads)
 
 
 def epochs_of(n: int) -> int:
@@ -92,6 +104,7 @@ def draw_maps(
     *,
     min_dist: float,
     threads: int = 1,
+    backend: Backend | None = None,
 ) -> list[np.ndarray]:
     """UMAPs of the same neighbours; one for each seed and number of neighbours.
 
@@ -105,18 +118,23 @@ def draw_maps(
         Seed and n_neighbors, the sample itself included.
     threads : int
         Changes no byte.
+    backend : Backend, optional
+        Of a GPU: draws one map after the other. By default the CPU, and the same bytes.
 
     Returns
     -------
     list of float64 arrays, (n, 2)
     """
     numbers = list(dict.fromkeys(neighbors for _, neighbors in members))
-    found = run_tasks(nearest.graph, [(k,) for k in numbers], threads)
+    team = max(1, threads // len(numbers))
+    found = run_tasks(nearest.graph, [(k, team) for k in numbers], threads)
     graphs = dict(zip(numbers, found, strict=True))
-    team = max(1, threads // len(members))
-    draw = partial(optimize_layout, start=start, min_dist=min_dist, threads=team)
+    draw = partial(optimize_layout, start=start, min_dist=min_dist)
     tasks = [(graphs[neighbors], seed) for seed, neighbors in members]
-    return run_tasks(lambda graph, seed: draw(graph, seed=seed), tasks, threads)
+    if backend is not None and backend.name == "gpu":
+        return [draw(graph, seed=seed, backend=backend) for graph, seed in tasks]
+    team = max(1, threads // len(members))
+    return run_tasks(lambda graph, seed: draw(graph, seed=seed, threads=team), tasks, threads)
 
 
 def umap_layout(
@@ -167,8 +185,6 @@ def fit_curve(min_dist: float) -> tuple[float, float]:
 
 def force_tables(a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
     """Attraction and repulsion over squared distance, as the kernel reads them: int64 arrays."""
-    from ..engine.host.umap_epoch import FORCE_BITS, force_positions
-
     squared = force_positions()
     power = squared**b
     attraction = 2 * a * b * power / squared / (1 + a * power)
@@ -181,8 +197,6 @@ def start_points(start: np.ndarray, seed: int) -> np.ndarray:
 
     A constant or missing axis starts in the middle.
     """
-    from ..engine.host.umap_epoch import POINT_BITS
-
     unit = 1 << POINT_BITS
     found = np.full((len(start), 2), SIDE / 2)
     for axis, values in enumerate(start.T[:2]):
@@ -195,34 +209,36 @@ def start_points(start: np.ndarray, seed: int) -> np.ndarray:
 
 
 def optimize_layout(
-    graph: FuzzyGraph, *, start: np.ndarray, min_dist: float, seed: int, threads: int = 1
+    graph: FuzzyGraph,
+    *,
+    start: np.ndarray,
+    min_dist: float,
+    seed: int,
+    threads: int = 1,
+    backend: Backend | None = None,
+    epochs: int | None = None,
+    density: Density | None = None,
 ) -> np.ndarray:
-    """Where `epochs_of` epochs take the points, float64 (n, 2)."""
-    from ..engine.host import umap_epoch  # imports numba
+    """Where `epochs` epochs (by default `epochs_of`) take the points, float64 (n, 2).
 
-    n = len(start)
-    shares = np.rint(graph.weights / graph.weights.max(initial=0.0) * (1 << umap_epoch.SHARE_BITS))
-    about = (graph.starts, graph.ends, shares.astype(np.int64), *force_tables(*fit_curve(min_dist)))
-    epochs, kernel = epochs_of(n), umap_epoch.epoch_kernel()
-    steps = [STEP_FALL * (epochs - t) * (1 << umap_epoch.STEP_BITS) for t in range(epochs)]
-    now = start_points(start, seed)
-    other = np.empty_like(now)
-    threads = max(1, min(threads, len(graph.ends) // EDGES_OF_THREAD))
-    shared = np.linspace(0, len(graph.ends), threads + 1)
-    bounds = np.searchsorted(graph.starts, shared)
-    bounds[0], bounds[-1] = 0, n
-    barrier = Barrier(threads)
+    Without a backend, `threads` of the CPU.
+    """
+    shares = np.rint(graph.weights / graph.weights.max(initial=0.0) * (1 << SHARE_BITS))
+    epochs = epochs or epochs_of(len(start))
+    steps = [round(STEP_FALL * (epochs - t) * (1 << STEP_BITS)) for t in range(epochs)]
+    layout = Layout(
+        start_points(start, seed),
+        graph.starts,
+        graph.ends,
+        shares.astype(np.int64),
+        *force_tables(*fit_curve(min_dist)),
+        np.array(steps, np.int64),
+        DRAWS,
+        seed,
+        density,
+    )
+    if backend is not None:
+        return backend.lay_out(layout) / (1 << POINT_BITS)
+    from ..engine.host.map_epochs import run_epochs  # imports numba
 
-    def work(first: int, last: int) -> None:
-        source, target = now, other
-        try:
-            for epoch, step in enumerate(steps):
-                kernel(source, target, *about, epoch, round(step), DRAWS, seed, first, last)
-                barrier.wait()
-                source, target = target, source
-        except BaseException:
-            barrier.abort()
-            raise
-
-    run_tasks(work, list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), threads)
-    return (now if epochs % 2 == 0 else other) / (1 << umap_epoch.POINT_BITS)
+    return run_epochs(layout, threads) / (1 << POINT_BITS)

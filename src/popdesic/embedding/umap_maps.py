@@ -13,14 +13,17 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import describe_samples
-from ..distance.matrix import Distances
+from ..distance.matrix import Distances, rows_of_points
+from ..engine.base import Backend
 from ..engine.threads import run_tasks
+from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_table
 from .frame import place_among, register
 from .knn import Rows
+from .pcoa import require_finite
 from .tables import write_embedding
-from .umap_layout import draw_maps, find_nearest
+from .umap_layout import FEWEST, Nearest, draw_maps, find_nearest
 
 #: Neighbours on the map by which instability is measured, and the numbers of neighbours of the
 #: ensemble's members relative to the map's.
@@ -85,10 +88,41 @@ def draw_matrix(
     *,
     min_dist: float,
     threads: int = 1,
+    backend: Backend | None = None,
 ) -> list[np.ndarray]:
     """UMAPs of one matrix, float64 (n, 2) each; see `umap_layout.draw_maps`."""
     nearest = find_nearest(rows, n, max(k for _, k in members), threads)
-    return draw_maps(nearest, start, members, min_dist=min_dist, threads=threads)
+    options = {"min_dist": min_dist, "threads": threads, "backend": backend}
+    return draw_maps(nearest, start, members, **options)
+
+
+def load_nearest(lists: Path, neighbors: int) -> Nearest:
+    """Nearest others from `neighbors.npz` or `neighbors.alpha{alpha}.npz`, as `find_nearest`."""
+    with np.load(lists) as found:
+        index, distance = found["index"], found["distance"]
+    if len(index) < FEWEST:
+        raise UserError(f"embedding: UMAP needs at least {FEWEST} samples, not {len(index)}.")
+    k = max(2, min(neighbors, len(index))) - 1
+    if k > index.shape[1]:
+        raise UserError(
+            f"{lists}: {neighbors} neighbours are asked for (embedding.umap_neighbors; "
+            f"embedding.ensemble doubles it), and {index.shape[1]} are listed; lower it."
+        )
+    require_finite(distance[:, :k])
+    return Nearest(index[:, :k].astype(np.int64), np.array(distance[:, :k]))
+
+
+def draw_lengths(
+    source: Path | Rows, n: int, start: np.ndarray, members: Sequence[Member], **options
+) -> list[np.ndarray]:
+    """`draw_matrix` of a file of all pairs, of lists of neighbours (.npz), or of rows."""
+    if not isinstance(source, Path):
+        return draw_matrix(source, n, start, members, **options)
+    if source.suffix == ".npz":
+        nearest = load_nearest(source, max(k for _, k in members))
+        return draw_maps(nearest, start, members, **options)
+    rows = np.load(source, mmap_mode="r").__getitem__
+    return draw_matrix(rows, n, start, members, **options)
 
 
 def draw_in_frame(
@@ -99,6 +133,7 @@ def draw_in_frame(
     *,
     min_dist: float,
     threads: int = 1,
+    backend: Backend | None = None,
 ) -> list[np.ndarray]:
     """UMAPs of the founders in which all others are placed one by one, float64 (n, 2) each.
 
@@ -110,7 +145,7 @@ def draw_in_frame(
         Founders.
     """
     inner, outer = near[among], near[~among]
-    options = {"min_dist": min_dist, "threads": threads}
+    options = {"min_dist": min_dist, "threads": threads, "backend": backend}
     fixed = draw_matrix(inner.__getitem__, len(inner), start[among], members, **options)
 
     def place(points: np.ndarray, member: Member) -> np.ndarray:
@@ -123,7 +158,7 @@ def draw_in_frame(
 
 def compute_umap(
     lengths: dict[str, Path],
-    plain: Distances | np.ndarray,
+    plain: Distances | np.ndarray | Path,
     scores: Path,
     order: Path,
     sheet: Path,
@@ -138,15 +173,17 @@ def compute_umap(
     founders: set[str] | None = None,
     refits: dict[str, Path] | None = None,
     threads: int = 1,
+    backend: Backend | None = None,
 ) -> None:
     """UMAPs of the geodesics of one space, and of its plain distances as the baseline.
 
     Parameters
     ----------
     lengths : dict
-        Geodesics (n, n) by alpha.
-    plain : Distances or float64 array
-        Plain distances of the space; or points (n, k) whose Euclidean distances are used.
+        Geodesics (n, n) by alpha, or the nearest by geodesic of everyone (.npz).
+    plain : Distances, float64 array or Path
+        Plain distances of the space; or points (n, k) whose Euclidean distances are used; or the
+        nearest of everyone (.npz).
     scores : Path
         `embedding/pca.npy`, the initial layouts.
     ensemble : int
@@ -158,44 +195,34 @@ def compute_umap(
         output paths of the maps of everyone (each with a JSON of the displacements beside it).
     threads : int
         Changes no byte.
+    backend : Backend, optional
+        Moves the points. By default the CPU; the bytes are the same from every backend.
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]
     n = len(samples)
-    options = {"min_dist": min_dist, "threads": threads}
+    options = {"min_dist": min_dist, "threads": threads, "backend": backend}
     first = (seed, neighbors)
     members = [first, *ensemble_members(neighbors=neighbors, seed=seed, size=ensemble)]
-    rows = plain.rows if isinstance(plain, Distances) else rows_of_points(plain)
-    points = draw_matrix(rows, n, start, [first], **options)[0]
+    source = plain.rows if isinstance(plain, Distances) else plain
+    source = rows_of_points(plain) if isinstance(plain, np.ndarray) else source
+    points = draw_lengths(source, n, start, [first], **options)[0]
     write_embedding(tables["plain"], samples, points, "UMAP")
     unstable = samples[["sample"]].copy()
     for alpha, path in lengths.items():
-        everyone = np.load(path, mmap_mode="r").__getitem__
         if frame:
             among = samples.cohort.isin(founders).to_numpy()
             near = np.load(frame[alpha], mmap_mode="r")
             points, *others = draw_in_frame(near, among, start, members, **options)
         else:
-            points, *others = draw_matrix(everyone, n, start, members, **options)
+            points, *others = draw_lengths(path, n, start, members, **options)
         write_embedding(tables[alpha], samples, points, "UMAP")
         if others:
             unstable[f"alpha{alpha}"] = measure_instability(points, others)
         if refits:
-            refit = draw_matrix(everyone, n, start, [first], **options)[0]
+            refit = draw_lengths(path, n, start, [first], **options)[0]
             moved, about = register(refit, points, among)
             write_embedding(refits[alpha], samples, moved, "UMAP")
             write_json(refits[alpha].with_suffix(".json"), about)
     if instability_out:
         write_table(instability_out, pd.DataFrame(unstable))
-
-
-def rows_of_points(points: np.ndarray) -> Rows:
-    """Euclidean distances between points, (n, k), as a function of rows."""
-
-    def rows(which: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(which), len(points)))
-        for axis in range(points.shape[1]):
-            found += (points[which, axis][:, None] - points[None, :, axis]) ** 2
-        return np.sqrt(found)
-
-    return rows

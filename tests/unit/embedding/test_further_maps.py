@@ -9,7 +9,8 @@ from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 
 from popdesic.embedding.agreement import measure_map
-from popdesic.embedding.further_maps import compute_further_map, densmap_layout, tsne_layout
+from popdesic.embedding.densmap import densmap_layout
+from popdesic.embedding.further_maps import compute_further_map, tsne_layout
 from popdesic.embedding.umap_layout import umap_layout
 from popdesic.io.errors import UserError
 from popdesic.io.tables import read_table

@@ -13,6 +13,7 @@ import reference
 from scipy.optimize import curve_fit
 from scipy.spatial.distance import pdist, squareform
 
+from popdesic.embedding import fuzzy_graph as fuzzy_graphs
 from popdesic.embedding import umap_layout as layouts
 from popdesic.embedding.agreement import measure_map
 from popdesic.embedding.fuzzy_graph import fuzzy_graph, membership_strengths
@@ -28,7 +29,8 @@ from popdesic.embedding.umap_layout import (
     start_points,
     umap_layout,
 )
-from popdesic.engine.host import umap_epoch
+from popdesic.engine import layouts as units
+from popdesic.engine.host import map_epochs, umap_epoch
 from popdesic.io.errors import UserError
 
 OPTIONS = {"neighbors": 15, "min_dist": 0.3}
@@ -137,6 +139,16 @@ def test_strengths_add_up_and_have_no_unit(rng):
         np.testing.assert_array_equal(membership_strengths(scale * far), strengths)
 
 
+def test_a_graph_does_not_depend_on_threads(rng, monkeypatch):
+    monkeypatch.setattr(fuzzy_graphs, "ROWS_OF_TASK", 7)
+    far = np.sort(rng.uniform(0, 3, (50, 9)), axis=1)
+    far[::5] = 0
+    far[:, 0] *= rng.random(50) < 0.5
+    strengths = [membership_strengths(far, threads).tobytes() for threads in (1, 2, 7)]
+    monkeypatch.undo()
+    assert set(strengths) == {membership_strengths(far).tobytes()}
+
+
 def test_union_of_views_and_light_edges(rng):
     near, far = nearest_neighbors(squareform(pdist(rng.normal(size=(25, 2)))).__getitem__, 25, 6)
     views = np.zeros((25, 25))
@@ -176,7 +188,7 @@ def test_a_layout_is_a_sequence_of_epochs(rng, monkeypatch):
     graph = nearest.graph(5)
     found = optimize_layout(graph, start=points, min_dist=0.3, seed=9)
     names = ("force_bits", "share_bits", "step_bits", "interval_bits", "place_bits")
-    sizes = {name: getattr(umap_epoch, name.upper()) for name in (*names, "farthest", "bound")}
+    sizes = {name: getattr(units, name.upper()) for name in (*names, "farthest", "bound")}
     heads = np.repeat(np.arange(12), np.diff(graph.starts))
     edges = np.stack([heads, graph.ends], axis=1).tolist()
     shares = np.rint(graph.weights / graph.weights.max() * 2**20).astype(int).tolist()
@@ -200,7 +212,7 @@ def test_a_start_is_stretched_and_jittered():
 @pytest.mark.parametrize("neighbors", [2, 15])
 def test_bytes_do_not_depend_on_threads(monkeypatch, neighbors):
     """Three maps on 1 to 7 threads: of one map each, and several in one map."""
-    monkeypatch.setattr(layouts, "EDGES_OF_THREAD", 10)
+    monkeypatch.setattr(map_epochs, "EDGES_OF_THREAD", 10)
     points = grouped(200)
     rows = squareform(pdist(points)).__getitem__
     members = [(1, neighbors), (2, neighbors), (1, 30)]
@@ -218,7 +230,7 @@ def test_bytes_do_not_depend_on_threads(monkeypatch, neighbors):
 
 
 def test_an_error_in_one_thread_ends_all(monkeypatch):
-    monkeypatch.setattr(layouts, "EDGES_OF_THREAD", 10)
+    monkeypatch.setattr(map_epochs, "EDGES_OF_THREAD", 10)
 
     def fail(*about):
         if about[-2] == 0:

@@ -13,7 +13,22 @@ of threads, and a GPU can give the same ones.
 
 clip limits each coordinate to FARTHEST. An edge of share s (its weight over the largest one) is
 active in epoch t if floor((t + 1) s) > floor(t s). A and R are tables over d2: see
-`force_positions`.
+`layouts.force_positions`.
+
+densMAP (Narayan, Berger and Cho 2021) adds, in its last epochs, the gradient of the correlation
+between the logarithms re of local radii on the map and those of the samples, R:
+
+    re_i = ln(1e-8 + sum of phi d2 / sum of phi), phi = 1 / (1 + a d2^b), over the edges of i
+    w_i  = R_i - cov(re, R) (re_i - mean re) / s2,  s2 = var(re) + 0.1
+    P_i  = w_i / sum of phi,  Q_i = P_i / exp(re_i)
+    c    = strength / s [phi (1 - b (1 - phi)) (Q_i + Q_j)
+                         + phi a b d2^(b - 1) / (1 + a d2^b) (P_i + P_j)]
+    move of i = step * 2 * sum over edges (i, j) of clip(2 c (y_i - y_j))
+
+umap-learn adds c over the share of an edge where the edge is active: in that share of the
+epochs. Here every edge adds c in every epoch, clipped to its share of FARTHEST: nearly the same
+mean, without the noise. Sums over edges and points are integers; the rest are single operations of
+IEEE arithmetic on one point or edge.
 
 Shapes: points int64 (n, 2); starts int64 (n + 1) and ends int64 (n_edges), the graph in rows;
 shares int64 (n_edges). Loops: points, then edges, then draws; one thread takes a range of points.
@@ -30,24 +45,25 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-#: Fractional bits of coordinates, of the tables' forces, of shares of edges and of steps.
-POINT_BITS, FORCE_BITS, SHARE_BITS, STEP_BITS = 20, 24, 20, 16
-#: Intervals of a table between two powers of two (their bits), and bits of a place in one.
-INTERVAL_BITS, PLACE_BITS = 5, 16
-#: Largest force in one coordinate, as in umap-learn, and largest coordinate.
-FARTHEST, BOUND = 4 << POINT_BITS, 1 << 29
-#: Highest bit of a squared distance.
-TOP_BIT = 62
+from ..layouts import (
+    BOUND,
+    FARTHEST,
+    FORCE_BITS,
+    INTERVAL_BITS,
+    LEAST_RADIUS,
+    PLACE_BITS,
+    POINT_BITS,
+    RADIUS_BITS,
+    SHARE_BITS,
+    SPREAD_BITS,
+    STEP_BITS,
+    TOP_BIT,
+)
 
-
-def force_positions() -> np.ndarray:
-    """Squared distances at which the tables of forces hold values, in units of the map.
-
-    float64 (TOP_BIT * 2**INTERVAL_BITS + 1,); between them the kernel interpolates.
-    """
-    steps = 1 + np.arange(1 << INTERVAL_BITS) / (1 << INTERVAL_BITS)
-    found = steps * 2.0 ** np.arange(TOP_BIT)[:, None]
-    return np.append(found.ravel(), 2.0**TOP_BIT) * 2.0 ** (-2 * POINT_BITS)
+#: Units of a squared distance in one of a spread over a nearness.
+RATIO_SCALE = 2.0 ** (2 * POINT_BITS + FORCE_BITS - SPREAD_BITS)
+FORCE_UNIT, RADIUS_UNIT = 2.0**-FORCE_BITS, 2.0**-RADIUS_BITS
+SQUARE_UNIT = 2.0 ** (-2 * POINT_BITS)
 
 
 @intrinsic
@@ -136,3 +152,86 @@ def epoch_kernel():
     row, number = types.Array(types.int64, 1, "C"), types.int64
     signature = types.void(points, points, row, row, row, row, row, *[number] * 6)
     return numba.njit([signature], nogil=True, cache=True)(_move_points)
+
+
+def _measure_radii(
+    points, starts, ends, nearness, spread, logarithms, wanted, near, radii, logs, first, last
+):  # fmt: skip
+    """Sums of phi, radii and their logarithms of points first to last.
+
+    near, radii, logs: int64 (n,), units of the tables and of squared distances.
+
+    Returns
+    -------
+    int64 : sums of the logarithms, of their squares, and of their products with `wanted`
+    """
+    total = squares = products = 0
+    for i in range(first, last):
+        phi = wide = 0
+        for edge in range(starts[i], starts[i + 1]):
+            j = ends[edge]
+            dx, dy = points[i, 0] - points[j, 0], points[i, 1] - points[j, 1]
+            squared = dx * dx + dy * dy
+            if squared > 0:
+                phi += _force(nearness, squared)
+                wide += _force(spread, squared)
+            else:
+                phi += 1 << FORCE_BITS
+        near[i] = phi
+        radii[i] = LEAST_RADIUS
+        if phi > 0:
+            radii[i] += np.int64(np.float64(wide) / np.float64(phi) * RATIO_SCALE)
+        logs[i] = _force(logarithms, radii[i])
+        total += logs[i]
+        squares += logs[i] * logs[i]
+        products += logs[i] * wanted[i]
+    return total, squares, products
+
+
+def _weigh_radii(wanted, near, radii, logs, mean, slope, pulls, first, last):
+    """P and Q of points first to last: pulls float64 (n, 2)."""
+    for i in range(first, last):
+        pulls[i, 0] = pulls[i, 1] = 0.0
+        if near[i] > 0:
+            weight = wanted[i] * RADIUS_UNIT - slope * (logs[i] * RADIUS_UNIT - mean)
+            pulls[i, 0] = weight / (near[i] * FORCE_UNIT)
+            pulls[i, 1] = pulls[i, 0] / (radii[i] * SQUARE_UNIT)
+
+
+def _spread_points(
+    points, moved, starts, ends, shares, by_radius, by_nearness, pulls, factor, step, first, last
+):  # fmt: skip
+    """Add the moves by the density term to moved[first:last]."""
+    half = 1 << (STEP_BITS - 1)
+    for i in range(first, last):
+        sum_x = sum_y = 0
+        for edge in range(starts[i], starts[i + 1]):
+            j = ends[edge]
+            dx, dy = points[i, 0] - points[j, 0], points[i, 1] - points[j, 1]
+            squared = dx * dx + dy * dy
+            if squared > 0:
+                radius = _force(by_radius, squared) * (pulls[i, 1] + pulls[j, 1])
+                nearness = _force(by_nearness, squared) * (pulls[i, 0] + pulls[j, 0])
+                force = factor * (radius + nearness)
+                farthest = np.float64(shares[edge] * (FARTHEST >> SHARE_BITS))
+                sum_x += 2 * np.int64(min(max(force * dx, -farthest), farthest))
+                sum_y += 2 * np.int64(min(max(force * dy, -farthest), farthest))
+        moved[i, 0] = min(max(moved[i, 0] + ((sum_x * step + half) >> STEP_BITS), -BOUND), BOUND)
+        moved[i, 1] = min(max(moved[i, 1] + ((sum_y * step + half) >> STEP_BITS), -BOUND), BOUND)
+
+
+@functools.cache
+def density_kernels():
+    """The three functions, compiled once for all maps and kept in numba's cache on disk."""
+    points, pulls = types.Array(types.int64, 2, "C"), types.Array(types.float64, 2, "C")
+    row, number, real = types.Array(types.int64, 1, "C"), types.int64, types.float64
+    signatures = (
+        types.UniTuple(number, 3)(points, *[row] * 9, number, number),
+        types.void(row, row, row, row, real, real, pulls, number, number),
+        types.void(points, points, *[row] * 5, pulls, real, number, number, number),
+    )
+    functions = (_measure_radii, _weigh_radii, _spread_points)
+    return tuple(
+        numba.njit([one], nogil=True, cache=True)(function)
+        for one, function in zip(signatures, functions, strict=True)
+    )

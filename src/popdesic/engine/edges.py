@@ -1,0 +1,35 @@
+"""A graph with few edges, as the searches for shortest paths read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A graph with few edges, each listed from both ends.
+
+    Attributes
+    ----------
+    starts : int64 array, (n + 1,)
+        Where the edges of each node start in `ends` and `weights`.
+    ends : int64 array, (n_edges,)
+    weights : array, (n_edges,)
+        Not negative. No length of a path may exceed `infinity` of their dtype.
+    blocked : bool array, (n,)
+        Nodes that no path runs through: they can only be ends.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    weights: np.ndarray
+    blocked: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def parts(self) -> tuple:
+        return self.starts, self.ends, self.weights, self.blocked
