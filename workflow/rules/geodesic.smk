@@ -33,7 +33,7 @@ PCS_CHOICE = [GEODESIC_CHOICE] if CONFIG["geodesic"]["pcs"] == "auto" else []
 
 rule geodesic:
     input:
-        expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+        expand(LENGTHS, space=SPACES, alpha=ALPHAS),
         "results/geodesic/bridges.tsv" if CONFIG["geodesic"]["explain"] else [],
 
 
@@ -49,6 +49,7 @@ rule choose_geodesics:
         "logs/choose_geodesics.log",
     benchmark:
         "benchmarks/choose_geodesics.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 8
@@ -86,9 +87,10 @@ rule close_paths:
         "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:
         "benchmarks/close_paths/{space}.alpha{alpha}.tsv"
+    priority: FIRST
     conda:
         GPU_CONDA
-    threads: 8
+    threads: 8 if GPUS else shared_threads(len(SPACES) * len(ALPHAS), 8)
     resources:
         mem_mb=memory(pairs=56e-6),
         # n**3 / 2 operations at 10e9 per second on a CPU; a GPU is a thousand times faster.

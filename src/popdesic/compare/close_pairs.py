@@ -77,7 +77,7 @@ def find_close_pairs(
             most=max(MOST_PAIRS, MOST_PAIRS_A_SAMPLE * planes.n_samples) if most is None else most,
         ),
     )
-    found = found.only(_as_close(found.counts, min_kinship, min_called, resolution))
+    found = found.only(kinship.as_close(found.counts, min_kinship, min_called, resolution))
     counts = dict(zip(KINSHIP.outputs, found.counts, strict=True))
     named = list(zip(people.samples, people.cohorts, strict=True))
     table = kinship.pairs_table(
@@ -91,21 +91,6 @@ def find_close_pairs(
     # ties of what is written are ordered by name
     written = [float(f"{value:.6g}") for value in table.kinship]
     return kinship.closest_first(table.assign(kinship=written))
-
-
-def _as_close(
-    counts: np.ndarray, min_kinship: float, min_called: int, resolution: Resolution
-) -> np.ndarray:
-    """Which pairs `compare_cohorts` would write: bool (n_pairs,), from counts (5, n_pairs)."""
-    named = {name: values[None] for name, values in zip(KINSHIP.outputs, counts, strict=True)}
-    _, chosen, _ = kinship.close_pairs(
-        named,
-        min_kinship=np.maximum(resolution.least_kinship(named["called"]), min_kinship),
-        min_called=min_called,
-        upper=False,
-        same=resolution.same(kinship.mismatching(named), named["called"]),
-    )
-    return np.isin(np.arange(counts.shape[1]), chosen)
 
 
 def write_close_pairs(out: Path, *given, **options) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,16 +85,21 @@ def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
 
 
 def distances_of_counts(
-    counts: dict[str, np.ndarray], which: np.ndarray, *, metric: str, n_sites: int, min_called: int
+    counts: dict[str, np.ndarray],
+    which: np.ndarray | None = None,
+    *,
+    metric: str,
+    n_sites: int,
+    min_called: int,
 ) -> np.ndarray:
-    """Distances of some samples to all samples: `metric_distances`, zero to themselves.
+    """Distances of some samples to all or others: `metric_distances`, zero to themselves.
 
     Parameters
     ----------
     counts : dict of int64 arrays, (m, n)
         From `tiles.pairwise_counts`.
-    which : int array, (m,)
-        Column of each row's sample.
+    which : int array, (m,), optional
+        Column of each row's sample; none if the columns are others.
 
     Returns
     -------
@@ -114,7 +119,8 @@ def distances_of_counts(
         min_called=min_called,
         **both,
     )
-    block[np.arange(len(which)), which] = 0.0
+    if which is not None:
+        block[np.arange(len(which)), which] = 0.0
     return block
 
 
@@ -235,6 +241,18 @@ def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:
     if pcs == "auto":
         pcs = read_json(scores.parents[1] / "geodesic/choice.json")["pcs"]["pcs"]
     return np.load(scores)[:, :pcs]
+
+
+def rows_of_points(points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Euclidean distances between points, (n, k), as a function of rows."""
+
+    def rows(which: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(which), len(points)))
+        for axis in range(points.shape[1]):
+            found += (points[which, axis][:, None] - points[None, :, axis]) ** 2
+        return np.sqrt(found)
+
+    return rows
 
 
 def point_distances(scores: Path, pcs: int | str) -> np.ndarray:

@@ -126,8 +126,8 @@ class Rows:
 
 
 def study_rows(study: Path, order: Sequence[str], founders: Iterable[str]) -> dict[str, Rows]:
-    """The rows of a study by stage: ``distance`` and ``compare``."""
-    endings = {"distance": ".npz", "compare": ".kinship.tsv"}
+    """The rows of a study by stage: ``distance``, ``compare`` and ``ibd``."""
+    endings = {"distance": ".npz", "compare": ".kinship.tsv", "ibd": ".segments.tsv.gz"}
     return {
         stage: Rows(study / f"results/{stage}/tiles", order, founders, ending)
         for stage, ending in endings.items()
@@ -333,15 +333,17 @@ def update_row(
     return counts
 
 
-def read_tiles(rows: Iterable[Path | str], ending: str) -> dict[Pair, Path]:
+def read_tiles(rows: Iterable[Path | str], ending: str, *, closed: bool = True) -> dict[Pair, Path]:
     """The tiles that rows list, by pair, sorted by name.
 
     Parameters
     ----------
     rows : iterable of Path
-        `row.json` of each row. Together they have to hold all pairs of their cohorts.
+        `row.json` of each row.
     ending : str
         Of the tile's file that is wanted.
+    closed : bool
+        Together the rows have to hold all pairs of their cohorts, and no others.
 
     Raises
     ------
@@ -357,13 +359,13 @@ def read_tiles(rows: Iterable[Path | str], ending: str) -> dict[Pair, Path]:
             if not tile.is_file() or _read(row._key_path(other_of(row.owner, (a, b)))) != key:
                 wrong = "is missing" if not tile.is_file() else "is not the one that the row lists"
                 raise UserError(f"{tile} {wrong}; delete {path} and run again.")
-            if a not in lists or b not in lists:
+            if closed and (a not in lists or b not in lists):
                 raise UserError(
                     f"{path} lists the pair of {a} and {b}, which are not both asked for; delete "
                     "it and run again."
                 )
             found[a, b] = tile
-    for one, other in combinations(lists, 2):
+    for one, other in combinations(lists, 2) if closed else ():
         if (one, other) not in found and (other, one) not in found:
             raise UserError(
                 f"neither {lists[one]} nor {lists[other]} lists the pair of {one} and {other}; "

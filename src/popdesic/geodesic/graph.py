@@ -16,9 +16,11 @@ are corrected for density use the radii of their two samples, see `weights.corre
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from ..io.files import read_json
 from .weights import corrected_weights, fermat_distances, fermat_weights
 
 #: Rows in memory at a time.
@@ -97,6 +99,24 @@ class Graph:
 COMPLETE = Graph()
 
 
+def chosen_graph(wanted: dict, alpha: str, choice: Path | None, space: str) -> tuple[float, Graph]:
+    """Exponent and graph of the geodesics of a space.
+
+    Parameters
+    ----------
+    wanted : dict
+        `kind`, `neighbors` and `density` of the configuration.
+    alpha : str
+        A number, or ``auto`` for what `choice`, `geodesic/choice.json`, says.
+    """
+    if alpha != "auto":
+        return float(alpha), Graph(**wanted)
+    chosen = read_json(choice)[space]
+    own = wanted["neighbors"] if wanted["density"] == "correct" else 0
+    neighbors = chosen["neighbors"] or own
+    return float(chosen["alpha"]), Graph(chosen["graph"], neighbors, wanted["density"])
+
+
 def neighbor_edges(distances: np.ndarray, founders: np.ndarray, k: int) -> np.ndarray:
     """Pairs that the graph of nearest neighbours joins: bool (n, n), True on the diagonal.
 
@@ -143,10 +163,11 @@ def founder_radii(
 
 
 def spanning_tree(distances: np.ndarray) -> np.ndarray:
-    """Edges of a minimum spanning forest, int64 (n_edges, 2), by Prim's algorithm.
+    """Edges of the minimum spanning forest, int64 (n_edges, 2), by Prim's algorithm.
 
     Dense and exact for zero distances too, which SciPy's sparse graphs take for missing edges.
-    Among equal distances the first sample is taken.
+    Equal distances are ordered by the smaller and then by the larger number of their two samples,
+    so that there is one such forest, whatever the algorithm (`distance.founder_tree`).
 
     Parameters
     ----------
@@ -158,17 +179,31 @@ def spanning_tree(distances: np.ndarray) -> np.ndarray:
     nearest = np.full(n, np.inf)
     origin = np.full(n, -1)
     left = np.ones(n, bool)
+    numbers = np.arange(n)
     for _ in range(n):
-        node = int(np.where(left, nearest, np.inf).argmin())
-        if not left[node]:  # all that are left are infinitely far: a new tree
-            node = int(left.argmax())
-        if np.isfinite(nearest[node]):
+        reach = np.where(left, nearest, np.inf)
+        tied = np.flatnonzero(left & (reach == reach.min()))
+        if len(tied) > 1 and np.isfinite(reach[tied[0]]):
+            ends = np.sort(np.stack([origin[tied], tied]), axis=0)
+            tied = tied[np.lexsort((ends[1], ends[0]))]
+        node = int(tied[0])
+        if np.isfinite(nearest[node]):  # else all that are left are infinitely far: a new tree
             edges.append((int(origin[node]), node))
         left[node] = False
-        closer = left & (distances[node] < nearest)
-        nearest[closer] = distances[node][closer]
+        row = distances[node]
+        closer = row < nearest
+        equal = (row == nearest) & np.isfinite(row)
+        equal[equal] = _before(node, origin[equal], numbers[equal])
+        closer = left & (closer | equal)
+        nearest[closer] = row[closer]
         origin[closer] = node
     return np.array(edges, np.int64).reshape(-1, 2)
+
+
+def _before(node: int, origin: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether the pair (node, other) comes before the pair (origin, other), as sorted pairs."""
+    one, two = np.minimum(node, other), np.minimum(origin, other)
+    return (one < two) | ((one == two) & (np.maximum(node, other) < np.maximum(origin, other)))
 
 
 def longest_paths(weights: np.ndarray, founders: np.ndarray) -> tuple[float, float]:
@@ -189,12 +224,17 @@ def longest_paths(weights: np.ndarray, founders: np.ndarray) -> tuple[float, flo
 
 
 def _longest(weights: np.ndarray) -> float:
+    upper = np.triu(np.isfinite(weights), 1)
+    return longest_paths_of(len(weights), np.argwhere(upper), weights[upper])
+
+
+def longest_paths_of(n: int, ends: np.ndarray, weights: np.ndarray) -> float:
+    """`longest_paths` of edges, int64 (n_edges, 2), that are listed once each."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components, dijkstra
 
-    joined = np.isfinite(weights)
     # An explicit zero is an edge; SciPy's sparse graphs keep it.
-    graph = csr_array((weights[joined], np.nonzero(joined)), weights.shape)
+    graph = csr_array((weights, (ends[:, 0], ends[:, 1])), (n, n))
     _, part = connected_components(graph, directed=False)
     _, first = np.unique(part, return_index=True)
     lengths = dijkstra(graph, directed=False, indices=first)

@@ -118,13 +118,33 @@ def corrected_weights(distances: np.ndarray, radii: np.ndarray, alpha: float) ->
     roots = np.sqrt(radii)
     for first in range(0, len(distances), BLOCK_ROWS):
         rows = slice(first, first + BLOCK_ROWS)
-        d, own, others = distances[rows], roots[rows, None], roots[None, :]
-        if not roots.all():
-            own, others = (np.where(one > 0, one, np.sqrt(d)) for one in (own, others))
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            weights[rows] = d * (d / (own * others)) ** (alpha - 1)
-        weights[rows][d == 0] = 0.0
-        weights[rows][np.isinf(d)] = np.inf
+        weights[rows] = _corrected(distances[rows], roots[rows, None], roots[None, :], alpha)
+    require_weights(distances, weights, alpha)
+    return weights
+
+
+def corrected_edges(
+    distances: np.ndarray, own: np.ndarray, others: np.ndarray, alpha: float
+) -> np.ndarray:
+    """`corrected_weights` of edges: float64 (n_edges,), from the radii of both ends."""
+    weights = _corrected(distances, np.sqrt(own), np.sqrt(others), alpha)
+    require_weights(distances, weights, alpha)
+    return weights
+
+
+def _corrected(d: np.ndarray, own: np.ndarray, others: np.ndarray, alpha: float) -> np.ndarray:
+    """Weights from distances and the square roots of both radii."""
+    if not (own.all() and others.all()):
+        own, others = (np.where(one > 0, one, np.sqrt(d)) for one in (own, others))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        weights = d * (d / (own * others)) ** (alpha - 1)
+    weights[d == 0] = 0.0
+    weights[np.isinf(d)] = np.inf
+    return weights
+
+
+def require_weights(distances: np.ndarray, weights: np.ndarray, alpha: float) -> None:
+    """Raise a `UserError` if the corrected weight of a finite distance is infinite."""
     overflown = np.isinf(weights) & np.isfinite(distances)
     if overflown.any():
         raise UserError(
@@ -132,7 +152,6 @@ def corrected_weights(distances: np.ndarray, radii: np.ndarray, alpha: float) ->
             f"the distance {distances[overflown].max():.6g} overflow; lower it or set "
             "geodesic.density to keep."
         )
-    return weights
 
 
 def fermat_distances(lengths: np.ndarray, alpha: float) -> np.ndarray:
@@ -172,9 +191,23 @@ def choose_number(
     finite = upper[np.isfinite(upper) & (upper > 0)]
     if not finite.size:
         return Number("float64", 1.0, 0.0)
-    among = weights[np.ix_(founders, founders)]
-    largest = among[np.isfinite(among)].max(initial=0.0) or finite.max()
-    largest, top_length = (largest, finite.max()) if longest is None else longest
+    if longest is None:
+        among = weights[np.ix_(founders, founders)]
+        longest = among[np.isfinite(among)].max(initial=0.0) or finite.max(), finite.max()
+    return fitting_number(finite, *longest, wanted)
+
+
+def fitting_number(finite: np.ndarray, largest: float, top_length: float, wanted: str) -> Number:
+    """`choose_number` for some positive finite weights.
+
+    Parameters
+    ----------
+    finite : float64 array, (n_edges,)
+    largest, top_length : float
+        Upper bounds of lengths among founders, and among everyone.
+    wanted : str
+        ``auto`` or a fixed-point type.
+    """
     matters = finite[finite >= MEDIAN_FRACTION * np.median(finite)].min()
     for dtype in FIXED if wanted == "auto" else (wanted,):
         top = float(infinity(dtype))

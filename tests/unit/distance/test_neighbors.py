@@ -10,6 +10,7 @@ from neighbor_checks import METRICS
 from random_cohorts import make_planes
 from reference import nearest
 
+from popdesic.distance.landmarks import read_landmarks, read_neighbors
 from popdesic.distance.matrix import load_distances
 from popdesic.distance.neighbors import write_neighbors
 from popdesic.distance.tiles import assemble_tiles, measure_tile
@@ -84,3 +85,87 @@ def test_cohorts_of_two_panels_are_refused(folders, tmp_path):
     options = {"k": 5, "metric": "euclidean", "missing": "pairwise", "min_called": 1}
     with pytest.raises(UserError, match=r"encoded on panel Q, but .*ann on P"):
         write_neighbors([*folders, other], tmp_path / "neighbors.npz", BACKEND, **options)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_newcomers_give_the_bytes_of_scratch(folders, tmp_path, metric):
+    """One by one, and in between those who are there: lists, landmarks and counts."""
+    ann, bea, cho = folders
+    options = {"k": 9, "metric": metric, "missing": "pairwise", "min_called": 40}
+    options |= {"founders": ["ann"], "code": "c"}
+
+    def write(name: str, some: list) -> dict:
+        folder = tmp_path / name
+        rows = folder / "landmarks.npy"
+        return write_neighbors(
+            some, folder / "neighbors.npz", BACKEND, landmarks_out=rows, **options
+        )
+
+    write("scratch", folders)
+    for some in ([ann, cho], [ann, bea, cho]):
+        counts = write("grown", some)
+    assert counts["newcomers"] == SIZES["bea"]
+    for name in ("neighbors.npz", "landmarks.npy", "samples.tsv"):
+        one, other = ((tmp_path / study / name).read_bytes() for study in ("scratch", "grown"))
+        assert one == other, name
+    options["code"] = "another"
+    assert write("grown", folders)["newcomers"] == 0
+
+
+def test_newcomers_compute_their_row_alone(folders, tmp_path):
+    products = []
+
+    class Counted(type(BACKEND)):
+        def bitgemm(self, a, b, terms):
+            products.append(a.n_samples * (a.n_samples if b is None else b.n_samples))
+            return super().bitgemm(a, b, terms)
+
+    backend = Counted(2)
+    options = {"k": 9, "metric": "euclidean", "missing": "pairwise", "min_called": 1}
+    write_neighbors(folders[::2], tmp_path / "neighbors.npz", backend, **options)
+    products.clear()
+    write_neighbors(folders, tmp_path / "neighbors.npz", backend, **options)
+    assert sum(products) == 1 + SIZES["ann"] + SIZES["cho"]
+
+
+def test_landmarks_are_rows_of_the_matrix(folders, tmp_path):
+    options = {"metric": "euclidean", "missing": "pairwise", "min_called": 50}
+    distances = dense(folders, tmp_path / "dense", *options.values())
+    rows = tmp_path / "landmarks.npy"
+    write_neighbors(
+        folders,
+        tmp_path / "neighbors.npz",
+        BACKEND,
+        k=3,
+        founders=["bea", "cho"],
+        landmarks_out=rows,
+        **options,
+    )
+    landmarks = read_neighbors(tmp_path / "neighbors.npz").landmarks
+    np.testing.assert_array_equal(landmarks, np.arange(SIZES["ann"], len(distances)))
+    held = read_landmarks(rows, landmarks)
+    expected = distances[landmarks].astype(np.float32)
+    np.testing.assert_array_equal(held.rows(landmarks), expected)
+    np.testing.assert_array_equal(held.among().matrix, expected[:, landmarks])
+    with pytest.raises(ValueError, match="no landmarks"):
+        held.rows(np.array([0]))
+
+
+def test_uncomparable_pairs_stop_the_run(folders, tmp_path):
+    options = {"k": 3, "metric": "ibs", "missing": "pairwise", "min_called": 50}
+    with pytest.raises(UserError, match=r"distance\.min_called = 50"):
+        write_neighbors(
+            folders, tmp_path / "neighbors.npz", BACKEND, on_uncomparable="error", **options
+        )
+    assert not (tmp_path / "neighbors.npz").exists()
+
+
+def test_a_damaged_file_is_computed_again(folders, tmp_path, caplog):
+    options = {"k": 3, "metric": "ibs", "missing": "pairwise", "min_called": 1}
+    out = tmp_path / "neighbors.npz"
+    write_neighbors(folders, out, BACKEND, **options)
+    whole = out.read_bytes()
+    out.write_bytes(whole[:500])
+    write_neighbors(folders, out, BACKEND, **options)
+    assert out.read_bytes() == whole
+    assert "from scratch" in caplog.text

@@ -11,6 +11,8 @@ limit, then in float64 for the few that pass; sums over coordinates in their ord
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numba
 import numpy as np
 
@@ -26,6 +28,7 @@ from ..nearest import (
     PlaneParts,
     Scaled,
     checked_points,
+    tiles_of_newcomers,
     tiles_of_pairs,
 )
 from ..relatives import CANDIDATE_SHARE, Closeness, ClosePairs
@@ -142,8 +145,25 @@ def _limit(squared, scale, rounding):
 def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
     """`Backend.nearest_samples` by tiles of a backend's products."""
     found = Nearest.empty(planes.n_samples, k)
+    _offer_tiles(backend, planes, measure, found, tiles_of_pairs(planes.n_samples, SIDE))
+    return found
+
+
+def extend_nearest(
+    backend: Backend, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
+) -> Nearest:
+    """`Backend.extend_nearest` by tiles of a backend's products."""
+    found = known.among(new, k)
+    _offer_tiles(backend, planes, measure, found, tiles_of_newcomers(new, SIDE))
+    return found
+
+
+def _offer_tiles(
+    backend: Backend, planes: PlaneParts, measure: Measure, found: Nearest, tiles: Iterable
+) -> None:
+    """Offer the pairs of some tiles to the lists of both."""
     lists = found.distance, found.index, found.called
-    for rows, columns in tiles_of_pairs(planes.n_samples, SIDE):
+    for rows, columns in tiles:
         own = rows == columns
         a = planes.block(*rows)
         counts = backend.bitgemm(a, None if own else planes.block(*columns), measure.terms)
@@ -160,7 +180,6 @@ def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: i
             arguments = (*tile, turned, own, mine[0], others[0], *lists)
             _in_tasks(backend.threads, mine[1] - mine[0], improve_lists, arguments)
     assert not (found.index == NOBODY).any(), "a list that is not full"
-    return found
 
 
 def _in_tasks(threads: int, n: int, kernel, arguments: tuple, size: int = ROWS_A_TASK) -> None:

@@ -1,7 +1,7 @@
 """Shortest paths on a sparse graph on the CPU: Dijkstra's algorithm with a binary heap.
 
-One source a task. In fixed point the lengths equal those of a dense closure to the last bit: sums
-of integers do not depend on their order.
+To all nodes, or to the nearest few alone (`nearest_by_paths`). In fixed point the lengths equal
+those of a dense closure to the last bit: sums of integers do not depend on their order.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 
 from ..base import infinity
+from ..edges import Edges
 from ..threads import run_tasks
 
 if TYPE_CHECKING:
@@ -55,43 +56,174 @@ def _sift_up(heap, place, keys, at):
     place[node] = at
 
 
-def _from_source(starts, ends, weights, source, lengths, heap, place):
-    """Lengths from one source. `place`: position in the heap; -1 not reached, -2 settled."""
+@numba.njit(nogil=True)
+def _pop(heap, place, keys, size):
+    """Take the nearest node off the heap."""
+    node = heap[0]
+    place[node] = -2
+    size -= 1
+    if size:
+        heap[0] = heap[size]
+        _sift_down(heap, place, keys, size)
+    return node, size
+
+
+@numba.njit(nogil=True)
+def _offer(end, length, heap, place, lengths, size):
+    """A path to a node that is not settled; the size of the heap with it."""
+    if place[end] == -1:
+        lengths[end] = length
+        heap[size] = end
+        place[end] = size
+        size += 1
+        _sift_up(heap, place, lengths, place[end])
+    elif length < lengths[end]:
+        lengths[end] = length
+        _sift_up(heap, place, lengths, place[end])
+    return size
+
+
+def _from_source(starts, ends, weights, blocked, source, lengths, heap, place):
+    """Lengths from one source. `place`: position in the heap; -1 not reached, -2 settled.
+
+    No path runs through nodes that are `blocked`.
+    """
     place[:] = -1
     lengths[source] = 0
     heap[0] = source
     place[source] = 0
     size = 1
     while size:
-        nearest = heap[0]
-        place[nearest] = -2
-        size -= 1
-        if size:
-            heap[0] = heap[size]
-            _sift_down(heap, place, lengths, size)
+        nearest, size = _pop(heap, place, lengths, size)
+        if blocked[nearest] and nearest != source:
+            continue
         for edge in range(starts[nearest], starts[nearest + 1]):
             end = ends[edge]
-            if place[end] == -2:
-                continue
-            length = lengths[nearest] + weights[edge]
-            if place[end] == -1:
-                lengths[end] = length
-                heap[size] = end
-                place[end] = size
-                size += 1
-                _sift_up(heap, place, lengths, place[end])
-            elif length < lengths[end]:
-                lengths[end] = length
-                _sift_up(heap, place, lengths, place[end])
+            if place[end] != -2:
+                length = lengths[nearest] + weights[edge]
+                size = _offer(end, length, heap, place, lengths, size)
+
+
+def _nearest_from(
+    starts, ends, weights, blocked, first, last, near, far, lengths, heap, place, reached
+):
+    """The nearest others of the sources first ... last - 1, by length and then by number.
+
+    `place` is -1 everywhere before and after. Nodes leave the heap in order of their lengths: the
+    search ends behind the last that is as near as the k-th.
+    """
+    k = near.shape[1]
+    for source in range(first, last):
+        lengths[source] = 0
+        heap[0] = source
+        place[source] = 0
+        reached[0] = source
+        size, n_reached, found = 1, 1, 0
+        while size:
+            node = heap[0]
+            if found == k and (k == 0 or lengths[node] > far[source, k - 1]):
+                break
+            node, size = _pop(heap, place, lengths, size)
+            if node != source:
+                at = found
+                if found == k:
+                    at = k - 1 if node < near[source, k - 1] else -1
+                else:
+                    found += 1
+                if at >= 0:
+                    while (
+                        at > 0
+                        and far[source, at - 1] == lengths[node]
+                        and near[source, at - 1] > node
+                    ):
+                        near[source, at] = near[source, at - 1]
+                        far[source, at] = far[source, at - 1]
+                        at -= 1
+                    near[source, at] = node
+                    far[source, at] = lengths[node]
+                if blocked[node]:
+                    continue
+            for edge in range(starts[node], starts[node + 1]):
+                end = ends[edge]
+                if place[end] == -2:
+                    continue
+                if place[end] == -1:
+                    reached[n_reached] = end
+                    n_reached += 1
+                length = lengths[node] + weights[edge]
+                size = _offer(end, length, heap, place, lengths, size)
+        for i in range(n_reached):
+            place[reached[i]] = -1
 
 
 @functools.cache
 def kernel(dtype: np.dtype):
     """`_from_source` compiled for lengths of this dtype."""
-    scalar = numba.from_dtype(dtype)
-    indices, row = types.Array(types.int64, 1, "C"), types.Array(scalar, 1, "C")
-    signature = types.void(indices, indices, row, types.int64, row, indices, indices)
+    indices, row, flags, _ = _types(dtype)
+    signature = types.void(indices, indices, row, flags, types.int64, row, indices, indices)
     return numba.njit([signature], nogil=True, cache=True)(_from_source)
+
+
+@functools.cache
+def nearest_kernel(dtype: np.dtype):
+    """`_nearest_from` compiled for lengths of this dtype."""
+    indices, row, flags, table = _types(dtype)
+    graph = indices, indices, row, flags
+    lists = types.Array(types.int32, 2, "C"), table
+    buffers = row, indices, indices, indices
+    signature = types.void(*graph, types.int64, types.int64, *lists, *buffers)
+    return numba.njit([signature], nogil=True, cache=True)(_nearest_from)
+
+
+def _types(dtype: np.dtype):
+    """Types of indices, of a row of lengths, of flags, and of a table of lengths."""
+    scalar = numba.from_dtype(dtype)
+    rows = (types.Array(kind, 1, "C") for kind in (types.int64, scalar, types.boolean))
+    return *rows, types.Array(scalar, 2, "C")
+
+
+def lengths_from(edges: Edges, sources: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Lengths of the shortest paths from some nodes to all: (m, n), of the dtype of the weights.
+
+    `infinity` of that dtype where there is no path.
+    """
+    dtype = edges.weights.dtype
+    lengths = np.full((len(sources), len(edges)), infinity(dtype), dtype)
+    _run(*edges.parts, sources, lengths, threads)
+    return lengths
+
+
+def nearest_by_paths(edges: Edges, k: int, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest others of every node by shortest paths, which are not followed any farther.
+
+    Parameters
+    ----------
+    edges : Edges
+    k : int
+        At most n - 1 counts.
+    threads : int
+        Changes no byte.
+
+    Returns
+    -------
+    near : int32 array, (n, k)
+        Nearest first, ties by number; -1 where fewer can be reached.
+    far : array, (n, k), of the dtype of the weights
+        Lengths; `infinity` where fewer can be reached.
+    """
+    n, dtype = len(edges), edges.weights.dtype
+    k = min(k, n - 1)
+    near, far = np.full((n, k), -1, np.int32), np.full((n, k), infinity(dtype), dtype)
+    compiled = nearest_kernel(dtype)
+
+    def work(first: int, last: int) -> None:
+        lengths, (heap, reached) = np.empty(n, dtype), np.empty((2, n), np.int64)
+        place = np.full(n, -1, np.int64)
+        compiled(*edges.parts, first, last, near, far, lengths, heap, place, reached)
+
+    step = max(1, -(-n // (8 * threads)))
+    run_tasks(work, [(i, min(n, i + step)) for i in range(0, n, step)], threads)
+    return near, far
 
 
 def paths_from(graph: csr_array, sources: np.ndarray, threads: int = 1) -> np.ndarray:
@@ -110,11 +242,12 @@ def paths_from(graph: csr_array, sources: np.ndarray, threads: int = 1) -> np.nd
     """
     starts, ends = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     lengths = np.full((len(sources), graph.shape[0]), np.inf)
-    _run(starts, ends, np.ascontiguousarray(graph.data), sources, lengths, threads)
+    free = np.zeros(graph.shape[0], bool)
+    _run(starts, ends, np.ascontiguousarray(graph.data), free, sources, lengths, threads)
     return lengths
 
 
-def _run(starts, ends, weights, sources, lengths, threads: int) -> None:
+def _run(starts, ends, weights, blocked, sources, lengths, threads: int) -> None:
     """Fill the row of each source in `lengths`, which is infinite before."""
     n_sources, n = lengths.shape
     compiled = kernel(lengths.dtype)
@@ -122,7 +255,7 @@ def _run(starts, ends, weights, sources, lengths, threads: int) -> None:
     def work(first: int, last: int) -> None:
         heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
         for k in range(first, last):
-            compiled(starts, ends, weights, sources[k], lengths[k], heap, place)
+            compiled(starts, ends, weights, blocked, sources[k], lengths[k], heap, place)
 
     step = max(1, n_sources // (8 * threads))
     bounds = range(0, n_sources, step)
@@ -151,5 +284,6 @@ def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
     ends = np.nonzero(edges)[1].astype(np.int64)
     weights = np.ascontiguousarray(direct[edges])
     lengths = np.full((n, n), top, direct.dtype)
-    _run(starts, ends, weights, np.arange(n), lengths, threads)
+    free = np.zeros(n, bool)
+    _run(starts, ends, weights, free, np.arange(n), lengths, threads)
     return lengths

@@ -1,0 +1,93 @@
+"""Studies without a matrix of all pairs: which studies are, and what they do without.
+
+A study with more samples than `distance.dense_limit` is sparse: no file of n x n numbers is made.
+Its stages work from nearest neighbours, from rows of landmarks and from rows of cohorts. What needs
+all pairs is left out, with one sentence in the log of the plan, in `popdesic check` and on the
+page.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from ..io.errors import UserError
+
+#: Samples up to which a study has matrices of all pairs, with `distance.dense_limit: auto`: at
+#: 30 000 an int64 matrix takes 7 GB, and the closure 50 GB.
+DENSE_LIMIT = 30_000
+#: Most samples of the block model, which takes 10 ms a sample and fit.
+BLOCK_MODEL_LIMIT = 100_000
+#: Exports of all pairs.
+PAIR_FORMATS = ("mibs", "king", "phylip", "newick")
+
+
+def is_sparse(config: dict, n_samples: int) -> bool:
+    """Whether a study of this configuration and size does without matrices of all pairs."""
+    limit = config["distance"]["dense_limit"]
+    return n_samples > (DENSE_LIMIT if limit == "auto" else limit)
+
+
+def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, list[str]]:
+    """The configuration of a sparse study without what needs all pairs.
+
+    Parameters
+    ----------
+    config : dict
+        With all defaults filled in; it is not changed.
+    n_samples : int
+        Samples of the sheet.
+    placed : bool
+        Whether they come from several places.
+
+    Returns
+    -------
+    config : dict
+    sentences : list of str
+        What is left out, and why; the first says that the study is sparse.
+
+    Raises
+    ------
+    UserError
+        The study asks for samples to be dropped that cannot be compared.
+    """
+    config = copy.deepcopy(config)
+    limit = config["distance"]["dense_limit"]
+    limit = DENSE_LIMIT if limit == "auto" else limit
+    if config["distance"]["on_uncomparable"] == "drop":
+        raise UserError(
+            f"config/config.yaml: distance.on_uncomparable: drop needs all pairs, and {n_samples} "
+            f"samples are more than distance.dense_limit = {limit}; set it to keep or error, or "
+            "raise distance.dense_limit."
+        )
+    left_out = [
+        f"{n_samples} samples are more than distance.dense_limit = {limit}: no matrix of all pairs "
+        "is made, and geodesics run among nearest neighbours."
+    ]
+
+    def leave_out(what: str, why: str = "it needs all pairs") -> None:
+        left_out.append(f"{what} is left out: {why}.")
+
+    def switch_off(stage: str, key: str, off, what: str) -> None:
+        if config[stage][key] not in (off, "auto"):
+            leave_out(what)
+        config[stage][key] = off
+
+    switch_off("distance", "export", False, "The text of all distances (distance.export)")
+    switch_off("geodesic", "explain", False, "The ranking of bridges (geodesic.explain)")
+    switch_off("geodesic", "audit", False, "The audit of closures (geodesic.audit)")
+    switch_off("embedding", "stable", False, "The frame of the founders (embedding.stable)")
+    switch_off("embedding", "further_maps", [], "What embedding.further_maps lists")
+    communities = config["communities"]["methods"]
+    if "hdbscan" in communities:
+        leave_out("HDBSCAN (communities.methods)")
+    if "blockmodel" in communities and n_samples > BLOCK_MODEL_LIMIT:
+        communities.remove("blockmodel")
+        why = f"{n_samples} samples are more than {BLOCK_MODEL_LIMIT}"
+        leave_out("The block model (communities.methods)", why)
+    formats = [name for name in config["export"]["formats"] if name in PAIR_FORMATS]
+    if formats:
+        leave_out(f"The export as {', '.join(formats)} (export.formats)")
+    config["export"]["formats"] = [f for f in config["export"]["formats"] if f not in formats]
+    if placed:
+        leave_out("Geography", "distances between places are means over all pairs of people")
+    return config, left_out

@@ -1,0 +1,67 @@
+"""What studies without a matrix of all pairs do without, and the sentences that say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from popdesic.io.errors import UserError
+from popdesic.study.configuration import load_config
+from popdesic.study.forecast import DEVICE_BYTES, Sizes, bytes_read, bytes_written, work_of
+from popdesic.study.snakemake_internals import Job
+from popdesic.study.sparse import DENSE_LIMIT, is_sparse, without_pairs
+
+
+def test_the_limit_is_that_of_the_configuration():
+    auto, own = load_config({}), load_config({"distance": {"dense_limit": 100}})
+    assert [is_sparse(auto, n) for n in (DENSE_LIMIT, DENSE_LIMIT + 1)] == [False, True]
+    assert [is_sparse(own, n) for n in (100, 101)] == [False, True]
+
+
+def test_defaults_lose_a_second_opinion_alone():
+    config = load_config({})
+    sparse, left_out = without_pairs(config, 40_000, placed=False)
+    assert left_out[0].startswith("40000 samples are more than distance.dense_limit = 30000")
+    assert [sentence.split(" ")[0] for sentence in left_out[1:]] == ["HDBSCAN"]
+    assert config == load_config({}), "the given configuration is not changed"
+    assert sparse["distance"]["export"] is False
+
+
+def test_everything_that_is_left_out_is_said():
+    config = load_config(
+        {
+            "distance": {"export": True, "metric": "ibs"},
+            "geodesic": {"explain": True, "audit": True},
+            "embedding": {"stable": True, "further_maps": ["tsne"]},
+            "export": {"formats": ["plink", "mibs", "king"]},
+        }
+    )
+    sparse, left_out = without_pairs(config, 200_000, placed=True)
+    text = " ".join(left_out)
+    for words in (
+        *("distance.export", "geodesic.explain", "geodesic.audit", "embedding.stable"),
+        *("further_maps", "block model", "mibs, king", "Geography"),
+    ):
+        assert words in text
+    assert sparse["export"]["formats"] == ["plink"]
+    assert "blockmodel" not in sparse["communities"]["methods"]
+    assert sparse["embedding"]["further_maps"] == []
+
+
+def test_dropping_uncomparable_samples_needs_all_pairs():
+    config = load_config({"distance": {"on_uncomparable": "drop", "dense_limit": 9}})
+    with pytest.raises(UserError, match=r"raise distance\.dense_limit"):
+        without_pairs(config, 10, placed=False)
+
+
+def test_the_forecast_knows_lists_and_landmarks():
+    job = Job("find_neighbors", {}, 8, 0, 0, 1, ("results/distance/neighbors.npz",), True)
+    few, many = (Sizes({"a": n}, 800, planes=2) for n in (10, 2_000_000_000))
+    assert work_of(job, few) == {"site-pairs": 55 * 800}
+    assert bytes_read(job, few) == 10 * 2 * 100
+    planes = 2_000_000_000 * 200
+    assert bytes_read(job, many) == pytest.approx(planes * planes / DEVICE_BYTES / 2)
+    assert bytes_written("results/distance/neighbors.npz", few) == 16 * 10 * 50
+    assert bytes_written("results/geodesic/pcs/neighbors.alpha2.npz", few) == 16 * 10 * 50
+    assert bytes_written("results/geodesic/pcs/landmarks.alpha2.npy", few) == 4 * 10 * 10
+    assert bytes_written("results/distance/landmarks.npy", many) == 4 * 1000 * 2_000_000_000
+    assert bytes_written("results/distance/squared.npy", few) == 8 * 10 * 10

@@ -1,0 +1,121 @@
+"""A study above `distance.dense_limit`: no matrix of all pairs, but the same neighbours."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import snakemake
+from study import FAST, make_cohorts, write_study
+
+from popdesic.distance.matrix import load_distances, point_distances
+from popdesic.embedding.knn import nearest_neighbors
+from popdesic.io.files import read_json
+from popdesic.io.tables import read_table
+
+SIZES = (60, 50, 20, 14)
+CONFIG = FAST | {
+    "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 3, "graph": "knn"},
+    "communities": {"methods": ["tree"]},
+    "compare": {"analyses": ["kinship", "identity"], "kinship": {"min_kinship": 0.02}},
+}
+
+
+def with_limit(limit: int) -> dict:
+    return CONFIG | {"distance": {"dense_limit": limit, "export": False, "neighbors": 60}}
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory) -> tuple[Path, Path, str]:
+    """A sparse study whose newcomer `east` arrived later, the dense one, and a second plan."""
+    cohorts = make_cohorts(SIZES, n_sites=500)
+    sparse = write_study(tmp_path_factory.mktemp("sparse"), cohorts[:3], with_limit(100))
+    snakemake(sparse, "distance", "geodesic")
+    write_study(sparse, cohorts, with_limit(100))
+    snakemake(sparse)
+    again = snakemake(sparse, "-n")
+    dense = write_study(tmp_path_factory.mktemp("dense"), cohorts, with_limit(1000))
+    snakemake(dense, "distance", "geodesic", "results/compare/kinship.tsv")
+    return sparse, dense, again
+
+
+def test_no_file_has_all_pairs(studies):
+    sparse, _, _ = studies
+    results = sparse / "results"
+    n = len(read_table(results / "distance/samples.tsv"))
+    assert n > 130
+    matrices = [path for path in results.rglob("*.npy") if np.load(path).shape == (n, n)]
+    assert not matrices
+    assert not list(results.rglob("distance/tiles"))
+
+
+def test_neighbors_are_those_of_the_matrix(studies):
+    sparse, dense, _ = studies
+    about = {"metric": "euclidean", "min_called": 100}
+    n_sites = read_json(dense / "results/panel/counts.json")["n_sites"]
+    distances = load_distances(dense / "results/distance", n_sites=n_sites, **about)
+    points = point_distances(dense / "results/embedding/pca.npy", 3)
+    for folder, matrix in (("distance", distances), ("embedding", points)):
+        with np.load(sparse / f"results/{folder}/neighbors.npz") as found:
+            index, far = nearest_neighbors(matrix.__getitem__, len(matrix), 60)
+            np.testing.assert_allclose(found["distance"], far, rtol=1e-12)
+            if folder == "distance":
+                np.testing.assert_array_equal(found["index"], index)
+            rows = np.load(sparse / f"results/{folder}/landmarks.npy")
+            np.testing.assert_allclose(rows, matrix[found["landmarks"]], rtol=1e-6, atol=1e-12)
+
+
+def test_relatives_are_the_same(studies):
+    one, other = ((study / "results/compare/kinship.tsv").read_bytes() for study in studies[:2])
+    assert one == other
+
+
+@pytest.mark.parametrize("space", ["genotypes", "pcs"])
+def test_geodesics_are_those_of_all_pairs(studies, space):
+    sparse, dense, _ = studies
+    folder = sparse / "results/geodesic" / space
+    matrix = np.load(dense / "results/geodesic" / space / "alpha2.npy")
+    with np.load(folder / "neighbors.alpha2.npz") as found:
+        rows = np.load(folder / "landmarks.alpha2.npy")
+        np.testing.assert_array_equal(rows, matrix[found["landmarks"]])
+        _, far = nearest_neighbors(matrix.__getitem__, len(matrix), 60)
+        np.testing.assert_array_equal(found["distance"].astype(np.float32), far.astype(np.float32))
+    one, other = (
+        read_json(study / "results/geodesic" / space / "alpha2.json") for study in (sparse, dense)
+    )
+    assert one["number"] == other["number"]
+    assert one["short_lists"] == 0
+    assert one["founder_indirect_share"] == pytest.approx(other["founder_indirect_share"], abs=1e-2)
+
+
+def test_the_page_says_what_is_left_out(studies):
+    sparse, _, _ = studies
+    page = (sparse / "results/report/report.html").read_text("utf-8")
+    assert "144 samples are more than distance.dense_limit = 100" in page
+    assert "Geodesics among nearest neighbours" in page
+    quality = read_table(sparse / "results/embedding/quality.tsv")
+    assert set(quality["samples"]) == {str(sum(SIZES[:2]))}
+    assert not quality.rank_correlation.isin(["NA"]).any()
+    tree = (sparse / "results/communities/tree.nwk").read_text()
+    assert tree.count(",") > 50
+
+
+def test_an_unchanged_study_plans_nothing(studies):
+    assert "Nothing to be done" in studies[2]
+
+
+def test_a_newcomer_paid_its_row_and_bytes_are_those_of_scratch(studies, tmp_path):
+    sparse, _, _ = studies
+    log = (sparse / "logs/find_neighbors.log").read_text()
+    assert f"newcomers: {SIZES[3]}" in log
+    names = ["distance/neighbors.npz", "distance/landmarks.npy"]
+    before = [(sparse / "results" / name).read_bytes() for name in names]
+    copy = tmp_path / "study"
+    shutil.copytree(sparse, copy)
+    for name in names:
+        (copy / "results" / name).unlink()
+    snakemake(copy, "distance")
+    assert "newcomers: 0" in (copy / "logs/find_neighbors.log").read_text()
+    assert [(copy / "results" / name).read_bytes() for name in names] == before

@@ -1,0 +1,199 @@
+# Studies without a matrix of all pairs: nearest neighbours, landmarks, and what is made of them.
+#
+# needs   results/cohorts/{cohort}/planes.npy .json, results/embedding/pca.npy,
+#         results/compare/tiles/{row}/row.json if relatives must not act as bridges
+# gives   results/distance/neighbors.npz    nearest samples of everyone, with samples.tsv
+#         results/distance/landmarks.npy    distances of landmarks to everyone, float32 (L, n)
+#         results/embedding/neighbors.npz landmarks.npy   the same on principal components
+#         results/geodesic/{space}/neighbors.alpha{alpha}.npz landmarks.alpha{alpha}.npy
+#         results/geodesic/{space}/alpha{alpha}.json alpha{alpha}.run.json
+#         results/embedding/pcoa.{space}.alpha{alpha}.tsv .json, umap.*.tsv
+
+#: Rows of landmarks that take the place of matrices of all pairs.
+ROW_MB = 4e-3  # of a sample: 1 000 landmarks
+#: Neighbours of everyone: as many as any stage asks for.
+N_NEIGHBORS = min(
+    256,
+    max(
+        CONFIG["distance"]["neighbors"],
+        CONFIG["embedding"]["umap_neighbors"] * (2 if ENSEMBLE else 1),
+        CONFIG["communities"]["neighbors"],
+        CONFIG["geodesic"]["neighbors"],
+    ),
+)
+
+
+# The same files as of a study with matrices, made in another way.
+ruleorder: find_neighbors > assemble_distance
+ruleorder: find_paths > close_paths
+ruleorder: place_by_landmarks > compute_pcoa
+ruleorder: draw_near_umap > compute_umap
+
+
+rule find_neighbors:
+    input:
+        planes=[
+            f"results/cohorts/{cohort}/planes{end}"
+            for cohort in COHORTS
+            for end in (".npy", ".json")
+        ],
+    output:
+        # Kept: newcomers are compared with everyone, and the lists of the others go on.
+        neighbors=update("results/distance/neighbors.npz"),
+        landmarks=update("results/distance/landmarks.npy"),
+        samples="results/distance/samples.tsv",
+    log:
+        "logs/find_neighbors.log",
+    benchmark:
+        "benchmarks/find_neighbors.tsv"
+    conda:
+        GPU_CONDA
+    threads: 8
+    resources:
+        # Lists and rows of landmarks, twice where newcomers join; the planes are memory-mapped.
+        mem_mb=memory(700 + FEED_MB, samples=2 * ROW_MB + 0.02 * N_NEIGHBORS / 50, mb=0.2),
+        runtime=minutes(mb_samples=1e-5),
+        gpu=GPUS,
+        host_memory_mb=CONFIG["distance"]["host_memory_mb"],
+    params:
+        cohorts=COHORTS,
+        founders=STUDY.founders,
+        k=N_NEIGHBORS,
+        metric=CONFIG["distance"]["metric"],
+        missing=CONFIG["distance"]["missing"],
+        min_called=CONFIG["distance"]["min_called"],
+        on_uncomparable=CONFIG["distance"]["on_uncomparable"],
+        device=CONFIG["device"],
+        code=code_of("find_neighbors", always=True),
+    message:
+        "Nearest samples of everyone"
+    script:
+        "../scripts/find_neighbors.py"
+
+
+rule find_component_neighbors:
+    input:
+        scores="results/embedding/pca.npy",
+        choice=PCS_CHOICE,
+        samples="results/distance/samples.tsv",
+    output:
+        neighbors="results/embedding/neighbors.npz",
+        landmarks="results/embedding/landmarks.npy",
+    log:
+        "logs/find_component_neighbors.log",
+    benchmark:
+        "benchmarks/find_component_neighbors.tsv"
+    conda:
+        GPU_CONDA
+    threads: 8
+    resources:
+        mem_mb=memory(600, samples=2 * ROW_MB + 0.02 * N_NEIGHBORS / 50),
+        # 1e9 pairs a second on eight cores.
+        runtime=minutes(0.2, pairs=2e-11),
+        gpu=GPUS,
+    params:
+        founders=STUDY.founders,
+        k=N_NEIGHBORS,
+        pcs=CONFIG["geodesic"]["pcs"],
+        device=CONFIG["device"],
+        code=code_of("find_component_neighbors"),
+    message:
+        "Nearest samples of everyone on principal components"
+    script:
+        "../scripts/find_component_neighbors.py"
+
+
+rule find_paths:
+    input:
+        source=distance_source,
+        choice=alpha_choice,
+        samples="results/distance/samples.tsv",
+        kinship=BRIDGE_ROWS,
+    output:
+        neighbors="results/geodesic/{space}/neighbors.alpha{alpha}.npz",
+        landmarks="results/geodesic/{space}/landmarks.alpha{alpha}.npy",
+        statistics="results/geodesic/{space}/alpha{alpha}.json",
+        record="results/geodesic/{space}/alpha{alpha}.run.json",
+    log:
+        "logs/find_paths/{space}.alpha{alpha}.log",
+    benchmark:
+        "benchmarks/find_paths/{space}.alpha{alpha}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # Edges from both ends, lists, and three arrays of rows of landmarks.
+        mem_mb=memory(600, samples=3 * ROW_MB + 0.1 * N_NEIGHBORS / 50),
+        # From each of 1 000 landmarks 5 us a sample, to the nearest of each sample 1 ms.
+        runtime=minutes(0.5, samples=3e-5),
+    params:
+        founders=STUDY.founders,
+        number=CONFIG["geodesic"]["number"],
+        graph=GEODESIC_GRAPH,
+        code=code_of("find_paths"),
+    message:
+        "Geodesics among nearest neighbours in space {wildcards.space}, alpha = {wildcards.alpha}"
+    script:
+        "../scripts/find_paths.py"
+
+
+rule place_by_landmarks:
+    input:
+        lengths=expand("results/geodesic/{{space}}/landmarks.alpha{alpha}.npy", alpha=ALPHAS),
+        lists=expand("results/geodesic/{{space}}/neighbors.alpha{alpha}.npz", alpha=ALPHAS),
+        samples="results/distance/samples.tsv",
+    output:
+        tables=map_tables("pcoa"),
+        statistics=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS),
+    log:
+        "logs/place_by_landmarks/{space}.log",
+    benchmark:
+        "benchmarks/place_by_landmarks/{space}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        mem_mb=memory(500, samples=0.01),
+        runtime=minutes(1, samples=1e-6 * len(ALPHAS)),
+    params:
+        components=PCOA_COMPONENTS,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("place_by_landmarks"),
+    message:
+        "PCoA of the geodesics in space {wildcards.space}, by landmarks"
+    script:
+        "../scripts/place_by_landmarks.py"
+
+
+rule draw_near_umap:
+    input:
+        lists=expand(LISTS, space=SPACES, alpha=ALPHAS),
+        plain=[source_of(space)[0] for space in SPACES],
+        scores="results/embedding/pca.npy",
+        samples="results/distance/samples.tsv",
+    output:
+        instability=expand(ENSEMBLE_TABLES, space=SPACES),
+        tables=expand(map_tables("umap"), space=SPACES),
+        plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
+    log:
+        "logs/draw_near_umap.log",
+    benchmark:
+        "benchmarks/draw_near_umap.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        mem_mb=memory(300, samples=0.1),
+        runtime=minutes(1, samples=2e-5 * N_UMAPS),
+    params:
+        spaces=SPACES,
+        alphas=ALPHAS,
+        umap=UMAP_OPTIONS,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("draw_near_umap"),
+    message:
+        "UMAP of nearest neighbours"
+    script:
+        "../scripts/draw_near_umap.py"

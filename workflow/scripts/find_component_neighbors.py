@@ -1,0 +1,23 @@
+"""Find the nearest samples of everyone on principal components."""
+
+from pathlib import Path
+
+from popdesic.distance.matrix import leading_scores
+from popdesic.embedding.near_maps import write_component_neighbors
+from popdesic.engine.select import select_backend
+from popdesic.io.log import log_counts, logged
+
+with logged(snakemake.log[0], snakemake.input) as log:
+    params = snakemake.params
+    backend = select_backend(params.device, snakemake.threads)
+    log.info("device: %s", backend.describe())
+    counts = write_component_neighbors(
+        leading_scores(Path(snakemake.input.scores), params.pcs),
+        Path(snakemake.input.samples),
+        set(params.founders),
+        backend,
+        k=params.k,
+        out=Path(snakemake.output.neighbors),
+        landmarks_out=Path(snakemake.output.landmarks),
+    )
+    log_counts(log, counts)
