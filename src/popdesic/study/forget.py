@@ -1,0 +1,230 @@
+"""Remove a sample that has left the study from its decoded files (`popdesic forget`).
+
+Results lose an excluded sample when the study runs again, but `raw.bed` and `raw.fam` keep it, so
+that its cohort need not be decoded again. They are rewritten here with their dates kept, so that
+nothing reruns. Files that belong to the user are named, never edited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..cohort.ingest import digest_files
+from ..io.bed import open_cohort, read_fam, write_fam
+from ..io.errors import UserError, suggestion
+from ..io.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path, write_json
+from ..io.genotypes import BED_MAGIC
+from ..io.sites import chunks
+from ..io.tables import read_table
+from .configuration import read_config
+from .sheets import Study, cohort_files
+from .validation import validate_study
+
+#: Folders of a study that may hold names of samples.
+SEARCHED = ("results", "logs", "benchmarks", ".snakemake")
+#: Folders of programs within them.
+PROGRAMS = ("conda", "conda-archive", "singularity")
+#: Files without text: genotypes as bits. Other arrays are searched if they hold text.
+BITS = (".bed", "planes.npy")
+
+
+def forget_sample(study: Path, name: str, *, yes: bool) -> str:
+    """Rewrite the decoded files of a sample's cohort without it; return what was done, as text.
+
+    Parameters
+    ----------
+    study : Path
+    name : str
+        A sample whose row of the sheet has ``exclude`` = yes, in a study that has run since.
+    yes : bool
+        Whether the user has agreed; otherwise nothing is written.
+
+    Raises
+    ------
+    UserError
+        The sample is unknown or not excluded, results still hold it, a run is in progress, or `yes`
+        is false.
+    """
+    with contextlib.chdir(study):
+        config, sheets, _ = validate_study(read_config(), files=False)
+        cohort = _cohort_of(sheets, name, config["samples"])
+        prefix = Path(f"results/cohorts/{cohort}/raw")
+        _require_idle(study)
+        held = prefix.with_suffix(".fam").is_file() and name in set(read_fam(prefix)["sample"])
+        if held and not prefix.with_suffix(".json").is_file():
+            raise UserError(
+                f"{prefix}.json does not exist, so the cohort is not decoded to its end; run the "
+                f"study first (`popdesic run {study}`), which leaves the sample out."
+            )
+        if held:
+            _require_left(cohort, name, study)
+            if not yes:
+                raise UserError(
+                    f"{prefix}.bed would be rewritten without sample '{name}', which only its "
+                    "cohort's own file could bring back; add --yes to do so."
+                )
+            rewrite_without(prefix, name)
+        done = (
+            f"Sample '{name}' is removed from {prefix}.bed and .fam."
+            if held
+            else f"{prefix}.bed does not hold sample '{name}'."
+        )
+        return "\n".join([done, *_remains(sheets, cohort, name, config["samples"])])
+
+
+def _cohort_of(sheets: Study, name: str, shown: str) -> str:
+    found = sheets.excluded.cohort[sheets.excluded["sample"] == name]
+    if len(found):
+        return found.iloc[0]
+    if name in set(sheets.samples["sample"]):
+        raise UserError(
+            f"{shown}: sample '{name}' is part of the study; write yes in the column exclude of "
+            "its row, run the study (`popdesic run`), then forget it."
+        )
+    known = [*sheets.excluded["sample"], *sheets.samples["sample"]]
+    raise UserError(f"{shown}: sample '{name}' is not in the sheet{suggestion(name, known)}")
+
+
+def _require_idle(study: Path) -> None:
+    locks = Path(".snakemake/locks")
+    if locks.is_dir() and any(locks.iterdir()):
+        raise UserError(
+            f"a run of {study} is in progress (or was killed: `popdesic run {study} -- --unlock`); "
+            "wait until it has ended."
+        )
+
+
+def _require_left(cohort: str, name: str, study: Path) -> None:
+    """Raise if quality control or planes still hold the sample."""
+    places = (
+        (Path(f"results/qc/{cohort}.samples.tsv"), lambda p: read_table(p)["sample"].tolist()),
+        (Path(f"results/cohorts/{cohort}/planes.json"), lambda p: read_json(p)["samples"]),
+    )
+    for path, names_in in places:
+        if path.is_file() and name in names_in(path):
+            raise UserError(
+                f"{path} still holds sample '{name}': run the study first (`popdesic run "
+                f"{study}`), which computes the results without it."
+            )
+
+
+def rewrite_without(prefix: Path, name: str) -> None:
+    """Rewrite {prefix}.bed and .fam without a sample, and .json; dates and records are kept.
+
+    A crash leaves no .json, which a run takes as a cohort that is still to be decoded.
+    """
+    files = [beside(prefix, end) for end in (".bed", ".fam", ".json")]
+    dates = [(path, path.stat()) for path in files]
+    records = [(r, r.read_bytes()) for path in files if (r := record_path(path)).is_file()]
+    about = read_json(files[2])
+    kept = [other for other in read_fam(prefix)["sample"] if other != name]
+    rows, fam = open_cohort(prefix, kept)
+    with atomic_path(files[0]) as bed:
+        with open(bed, "wb") as file:
+            file.write(BED_MAGIC)
+            for first, last in chunks(len(rows)):
+                file.write(rows[first:last].tobytes())
+        files[2].unlink()  # until it is written again, the cohort counts as not decoded
+    write_fam(prefix, fam)
+    about["digest"] = digest_files([beside(prefix, end) for end in (".bed", ".bim", ".fam")])
+    write_json(files[2], about)
+    for path, content in records:
+        path.write_bytes(content)
+    for path, before in dates:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _remains(sheets: Study, cohort: str, name: str, shown: str) -> Iterator[str]:
+    """Sentences about files that still hold the name."""
+    found = files_with(Path(), name)
+    if found:
+        yield f"These files of the study still hold the name; delete or edit them ({len(found)}):"
+        yield from (f"  {path}" for path in found)
+    else:
+        yield f"No file below {', '.join(SEARCHED)} holds the name."
+    sources = ", ".join(cohort_files(sheets, cohort))
+    yield (
+        f"Your own files are not changed. {sources} still has the sample: write it again without "
+        f"it (bcftools view --samples ^{name}; plink2 --remove), then delete its row in {shown}; "
+        "the cohort is then decoded again. Until then the row keeps the sample out of every run."
+    )
+
+
+def files_with(study: Path, name: str) -> list[Path]:
+    """Files below `SEARCHED` whose name or content has a sample's name, sorted.
+
+    In text the name counts where no letter, digit, `_` or `-` adjoins it, nor a point that a letter
+    or digit follows, so that S1 is not found in S10 or S1.2; in file names a point may follow. Text
+    within gzip and zip files is searched too, and arrays of text by their entries.
+    """
+    named, text = _patterns(name)
+    found = []
+    for top in SEARCHED:
+        for path in sorted((study / top).rglob("*")):
+            inside = path.relative_to(study).parts[1]
+            if inside in PROGRAMS or not path.is_file() or path.is_symlink():
+                continue
+            if named.search(path.name.encode()) or _holds(path, name, text):
+                found.append(path)
+    return found
+
+
+def _patterns(name: str) -> tuple[re.Pattern, re.Pattern]:
+    """Patterns of a name within file names and within text, as bytes."""
+    whole, letter = re.escape(name.encode()), rb"[\w\x80-\xff]"
+    before, after = rb"(?<!%b)(?<!-)" % letter, rb"(?!%b)(?!-)" % letter
+    text = rb"(?<!%b\.)%b%b%b(?!\.%b)" % (letter, before, whole, after, letter)
+    return re.compile(before + whole + after), re.compile(text)
+
+
+def _holds(path: Path, name: str, text: re.Pattern) -> bool:
+    if path.name.endswith(BITS):
+        return False
+    with open(path, "rb") as file:
+        start = file.peek(4)[:4]
+        if start.startswith(b"PK\x03\x04"):
+            with zipfile.ZipFile(file) as members:
+                return any(_stream_holds(members.open(m), name, text) for m in members.namelist())
+        if start.startswith(b"\x1f\x8b"):
+            with gzip.open(file) as inner:
+                return _stream_holds(inner, name, text)
+        return _stream_holds(file, name, text)
+
+
+def _stream_holds(file: BinaryIO, name: str, text: re.Pattern) -> bool:
+    """Whether a stream has the name: as an entry of an array of text, or in any other bytes."""
+    before = file.read(len(np.lib.format.MAGIC_PREFIX))
+    if before == np.lib.format.MAGIC_PREFIX:
+        file.seek(0)
+        return _array_holds(file, name)
+    # A match counts once what follows it is known; what precedes it is in the overlap.
+    overlap, first, more = len(name.encode()) + 8, True, True
+    while more:
+        block = file.read(CHECKSUM_BYTES)
+        more, known = bool(block), before + block
+        last = len(known) - 4 if more else len(known)
+        if any((first or m.start() > 1) and m.end() <= last for m in text.finditer(known)):
+            return True
+        first, before = first and len(known) <= overlap, known[-overlap:]
+    return False
+
+
+def _array_holds(file: BinaryIO, name: str) -> bool:
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+        version, np.lib.format.read_array_header_2_0
+    )
+    if read(file)[2].kind not in "US":
+        return False
+    file.seek(0)
+    entries = np.lib.format.read_array(file)
+    return bool((entries == (name if entries.dtype.kind == "U" else name.encode())).any())

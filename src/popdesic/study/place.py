@@ -1,0 +1,344 @@
+"""Place one genome in a finished study without changing it (`popdesic place`)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.drift import MIN_PRESENT, person_difference
+from ..cohort.encode import load_planes
+from ..cohort.match import match_sites
+from ..cohort.panel import load_panel
+from ..compare.against_all import (
+    AgainstAll,
+    compare_with_all,
+    describe_pairs,
+    nearest_people,
+    relatives_of,
+)
+from ..compare.identity import genotypes_of
+from ..compare.kinship import panel_parent_limit
+from ..compare.queries import place_profiles
+from ..compare.resolution import Resolution, load_resolution
+from ..distance.tiles import require_one_panel
+from ..engine.base import Backend
+from ..io.bed import read_bim
+from ..io.errors import UserError, shorten, suggestion
+from ..io.files import read_json, write_json
+from ..io.formats import read_sample_names
+from ..io.tables import read_table, write_table
+from .builds import require_build
+from .configuration import read_config
+from .place_text import describe_place
+from .sheets import Study
+from .validation import validate_study
+
+#: Nearest people that are listed.
+NEAREST = 20
+#: A file lists variants only if so many homozygous REF genotypes are expected in it and it has less
+#: than this share of them.
+EXPECTED_REF, LEAST_REF = 20.0, 0.02
+PANEL, RESOLUTION = Path("results/panel/sites.tsv"), Path("results/compare/kinship.json")
+PARTITION = Path("results/communities/partition.tsv")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A genome on a study's panel: its name, the folder of its planes, and its sites."""
+
+    name: str
+    folder: Path
+    sites: dict
+    remarks: list[str]
+
+
+#: ``on_maps(folder, against, config, sheets, backend)``: see `place_maps.place_on_maps`.
+OnMaps = Callable[[Path, AgainstAll, dict, Study, Backend], tuple[dict, list[str]]]
+
+
+def place_sample(
+    source: Path,
+    study: Path,
+    backend: Backend,
+    on_maps: OnMaps,
+    *,
+    sample: str | None = None,
+    out: Path,
+) -> str:
+    """Place one person of a genotype file in a study and describe the place as text.
+
+    Nothing of the study changes. `place.tsv` (the nearest people and all relatives) and
+    `place.json` (everything) are written to `out`.
+
+    Parameters
+    ----------
+    source : Path
+        VCF, BCF, VCF-Zarr, or a prefix of PLINK files.
+    study : Path
+        The folder of a study that has run.
+    backend : Backend
+        Its threads change no byte.
+    on_maps : function
+        `place_maps.place_on_maps`, which the command hands in.
+    sample : str, optional
+        Which sample of the file; needed if it has several.
+
+    Raises
+    ------
+    UserError
+        The study has no results, or not those of its sheets; the file has several samples and
+        `sample` names none, is of another genome build, lists variants only, or has fewer called
+        panel sites than the study's own limits allow.
+    """
+    source, out = source.absolute(), out.absolute()
+    name = _choose_sample(source, sample)
+    if not (study / PANEL).is_file():
+        raise UserError(
+            f"{study} has no results yet (no {PANEL}), so there is nothing to place a sample in; "
+            f"run `popdesic run {study}` first."
+        )
+    if out.is_relative_to((study / "results").absolute()):
+        raise UserError(f"--out is {out}, inside the study's results; give another folder.")
+    with contextlib.chdir(study), tempfile.TemporaryDirectory(prefix="popdesic.") as scratch:
+        config, sheets, _ = validate_study(read_config(), files=False)
+        folders = _finished_cohorts(sheets, study)
+        person = _encode(source, name, Path(scratch), folders[0], config, sheets, backend.threads)
+        place, table = _measure(person, config, sheets, folders, backend, on_maps)
+    about = {"sample": name, "file": str(source), "study": str(study.absolute()), **place}
+    write_table(out / "place.tsv", table)
+    write_json(out / "place.json", about)
+    return describe_place(about, table, out)
+
+
+def _choose_sample(source: Path, sample: str | None) -> str:
+    names = read_sample_names(source)
+    if sample is None and len(names) > 1:
+        shown = ", ".join(shorten(name, 30) for name in names[:5])
+        raise UserError(
+            f"{source} has {len(names)} samples ({shown}{', …' if len(names) > 5 else ''}); choose "
+            "one with --sample NAME."
+        )
+    if sample is not None and sample not in names:
+        raise UserError(f"{source} has no sample '{sample}'{suggestion(sample, names)}")
+    return sample or names[0]
+
+
+def _finished_cohorts(sheets: Study, study: Path) -> list[Path]:
+    """Folders of the planes of all cohorts, in sample order."""
+    folders = [Path(f"results/cohorts/{cohort}") for cohort in sheets.order]
+    away = set(sheets.excluded["sample"])
+    for folder in folders:
+        if not (folder / "planes.json").is_file() or not (folder / "planes.npy").is_file():
+            raise UserError(
+                f"{folder}/planes.npy does not exist: the study has not run to its end; run "
+                f"`popdesic run {study}` first."
+            )
+        if away and away.intersection(read_json(folder / "planes.json")["samples"]):
+            raise UserError(
+                f"{folder}/planes.npy still holds a sample that the sheet excludes; run `popdesic "
+                f"run {study}` first."
+            )
+    return folders
+
+
+def _encode(
+    source: Path,
+    name: str,
+    scratch: Path,
+    some_cohort: Path,
+    config: dict,
+    sheets: Study,
+    threads: int,
+) -> Person:
+    """Decode the person and match the sites to the panel, as those of a new cohort."""
+    require_build(source, sheets, config["qc"]["build"])
+    folder = scratch / "person"
+    method = config["impute"]["method"]
+    try:
+        counts = place_profiles(
+            source,
+            PANEL,
+            folder,
+            haploid=config["encode"]["haploid"],
+            threads=threads,
+            impute="none" if method == "none" else "mode",
+            excluded=set(read_sample_names(source)) - {name},
+        )
+    except UserError as error:  # which names the decoded files
+        named = re.escape(str(folder / "raw")) + r"(\.bed|\.bim|\.fam)?"
+        raise UserError(re.sub(named, lambda _: str(source), str(error))) from None
+    planes, about = load_planes(folder)
+    require_one_panel(some_cohort, read_json(some_cohort / "planes.json"), folder, about)
+    panel, digest = load_panel(PANEL)
+    genotypes = genotypes_of(planes, np.array([0]))[0]
+    _, swapped, _ = match_sites(read_bim(folder / "raw"), panel)
+    sites = _describe_sites(genotypes, swapped, panel, counts, digest)
+    _require_sites(source, sites, config)
+    remarks = _remarks(sites, name, sheets, method, config)
+    return Person(name, folder, sites, remarks)
+
+
+def _describe_sites(
+    genotypes: np.ndarray, swapped: np.ndarray, panel: pd.DataFrame, counts: dict, digest: str
+) -> dict:
+    """Counts and rates of a person at the panel's sites.
+
+    `genotypes` int8 (n_sites,), -1 missing; `swapped` bool: REF and ALT are exchanged in the file.
+    Homozygous REF genotypes are those of the file.
+    """
+    called = genotypes >= 0
+    af, found = panel.af.to_numpy(), counts["panel_sites_found"]
+    observed, expected = person_difference(genotypes[called], af[called])
+    p = af[called]
+    ref = np.where(swapped[called], p, 1 - p)
+    return {
+        "panel": digest,
+        "panel_sites": len(panel),
+        "found": found,
+        "swapped": counts["swapped_turned"],
+        "ambiguous": counts["swapped_ambiguous_dropped"],
+        "not_on_panel": counts["sites_not_on_panel"],
+        "called": int(called.sum()),
+        "share_present": found / len(panel),
+        "call_rate": int(called.sum()) / max(found, 1),
+        "heterozygosity": float((genotypes[called] == 1).mean()) if called.any() else None,
+        "expected_heterozygosity": float((2 * p * (1 - p)).mean()) if called.any() else None,
+        "af_difference": observed,
+        "expected_af_difference": expected,
+        "homozygous_ref": int((genotypes == np.where(swapped, 2, 0)).sum()),
+        "expected_homozygous_ref": float((ref**2).sum()),
+    }
+
+
+def _require_sites(source: Path, sites: dict, config: dict) -> None:
+    least = max(config["distance"]["min_called"], 1)
+    if sites["called"] < least:
+        raise UserError(
+            f"{source} has a called genotype at {sites['called']} of the panel's "
+            f"{sites['panel_sites']} sites, fewer than distance.min_called = {least}: too few to "
+            "place it; check that it is of the panel's genome build, or genotype more sites."
+        )
+    rate = config["qc"]["min_sample_call_rate"]
+    if sites["call_rate"] < rate:
+        raise UserError(
+            f"{source} has a call rate of {sites['call_rate']:.4f} at the panel's sites, below "
+            f"qc.min_sample_call_rate = {rate}: the study would leave such a sample out."
+        )
+    expected = sites["expected_homozygous_ref"]
+    if expected >= EXPECTED_REF and sites["homozygous_ref"] < LEAST_REF * expected:
+        raise UserError(
+            f"{source} has {sites['homozygous_ref']} homozygous REF genotypes at {sites['called']} "
+            f"called panel sites, where about {expected:.0f} are expected: it lists variants "
+            "only; write all sites of the panel (bcftools mpileup and call with --regions-file)."
+        )
+
+
+def _remarks(sites: dict, name: str, sheets: Study, method: str, config: dict) -> list[str]:
+    remarks = []
+    if sites["share_present"] < MIN_PRESENT:
+        remarks.append(
+            f"Only {sites['share_present']:.1%} of the panel's sites are in the file; distances "
+            "rest on fewer sites than those of the study."
+        )
+    if name in set(sheets.samples["sample"]):
+        remarks.append(f"The study has a sample named '{name}' too; names do not show who is who.")
+    if method == "beagle" and config["distance"]["missing"] == "imputed":
+        remarks.append(
+            "The study imputes with Beagle; missing genotypes of this person are filled with the "
+            "panel's most frequent genotype instead, so distances differ a little."
+        )
+    return remarks
+
+
+def _measure(
+    person: Person,
+    config: dict,
+    sheets: Study,
+    folders: Sequence[Path],
+    backend: Backend,
+    on_maps: OnMaps,
+) -> tuple[dict, pd.DataFrame]:
+    """Everything that is told of a person, and the table of the nearest and of relatives."""
+    distance = config["distance"]
+    query, _ = load_planes(person.folder)
+    against = compare_with_all(
+        query,
+        folders,
+        backend,
+        metric=distance["metric"],
+        missing=distance["missing"],
+        min_called=distance["min_called"],
+    )
+    resolution = load_resolution(RESOLUTION) if RESOLUTION.is_file() else None
+    near = nearest_people(against, NEAREST)
+    limit = config["compare"]["kinship"]["min_kinship"]
+    close = np.zeros(0, np.int64)
+    if resolution is not None:
+        close = relatives_of(
+            against, min_kinship=limit, min_called=distance["min_called"], resolution=resolution
+        )
+    table = _table(person.name, near, close, against, resolution, config, sheets)
+    maps, remarks = on_maps(person.folder, against, config, sheets, backend)
+    finite = against.distances[np.isfinite(against.distances)]
+    return {
+        "people": len(against.people.samples),
+        "sites": person.sites,
+        "metric": distance["metric"],
+        "median_distance": float(np.median(finite)) if len(finite) else None,
+        "kinship_limit": _limit_in_use(resolution, limit),
+        "relatives": len(close) if resolution is not None else None,
+        "communities": _communities(against, config["communities"]["neighbors"]),
+        **maps,
+        "remarks": [*person.remarks, *remarks],
+    }, table
+
+
+def _limit_in_use(resolution: Resolution | None, limit: float) -> float | None:
+    """Smallest kinship that is told; None where none can be, or where nothing was measured."""
+    if resolution is None or resolution.smallest_kinship is None:
+        return None
+    return max(limit, resolution.smallest_kinship)
+
+
+def _table(
+    name: str,
+    near: np.ndarray,
+    close: np.ndarray,
+    against: AgainstAll,
+    resolution: Resolution | None,
+    config: dict,
+    sheets: Study,
+) -> pd.DataFrame:
+    """The nearest people and all relatives, nearest first."""
+    which = np.union1d(near, close)
+    which = which[np.argsort(against.distances[which], kind="stable")]
+    error_rate = config["compare"]["identity"]["error_rate"]
+    parents = panel_parent_limit(load_panel(PANEL)[0].af.to_numpy(), error_rate)
+    table = describe_pairs(name, against, which, resolution=resolution, parents=parents)
+    if resolution is not None:  # below the limit, a degree could be chance
+        told = np.isin(which, close)
+        table["relation"] = table.relation.where(told, "none told")
+    table.insert(0, "rank", np.arange(1, len(table) + 1))
+    if "population" in sheets.samples:
+        label = dict(zip(sheets.samples["sample"], sheets.samples.population, strict=True))
+        table.insert(3, "population", [label.get(s) or "NA" for s in table["sample"]])
+    return table
+
+
+def _communities(against: AgainstAll, k: int) -> dict | None:
+    """How many of the k nearest people fall into each community; None without communities."""
+    if not PARTITION.is_file():
+        return None
+    table = read_table(PARTITION)
+    of = dict(zip(table["sample"], table.community, strict=True))
+    known = [of.get(against.people.samples[i]) for i in nearest_people(against, k)]
+    known = [str(community) for community in known if community is not None]
+    counts = pd.Series(known, dtype=str).value_counts()
+    return {"nearest": len(known), "counts": {name: int(n) for name, n in counts.items()}}

@@ -1,0 +1,112 @@
+"""What `popdesic place` says: numbers and what they mean, in plain sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+#: Nearest people, components and axes of a map that are printed; the files have all.
+SHOWN, AXES = 5, 4
+
+
+def describe_place(about: dict, table: pd.DataFrame, out: Path) -> str:
+    """The text for the terminal.
+
+    Parameters
+    ----------
+    about, table
+        What `place.place_sample` writes.
+    out : Path
+        Where it is.
+    """
+    paragraphs = [
+        f"Sample '{about['sample']}' of {about['file']}, placed among {about['people']} people.",
+        _sites(about["sites"]),
+        _nearest(about, table),
+        _relatives(about, table),
+        _communities(about["communities"]),
+        _maps(about),
+        *about["remarks"],
+        f"All numbers: {out / 'place.json'}; nearest people and relatives: {out / 'place.tsv'}.",
+    ]
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def _sites(sites: dict) -> str:
+    return (
+        f"Sites: {sites['found']} of the panel's {sites['panel_sites']} sites are in the file "
+        f"({sites['share_present']:.1%}), {sites['call_rate']:.1%} of them called. "
+        f"{sites['heterozygosity']:.4f} of the called genotypes are heterozygous "
+        f"({sites['expected_heterozygosity']:.4f} expected from the panel's frequencies). Allele "
+        f"frequencies of this person differ from the panel's by {sites['af_difference']:.4f} on "
+        f"average ({sites['expected_af_difference']:.4f} expected of a person from the population "
+        "of the founders as a whole)."
+    )
+
+
+def _nearest(about: dict, table: pd.DataFrame) -> str:
+    lines = [
+        f"Nearest people ({about['metric']} distance; the median to everyone is "
+        f"{_number(about['median_distance'])}):"
+    ]
+    for row in table.head(SHOWN).itertuples():
+        label = f", {row.population}" if "population" in table and row.population != "NA" else ""
+        lines.append(f"  {row.rank}. {row.sample} ({row.cohort}{label}): {_number(row.distance)}")
+    return "\n".join(lines)
+
+
+def _relatives(about: dict, table: pd.DataFrame) -> str:
+    if about["relatives"] is None:
+        return (
+            "Relatives: not judged, because the study has not measured kinship "
+            "(compare.analyses without kinship)."
+        )
+    limit = about["kinship_limit"]
+    told = f"a kinship of at least {limit:.4f}" if limit else "none but duplicates: too few sites"
+    if not about["relatives"]:
+        return f"Relatives: none (told from {told}; KING-robust)."
+    lines = [f"Relatives ({about['relatives']}; told from {told}; KING-robust):"]
+    close = table[table.relation != "none told"].sort_values("kinship", ascending=False)
+    lines += [
+        f"  {row.sample} ({row.cohort}): {row.relation}, kinship {_number(row.kinship)}"
+        for row in close.itertuples()
+    ]
+    return "\n".join(lines)
+
+
+def _communities(found: dict | None) -> str:
+    if not found or not found["nearest"]:
+        return ""
+    parts = [f"{n} in community {name}" for name, n in found["counts"].items()]
+    return (
+        f"Communities: of the {found['nearest']} nearest people, {', '.join(parts)}. Communities "
+        "are groups of this study's people by their genotypes; they are not ancestries."
+    )
+
+
+def _maps(about: dict) -> str:
+    if not about["pca"]:
+        return ""
+    shown = list(about["pca"].items())[:AXES]
+    lines = [
+        "Place on the axes of the founders: "
+        + ", ".join(f"{name} {_number(value)}" for name, value in shown)
+        + "."
+    ]
+    for place in about["maps"]:
+        axes = [(k, v) for k, v in place.items() if isinstance(v, float)][:2]
+        how = (
+            "projected as a newcomer"
+            if place["projected"]
+            else "weighted mean of the nearest people, because this map was fitted to everyone"
+        )
+        where = ", ".join(f"{name} {_number(value)}" for name, value in axes)
+        lines.append(
+            f"  {place['method']} ({place['space']}, alpha {place['alpha']}): {where} ({how})."
+        )
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "NA" if value is None or value != value else f"{value:.5g}"

@@ -1,0 +1,125 @@
+"""One genome against everyone: distances and kinship, beside only reading the planes.
+
+    python tests/bench/bench_place.py [--samples 20000] [--sites 100000] [--threads 2]
+        [--folder DIR] [--quick]
+
+Writes planes of random people to DIR (a temporary folder by default), without and with missing
+genotypes. Cold: the file was dropped from the page cache before (posix_fadvise); warm: it is there.
+"read" reads the file in blocks of 64 MiB on one thread and does nothing with it. CPU seconds hardly
+depend on what else runs. The last columns are the same by bytes for a million people at 100 000
+sites; a machine keeps so many warm only if its memory holds them. What `popdesic place` does
+besides, decoding the genome and finding its place on components and maps, is not part of it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import commandline
+import numpy as np
+from timing import best_of, print_table
+
+from popdesic.compare.against_all import CHUNK_BYTES, compare_with_all
+from popdesic.engine.select import cpu_backend
+from popdesic.engine.terms import Planes
+from popdesic.io.files import write_json
+
+GOAL_SAMPLES, GOAL_SITES = 1_000_000, 100_000
+#: Samples that are drawn at a time.
+DRAWN = 1000
+
+
+def write_planes(folder: Path, n: int, n_sites: int, masked: bool) -> Planes:
+    """Write `planes.npy` and `planes.json` of random people; return the planes of one more."""
+    rng = np.random.default_rng(1)
+    n_words = -(-n_sites // 512) * 8
+    shape = (n, 3 if masked else 2, n_words)
+    folder.mkdir(parents=True)
+    last = np.zeros(n_words, np.uint64)
+    last[: n_sites // 64] = ~np.uint64(0)
+    if n_sites % 64:
+        last[n_sites // 64] = (1 << n_sites % 64) - 1
+
+    def draw(count: int) -> np.ndarray:
+        one, other = rng.integers(0, 2**64, (2, count, n_words), np.uint64)
+        planes = [one | other, one & other]
+        if masked:
+            planes.append(
+                ~np.bitwise_and.reduce(rng.integers(0, 2**64, (4, count, n_words), np.uint64))
+            )
+        return np.stack(planes, axis=1) & last
+
+    words = np.lib.format.open_memmap(folder / "planes.npy", "w+", np.dtype("<u8"), shape)
+    for first in range(0, n, DRAWN):
+        block = draw(min(DRAWN, n - first))
+        words[first : first + len(block)] = block
+    words.flush()
+    names = [f"{folder.name}{k}" for k in range(n)]
+    about = {"cohort": folder.name, "panel": "bench", "n_sites": n_sites, "samples": names}
+    write_json(folder / "planes.json", about)
+    return Planes(draw(1), n_sites)
+
+
+def read(path: Path) -> None:
+    """Read a file and do nothing with it."""
+    block = bytearray(CHUNK_BYTES)
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(block):
+            pass
+
+
+def drop(path: Path) -> None:
+    """Drop a file from the page cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def bench(folder: Path, options, *, masked: bool) -> None:
+    query = write_planes(folder, options.samples, options.sites, masked)
+    path, backend = folder / "planes.npy", cpu_backend(options.threads)
+    limits = {"metric": "euclidean", "missing": "pairwise", "min_called": 1}
+
+    def compare() -> None:
+        compare_with_all(query, [folder], backend, **limits)
+
+    n_bytes = path.stat().st_size
+    more = GOAL_SAMPLES * query.words.nbytes * GOAL_SITES / options.sites / n_bytes
+    rows, repeats = [], 1 if options.quick else 3
+    compare()  # kernels are compiled
+    for state in ("cold", "warm"):
+        for name, work in (("read", lambda: read(path)), ("compare", compare)):
+            times = []
+            for _ in range(repeats):
+                if state == "cold":
+                    drop(path)
+                times.append(best_of(1, work))
+            seconds, cpu = min(times), time.process_time()
+            work()
+            cpu = time.process_time() - cpu
+            row = [f"{seconds:.2f}", f"{n_bytes / seconds / 1e9:.2f}", f"{cpu:.2f}"]
+            rows.append((f"{name}, {state}", *row, f"{seconds * more:.1f}", f"{cpu * more:.1f}"))
+    title = f"{options.samples} people, {options.sites} sites, {n_bytes / 1e9:.2f} GB"
+    goal = f"{GOAL_SAMPLES} x {GOAL_SITES}, {more * n_bytes / 1e9:.1f} GB: s"
+    missing = "6 % missing" if masked else "none missing"
+    print_table(f"{title}, {missing}", ("", "s", "GB/s", "CPU-s", goal, "CPU-s"), rows)
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--samples", type=int, default=20_000)
+    parser.add_argument("--sites", type=int, default=100_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=None)
+    options = commandline.parse(parser, samples=300, sites=3000)
+    print(cpu_backend(options.threads).describe())
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        for masked in (False, True):
+            bench(Path(scratch) / ("masked" if masked else "complete"), options, masked=masked)
+
+
+if __name__ == "__main__":
+    main()
