@@ -104,3 +104,28 @@ def sharing_distance(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
             differences += np.abs(x[both].astype(int) - y[both]).sum()
             pairs += both.sum()
     return float(differences), float(pairs)
+
+
+def lostruct_distances(windows: list[np.ndarray], k: int = 2) -> np.ndarray:
+    """Distances of windows by lostruct (Li and Ralph 2019), genotypes (n_sites, n), none missing.
+
+    Its `cov_pca` takes the covariances of people over sites, after centring each site, and their k
+    leading eigenvectors; `pc_dist(normalize="L1")` divides the k values by their sum, and compares
+    the matrices sum of l v v' by the Frobenius norm.
+    """
+    matrices = []
+    for x in windows:
+        x = x - x.mean(axis=1, keepdims=True)
+        values, vectors = np.linalg.eigh(np.cov(x, rowvar=False))
+        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+        matrices.append((vectors * (values / np.abs(values).sum())) @ vectors.T)
+    return np.array([[np.sqrt(((a - b) ** 2).sum()) for b in matrices] for a in matrices])
+
+
+def with_swapped_alleles(genotypes: np.ndarray) -> np.ndarray:
+    """Every site twice, the second time with REF and ALT swapped.
+
+    The mean of a person over such sites is that of everybody, so that centring people, as a
+    covariance does, changes nothing.
+    """
+    return np.concatenate([genotypes, 2 - genotypes])

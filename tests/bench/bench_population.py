@@ -1,7 +1,7 @@
 """Statistics of populations: genotypes a second beside PLINK 1.9 and scikit-allel, and error rates.
 
     python tests/bench/bench_population.py [--samples 4000] [--sites 100000] [--populations 10]
-        [--draws 200] [--quick]
+        [--draws 200] [--people 300] [--quick]
 
 One thread each. Rates are genotypes (samples x sites) by CPU-seconds, user and system, without
 start-up and compilation; PLINK's are whole runs, of which it needs one a statistic. The second
@@ -20,6 +20,7 @@ from pathlib import Path
 import commandline
 import numpy as np
 import pandas as pd
+from landscapes import scene
 from landscapes.inversions import genome_with_inversion
 from timing import print_table
 
@@ -29,11 +30,13 @@ from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.io.genotypes import BED_MAGIC
 from popdesic.io.sites import chunks
 from popdesic.population.allele_counts import PopulationCounts
+from popdesic.population.ancestry import best_fit, cross_validate, project, varies
 from popdesic.population.blocks import block_starts
 from popdesic.population.counts import samples_at_once
 from popdesic.population.differentiation import pair_table, population_tree
 from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
+from popdesic.population.fastmixture import why_missing
 from popdesic.population.local_structure import local_table
 from popdesic.population.measure import f3_limit
 from popdesic.population.runs import RunLimits, runs_of_words
@@ -222,7 +225,7 @@ def nulls(draws: int) -> list[tuple]:
         q = p + rng.normal(0, 1, p.shape) * np.sqrt(amount * p * (1 - p))
         return np.abs(1 - np.abs(1 - q))
 
-    beyond, any_f3, negative = 0, 0, 0
+    beyond, any_f3, uncorrected, negative = 0, 0, 0, 0
     for _ in range(draws):
         root = rng.uniform(0.1, 0.9, n_blocks * own_sites)
         left, right = drift(root, 0.1), drift(root, 0.1)
@@ -230,7 +233,9 @@ def nulls(draws: int) -> list[tuple]:
         test = f4_tests(counts_of(tips), starts, [list("abcd")])
         beyond += bool(abs(test.z[0]) > 3)
         screen = f3_screen(counts_of([root] * 6), starts)
-        any_f3 += bool((screen.z < f3_limit(len(screen), n_blocks)).any())
+        limit = f3_limit(len(screen), n_blocks)
+        any_f3 += bool((screen.z_corrected < limit).any())
+        uncorrected += bool((screen.z < limit).any())
         negative += int((screen.z < -3).sum())
     shares = {
         name: np.mean([_local_regions(seed, where) for seed in range(draws)])
@@ -241,7 +246,41 @@ def nulls(draws: int) -> list[tuple]:
         ("windows, an inversion of six of 80", draws, f"{shares['inversion']:.3f}", "(power)"),
         ("f4 of the right tree, |z| > 3", draws, f"{beyond / draws:.4f}", "0.0039"),
         ("any f3 of 60 in one population", draws, f"{any_f3 / draws:.3f}", "0.05"),
+        ("the same, skewness not corrected for", draws, f"{uncorrected / draws:.3f}", "0.05"),
         ("f3 in one population, z < -3", 60 * draws, f"{negative / 60 / draws:.4f}", "0.0020"),
+    ]
+
+
+def ancestry(people: int, sites: int) -> list[tuple]:
+    """Proportions on a gradient beside the truth, newcomers projected; K of one population."""
+    if reason := why_missing():
+        print(f"Ancestry proportions are left out: {reason}.")
+        return []
+    drawn = scene("gradient", seed=11, people=people, sites=sites)
+    founders = np.arange(people) % 4 > 0
+    genotypes = drawn.genotypes[varies(drawn.genotypes[:, founders])]
+    used = cpu(resource.RUSAGE_CHILDREN)
+    found, _ = best_fit(genotypes[:, founders], 2, [1])
+    used = cpu(resource.RUSAGE_CHILDREN) - used
+    new = project(genotypes[:, ~founders], found.frequencies)
+    again = project(genotypes[:, founders], found.frequencies)
+    drift = np.abs(again - found.proportions).max()
+    truth = drawn.coordinates[:, 0]
+    r = [
+        abs(np.corrcoef(q[:, 0], truth[rows])[0, 1])
+        for q, rows in ((found.proportions, founders), (new, ~founders))
+    ]
+    null = scene("panmixia", seed=11, people=people // 2, sites=sites // 2)
+    table = cross_validate(null.genotypes, range(1, 4), 3, 1)
+    return [
+        ("r with the truth, founders", f"{r[0]:.4f}"),
+        ("r with the truth, newcomers", f"{r[1]:.4f}"),
+        (
+            "founders projected, largest difference",
+            f"{drift:.4f}",
+        ),
+        ("CPU s of a fit, program's start included", f"{used:.1f}"),
+        ("K of one population, of 1 to 3", str(int(table.k[table.error.argmin()]))),
     ]
 
 
@@ -261,7 +300,8 @@ def main() -> None:
     parser.add_argument("--populations", type=int, default=10)
     parser.add_argument("--missing", type=float, default=0.01)
     parser.add_argument("--draws", type=int, default=200)
-    options = commandline.parse(parser, samples=60, sites=3000, populations=4, draws=3)
+    parser.add_argument("--people", type=int, default=300, help="of the scenes of ancestry")
+    options = commandline.parse(parser, samples=60, sites=3000, populations=4, draws=3, people=100)
     rng = np.random.default_rng(1)
     # Compile, or load what was compiled.
     small = draw(rng, 40, 2000, 4, 0.01)
@@ -277,6 +317,9 @@ def main() -> None:
     print_table(f"{shape}, {options.populations} populations", header, rows)
     found = [tuple(map(str, row)) for row in nulls(options.draws)]
     print_table("Nulls", ["null", "tests", "share", "by Student's t"], found)
+    rows = ancestry(options.people, options.people * 13)
+    if rows:
+        print_table(f"Ancestry, {options.people} people", ["what", "value"], rows)
 
 
 if __name__ == "__main__":

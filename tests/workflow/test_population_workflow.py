@@ -13,21 +13,23 @@ from popdesic.io.tables import read_table
 
 RULES = {
     *("count_population", "measure_population", "draw_population"),
-    "measure_local_structure",
+    *("measure_local_structure", "fit_ancestry", "project_ancestry", "join_ancestry"),
 }
 CONFIG = {
     **FAST,
     "population": {
-        "analyses": ["diversity", "differentiation", "f_statistics", "runs", "local"],
+        "analyses": ["diversity", "differentiation", "f_statistics", "runs", "local", "ancestry"],
         "block": "5 kb",
         "roh": {"min_sites": 20, "min_kb": 1},
         "local": {"sites": 10},
+        "ancestry": {"components": [1, 2], "folds": 2},
     },
 }
 FILES = {
     *("summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv", "pairs.tsv", "blocks.tsv"),
     *("tree.nwk", "f3.tsv", "f4.tsv", "f2_blocks.rds", "runs.tsv", "consensus.tsv"),
     *("local_pca.tsv", "local_pca.json"),
+    *("ancestry.tsv", "ancestry_validation.tsv", "ancestry.json"),
 }
 
 
@@ -47,7 +49,7 @@ def test_tables_and_figures(study):
     assert (about["populations"], about["people"]) == (2, 30) and about["blocks"] > 5
     assert read_table(folder / "populations.tsv").people.tolist() == ["15", "15"]
     assert float(read_table(folder / "pairs.tsv").fst[0]) > 0.02
-    for name in ("diversity", "spectrum", "fst", "tracks", "f", "local"):
+    for name in ("diversity", "spectrum", "fst", "tracks", "f", "local", "ancestry"):
         assert (study / f"results/figures/population_{name}.svg").stat().st_size > 700
     # The page waits for them.
     assert "write_report" in planned(snakemake(study, "-n"))
@@ -61,7 +63,9 @@ def test_a_new_cohort_counts_itself_alone(study):
     write_sheets(study, cohorts, CONFIG)
     ran = finished(snakemake(study, "population"))
     assert ran["count_population"] == 1 and ran["measure_population"] == 1
-    assert "measure_local_structure" not in ran  # windows are of the founders alone
+    # Windows and components are of the founders alone.
+    assert not {"measure_local_structure", "fit_ancestry"} & set(ran)
+    assert ran["project_ancestry"] == 1
     assert (study / "results/population/cohorts/north.npz").stat().st_mtime_ns == kept
     assert read_table(study / "results/population/populations.tsv").people.tolist() == ["21", "21"]
     # A label of one cohort counts that cohort again, and no other.

@@ -1,6 +1,7 @@
 # Statistics of populations: diversity, differentiation, f-statistics, runs of homozygosity.
 #
-# needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, the sample sheet
+# needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, unrelated.tsv,
+#         results/compare/tiles/{cohort}/row.json of newcomers, the sample sheet
 # gives   results/population/cohorts/{cohort}.npz .tsv .runs.tsv   counts of one cohort
 #         results/population/samples.tsv        heterozygosity, F and F_ROH of every sample
 #         results/population/populations.tsv, spectrum.tsv, summary.json
@@ -8,7 +9,8 @@
 #         results/population/f3.tsv, f4.tsv, f2_blocks.rds           f-statistics
 #         results/population/runs.tsv, consensus.tsv                 runs of homozygosity
 #         results/population/local_pca.tsv .json                     windows of the genome, by
-#                                               their principal components (founders alone)
+#                                               their principal components (founders alone);
+#                                               ancestry proportions: ancestry.smk
 #         results/figures/population_*
 
 from popdesic.population.options import sizes_of
@@ -36,6 +38,16 @@ LOCAL_TABLES = (
     if "local" in POPULATION_ANALYSES
     else []
 )
+#: Ancestry proportions of all samples, and how they were fitted; newcomers change only the first.
+ANCESTRY_TABLES = (
+    [
+        "results/population/ancestry.tsv",
+        "results/population/ancestry_validation.tsv",
+        "results/population/ancestry.json",
+    ]
+    if "ancestry" in POPULATION_ANALYSES
+    else []
+)
 SEEKS_RUNS = "runs" in POPULATION_ANALYSES
 #: A genetic map is only read for blocks in cM.
 BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
@@ -46,6 +58,7 @@ rule population:
     input:
         POPULATION_TABLES,
         LOCAL_TABLES,
+        ANCESTRY_TABLES,
         expand("results/figures/{name}.{end}", name=POPULATION_FIGURES, end=["svg", "png"]),
 
 
@@ -55,6 +68,7 @@ if POPULATION_ANALYSES:
         input:
             planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
             panel="results/panel/sites.tsv",
+            relatives=relatives_tables,
         output:
             **({"runs": "results/population/cohorts/{cohort}.runs.tsv"} if SEEKS_RUNS else {}),
             counts="results/population/cohorts/{cohort}.npz",
@@ -65,7 +79,7 @@ if POPULATION_ANALYSES:
             "benchmarks/count_population/{cohort}.tsv"
         conda:
             "../../envs/popdesic.yaml"
-        threads: 2
+        threads: shared_threads(len(COHORTS), 2)
         resources:
             # The panel, 18 bytes a site and population, and a part of the memory-mapped planes.
             mem_mb=memory(800, mb=4 + 0.5 * N_POPULATIONS, files="panel"),
@@ -78,6 +92,7 @@ if POPULATION_ANALYSES:
             ),
             limits={k: v for k, v in POPULATION["roh"].items() if k != "consensus"},
             sheet=CONFIG["samples"],
+            max_kinship=MAX_KINSHIP,
             rows=rows_of_populations,
             code=code_of("count_population"),
         message:
@@ -110,7 +125,9 @@ if POPULATION_ANALYSES:
             runtime=minutes(1, mb=1 / 20),
         params:
             options=dict(
-                analyses=[name for name in POPULATION_ANALYSES if name != "local"],
+                analyses=[
+                    name for name in POPULATION_ANALYSES if name not in ("local", "ancestry")
+                ],
                 **{k: POPULATION[k] for k in ("min_size", "block", "mask", "f4")},
                 **{k: POPULATION[k] for k in ("bootstrap", "seed")},
                 consensus=POPULATION["roh"]["consensus"],
@@ -127,6 +144,9 @@ if POPULATION_ANALYSES:
         input:
             tables=POPULATION_TABLES,
             windows=LOCAL_TABLES,
+            ancestry=ANCESTRY_TABLES,
+            # Bars stand beside the PCA.
+            pca=["results/embedding/pca.tsv"] if ANCESTRY_TABLES else [],
         output:
             svg=reported("draw_population"),
             png=expand("results/figures/{name}.png", name=POPULATION_FIGURES),
@@ -147,41 +167,3 @@ if POPULATION_ANALYSES:
             "Draw statistics of populations"
         script:
             "../scripts/draw_population.py"
-
-
-if LOCAL_TABLES:
-
-    rule measure_local_structure:
-        input:
-            genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
-            panel="results/panel/sites.tsv",
-            # Relatives share long haplotypes, which would be what windows show.
-            unrelated=(
-                ["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else []
-            ),
-        output:
-            table=LOCAL_TABLES[0],
-            summary=LOCAL_TABLES[1],
-        log:
-            "logs/measure_local_structure.log",
-        benchmark:
-            "benchmarks/measure_local_structure.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            # Components of at most 2 000 windows and 1 000 people.
-            mem_mb=memory(600, files="panel"),
-            runtime=minutes(2, mb=1 / 20),
-        params:
-            options=dict(
-                sites=POPULATION["local"]["sites"],
-                x=POPULATION["x"],
-                x_contigs=CONFIG["qc"]["x_contigs"],
-                seed=POPULATION["seed"],
-            ),
-            code=code_of("measure_local_structure"),
-        message:
-            "Compare principal components of windows along the genome"
-        script:
-            "../scripts/measure_local_structure.py"

@@ -8,6 +8,7 @@ from popdesic.population.runs import RunLimits
 
 with logged(snakemake.log[0], snakemake.input) as log:
     runs = snakemake.output.get("runs")
+    unrelated, row = [*map(Path, snakemake.input.relatives), None, None][:2]
     about = count_cohort(
         Path(snakemake.input.planes[0]).parent,
         Path(snakemake.input.panel),
@@ -18,6 +19,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
         counts_out=Path(snakemake.output.counts),
         samples_out=Path(snakemake.output.samples),
         runs_out=Path(runs) if runs else None,
+        unrelated=unrelated,
+        row=row,
+        max_kinship=snakemake.params.max_kinship,
         threads=snakemake.threads,
     )
     log_counts(log, about)

@@ -193,8 +193,9 @@ def f3(
     Returns
     -------
     DataFrame
-        `target`, `source1`, `source2`, `f3`, its block jackknife `error`, `z`, `sites`, `blocks`,
-        by rising z. Among many, some z below -2 are chance.
+        `target`, `source1`, `source2`, `f3`, its block jackknife `error`, `z`, `z_corrected` (for
+        the skewness of f3: compare it with Student's t), `sites`, `blocks`, by rising
+        `z_corrected`. Among many, some below -2 are chance.
 
     Raises
     ------

@@ -15,8 +15,9 @@ import pandas as pd
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..cohort.samples import UNKNOWN, read_samples
+from ..compare.kinship import kinship_tiles, related_newcomers
 from ..io.sites import chunks
-from ..io.tables import write_npz, write_table
+from ..io.tables import read_table, write_npz, write_table
 from .options import require_no_x, x_names
 from .runs import (
     RunLimits,
@@ -46,6 +47,9 @@ def count_cohort(
     counts_out: Path,
     samples_out: Path,
     runs_out: Path | None = None,
+    unrelated: Path | None = None,
+    row: Path | None = None,
+    max_kinship: float = 0.0,
     threads: int = 1,
 ) -> dict[str, Any]:
     """Count the genotypes of a cohort by population and site.
@@ -69,11 +73,16 @@ def count_cohort(
         uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest of a group
         is missing. `in_runs` (n_sites, n_groups): samples in a run.
     samples_out : Path
-        By sample: `population`, `ploidy`, called and heterozygous sites, the heterozygosity that
-        Hardy-Weinberg proportions with the panel's allele frequencies give (`expected`, at the
-        sample's called sites, Nei's correction), F = 1 - observed / expected; runs of homozygosity.
+        By sample: `population`, `relative` (yes: does not count), `ploidy`, called and heterozygous
+        sites, the heterozygosity that Hardy-Weinberg proportions with the panel's allele
+        frequencies give (`expected`, at the sample's called sites, Nei's correction), F = 1 -
+        observed / expected; runs of homozygosity.
     runs_out : Path, optional
         Runs of homozygosity, if sought.
+    unrelated, row, max_kinship : Path, Path, float, optional
+        `panel/unrelated.tsv`; of a newcomer cohort also `compare/tiles/{cohort}/row.json` and
+        `embedding.max_kinship`. Relatives (`relatives_of`) count for themselves alone. Without
+        `unrelated` everybody counts.
 
     Returns
     -------
@@ -88,7 +97,9 @@ def count_cohort(
         require_no_x(sites.chrom.unique(), x_names(x_contigs))
     planes, described = load_planes(folder)
     names = list(described["samples"])
-    labels = _labels(read_samples(sheet), names, column)
+    labels = labels_of(read_samples(sheet), names, column)
+    relatives = relatives_of(names, unrelated, row, max_kinship)
+    counted_as = ["" if n in relatives else x for n, x in zip(names, labels, strict=True)]
     n_bits = 64 * planes.words.shape[2]
     used = used_sites(sites, x, x_contigs)
     mask = np.packbits(np.pad(used, (0, n_bits - len(used))), bitorder="little").view(np.uint64)
@@ -109,7 +120,7 @@ def count_cohort(
         ploidy = np.where(haploid, 1, 2)
         own = [
             (label, int(k)) if label else None
-            for label, k in zip(labels[begin:end], ploidy, strict=True)
+            for label, k in zip(counted_as[begin:end], ploidy, strict=True)
         ]
         group += own
         for key in sorted({key for key in own if key}):
@@ -137,6 +148,7 @@ def count_cohort(
             "sample": names,
             "cohort": cohort,
             "population": [label or "NA" for label in labels],
+            "relative": ["yes" if name in relatives else "no" for name in names],
             "ploidy": 2 - haploid.astype(np.int64),
             "called": called,
             "heterozygous": hets,
@@ -149,6 +161,7 @@ def count_cohort(
         "samples": len(names),
         "sites": int(used.sum()),
         "groups": len(groups),
+        "relatives left out of populations": len(relatives),
         "pseudo-haploid samples": int(haploid.sum()),
     }
     in_runs = np.zeros((0, len(groups)), dtype)
@@ -169,6 +182,21 @@ def count_cohort(
     )
     write_table(samples_out, table)
     return about
+
+
+def relatives_of(
+    names: list[str], unrelated: Path | None, row: Path | None, max_kinship: float
+) -> set[str]:
+    """Samples of a cohort that are left out of their populations as relatives of others.
+
+    Of founders those who do not define the axes of the PCA; of newcomers `related_newcomers`.
+    """
+    if unrelated is None:
+        return set()
+    table = read_table(unrelated)
+    if row is None:
+        return set(names) & set(table["sample"][table.unrelated != "yes"])
+    return related_newcomers(kinship_tiles([row], closed=False), names, table, max_kinship)
 
 
 def samples_at_once(words: np.ndarray) -> int:
@@ -195,7 +223,7 @@ def expected_heterozygosity(af: np.ndarray, n_called: np.ndarray) -> np.ndarray:
         return np.where(alleles > 1, 2 * alt * (alleles - alt) / (alleles * (alleles - 1)), 0.0)
 
 
-def _labels(table: pd.DataFrame, names: list[str], column: str) -> list[str]:
+def labels_of(table: pd.DataFrame, names: list[str], column: str) -> list[str]:
     """Population of each sample of a file; empty where unknown."""
     if column not in table:
         return [""] * len(names)

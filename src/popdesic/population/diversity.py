@@ -87,7 +87,8 @@ def spectrum(counts: PopulationCounts) -> pd.DataFrame:
     columns = ["population", "alleles", "count", "sites", "folded", "sites_used"]
     if not called.size:
         return pd.DataFrame(columns=columns)
-    reach = np.quantile(called, LEFT_OUT, axis=0, method="lower").min()
+    last = int(LEFT_OUT * (len(called) - 1))
+    reach = min(np.partition(called[:, k], last)[last] for k in range(called.shape[1]))
     m = min(int(reach) // 2 * 2, MOST_ALLELES)
     if m < 2:
         return pd.DataFrame(columns=columns)
@@ -112,24 +113,37 @@ def spectrum(counts: PopulationCounts) -> pd.DataFrame:
 
 def _projected(n: np.ndarray, alt: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Spectrum of sites with n alleles, alt of them ALT, among m drawn; and the folded one."""
-    most = int(n.max(initial=0)) + 1
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
+    size, derived, times = _kinds(n.astype(np.int64), alt.astype(np.int64))
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size.max(initial=m) + 1)))])
 
     def choose(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        inside = (b >= 0) & (b <= a)
-        b = np.where(inside, b, 0)
-        return np.where(inside, logs[a] - logs[b] - logs[a - b], -np.inf)
+        return logs[a] - logs[b] - logs[a - b]
 
-    kinds, times = np.unique(n.astype(np.int64) * (most + 1) + alt, return_counts=True)
-    size, derived = kinds // (most + 1), kinds % (most + 1)
-    k = np.arange(m + 1)
-    chance = np.exp(
-        choose(derived[:, None], k[None])
-        + choose((size - derived)[:, None], m - k[None])
-        - choose(size, np.full(len(size), m))[:, None]
+    # The lowest possible count, and from each count to the next by the ratio of their chances.
+    least = np.maximum(m - (size - derived), 0)
+    chance = choose(derived, least) + choose(size - derived, m - least) - choose(size, m)
+    chance = np.exp(chance) * times
+    values = np.zeros(m + 1)
+    for k in range(m + 1):
+        begun = k >= least
+        values[k] = chance[begun].sum()
+        below = (k + 1) * np.where(begun, size - derived - m + k + 1.0, 1.0)
+        chance *= np.where(begun, np.maximum((derived - k) * (m - k) / below, 0.0), 1.0)
+    count = np.arange(m + 1)
+    folded = np.where(
+        count < m - count, values + values[::-1], np.where(2 * count == m, values, 0.0)
     )
-    exact = size == m
-    chance[exact] = derived[exact, None] == k
-    values = times @ chance
-    folded = np.where(k < m - k, values + values[::-1], np.where(2 * k == m, values, 0.0))
     return values, folded
+
+
+def _kinds(n: np.ndarray, alt: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Different pairs (n, alt), and how often each of them occurs."""
+    low, width = int(n.min()) if len(n) else 0, int(n.max(initial=0)) + 1
+    codes = (n - low) * width + alt
+    if (width - low) * width <= 32 * len(n):  # faster than sorting
+        counts = np.bincount(codes)
+        kinds = np.flatnonzero(counts)
+        times = counts[kinds]
+    else:
+        kinds, times = np.unique(codes, return_counts=True)
+    return kinds // width + low, kinds % width, times

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,13 +23,56 @@ from .allele_counts import PopulationCounts
 from .jackknife import Estimate, jackknife
 
 
-def f3_of_target(counts: PopulationCounts, target: int, starts: np.ndarray) -> Estimate:
+class _Complete(NamedTuple):
+    """Sums over the sites of each block where every population has two alleles or more.
+
+    With q = p - the mean of all populations, f2, f3 and f4 are sums of products q_a q_b.
+
+    Attributes
+    ----------
+    mask : bool array, (n_sites,)
+        These sites.
+    products : float64 array, (n_blocks, n_populations, n_populations)
+        Sums of q_a q_b.
+    excess : float64 array, (n_blocks, n_populations)
+        Sums of `PopulationCounts.own_difference`.
+    sites : int64 array, (n_blocks,)
+    """
+
+    mask: np.ndarray
+    products: np.ndarray
+    excess: np.ndarray
+    sites: np.ndarray
+
+
+def _complete_sites(counts: PopulationCounts, starts: np.ndarray) -> _Complete:
+    called, alt = counts.alleles[..., 0], counts.alleles[..., 1]
+    n_blocks, k = len(starts) - 1, len(counts.names)
+    complete = (called > 1).all(axis=1)
+    bounds = np.concatenate([[0], np.cumsum(complete)])[starts]
+    n = called[complete].astype(np.float64)
+    p = alt[complete] / n
+    own = p * (1 - p) / (n - 1)
+    p -= p.mean(axis=1, keepdims=True) if k else 0.0
+    products, excess = np.zeros((n_blocks, k, k)), np.zeros((n_blocks, k))
+    for block, (first, last) in enumerate(pairwise(bounds)):
+        q = p[first:last]
+        products[block] = q.T @ q
+        excess[block] = own[first:last].sum(axis=0)
+    return _Complete(complete, products, excess, np.diff(bounds))
+
+
+def f3_of_target(
+    counts: PopulationCounts, target: int, starts: np.ndarray, complete: _Complete
+) -> Estimate:
     """f3(target; a, b) of all pairs of other populations.
 
     Parameters
     ----------
     starts : int64 array, (n_blocks + 1,)
         `blocks.block_starts`.
+    complete : _Complete
+        Of the same counts and blocks.
 
     Returns
     -------
@@ -37,10 +81,15 @@ def f3_of_target(counts: PopulationCounts, target: int, starts: np.ndarray) -> E
     """
     others = np.delete(np.arange(len(counts.names)), target)
     first, second = np.triu_indices(len(others), 1)
-    n_blocks = len(starts) - 1
-    top, sites = np.zeros((n_blocks, len(first))), np.zeros((n_blocks, len(first)))
-    for block in range(n_blocks):
-        part = slice(starts[block], starts[block + 1])
+    a, b, q = others[first], others[second], complete.products
+    own = q[:, target, target] - complete.excess[:, target]
+    top = own[:, None] - q[:, target, a] - q[:, target, b] + q[:, a, b]
+    sites = np.repeat(complete.sites[:, None].astype(np.float64), len(first), axis=1)
+    # Where some population is not called, each f3 has sites of its own.
+    rest = np.flatnonzero(~complete.mask)
+    bounds = np.searchsorted(rest, starts)
+    for block in np.flatnonzero(np.diff(bounds)):
+        part = rest[bounds[block] : bounds[block + 1]]
         called = counts.alleles[part, :, 0]
         p = counts.alleles[part, :, 1] / np.maximum(called, 1)
         n, own = called[:, target].astype(np.float64), p[:, target]
@@ -49,9 +98,32 @@ def f3_of_target(counts: PopulationCounts, target: int, starts: np.ndarray) -> E
         excess = np.where(n > 1, own * (1 - own) / np.maximum(n - 1, 1), 0.0)
         marks = known.astype(np.float64)
         products = difference.T @ difference - (marks.T * excess) @ marks
-        top[block] = products[first, second]
-        sites[block] = (marks.T @ marks)[first, second]
+        top[block] += products[first, second]
+        sites[block] += (marks.T @ marks)[first, second]
     return jackknife(top, sites, sites)
+
+
+def without_skewness(found: Estimate) -> np.ndarray:
+    """z of the f3 of one target as it would be without their skewness: float64 (n_pairs,).
+
+    f3 of a block is skewed to the right, because (p_c - p_a) (p_c - p_b) is. Estimates that are low
+    by chance then have too small an error, so that z is below the quantiles of Student's t too
+    often. Hall's transformation (1992, Journal of the Royal Statistical Society B 54) takes the
+    first order of that away; with g the skewness of n blocks,
+
+        z + g z^2 / (3 sqrt(n)) + g^2 z^3 / (27 n) + g / (6 sqrt(n)),
+
+    which rises with z. g is the mean over all f3 of the target: the skewness of one f3 is too
+    uncertain in few blocks, and is itself low where z is.
+    """
+    n = found.blocks.astype(np.float64)
+    enough = (n > 2) & np.isfinite(found.z)
+    n = np.where(enough, n, 3.0)
+    g = np.where(enough, found.skewness * np.sqrt(n * (n - 1)) / (n - 2), 0.0)
+    g = max(float(g.sum() / max(enough.sum(), 1)), 0.0)
+    z, root = found.z, np.sqrt(n)
+    shifted = z + g * z**2 / (3 * root) + g**2 * z**3 / (27 * n) + g / (6 * root)
+    return np.where(enough, shifted, z)
 
 
 def f3_screen(counts: PopulationCounts, starts: np.ndarray) -> pd.DataFrame:
@@ -60,13 +132,14 @@ def f3_screen(counts: PopulationCounts, starts: np.ndarray) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `target`, `source1`, `source2`, `f3`, `error`, `z`, `sites`, `blocks`, by falling evidence
-        of admixture (rising z).
+        `target`, `source1`, `source2`, `f3`, `error`, `z`, `z_corrected` (`without_skewness`),
+        `sites`, `blocks`, by falling evidence of admixture (rising `z_corrected`).
     """
     names = np.array(counts.names, dtype=object)
     parts = []
+    complete = _complete_sites(counts, starts)
     for target in range(len(names)) if len(names) > 2 else ():
-        found = f3_of_target(counts, target, starts)
+        found = f3_of_target(counts, target, starts, complete)
         others = np.delete(names, target)
         first, second = np.triu_indices(len(others), 1)
         parts.append(
@@ -78,15 +151,16 @@ def f3_screen(counts: PopulationCounts, starts: np.ndarray) -> pd.DataFrame:
                     "f3": found.value,
                     "error": found.error,
                     "z": found.z,
+                    "z_corrected": without_skewness(found),
                     "sites": found.sites.astype(np.int64),
                     "blocks": found.blocks,
                 }
             )
         )
-    columns = ["target", "source1", "source2", "f3", "error", "z", "sites", "blocks"]
+    columns = ["target", "source1", "source2", "f3", "error", "z", "z_corrected", "sites", "blocks"]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return table.sort_values(
-        ["z", "target", "source1", "source2"], kind="stable", ignore_index=True
+        ["z_corrected", "target", "source1", "source2"], kind="stable", ignore_index=True
     )
 
 
@@ -141,19 +215,12 @@ def f2_blocks(counts: PopulationCounts, starts: np.ndarray) -> tuple[np.ndarray,
         Blocks without such a site are left out.
     sites : int64 array, (n_kept,)
     """
-    n = len(counts.names)
-    found, sizes = [], []
-    for first, last in pairwise(starts):
-        called = counts.alleles[first:last, :, 0].astype(np.float64)
-        complete = (called > 1).all(axis=1)
-        if not complete.any():
-            continue
-        called = called[complete]
-        p = counts.alleles[first:last, :, 1][complete] / called
-        own = (p * p - p * (1 - p) / (called - 1)).mean(axis=0)
-        f2 = own[:, None] + own - 2 / len(p) * (p.T @ p)
-        np.fill_diagonal(f2, 0.0)
-        found.append(f2)
-        sizes.append(int(complete.sum()))
-    stacked = np.stack(found, axis=-1) if found else np.zeros((n, n, 0))
-    return stacked, np.array(sizes, np.int64)
+    complete = _complete_sites(counts, starts)
+    kept = complete.sites > 0
+    sizes = complete.sites[kept]
+    products = complete.products[kept]
+    own = np.diagonal(products, axis1=1, axis2=2) - complete.excess[kept]
+    f2 = (own[:, :, None] + own[:, None] - 2 * products) / sizes[:, None, None]
+    diagonal = np.arange(len(counts.names))
+    f2[:, diagonal, diagonal] = 0.0
+    return np.ascontiguousarray(np.moveaxis(f2, 0, -1)), sizes

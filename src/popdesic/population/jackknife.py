@@ -21,6 +21,8 @@ class Estimate(NamedTuple):
     blocks : int64
         Blocks that hold any site.
     sites : float64
+    skewness : float64
+        Of the blocks' pseudo-values, each divided by the square root of h - 1; NaN as `error`.
     """
 
     value: np.ndarray
@@ -28,6 +30,7 @@ class Estimate(NamedTuple):
     z: np.ndarray
     blocks: np.ndarray
     sites: np.ndarray
+    skewness: np.ndarray
 
 
 def jackknife(top: np.ndarray, bottom: np.ndarray, sites: np.ndarray) -> Estimate:
@@ -58,7 +61,9 @@ def jackknife(top: np.ndarray, bottom: np.ndarray, sites: np.ndarray) -> Estimat
         h = m / sites
         mean = np.where(used, value - without + without / h, 0.0).sum(axis=0)
         pseudo = h * value - (h - 1) * without
-        spread = np.where(used, (pseudo - mean) ** 2 / (h - 1), 0.0).sum(axis=0)
+        own = np.where(used, (pseudo - mean) / np.sqrt(h - 1), 0.0)
+        spread = (own * own).sum(axis=0)
         error = np.where(n > 1, np.sqrt(spread / n), np.nan)
+        skewness = np.where(n > 1, (own**2 * own).sum(axis=0) / n / error**3, np.nan)
         z = np.where(error > 0, value / error, np.nan)
-    return Estimate(value, error, z, n, m)
+    return Estimate(value, error, z, n, m, skewness)

@@ -105,6 +105,7 @@ def measure_population(
         "populations": len(known.names),
         "people": int(known.people.sum()),
         "people_without_population": int((people.population == "NA").sum()),
+        "relatives_left_out": int((people.relative == "yes").sum()),
         "pseudo_haploid": int((people.ploidy == "1").sum()),
         "too_small": _too_small(counts, min_size),
         "analyses": list(analyses),
@@ -113,6 +114,8 @@ def measure_population(
         "seed": seed,
     }
     table = population_table(known, own, base_pairs)
+    left_out = people.population[people.relative == "yes"].value_counts()
+    table.insert(2, "relatives", left_out.reindex(table.population, fill_value=0).to_numpy())
     if "runs" in analyses:
         table = _with_runs(table, people)
         about |= _write_runs(counts, runs, sites, out, consensus)
@@ -175,11 +178,10 @@ def _write_runs(
 
 
 def f3_limit(tests: int, blocks: int) -> float:
-    """z below which an f3 is called negative: any false one of `tests` has FAMILY_WISE chance.
+    """z_corrected below which an f3 is negative: any false one of `tests` has FAMILY_WISE chance.
 
     A quantile of Student's t with one degree of freedom less than blocks (Hill 1970, Communications
-    of the ACM 13, to the third order), because the error comes from as many blocks. The normal one
-    was exceeded in 8 to 11 of 100 studies of one population, this one in 5 to 8.
+    of the ACM 13, to the third order), because the error comes from as many blocks.
     """
     if not tests or blocks < 2:
         return float("-inf")
@@ -202,7 +204,7 @@ def _write_f_statistics(
     f3 = f3_screen(known if screened else empty, starts)
     tests = int(f3.z.notna().sum())
     limit = f3_limit(tests, len(starts) - 1)
-    f3["admixed"] = np.where(f3.z < limit, "yes", "no")
+    f3["admixed"] = np.where(f3.z_corrected < limit, "yes", "no")
     chosen = f4_tests(known, starts, f4)
     blocks, sizes = f2_blocks(known, starts)
     write_table(out / "f3.tsv", f3)

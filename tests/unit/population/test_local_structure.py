@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from landscapes.inversions import GenomeScene, genome_with_inversion
+from reference_population import lostruct_distances, with_swapped_alleles
 
 from popdesic.io.bed import write_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
@@ -63,6 +64,29 @@ def test_components_and_distances_equal_their_matrices(n, n_sites, missing):
     expected = [[np.linalg.norm(a - b) for b in matrices] for a in matrices]
     found = window_distances(np.array(values), np.array(vectors))
     np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def our_distances(windows: list[np.ndarray]) -> np.ndarray:
+    found = [window_components(np.asarray(window, np.int8)) for window in windows]
+    return window_distances(np.array([v for v, _ in found]), np.array([w for _, w in found]))
+
+
+def test_distances_are_those_of_lostruct():
+    """Equal where centring people changes nothing; elsewhere they order windows alike.
+
+    lostruct also centres each person over the sites, which depends on which allele is ALT.
+    """
+    windows = [draw(40, 25, 0.0, seed) for seed in range(6)]
+    both = [with_swapped_alleles(window) for window in windows]
+    np.testing.assert_allclose(our_distances(both), lostruct_distances(both), atol=1e-7)
+    np.testing.assert_allclose(our_distances(both), our_distances(windows), atol=1e-7)
+    scene = genome_with_inversion(1, f_st=0.05, inverted=(1200, 1600))
+    parts = [scene.genotypes[k : k + 50] for k in range(0, len(scene.genotypes) - 49, 50)]
+    ours, theirs = our_distances(parts), lostruct_distances(parts)
+    upper = np.triu_indices(len(parts), 1)
+    assert np.corrcoef(ours[upper], theirs[upper])[0, 1] > 0.9
+    first, second = scale_windows(ours)[:, 0], scale_windows(theirs)[:, 0]
+    assert abs(np.corrcoef(first, second)[0, 1]) > 0.9
 
 
 def test_ref_and_alt_do_not_matter():

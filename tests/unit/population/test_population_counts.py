@@ -220,7 +220,28 @@ def test_a_new_cohort_reads_no_genotype_of_an_old_one(tmp_path):
     assert table.people.tolist() == ["16", "8", "8"]
 
 
-@pytest.mark.parametrize("n", [1, 62, 63, 64, 126, 127, 130])
+def test_relatives_count_for_themselves_alone(tmp_path):
+    """Founders who do not define the axes do not count; theirs is the same row as of others."""
+    cohort = make_cohort(np.random.default_rng(8))
+    _, everyone = count(tmp_path, cohort, ["A", "B"] * 10)
+    all_counts = load_counts([tmp_path / "one.npz"])
+    table = pd.DataFrame({"sample": cohort.samples, "unrelated": "yes"})
+    table.loc[[2, 5, 6], "unrelated"] = "no"
+    table.to_csv(tmp_path / "unrelated.tsv", sep="\t", index=False)
+    about, found = count(
+        tmp_path, cohort, ["A", "B"] * 10, unrelated=tmp_path / "unrelated.tsv", max_kinship=0.1
+    )
+    assert about["relatives left out of populations"] == 3
+    assert found["sample"][found.relative == "yes"].tolist() == ["s2", "s5", "s6"]
+    pd.testing.assert_frame_equal(found.drop(columns="relative"), everyone.drop(columns="relative"))
+    counts = load_counts([tmp_path / "one.npz"])
+    assert counts.people.tolist() == [8, 9] and all_counts.people.tolist() == [10, 10]
+    a = cohort.genotypes[:, [0, 4, 8, 10, 12, 14, 16, 18]]
+    for state in range(3):
+        np.testing.assert_array_equal(counts.genotypes[:, 0, state], (a == state).sum(axis=1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 59, 60, 61, 62, 63, 64, 65, 120, 121, 130])
 @pytest.mark.parametrize("n_planes", [2, 3])
 def test_counters_overflow_nowhere(n, n_planes):
     """More samples than the bit-sliced counters hold, all with the same genotype or random ones."""

@@ -10,7 +10,8 @@ from popdesic.engine.host.allele_sums import pair_sums
 from popdesic.engine.sum_names import PAIR_SUMS
 from popdesic.population.blocks import block_starts
 from popdesic.population.differentiation import pair_table
-from popdesic.population.f_statistics import f3_screen, f4_tests
+from popdesic.population.f_statistics import f3_screen, f4_tests, without_skewness
+from popdesic.population.jackknife import jackknife
 from popdesic.population.measure import FAMILY_WISE, f3_limit
 
 #: Mutations and recombinations a base pair and generation.
@@ -115,8 +116,25 @@ def test_f4_and_f3_find_gene_flow(make_counts):
     starts = np.arange(0, 8001, 160)
     assert f4_tests(counts, starts, [list("ABCD")]).z[0] > 5
     table = f3_screen(counts, starts)
-    assert table.target[0] == "A" and table.z[0] < f3_limit(12, 50)
-    assert set(table[table.z < f3_limit(12, 50)].target) == {"A"}
+    assert table.target[0] == "A" and table.z_corrected[0] < f3_limit(12, 50)
+    assert set(table[table.z_corrected < f3_limit(12, 50)].target) == {"A"}
+
+
+def test_z_without_skewness():
+    """Equal blocks: the skewness of SciPy, and Hall's transformation of Student's t."""
+    from scipy.stats import skew
+
+    rng = np.random.default_rng(4)
+    top = rng.gamma(2.0, size=(40, 3)) - 2.2
+    found = jackknife(top, np.ones((40, 3)), np.ones((40, 3)))
+    own = skew(top, axis=0)
+    np.testing.assert_allclose(found.skewness, own, rtol=1e-9)
+    g, z, n = skew(top, axis=0, bias=False).mean(), found.z, 40
+    expected = z + g * z**2 / (3 * n**0.5) + g**2 * z**3 / (27 * n) + g / (6 * n**0.5)
+    np.testing.assert_allclose(without_skewness(found), expected, rtol=1e-12)
+    assert g > 0.5 and (without_skewness(found) > z).all()
+    lower = jackknife(-top, np.ones((40, 3)), np.ones((40, 3)))
+    np.testing.assert_array_equal(without_skewness(lower), lower.z)  # never makes z lower
 
 
 def test_the_screen_of_f3_is_silent_in_one_population(make_counts):
@@ -128,6 +146,6 @@ def test_the_screen_of_f3_is_silent_in_one_population(make_counts):
         counts = sampled(rng, make_counts, [p] * 6, 8, copies=4)
         table = f3_screen(counts, np.arange(0, 2401, 40))
         assert len(table) == 60
-        any_found += bool((table.z < f3_limit(60, 60)).any())
+        any_found += bool((table.z_corrected < f3_limit(60, 60)).any())
     # 4 expected at 5 %; more than 10 has a chance of 0.2 %.
     assert FAMILY_WISE == 0.05 and any_found <= 10

@@ -14,9 +14,10 @@ from popdesic.io.places import TEMPLATES
 from popdesic.io.tables import write_npz, write_table
 from popdesic.population.measure import measure_population
 from popdesic.population.runs import class_names
+from popdesic.report.figures.ancestry import order_of_bars
 from popdesic.report.figures.population import _leaves, _nodes, draw_population
 from popdesic.report.registry import population_figures
-from popdesic.report.sections.population import population_section
+from popdesic.report.sections.population import ancestry_components, population_section
 
 ANALYSES = ["diversity", "differentiation", "f_statistics", "runs", "local"]
 HOSTILE = "<b>$x_1$'c'"
@@ -90,6 +91,7 @@ def measured(
     labels = [name for name in populations for _ in range(people)] or ["NA"] * people
     samples = pd.DataFrame({"sample": [f"s{j}" for j in range(len(labels))], "population": labels})
     samples["ploidy"] = 2
+    samples["relative"] = np.where(np.arange(len(samples)) == 0, "yes", "no")
     samples["heterozygosity"] = rng.uniform(0.2, 0.4, len(samples))
     for name in ("f_roh", *class_names()):
         samples[name] = rng.uniform(0, 0.1, len(samples))
@@ -189,6 +191,53 @@ def test_local_structure_in_words(tmp_path):
     assert "is not tested: 8 windows are too few." in " ".join(few["notes"])
     assert "population_local" not in [figure.name for figure in few["figures"]]
     assert (tmp_path / "figures/population_local.svg").exists()
+
+
+FITTED = {"people": 60, "sites": 900, "range": [1, 4], "folds": 5, "seed": 1, "k": 2, "same": 1}
+FITTED["runs"] = [{"seed": k, "converged": True, "similarity": 1.0 - k / 9} for k in range(2)]
+
+
+def test_ancestry_in_words():
+    words, notes = ancestry_components(FITTED)
+    assert "2 ancestry components (cross-validation of 1 to 4) are fitted to 60" in words[0]
+    assert "1 of 2 starts give the same ones" in words[0] and "depend on chance" in notes[0]
+    assert "components are not ancestries or peoples" in notes[-1]
+    words, notes = ancestry_components(FITTED | {"k": 4, "same": 2})
+    assert "The largest K of the range, 4," in notes[0]
+    assert "depend on chance" not in " ".join(notes)
+    words, notes = ancestry_components(FITTED | {"k": 1, "runs": []})
+    assert "One component describes 60 unrelated founders" in words[0] and not notes
+    words, notes = ancestry_components(FITTED | {"k": 0, "reason": "fastmixture is not installed"})
+    assert not words and notes == [
+        "There are no ancestry proportions: fastmixture is not installed."
+    ]
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_bars_of_ancestry(tmp_path, k):
+    """Bars are sorted within populations; samples without genotypes are left out."""
+    rng = np.random.default_rng(1)
+    folder, n = tmp_path / "population", 30
+    (tmp_path / "embedding").mkdir()
+    folder.mkdir()
+    q = rng.dirichlet([0.5] * max(k, 1), n)
+    table = pd.DataFrame({"sample": [f"s{i}" for i in range(n)], "cohort": "a"})
+    table["population"], table["estimate"] = rng.permutation([HOSTILE, "b", "NA"] * 10), "fitted"
+    for j in range(k):
+        table[f"K{j + 1}"] = q[:, j]
+    table.loc[3, "estimate"] = "NA"
+    write_table(folder / "ancestry.tsv", table)
+    error = pd.DataFrame({"k": [1, 2, 3], "error": [0.6, 0.5, 0.4], "standard_deviation": 0.01})
+    write_table(folder / "ancestry_validation.tsv", error.assign(chosen=["no", "no", "yes"]))
+    pca = pd.DataFrame({"sample": table["sample"], "PC1": rng.normal(size=n)})
+    write_table(tmp_path / "embedding/pca.tsv", pca)
+    reason = {} if k else {"reason": "fastmixture is not installed"}
+    write_json(folder / "ancestry.json", FITTED | {"k": k} | reason)
+    draw_population(folder, tmp_path / "figures", ["population_ancestry"])
+    assert (tmp_path / "figures/population_ancestry.svg").stat().st_size > 700
+    names = table.population.to_numpy()
+    order = order_of_bars(names, q)
+    assert sorted(order) == list(range(n)) and names[order].tolist() == sorted(names)
 
 
 def test_trees_are_read_back():

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from ...io.tables import read_table
 from ...population.runs import CLASSES_MB, class_names
 from .along_genome import draw_local_structure, draw_tracks, empty_figure, numbers
+from .ancestry import draw_ancestry
 from .style import (
     ACCENT,
     ALARM,
@@ -42,7 +43,7 @@ def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
     Parameters
     ----------
     folder : Path
-        `results/population`.
+        `results/population`; the PCA lies beside it.
     names : sequence of str
         Names of the registry's `population_figures`.
     """
@@ -53,6 +54,7 @@ def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
         "population_tracks": draw_tracks,
         "population_f": draw_f_statistics,
         "population_local": draw_local_structure,
+        "population_ancestry": draw_ancestry,
     }
     with styled():
         for name in names:

@@ -51,7 +51,8 @@ def population_section(
     }
     shown = population_figures(analyses)
     if not about["populations"]:
-        shown = [figure for figure in shown if figure.name == "population_local"]
+        own = ("population_local", "population_ancestry")  # do not need populations
+        shown = [figure for figure in shown if figure.name in own]
     local_words, local_notes = [], []
     if "local" in analyses:
         local = read_json(path.parent / "local_pca.json")
@@ -63,9 +64,20 @@ def population_section(
         }
         if "reason" in local:
             shown = [figure for figure in shown if figure.name != "population_local"]
+    ancestry_words, ancestry_notes = [], []
+    if "ancestry" in analyses:
+        fitted = read_json(path.parent / "ancestry.json")
+        ancestry_words, ancestry_notes = ancestry_components(fitted)
+        sizes |= {
+            "n_components": number(fitted["k"]),
+            "n_fitted": number(fitted["people"]),
+            "n_ancestry_sites": number(fitted["sites"]),
+        }
+        if "reason" in fitted:
+            shown = [figure for figure in shown if figure.name != "population_ancestry"]
     return {
-        "words": [*_words(about, table, pairs, path.parent), *local_words],
-        "notes": [*_notes(about), *local_notes],
+        "words": [*_words(about, table, pairs, path.parent), *local_words, *ancestry_words],
+        "notes": [*_notes(about), *local_notes, *ancestry_notes],
         "populations": [_population_row(row) for row in table.head(ROWS).itertuples()],
         "more_populations": max(len(table) - ROWS, 0),
         "pairs": [_pair_row(row) for row in pairs.head(ROWS).itertuples()],
@@ -139,6 +151,42 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     return [words], [note]
 
 
+def ancestry_components(about: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Sentences and notes on ancestry components; `about` is `ancestry.json`."""
+    if "reason" in about:
+        return [], [f"There are no ancestry proportions: {about['reason']}."]
+    low, high = about["range"]
+    people = f"{plural(about['people'], 'unrelated founder')} at {number(about['sites'])} sites"
+    if about["k"] == 1 and high > low:
+        return [
+            f"One component describes {people} best (cross-validation of {low} to {high}): there "
+            "is no structure that a mixture of components would predict better."
+        ], []
+    how = f"cross-validation of {low} to {high}" if high > low else "population.ancestry.components"
+    words = f"{plural(about['k'], 'ancestry component')} ({how}) are fitted to {people}"
+    notes = []
+    if runs := about["runs"]:
+        words += f"; {about['same']} of {plural(len(runs), 'start')} give the same ones"
+        if about["same"] < len(runs):
+            notes.append(
+                f"Only {about['same']} of {plural(len(runs), 'fit')} of the ancestry components "
+                "from different seeds give the same ones: proportions depend on chance, and a "
+                "smaller K may not."
+            )
+        if not all(run["converged"] for run in runs):
+            notes.append("A fit of the ancestry components did not converge.")
+    if high > low and about["k"] == high:
+        notes.append(
+            f"The largest K of the range, {high}, has the least error, so more components may "
+            "describe the founders still better."
+        )
+    notes.append(
+        "Ancestry components are not ancestries or peoples: they are sets of allele frequencies "
+        "that depend on who was sampled, on the sites and on K."
+    )
+    return [f"{words}."], notes
+
+
 def _notes(about: dict[str, Any]) -> list[str]:
     notes = []
     if about["few_blocks"] and about["populations"]:
@@ -151,6 +199,11 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append(f"Populations too small for an estimate are left out: {named}.")
     if count := about["people_without_population"]:
         notes.append(f"{plural(count, 'sample has', 'samples have')} no population.")
+    if count := about["relatives_left_out"]:
+        notes.append(
+            f"{plural(count, 'sample is', 'samples are')} left out of the estimates of populations "
+            "as close relatives of others (population.relatives)."
+        )
     if count := about["pseudo_haploid"]:
         notes.append(
             f"{plural(count, 'sample is', 'samples are')} pseudo-haploid (no heterozygous genotype "
@@ -166,7 +219,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append("There are too many populations to compute f3 of all triples.")
     notes.append(
         "Sites were chosen in the founders, and rare variants may be left out (panel.min_maf): "
-        "heterozygosity and spectra describe these sites, not genomes. Relatives are not left out."
+        "heterozygosity and spectra describe these sites, not genomes."
     )
     return notes
 
