@@ -325,6 +325,8 @@ def test_a_row_of_the_legend_selects_its_samples(page, study):
 
 
 def test_tables_sort_filter_and_download(page):
+    page.run("location.hash = 'distances'")
+    page.wait("!document.querySelector('#distances').classList.contains('folded')", 5)
     table = "document.querySelector('[aria-label=\"Closest pairs\"] table')"
     column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[2].innerText))"
     first = page.run(column)
@@ -342,7 +344,7 @@ def test_tables_sort_filter_and_download(page):
     assert header == ["Sample", "Sample", "Distance", "Share of the median distance"]
     assert [float(row[2]) for row in saved] == first
     filtered = page.run(
-        "(() => { const box = document.querySelector('[aria-label=Parameters]');"
+        "(() => { const box = document.querySelector('[aria-label=Configuration]');"
         "const input = box.nextElementSibling.querySelector('input');"
         "input.value = 'umap_min'; input.dispatchEvent(new Event('input'));"
         "return [...box.querySelectorAll('tbody tr')].filter(r => !r.hidden).length; })()"

@@ -2,6 +2,7 @@
 "use strict";
 
 const MOST_MATCHES = 12;    // samples that the search suggests
+const MOST_POINTED = 10;    // columns beside the pointer; a click shows all
 const MOST_LISTED = 200;    // rows of the table of selected samples; the downloaded file has all
 
 class Explorer {
@@ -40,9 +41,53 @@ class Explorer {
     this.part("all").addEventListener("click", () => this.select([...data.samples.keys()]));
     this.part("unpin").addEventListener("click", () => this.pin(-1));
     this.part("picture").addEventListener("click", () => this.savePicture());
+    this.part("link").addEventListener("click", () => this.copyLink());
     this.listenToSearch();
     this.recolour();
     this.list();
+    if (this.follow(location.hash)) this.recolour();
+    addEventListener("hashchange", () => {
+      if (this.follow(location.hash)) this.recolour();
+    });
+  }
+
+  // --- links ---------------------------------------------------------------------------------
+
+  // Show what a link names: maps, their axes, colour, shape and a sample. Whether it names anything.
+  follow(hash) {
+    if (!hash.includes("=")) return false;
+    const wanted = new URLSearchParams(hash.slice(1));
+    this.panels.forEach((panel, k) => {
+      const [name, x, y] = (wanted.get(`map${k + 1}`) || "").split(",");
+      const index = this.data.maps.findIndex((map) => map.name === name);
+      if (index >= 0) panel.show(index, Number(x) || 0, Number(y) || 0);
+    });
+    const colour = this.data.columns.findIndex((column) => column.name === wanted.get("colour"));
+    if (colour >= 0) this.part("colour").value = colour;
+    if (wanted.get("shape") === "label") this.part("shape").value = "label";
+    const sample = this.data.samples.indexOf(wanted.get("sample"));
+    if (sample >= 0) this.pin(sample);
+    this.root.scrollIntoView();
+    return true;
+  }
+
+  // The address of what is shown now.
+  link() {
+    const parts = new URLSearchParams();
+    this.panels.forEach((panel, k) => {
+      const axes = [panel.controls.x.value, panel.controls.y.value];
+      parts.set(`map${k + 1}`, [panel.map.name, ...axes].join(","));
+    });
+    parts.set("colour", this.column.name);
+    if (this.byLabel) parts.set("shape", "label");
+    if (this.pinned >= 0) parts.set("sample", this.data.samples[this.pinned]);
+    return `${location.href.split("#")[0]}#${parts}`;
+  }
+
+  async copyLink() {
+    const url = this.link();
+    history.replaceState(null, "", url);
+    await this.copyText(url, this.part("linked"), "The address bar has the link.");
   }
 
   setTool(tool) {
@@ -99,7 +144,7 @@ class Explorer {
 
   drawLegend() {
     const legend = this.part("legend");
-    legend.replaceChildren(Object.assign(document.createElement("h4"), { textContent: this.column.name }));
+    legend.replaceChildren(Object.assign(document.createElement("h3"), { textContent: this.column.name }));
     if (this.column.scale) {
       const [low, high] = this.column.scale;
       const bar = document.createElement("div");
@@ -129,7 +174,7 @@ class Explorer {
     }
     legend.append(rows);
     if (this.data.shapes.legend.length && !this.byLabel) {
-      legend.append(Object.assign(document.createElement("h4"), { textContent: "Shape: cohort" }));
+      legend.append(Object.assign(document.createElement("h3"), { textContent: "Shape: cohort" }));
       const shapes = document.createElement("ul");
       for (const [text, shape] of this.data.shapes.legend) {
         const row = document.createElement("li");
@@ -157,10 +202,11 @@ class Explorer {
 
   // --- one sample ----------------------------------------------------------------------------
 
-  // Rows of the sample's columns as a definition list.
-  describe(sample) {
+  // Rows of the sample's columns as a definition list: all, or the first `most` and the coloured one.
+  describe(sample, most = Infinity) {
     const rows = [];
-    for (const column of this.data.columns) {
+    for (const [place, column] of this.data.columns.entries()) {
+      if (place >= most && column !== this.column) continue;
       const value = this.data.value(column, sample);
       if (isUnknown(value)) continue;
       rows.push(Object.assign(document.createElement("dt"), { textContent: column.name }),
@@ -176,7 +222,7 @@ class Explorer {
     if (sample !== this.hovered) {
       this.hovered = sample;
       tip.hidden = sample < 0;
-      if (sample >= 0) tip.replaceChildren(...this.describe(sample));
+      if (sample >= 0) tip.replaceChildren(...this.describe(sample, MOST_POINTED));
       this.paint();
     }
     if (sample < 0) return;
@@ -329,7 +375,10 @@ class Explorer {
 
   async copy() {
     const text = this.chosen().map((sample) => this.data.samples[sample]).join("\n");
-    const status = this.part("copied");
+    await this.copyText(text, this.part("copied"), "Please use Download TSV.");
+  }
+
+  async copyText(text, status, otherwise) {
     try {
       await navigator.clipboard.writeText(text);
       status.textContent = "Copied.";
@@ -338,7 +387,7 @@ class Explorer {
       const area = Object.assign(document.createElement("textarea"), { value: text });
       document.body.append(area);
       area.select();
-      status.textContent = document.execCommand("copy") ? "Copied." : "Please use Download TSV.";
+      status.textContent = document.execCommand("copy") ? "Copied." : otherwise;
       area.remove();
     }
   }

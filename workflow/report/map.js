@@ -153,6 +153,7 @@ class MapPanel {
 
   // Bring a sample into view without changing the scale.
   reveal(sample) {
+    if (!this.view) return; // not laid out yet: the whole map will be shown
     const [x, y] = this.screen(sample);
     const { w, h } = this.inner;
     const { left, top } = this.margin;

@@ -80,6 +80,16 @@ function equipTable(table, tools = true) {
   save.addEventListener("click", () => download(
     toTsv([...table.rows].map((row) => [...row.cells].map(cellText))), tableName(table)));
   bar.append(save);
+  if (table.querySelector(".more")) {
+    const all = Object.assign(document.createElement("button"), { type: "button", textContent: "All columns" });
+    all.setAttribute("aria-pressed", "false");
+    table.classList.add("brief");
+    all.addEventListener("click", () => {
+      const brief = table.classList.toggle("brief");
+      all.setAttribute("aria-pressed", String(!brief));
+    });
+    bar.append(all);
+  }
   if (table.tBodies[0].rows.length > LONG) {
     const label = document.createElement("label");
     const input = Object.assign(document.createElement("input"), { type: "search" });

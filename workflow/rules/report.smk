@@ -4,6 +4,8 @@
 #         results/geodesic/{space}/alpha{alpha}.json, results/embedding/*
 # gives   results/figures/*.svg *.png
 #         results/report/report.html   one self-contained page
+#         results/report/summary.json  what it found, for other tools
+#         results/report/methods.md    text for a paper, with references
 #         results/report/work.tsv      number of jobs run, and of results reused
 
 MAIN_FIGURES = figures_by("draw_figures")
@@ -14,7 +16,7 @@ OUTCOME = [
     "results/qc/drift.tsv",
     "results/panel/sites.tsv",
     "results/panel/counts.json",
-    *expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
+    *DISTANCE_FILES,
     "results/distance/samples.tsv",
     *expand(
         "results/geodesic/{space}/alpha{alpha}.{end}",
@@ -59,6 +61,7 @@ OUTCOME_OF = dict(
     further=FURTHER_MAPS,
     ensemble=ENSEMBLE,
     chosen=GEODESICS_CHOSEN,
+    **({"left_out": list(STUDY.left_out)} if STUDY.sparse else {}),
 )
 #: The page reads captions and templates at run time, so they count as its code.
 PAGE = digest(
@@ -71,6 +74,8 @@ PAGE = digest(
 rule report:
     input:
         "results/report/report.html",
+        "results/report/summary.json",
+        "results/report/methods.md",
         "results/report/work.tsv",
         expand("results/figures/{figure}.{end}", figure=MAIN_FIGURES, end=["svg", "png"]),
 
@@ -90,11 +95,12 @@ rule draw_figures:
     threads: 1
     resources:
         # The matrices are memory-mapped and read in blocks; the panel is read into memory.
-        mem_mb=memory(800, mb=3, pairs=16e-6, files="results/panel/sites.tsv"),
-        runtime=minutes(0.05 * len(MAIN_FIGURES), pairs=2e-8),
+        mem_mb=memory(800, mb=3, samples=0.03, pairs=PAIR * 16e-6, files="results/panel/sites.tsv"),
+        runtime=minutes(0.05 * len(MAIN_FIGURES), pairs=PAIR * 2e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
+        sparse=STUDY.sparse,
         drawn=dict(
             color_by=CONFIG["report"]["color_by"],
             min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
@@ -114,6 +120,7 @@ rule write_report:
         OUTCOME,
         figures=rules.draw_figures.output,
         comparisons=rules.compare.input,
+        ibd=rules.ibd.input,
         communities=rules.communities.input,
         geography=rules.geography.input,
         population=rules.population.input,
@@ -124,6 +131,8 @@ rule write_report:
         work="results/report/work.tsv",
     output:
         "results/report/report.html",
+        "results/report/summary.json",
+        "results/report/methods.md",
     log:
         "logs/write_report.log",
     benchmark:
@@ -133,11 +142,12 @@ rule write_report:
     threads: 1
     resources:
         # Closest pairs are sought in blocks of the memory-mapped matrices.
-        mem_mb=memory(700, pairs=16e-6),
-        runtime=minutes(0.2, pairs=1e-8),
+        mem_mb=memory(700, samples=0.03, pairs=PAIR * 16e-6),
+        runtime=minutes(0.2, pairs=PAIR * 1e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
+        sparse=STUDY.sparse,
         configuration=CONFIG,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
@@ -154,6 +164,7 @@ rule count_work:
         OUTCOME,
         rules.draw_figures.output,
         rules.compare.input,
+        rules.ibd.input,
         rules.geography.input,
         rules.population.input,
         rules.export.input,

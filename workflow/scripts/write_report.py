@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.matrix import Distances
+from popdesic.distance.near_distances import open_distances
 from popdesic.io.log import log_counts, logged
 from popdesic.report.outcome import load_outcome
 from popdesic.report.page import write_report
@@ -13,8 +13,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
     outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)
     counts = write_report(
         outcome,
-        Distances(
-            results / "distance", n_sites=outcome.panel["n_sites"], **snakemake.params.distance
+        open_distances(
+            results / "distance",
+            sparse=snakemake.params.sparse,
+            n_sites=outcome.panel["n_sites"],
+            **snakemake.params.distance,
         ),
         Path(snakemake.input.figures[0]).parent,
         snakemake.params.configuration,

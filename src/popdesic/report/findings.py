@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..cohort.drift import MIN_PRESENT
 from ..cohort.samples import UNKNOWN
 from .axis_warnings import axis_warnings
 from .outcome import Outcome
 from .words import join, number, percent, plural
 
-#: A newcomer with a smaller share of the panel's sites is reported.
-MIN_PRESENT = 0.95
-#: So is one whose allele frequencies differ from the panel's this many times more than expected
-#: from sampling, and more than those of any founder.
+#: A newcomer is reported whose allele frequencies differ from the panel's this many times more than
+#: expected from sampling, and more than those of any founder.
 DRIFT_FACTOR = 2.0
 #: If the study does not search for duplicates (compare.analyses without identity), pairs closer
 #: than this share of the median distance are reported: parent and child are at about 0.7 of it, and

@@ -27,6 +27,8 @@ HEADINGS = {
     "instability": "Instability",
     "displacement": "Displacement",
 }
+#: Columns that the page shows at first; the others are shown on request.
+MAIN = ("against", "trustworthiness", "continuity", "recall_15", "silhouette", "instability")
 AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
 
 
@@ -43,12 +45,19 @@ class Choice:
     headings : list of str
     rows : list of list of str
         `embedding/quality.tsv`, with a map's title in place of its name, space and alpha.
+    further : list of bool
+        Whether a column is shown on request only.
     """
 
     name: str
     why: str
     headings: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
+
+    @property
+    def further(self) -> list[bool]:
+        shown = {"Map", *(HEADINGS[name] for name in MAIN)}
+        return [heading not in shown for heading in self.headings]
 
 
 def choose_map(outcome: Outcome, stems: list[str]) -> Choice:

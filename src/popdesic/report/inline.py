@@ -7,7 +7,7 @@ import html
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class FigureText:
         SVG or IMG element; empty if `same_as` is set.
     same_as : str
         Name of the identical figure that is shown in its place.
+    family, tab : str
+        Of a map of geodesics: its method, and what tells it from others of that method.
     """
 
     name: str
@@ -58,16 +60,22 @@ class FigureText:
     sizes: str
     body: str
     same_as: str = ""
+    family: str = ""
+    tab: str = ""
 
 
 def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
     """Title, caption and picture of every figure of `registry.main_figures`, in that order."""
-    n = len(outcome.samples)
+    n = n_compared = len(outcome.samples)
+    rows = next(iter(outcome.geodesics.values())).get("sampled_rows")
+    if rows:  # no matrix of all pairs: these figures show landmarks
+        n_compared = rows
     sizes = {
         "n_cohorts": len(outcome.cohorts),
         "n_read": number(len(outcome.qc)),
         "n": number(n),
-        "n_pairs": number(n * (n - 1) // 2),
+        "n_compared": f"{number(rows)} founders" if rows else f"{number(n)} samples",
+        "n_pairs": number(n_compared * (n_compared - 1) // 2),
         "n_sites": number(outcome.panel["n_sites"]),
         "n_on_axes": number(outcome.axes["axis_samples"]),
         "n_axis_sites": number(outcome.axes["sites"]["used"]),
@@ -75,15 +83,17 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
     }
     texts = []
     for figure in outcome.figures():
-        title, twin = figure.title, ""
+        title, twin, family, tab = figure.title, "", "", ""
         if figure.space:
             way = describe_way(outcome.geodesics[figure.space, figure.alpha])
-            title = f"{title} of geodesics: {SPACES[figure.space]}, {way}"
             if figure.alpha == "auto":
-                title += " (chosen by auto)"
+                way += " (chosen by auto)"
+            family, tab = title, f"{SPACES[figure.space]}, {way}"
+            title = f"{title} of geodesics: {tab}"
             if listed := outcome.twin(figure.space, figure.alpha):
                 twin = f"{figure.caption}.{figure.space}.alpha{listed}"
-        texts.append(describe_figure(figure, folder, sizes, title, twin))
+        text = describe_figure(figure, folder, sizes, title, twin)
+        texts.append(replace(text, family=family, tab=tab))
     return texts
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..cohort.panel_steps import PanelStep, steps_of
 from ..cohort.samples import describe_samples, read_samples
+from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
 from ..embedding.axes import AXES
 from ..io.files import read_json
@@ -62,6 +63,8 @@ class Outcome:
         One row per sample, with numeric columns `umap.{space}.alpha{alpha}`.
     choice : dict
         `geodesic/choice.json`: what `auto` stands for in each space; empty if nothing is `auto`.
+    left_out : list of str
+        Sentences on what a study without a matrix of all pairs does without.
     """
 
     folder: Path
@@ -80,6 +83,7 @@ class Outcome:
     further: list[str] = field(default_factory=list)
     instability: pd.DataFrame | None = None
     choice: dict[str, dict] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def newcomers(self) -> list[str]:
@@ -143,6 +147,7 @@ def load_outcome(
     further: list[str] | None = None,
     ensemble: int = 0,
     chosen: bool = False,
+    left_out: list[str] | None = None,
 ) -> Outcome:
     """Read the tables of a run below `folder`; matrices and maps stay on disk.
 
@@ -181,6 +186,7 @@ def load_outcome(
         further=further or [],
         instability=_instability(folder / "embedding/instability.tsv") if ensemble else None,
         choice=read_json(folder / "geodesic/choice.json") if chosen else {},
+        left_out=left_out or [],
     )
 
 
@@ -208,7 +214,9 @@ def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:
     return table.merge(described[further], on="sample", how="left", validate="one_to_one")
 
 
-def closest_pairs(distances: Distances, names: list[str], n_pairs: int) -> pd.DataFrame:
+def closest_pairs(
+    distances: Distances | NearDistances, names: list[str], n_pairs: int
+) -> pd.DataFrame:
     """The pairs of samples with the smallest distances.
 
     Returns
@@ -217,6 +225,8 @@ def closest_pairs(distances: Distances, names: list[str], n_pairs: int) -> pd.Da
         `sample_a`, `sample_b`, `distance` and `of_median` (distance over the median of all
         pairs), at most `n_pairs` rows, closest first.
     """
+    if isinstance(distances, NearDistances):
+        return _described(distances.closest(n_pairs), distances, names)
     best: list[tuple[float, int, int]] = []
     for which, block in distances.blocks():
         upper = np.arange(len(names))[None, :] > which[:, None]
@@ -228,6 +238,13 @@ def closest_pairs(distances: Distances, names: list[str], n_pairs: int) -> pd.Da
             if np.isfinite(values[k])
         ]
         best = sorted(best)[:n_pairs]
+    return _described(best, distances, names)
+
+
+def _described(
+    best: list[tuple[float, int, int]], distances: Distances | NearDistances, names: list[str]
+) -> pd.DataFrame:
+    """The table of `closest_pairs`."""
     probed = distances.probe()
     median = float(np.median(probed)) if probed.size else np.nan
     return pd.DataFrame(

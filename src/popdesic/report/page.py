@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,16 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
-from ..io.files import atomic_path
+from ..io.files import atomic_path, write_json
 from ..io.places import TEMPLATES
 from ..study.work import work_section
+from .advice import advice_on, rank_warnings
 from .findings import Finding, find_problems
 from .firstmap import choose_map
-from .inline import describe_figures
+from .inline import FigureText, describe_figures
+from .methods import describe_methods
 from .outcome import Outcome, closest_pairs
 from .pagedata import map_title, page_data, to_json
 from .sections.checks import check_section
@@ -25,9 +29,11 @@ from .sections.comparisons import comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings
 from .sections.geography import geography_section
+from .sections.ibd import ibd_section
 from .sections.imputation import beagle_findings, genotype_findings, imputation_section
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
+from .story import facts, last_facts, tell
 from .tables import (
     cohort_rows,
     count_tables,
@@ -42,12 +48,14 @@ from .words import SPACES, number, percent
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
 #: Scripts of the page, each after those that it needs.
-SCRIPTS = ("data.js", "shapes.js", "map.js", "tables.js", "explorer.js")
+SCRIPTS = ("data.js", "shapes.js", "map.js", "tables.js", "explorer.js", "contents.js")
+#: Facts of the last report beside the page, which the next one compares itself with.
+LAST = ".last_summary.json"
 
 
 def write_report(
     outcome: Outcome,
-    distances: Distances,
+    distances: Distances | NearDistances,
     figures: Path,
     configuration: dict,
     out: Path,
@@ -64,7 +72,8 @@ def write_report(
     configuration : dict
         The study's complete configuration including defaults; the page prints it.
     out : Path
-        `report/report.html`.
+        `report/report.html`; `summary.json` (`story.facts`) and `methods.md` (`methods`) are
+        written beside it.
     maps : sequence of Path, optional
         Tables of coordinates for the interactive maps; by default the PCA and the maps of each
         geodesic.
@@ -87,6 +96,20 @@ def write_report(
         *(f for part in scans_of(sections).values() for f in epistasis_findings(part)),
     ]
     maps = default_maps(outcome) if maps is None else maps
+    warnings = rank_warnings(findings)
+    story = tell(
+        outcome,
+        configuration,
+        {name: content for name, _, content in sections},
+        last_facts(out.parent / LAST),
+    )
+    methods = describe_methods(outcome, configuration, [name for name, _, _ in sections])
+    with atomic_path(out.parent / "methods.md") as temporary:
+        temporary.write_text(methods.text(), "utf-8")
+    about = facts(outcome, story, len(warnings))
+    write_json(out.parent / "summary.json", about)
+    # No result, so without a checksum; a broken one counts as none.
+    (out.parent / LAST).write_text(json.dumps(about), "utf-8")
     first = choose_map(outcome, [path.stem for path in maps])
     data = page_data(outcome, maps, tables, color_by=color_by, first=["pca", first.name])
     template = _environment().get_template("report.html.j2")
@@ -95,9 +118,11 @@ def write_report(
         style=_text("page.css"),
         scripts=[_text(name) for name in SCRIPTS],
         data=to_json(data),
-        first={"title": map_title(first.name, outcome)} | vars(first),
+        first={"title": map_title(first.name, outcome), "further": first.further} | vars(first),
+        story=story,
         summary=summarize(outcome, configuration),
-        warnings=[finding for finding in findings if finding.level == "warning"],
+        warnings=warnings,
+        methods=methods,
         notes=[finding for finding in findings if finding.level == "note"],
         cohorts=cohort_rows(outcome),
         counts=count_tables(outcome),
@@ -107,8 +132,8 @@ def write_report(
         spaces=SPACES,
         close=close.to_dict("records"),
         parameters=parameter_rows(configuration),
-        titles={text.name: text.title for text in texts},
-        figures={part: [text for text in texts if text.part == part] for part in parts},
+        figures={part: [t for t in texts if t.part == part and not t.family] for part in parts},
+        families=figure_families(texts),
         sections=[(name, heading) for name, heading, _ in sections],
         traits=scans_of(sections),
         files=file_rows(outcome),
@@ -120,8 +145,27 @@ def write_report(
         "bytes": len(page.encode()),
         "figures": len(texts),
         "maps": len(data["maps"]),
-        "warnings": sum(finding.level == "warning" for finding in findings),
+        "warnings": len(warnings),
     }
+
+
+def figure_families(texts: Sequence[FigureText]) -> list[dict[str, Any]]:
+    """Maps of one method, which the page shows in one place: a tab each and one caption.
+
+    Returns
+    -------
+    list of dict
+        ``title``: method; ``figures``: FigureText; ``repeated``: titles of maps that `auto`
+        repeats, which have no figure of their own.
+    """
+    return [
+        {
+            "title": family,
+            "figures": [t for t in texts if t.family == family and not t.same_as],
+            "repeated": [t.title for t in texts if t.family == family and t.same_as],
+        }
+        for family in dict.fromkeys(t.family for t in texts if t.family)
+    ]
 
 
 def study_findings(
@@ -137,6 +181,11 @@ def study_findings(
         ``findings`` of `check_section`.
     """
     return [
+        *(
+            [Finding("note", "No matrix of all pairs", " ".join(outcome.left_out))]
+            if outcome.left_out
+            else []
+        ),
         *find_problems(
             outcome,
             close,
@@ -168,12 +217,14 @@ def further_sections(
     scans = [epistasis_section(outcome.folder, figures, orders, score, trait) for trait in traits]
     methods = configuration["communities"]["methods"]
     populations = configuration.get("population", {}).get("analyses", [])
+    ibd = configuration.get("ibd", {}).get("enable", False)
     sections = [
         ("communities", "Communities", community_section(outcome.folder, figures, methods)),
         ("geography", "Geography", geography_section(outcome, figures)),
         ("population", "Populations", population_section(outcome.folder, figures, populations)),
         ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
+        ("ibd", "Identity by descent", ibd_section(outcome.folder, figures, ibd)),
         *((part["id"], part["heading"], part) for part in scans if part),
         ("work", "Work", work_section(outcome.folder)),
     ]
@@ -209,6 +260,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "number": number,
         "percent": percent,
+        "advice": advice_on,
         "amount_of_sites": amount_of_sites,
     }
     return environment

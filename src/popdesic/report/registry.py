@@ -57,7 +57,7 @@ class Figure:
         return labels
 
 
-_PAIRS = "{n} samples, {n_pairs} pairs."
+_PAIRS = "{n_compared}, {n_pairs} pairs."
 _MAPS = "{n} samples; PCA axes from {n_on_axes} unrelated founders and {n_axis_sites} sites."
 
 
@@ -91,7 +91,7 @@ def main_figures(
         *[Figure(name, rule, "Quality", title, name, sizes) for name, title, sizes in quality],
         Figure(
             *("distances", rule, "Distances", "Distances", "distances"),
-            "{n} samples, {n_pairs} pairs, {n_sites} sites.",
+            "{n_compared}, {n_pairs} pairs, {n_sites} sites.",
         ),
         Figure("alpha", rule, "Geodesics", "Choice of geodesics", "alpha", _PAIRS),
         *[Figure(name, rule, "Maps", title, name, sizes) for name, title, sizes in maps],
@@ -213,6 +213,7 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
     people = "{n_people} samples of {n_populations} populations, {n_population_sites} sites."
     blocks = "{n_populations} populations, {n_population_sites} sites in {n_blocks} blocks."
     windows = "{n_local_people} founders, {n_windows} windows of {n_window_sites} sites."
+    components = "{n_components} components of {n_fitted} founders, {n_ancestry_sites} sites."
     figures = [
         ("population_diversity", "Heterozygosity and runs of homozygosity", people, "diversity"),
         ("population_spectrum", "Site-frequency spectra", people, "diversity"),
@@ -220,12 +221,23 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
         ("population_tracks", "Differentiation along the genome", blocks, "differentiation"),
         ("population_f", "f-statistics", blocks + " {n_f3} f3 computed.", "f_statistics"),
         ("population_local", "Local structure", windows, "local"),
+        ("population_ancestry", "Ancestry components", components, "ancestry"),
     ]
     return [
         Figure(name, "draw_population", "Populations", title, name, sizes)
         for name, title, sizes, analysis in figures
         if analysis in analyses or (analyses and analysis == "diversity")
     ]
+
+
+def ibd_figures(enabled: bool) -> list[Figure]:
+    """Figure of `ibd`, if segments are sought."""
+    title, sizes = (
+        "Pairs by shared segments",
+        "{n_ibd_pairs} pairs share {n_ibd_segments} segments.",
+    )
+    name, part = "ibd", "Identity by descent"
+    return [Figure(name, "draw_ibd", part, title, name, sizes)] if enabled else []
 
 
 def study_figures(
@@ -251,6 +263,7 @@ def study_figures(
         *imputation_figures(),
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
+        *ibd_figures(config["ibd"]["enable"]),
         *geography_figures(placed),
         *population_figures(config["population"]["analyses"]),
         *site_scan_figures(config["epistasis"]["order"], trait),

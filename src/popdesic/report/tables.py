@@ -28,7 +28,7 @@ from .words import (
 )
 
 #: Packages whose versions the page lists.
-PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "umap-learn", "matplotlib")
+PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "scikit-learn", "matplotlib")
 
 
 def software_versions() -> list[tuple[str, str]]:
@@ -221,6 +221,8 @@ def _value(value: Any) -> str:
 def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     """Result files below `results/` and their contents."""
     rows = [
+        ("report/summary.json", "What was found, for other tools"),
+        ("report/methods.md", "Methods text for a paper, with references"),
         ("qc/summary.tsv", "Counts of every step in all cohorts"),
         ("qc/drift.tsv", "Differences of each cohort from the panel"),
     ]
@@ -230,6 +232,8 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     rows += [
         ("panel/sites.tsv", "The panel"),
         ("distance/samples.tsv", "Sample order of all matrices"),
+        ("distance/neighbors.npz", "Nearest samples of everyone"),
+        ("distance/landmarks.npy", "Distances of some founders to everyone"),
         ("distance/distance.tsv.gz", "Distance of every pair"),
         ("distance/distance.mdist", "Distance matrix in PLINK's format"),
         ("embedding/quality.tsv", "How well each map preserves neighbours and distances"),
@@ -261,6 +265,9 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),
+        ("ibd/pairs.tsv", "Pairs with shared segments, and their degrees of relationship"),
+        ("ibd/segments.tsv.gz", "Segments of identity by descent"),
+        ("ibd/genome.json", "What of the panel was searched for segments"),
         ("compare/prune.in", "Sites kept by LD pruning"),
         ("epistasis/sites.tsv", "Main effects of the scanned sites"),
         ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),

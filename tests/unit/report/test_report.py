@@ -198,7 +198,7 @@ def test_page_tells_counts_digest_parameters_and_versions(page):
         "2 founders, 1 newcomer",
         "popdesic 0.",
         "numpy ",
-        "umap-learn ",
+        "scikit-learn ",
         "impute.seed 1, embedding.seed 1",
         "geodesic.alpha",
         "Lowest minor allele frequency over all founder samples.",
@@ -250,7 +250,7 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
         tmp_path, {"only": [f"s{i}" for i in range(6)]}, ["only"], geodesic={"value": 2.0}
     )
     found = Page(out.read_text("utf-8"))
-    assert found.text.count("The same geodesics as") == 4
+    assert found.text.count("is the same map as one above") == 4
     assert len(found.pictures) == 12
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...cohort.panel import load_panel
+from ...distance.landmarks import NearDistances
 from ...distance.matrix import Distances
 from ...embedding.axes import AXES
 from ...report import registry
@@ -22,7 +23,7 @@ from .style import Colouring, save_figure, styled
 
 def draw_figures(
     outcome: Outcome,
-    distances: Distances,
+    distances: Distances | NearDistances,
     out: Path,
     *,
     color_by: str,
@@ -60,7 +61,7 @@ def draw_figures(
 
 def iterate_figures(
     outcome: Outcome,
-    distances: Distances,
+    distances: Distances | NearDistances,
     *,
     color_by: str,
     min_sample_call_rate: float,
@@ -85,15 +86,20 @@ def iterate_figures(
         axis = AXES[figure.caption]
         return draw_beside(pca, table, axis, variance["pca"], table[column], colouring, title)
 
+    def distances_of(_: registry.Figure) -> Figure:
+        shown, people = distances, samples
+        if isinstance(distances, NearDistances):
+            rows = distances.landmarks
+            shown, people = rows.among(), samples.iloc[rows.landmarks].reset_index(drop=True)
+        return draw_distances(shown, people.cohort, people[grouping.title], grouping)
+
     draw: dict[str, Callable[[registry.Figure], Figure]] = {
         "filters": lambda _: draw_filters(outcome),
         "samples": lambda _: draw_samples(
             outcome, outcome.qc[column], colouring, min_sample_call_rate
         ),
         "sites": lambda _: draw_sites(load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf),
-        "distances": lambda _: draw_distances(
-            distances, samples.cohort, samples[grouping.title], grouping
-        ),
+        "distances": distances_of,
         "alpha": lambda _: draw_alpha(outcome),
         "scree": lambda _: draw_scree(outcome),
         "loadings": lambda _: draw_loadings(outcome.folder / "embedding/loadings.tsv"),

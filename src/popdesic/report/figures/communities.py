@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from ...cohort.samples import UNKNOWN, describe_samples
 from ...communities.agreement import load_partition
+from ...distance.landmarks import read_landmarks
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
@@ -57,6 +58,7 @@ def draw_communities(
     color_by: str,
     tree: Path | None,
     title: str,
+    landmarks: Path | None = None,
 ) -> list[str]:
     """Draw the figures and write {out}/{name}.svg and .png; their names.
 
@@ -70,6 +72,9 @@ def draw_communities(
         Newick file whose leaves are samples.
     title : str
         Description of the geodesics.
+    landmarks : Path, optional
+        Rows of landmarks, where there is no matrix of all pairs: the heatmap shows them. `lengths`
+        are then the nearest by geodesic, which name the landmarks.
     """
     samples = describe_samples(order, sheet)
     table = load_partition(partition)
@@ -77,11 +82,18 @@ def draw_communities(
     colouring = label_colouring(samples, cohorts, color_by)
     values = samples[colouring.title]
     numbers = table.community.astype(str)
-    figures = {}
+    figures, shown = {}, table
+    if landmarks:
+        with np.load(lengths) as lists:
+            rows = read_landmarks(landmarks, lists["landmarks"])
+        matrix, shown = rows.among(), table.iloc[rows.landmarks].reset_index(drop=True)
+        numbers, title = shown.community.astype(str), f"{title}, {len(shown)} founders"
+    else:
+        matrix = _Matrix(lengths)
     with styled():
         figures["communities"] = draw_confusion(values, colouring.title, table)
         figures["communities_heatmap"] = draw_heatmap(
-            _Matrix(lengths), table, Colouring(numbers, cohorts, cohorts, "community"), title
+            matrix, shown, Colouring(numbers, cohorts, cohorts, "community"), title
         )
         if tree:
             figures["communities_tree"] = draw_tree(

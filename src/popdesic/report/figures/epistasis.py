@@ -206,7 +206,8 @@ def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
         axes.add_patch(shape)
     place = sites.set_index("rank")
     contigs = list(dict.fromkeys(place.chrom[sorted(place.index)]))
-    colours = [PALETTE[contigs.index(place.chrom[site]) % 2 * 2] for site in used]
+    turn = [colour for colour in PALETTE if colour != ALARM]
+    colours = [turn[contigs.index(place.chrom[site]) % len(turn)] for site in used]
     points = np.array([at[site] for site in used])
     axes.scatter(*points.T, s=8 + 10 * np.sqrt(degree), c=colours, zorder=3, linewidths=0)
     hubs = used[np.argsort(-degree, kind="stable")][: int((degree > 1).sum())]

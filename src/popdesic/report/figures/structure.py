@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ...cohort.samples import UNKNOWN
+from ...distance.landmarks import AmongLandmarks
 from ...distance.matrix import Distances
 from ..outcome import Outcome
 from ..words import describe_way
@@ -31,7 +32,10 @@ UNITS = {
 
 
 def draw_distances(
-    distances: Distances, cohorts: pd.Series, values: pd.Series, colouring: Colouring
+    distances: Distances | AmongLandmarks,
+    cohorts: pd.Series,
+    values: pd.Series,
+    colouring: Colouring,
 ) -> Figure:
     """Heatmap of all distances, ordered by label and cohort, and histograms.
 
@@ -63,7 +67,8 @@ def draw_distances(
     mark_groups(left, label.to_numpy()[order], colouring)
     title = colouring.title
     order_words = "cohort" if title == "cohort" else f"{shorten(title, 20)} and cohort"
-    left.set_title(f"All pairs, by {order_words}", pad=12)
+    pairs = "Pairs of founders" if isinstance(distances, AmongLandmarks) else "All pairs"
+    left.set_title(f"{pairs}, by {order_words}", pad=12)
     bar = figure.colorbar(image, ax=left, fraction=0.045, pad=0.02, extend="both")
     bar.set_label(UNITS[distances.metric])
     bar.outline.set_linewidth(0.4)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ...communities.geodesics import HDBSCAN_SAMPLES
 from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
@@ -12,6 +14,9 @@ from ...io.tables import read_table
 from ..inline import describe_drawn
 from ..registry import community_figures
 from ..words import number
+
+#: Most values of a label whose agreement with communities is on the page.
+MOST_LABELS = 20
 
 
 def community_section(results: Path, figures: Path, methods: list[str]) -> dict[str, Any] | None:
@@ -27,9 +32,7 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     if not methods or not about_path.exists():
         return None
     about = read_json(about_path)
-    rows = read_table(results / "communities" / "agreement.tsv").to_dict("records")
-    for row in rows:
-        row |= {score: f"{float(row[score]):.3f}" for score in ("ari", "ami")}
+    rows = shown_agreement(read_table(results / "communities" / "agreement.tsv"), about)
     sizes = {"n_placed": number(about["samples"]), "n_communities": about["communities"]}
     return {
         "words": describe(about),
@@ -38,6 +41,20 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
         "rows": rows,
         "figures": describe_drawn(community_figures(methods), figures, sizes),
     }
+
+
+def shown_agreement(table: pd.DataFrame, about: dict[str, Any]) -> list[dict[str, str]]:
+    """Rows of the table of agreement that the page shows.
+
+    Left out are levels of the block model, finer communities that are the communities, and labels
+    with more than MOST_LABELS values, such as ages.
+    """
+    partitions = ["community", "hdbscan"]
+    if about["fine"] > about["communities"]:
+        partitions.append("fine")
+    few = pd.to_numeric(table.labels) <= MOST_LABELS
+    rows = table[few & table.partition.isin(partitions)].to_dict("records")
+    return [row | {s: f"{float(row[s]):.3f}" for s in ("ari", "ami")} for row in rows]
 
 
 def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
@@ -122,7 +139,10 @@ def _hdbscan(about: dict[str, Any]) -> str:
     if "hdbscan" not in about:
         return ""
     if about["hdbscan"] is None:
-        return f" HDBSCAN is left out: there are more than {number(HDBSCAN_SAMPLES)} samples."
+        return (
+            " HDBSCAN is left out: it needs the matrix of all pairs, of at most "
+            f"{number(HDBSCAN_SAMPLES)} samples."
+        )
     if not about["hdbscan"]:
         return " HDBSCAN, a clustering by density, was run too and finds no cluster."
     found = about["hdbscan"]

@@ -69,6 +69,19 @@ def _computation(about: dict, name: str) -> list[Finding]:
                 f"and by at most {percent(error['largest_excess'], 2)}.",
             )
         )
+    if rows := about.get("sampled_rows"):
+        text = f"Shares of indirect pairs ({name}) are those of {plural(rows, 'founder')}."
+        if about["graph"]["kind"] == "complete" and not about["plain"]:
+            text += (
+                " Paths run among the nearest neighbours of each sample and along the founders' "
+                "minimum spanning tree, so lengths can be too long, never too short."
+            )
+        if about["short_lists"]:
+            text += (
+                f" {plural(about['short_lists'], 'sample')} may lack edges, because lists of "
+                "neighbours end before the radius of the graph: raise distance.neighbors."
+            )
+        found.append(Finding("note", "Geodesics among nearest neighbours", text))
     record = about["record"]
     if record.get("old_pairs_shortened"):
         found.append(

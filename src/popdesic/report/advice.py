@@ -1,0 +1,56 @@
+"""What to do about each warning, and which warnings come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .findings import Finding
+
+#: What to do, by topic, those first that change results most. A topic with a heading before a
+#: colon ("Epistasis: strata") is found by its last part.
+ADVICE = {
+    "Duplicates": "Exclude one sample of each pair (column exclude), unless they are twins.",
+    "Very similar samples": "Add identity to compare.analyses, and look at the closest pairs.",
+    "Sex": "Compare sheet and files for swapped samples before reading anything about them.",
+    "Pedigree": "Check the parents in the sample sheet, and these samples for swaps.",
+    "strata": "Name the columns that divide the people in epistasis.strata or covariates.",
+    "relatives": "Keep one person of each family, or read the p-values with this in mind.",
+    "Few founders": "Add founders, and read neither axes nor allele frequencies as results.",
+    "Cohorts apart": "Compare genotyping, strands and labels of these cohorts.",
+    "Allele frequencies": "Compare strands, genome build and genotyping with the other cohorts.",
+    "Sites absent": "Impute these sites, or let this cohort be a founder of the panel.",
+    "Call rate": "Look for failed samples or sites in this cohort's tables of quality.",
+    "Samples left out": "Check their DNA and genotyping, or change the limit that is named.",
+    "No structure": "Do not read groups into any map of this study.",
+    "An axis of one region": "Do not read this axis as ancestry; read the others.",
+    "Relatives": "Read their kinships as upper limits, or add founders of their ancestry.",
+    "Kinship": "Read relatives beyond the resolved degrees as candidates; more sites resolve them.",
+    "Identity": "Add sites that are not in LD to the panel.",
+    "Imputation": "Follow the sentence above, then run again: only what depends on it is computed.",
+    "Unreachable pairs": "Lower distance.min_called, or exclude samples with few genotypes.",
+    "Approximate geodesics": "Raise geodesic.dense_limit if the node has the memory.",
+    "Map dominated by outliers": "Look at the outliers first, and exclude them if they are errors.",
+    "Unstable maps": "Read neighbours from the PCA or from maps that are not listed here.",
+}
+
+
+def advice_on(finding: Finding) -> str:
+    """What to do about a warning.
+
+    Raises
+    ------
+    KeyError
+        A topic that ADVICE does not have; a test finds it.
+    """
+    return ADVICE[_key(finding)]
+
+
+def rank_warnings(findings: Iterable[Finding]) -> list[Finding]:
+    """The warnings among the findings, those that change results most first."""
+    order = {topic: place for place, topic in enumerate(ADVICE)}
+    warnings = [finding for finding in findings if finding.level == "warning"]
+    return sorted(warnings, key=lambda finding: order[_key(finding)])
+
+
+def _key(finding: Finding) -> str:
+    return finding.topic if finding.topic in ADVICE else finding.topic.rsplit(": ", 1)[-1]

@@ -1,0 +1,322 @@
+"""A methods paragraph for a paper: what this study ran, with its parameters and what to cite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..epistasis.options import NAMES
+from ..io.files import read_json
+from ..io.version import __version__
+from .outcome import Outcome
+from .words import join, number, plural
+
+#: What to cite, by key.
+REFERENCES = {
+    "axes": (
+        "Patterson N, Price AL, Reich D (2006) Population structure and eigenanalysis. PLoS "
+        "Genetics 2:e190. doi:10.1371/journal.pgen.0020190"
+    ),
+    "beagle": (
+        "Browning BL, Zhou Y, Browning SR (2018) A one-penny imputed genome from next-generation "
+        "reference panels. American Journal of Human Genetics 103:338-348. "
+        "doi:10.1016/j.ajhg.2018.07.015"
+    ),
+    "blocks": (
+        "Peixoto TP (2014) Hierarchical block structures and high-resolution model selection in "
+        "large networks. Physical Review X 4:011047. doi:10.1103/PhysRevX.4.011047"
+    ),
+    "boost": (
+        "Wan X, Yang C, Yang Q, et al. (2010) BOOST: a fast approach to detecting gene-gene "
+        "interactions in genome-wide case-control studies. American Journal of Human Genetics "
+        "87:325-340. doi:10.1016/j.ajhg.2010.07.021"
+    ),
+    "dip": (
+        "Hartigan JA, Hartigan PM (1985) The dip test of unimodality. Annals of Statistics "
+        "13:70-84. doi:10.1214/aos/1176346577"
+    ),
+    "f": (
+        "Patterson N, Moorjani P, Luo Y, et al. (2012) Ancient admixture in human history. "
+        "Genetics 192:1065-1093. doi:10.1534/genetics.112.145037"
+    ),
+    "degrees": (
+        "Huff CD, Witherspoon DJ, Simonson TS, et al. (2011) Maximum-likelihood estimation of "
+        "recent shared ancestry (ERSA). Genome Research 21:768-774. doi:10.1101/gr.115972.110"
+    ),
+    "fermat": (
+        "Hwang SJ, Damelin SB, Hero AO (2016) Shortest path through random points. Annals of "
+        "Applied Probability 26:2791-2823. doi:10.1214/15-AAP1162"
+    ),
+    "fst": (
+        "Bhatia G, Patterson N, Sankararaman S, Price AL (2013) Estimating and interpreting FST: "
+        "the impact of rare variants. Genome Research 23:1514-1521. doi:10.1101/gr.154831.113"
+    ),
+    "hdbscan": (
+        "Campello RJGB, Moulavi D, Sander J (2013) Density-based clustering based on hierarchical "
+        "density estimates. Advances in Knowledge Discovery and Data Mining, 160-172. "
+        "doi:10.1007/978-3-642-37456-2_14"
+    ),
+    "hwe": (
+        "Wigginton JE, Cutler DJ, Abecasis GR (2005) A note on exact tests of Hardy-Weinberg "
+        "equilibrium. American Journal of Human Genetics 76:887-893. doi:10.1086/429864"
+    ),
+    "ibis": (
+        "Seidman DN, Shenoy SA, Kim M, et al. (2020) Rapid, phase-free detection of long "
+        "identity-by-descent segments enables effective relationship classification. American "
+        "Journal of Human Genetics 106:453-466. doi:10.1016/j.ajhg.2020.02.012"
+    ),
+    "king": (
+        "Manichaikul A, Mychaleckyj JC, Rich SS, et al. (2010) Robust relationship inference in "
+        "genome-wide association studies. Bioinformatics 26:2867-2873. "
+        "doi:10.1093/bioinformatics/btq559"
+    ),
+    "mantel": (
+        "Mantel N (1967) The detection of disease clustering and a generalized regression "
+        "approach. Cancer Research 27:209-220."
+    ),
+    "mixture": (
+        "Santander CG, Refoyo Martinez A, Meisner J (2024) Faster model-based estimation of "
+        "ancestry proportions. Peer Community Journal 4:e116. doi:10.24072/pcjournal.503"
+    ),
+    "nj": (
+        "Saitou N, Nei M (1987) The neighbor-joining method. Molecular Biology and Evolution "
+        "4:406-425. doi:10.1093/oxfordjournals.molbev.a040454"
+    ),
+    "pc_relate": (
+        "Conomos MP, Reiner AP, Weir BS, Thornton TA (2016) Model-free estimation of recent "
+        "genetic relatedness. American Journal of Human Genetics 98:127-148. "
+        "doi:10.1016/j.ajhg.2015.11.022"
+    ),
+    "pcoa": (
+        "Gower JC (1966) Some distance properties of latent root and vector methods used in "
+        "multivariate analysis. Biometrika 53:325-338. doi:10.1093/biomet/53.3-4.325"
+    ),
+    "runs": (
+        "Purcell S, Neale B, Todd-Brown K, et al. (2007) PLINK: a tool set for whole-genome "
+        "association and population-based linkage analyses. American Journal of Human Genetics "
+        "81:559-575. doi:10.1086/519795"
+    ),
+    "snakemake": (
+        "Mölder F, Jablonski KP, Letcher B, et al. (2021) Sustainable data analysis with "
+        "Snakemake. F1000Research 10:33. doi:10.12688/f1000research.29032.2"
+    ),
+    "umap": (
+        "McInnes L, Healy J, Melville J (2018) UMAP: uniform manifold approximation and "
+        "projection for dimension reduction. arXiv:1802.03426"
+    ),
+    "wc": (
+        "Weir BS, Cockerham CC (1984) Estimating F-statistics for the analysis of population "
+        "structure. Evolution 38:1358-1370. doi:10.1111/j.1558-5646.1984.tb05657.x"
+    ),
+}
+DISTANCES = {
+    "euclidean": "Euclidean distances between genotypes",
+    "manhattan": "sums of absolute genotype differences",
+    "ibs": "one minus the share of alleles identical by state",
+    "normalized": "Euclidean distances between genotypes normalised by individual",
+}
+
+
+@dataclass(frozen=True)
+class Methods:
+    """A methods text.
+
+    Attributes
+    ----------
+    paragraphs : list of str
+        Plain text; [1], [2] … refer to `references`.
+    references : list of str
+    """
+
+    paragraphs: list[str]
+    references: list[str]
+
+    def text(self) -> str:
+        """All of it as Markdown."""
+        listed = [f"{k}. {words}" for k, words in enumerate(self.references, 1)]
+        return (
+            "\n\n".join(["# Methods", *self.paragraphs, "## References", "\n".join(listed)]) + "\n"
+        )
+
+
+class _Citations:
+    """Numbers references in the order in which they are cited."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def __call__(self, *keys: str) -> str:
+        self.keys += [key for key in keys if key not in self.keys]
+        return "[" + ", ".join(str(self.keys.index(key) + 1) for key in keys) + "]"
+
+
+def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) -> Methods:
+    """What the study ran.
+
+    Parameters
+    ----------
+    configuration : dict
+        Of the study, complete.
+    names : list of str
+        Sections of the page: only analyses that have one are described.
+    """
+    cite = _Citations()
+    paragraphs = [
+        _genotypes(outcome, configuration, cite),
+        _distances(outcome, configuration, cite),
+        _structure(outcome, configuration, names, cite),
+    ]
+    if "comparisons" in names:
+        paragraphs.append(_relatives(configuration["compare"]["analyses"], cite))
+    if "ibd" in names:
+        paragraphs.append(_segments(configuration["ibd"], cite))
+    if "population" in names:
+        path = outcome.folder / "population/ancestry.json"
+        components = read_json(path)["k"] if path.exists() else 0
+        paragraphs.append(_populations(configuration["population"], components, cite))
+    if "geography" in names:
+        paragraphs.append(
+            "Isolation by distance was tested by permuting places with all their samples "
+            f"({configuration['geography']['permutations']} permutations) {cite('mantel')}."
+        )
+    if any(name.split("-")[0] == "epistasis" for name in names):
+        paragraphs.append(_interactions(configuration["epistasis"], cite))
+    paragraphs.append(
+        f"All analyses ran in Popdesic {__version__} under Snakemake {cite('snakemake')}. The "
+        f"panel of sites has the digest {outcome.panel['digest']}."
+    )
+    paragraphs = [text for text in paragraphs if text]
+    return Methods(paragraphs, [REFERENCES[key] for key in cite.keys])
+
+
+def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
+    qc, panel, impute = (configuration[name] for name in ("qc", "panel", "impute"))
+    text = (
+        f"Biallelic SNPs of {plural(len(outcome.cohorts), 'cohort')} were read "
+        f"({plural(len(outcome.qc), 'sample')}). Samples with a call rate below "
+        f"{qc['min_sample_call_rate']:g} were left out. "
+    )
+    newcomers = " The other cohorts were placed on this panel." if outcome.newcomers else ""
+    text += (
+        f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "
+        f"{join(outcome.founders)}: call rate of at least {panel['min_call_rate']:g}, minor allele "
+        f"frequency of at least {panel['min_maf']:g}, and Hardy-Weinberg p of at least "
+        f"{panel['min_hwe_p']:g} (exact test {cite('hwe')}).{newcomers}"
+    )
+    if impute["method"] == "beagle":
+        text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
+    if configuration["distance"]["missing"] == "pairwise":
+        text += " Each pair of samples was compared at its jointly called sites."
+    return text
+
+
+def _distances(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
+    alphas = sorted({about["value"] for about in outcome.geodesics.values()})
+    spaces = configuration["geodesic"]["space"]
+    if not alphas:
+        return ""
+    words = [DISTANCES[configuration["distance"]["metric"]]] if "genotypes" in spaces else []
+    words += ["Euclidean distances between principal components"] if "pcs" in spaces else []
+    return (
+        f"Geodesic (Fermat) distances {cite('fermat')} are lengths of shortest paths through other "
+        f"samples, where a step costs its distance to the power α (α = "
+        f"{', '.join(f'{a:g}' for a in alphas)}). Steps were {' or '.join(words)}."
+    )
+
+
+def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _Citations) -> str:
+    axes, embedding = outcome.axes, configuration["embedding"]
+    left_out = []
+    if axes["ld_r2"]:
+        left_out.append(f"LD pruned at r² = {axes['ld_r2']:g}")
+    if axes["sites"]["long_range_ld"]:
+        left_out.append("without regions of long-range LD")
+    chosen = f" ({', '.join(left_out)})" if left_out else ""
+    text = (
+        f"Principal components were computed from {number(axes['axis_samples'])} unrelated "
+        f"founders at {number(axes['sites']['used'])} sites{chosen}, and all other samples were "
+        "projected onto them. Components were tested by the Tracy-Widom distribution at "
+        f"{axes['level']:g} {cite('axes')}."
+    )
+    maps = [f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)"]
+    maps.append(f"principal coordinates {cite('pcoa')}")
+    text += f" Maps of the geodesics are {' and '.join(maps)}."
+    methods = configuration["communities"]["methods"]
+    if "communities" in names and methods:
+        text += (
+            " Samples were divided into communities where gaps part them (Hartigan's dip test "
+            f"{cite('dip')})"
+        )
+        text += "."
+        if "blockmodel" in methods:
+            text += (
+                " A nested stochastic block model was fitted to the nearest-neighbour graph "
+                f"{cite('blocks')}."
+            )
+        if "hdbscan" in methods:
+            text += f" Clusters were also sought by HDBSCAN {cite('hdbscan')}."
+        if "tree" in methods:
+            text += f" A tree was drawn by neighbour joining {cite('nj')}."
+    return text
+
+
+def _relatives(analyses: list[str], cite: _Citations) -> str:
+    text = ""
+    if "kinship" in analyses:
+        text += f"Relatives were found by KING-robust kinship {cite('king')}"
+        if "pc_relate" in analyses:
+            text += f", and by PC-Relate, which allows for ancestry {cite('pc_relate')}"
+        text += "."
+    if "identity" in analyses:
+        text += " Duplicates were found by comparing all genotypes of all pairs."
+    if "ld" in analyses:
+        text += " LD is the squared correlation of genotypes among unrelated founders."
+    return text.strip()
+
+
+def _segments(options: dict[str, Any], cite: _Citations) -> str:
+    return (
+        f"Segments of identity by descent of at least {options['min_cm']:g} cM were sought in "
+        f"unphased genotypes, as stretches without opposite homozygotes (compare {cite('ibis')}), "
+        f"with a LOD of at least {options['min_lod']:g}. Degrees of relationship follow from "
+        f"their total length {cite('degrees')}."
+    )
+
+
+def _populations(options: dict[str, Any], components: int, cite: _Citations) -> str:
+    analyses, said = options["analyses"], []
+    if "differentiation" in analyses:
+        said.append(
+            f"F_ST was estimated by Hudson's estimator as a ratio of averages {cite('fst')}, and "
+            f"by that of Weir and Cockerham {cite('wc')}."
+        )
+    if "f_statistics" in analyses:
+        said.append(f"f2, f3 and f4 are those of {cite('f')}.")
+    if said:
+        said.append(f"Standard errors are from a jackknife over blocks of {options['block']}.")
+    if "runs" in analyses:
+        said.append(
+            f"Runs of homozygosity were found by sliding windows as in PLINK {cite('runs')}."
+        )
+    if components:
+        said.append(
+            f"Proportions of {components} mixture components were estimated with fastmixture "
+            f"{cite('mixture')}."
+        )
+    return " ".join(said)
+
+
+def _interactions(options: dict[str, Any], cite: _Citations) -> str:
+    orders = join([NAMES[order] for order in sorted(options["order"])])
+    text = f"All {orders} of sites were scanned exhaustively for association with the phenotype. "
+    if options["score"] == "interaction":
+        text += (
+            "Combinations were ranked by a likelihood-ratio test of interaction beyond the smaller "
+            f"effects of their sites (compare {cite('boost')})"
+        )
+    else:
+        text += f"Combinations were ranked by the score {options['score']}"
+    text += ", and p-values are corrected for all combinations of the scan."
+    if options["covariates"]:
+        text += f" The null model contains {join(options['covariates'])}."
+    return text

@@ -1,0 +1,97 @@
+"""The methods text: it describes what ran, and cites all of it and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from outcomes import configuration, make_results
+
+from popdesic.io.files import write_json
+from popdesic.report.methods import REFERENCES, Methods, describe_methods
+
+COHORTS = {"old": [f"o{i}" for i in range(20)], "new": ["n0", "n1"]}
+SECTIONS = ["communities", "comparisons", "ibd", "geography", "population", "epistasis"]
+
+
+def methods(folder: Path, names: list[str] = SECTIONS, axes=None, **blocks) -> Methods:
+    outcome, _ = make_results(folder, COHORTS, ["old"], matrices=False, axes=axes)
+    settings = configuration()
+    for block, values in blocks.items():
+        settings[block] = settings[block] | values
+    return describe_methods(outcome, settings, names)
+
+
+def cited(found: Methods) -> list[int]:
+    numbers = re.findall(r"\[([\d, ]+)\]", " ".join(found.paragraphs))
+    return [int(number) for group in numbers for number in group.split(",")]
+
+
+def test_references_are_numbered_as_cited_and_each_is_listed_once(tmp_path):
+    found = methods(tmp_path, epistasis={"order": [2, 3]})
+    first_mentions = list(dict.fromkeys(cited(found)))
+    assert first_mentions == list(range(1, len(found.references) + 1))
+    assert len(set(found.references)) == len(found.references)
+    text = found.text()
+    assert text.startswith("# Methods\n\n") and text.endswith("\n")
+    assert f"\n{len(found.references)}. {found.references[-1]}\n" in text
+
+
+def test_counts_and_limits_are_those_of_the_study(tmp_path):
+    text = methods(tmp_path).paragraphs[0]
+    assert "2 cohorts were read (22 samples)" in text
+    assert "A panel of 40 sites was defined by old" in text
+    assert "The other cohorts were placed on this panel." in text
+    limits = methods(tmp_path / "b", panel={"min_maf": 0.07, "min_call_rate": 0.8})
+    assert (
+        "call rate of at least 0.8, minor allele frequency of at least 0.07"
+        in (limits.paragraphs[0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "blocks"),
+    [
+        ("beagle", SECTIONS, {"impute": {"method": "mode"}}),
+        ("king", ["population"], {}),
+        ("pc_relate", SECTIONS, {"compare": {"analyses": ["kinship"]}}),
+        ("f", SECTIONS, {"population": {"analyses": ["differentiation"]}}),
+        ("runs", SECTIONS, {"population": {"analyses": ["differentiation"]}}),
+        ("ibis", ["population"], {}),
+        ("degrees", ["population"], {}),
+        ("mantel", ["population"], {}),
+        ("boost", SECTIONS, {"epistasis": {"order": [2], "score": "k2"}}),
+        ("blocks", SECTIONS, {"communities": {"methods": ["hdbscan"]}}),
+        ("hdbscan", SECTIONS, {"communities": {"methods": ["blockmodel"]}}),
+        ("dip", ["population"], {}),
+    ],
+)
+def test_what_did_not_run_is_not_cited(tmp_path, key, names, blocks):
+    everything = {
+        "impute": {"method": "beagle"},
+        "epistasis": {"order": [2]},
+    }
+    assert REFERENCES[key] in methods(tmp_path / "all", **everything).references
+    found = methods(tmp_path / "some", names, **blocks)
+    assert REFERENCES[key] not in found.references
+
+
+def test_sites_that_are_not_pruned_are_not_said_to_be(tmp_path):
+    sites = {"panel": 40, "monomorphic": 0, "long_range_ld": 0, "ld_pruned": 0, "used": 40}
+    text = methods(tmp_path, axes={"ld_r2": 0, "sites": sites}).paragraphs[2]
+    assert "at 40 sites, and all other samples" in text
+    assert (
+        "LD pruned at r² = 0.2, without regions of long-range LD"
+        in (methods(tmp_path / "b").paragraphs[2])
+    )
+
+
+def test_mixture_components_are_described_where_some_were_fitted(tmp_path):
+    assert REFERENCES["mixture"] not in methods(tmp_path / "none").references
+    for k in (0, 3):
+        outcome, _ = make_results(tmp_path / str(k), COHORTS, ["old"], matrices=False)
+        write_json(outcome.folder / "population/ancestry.json", {"k": k})
+        found = describe_methods(outcome, configuration(), SECTIONS)
+        assert (REFERENCES["mixture"] in found.references) == (k > 0)
+    assert "Proportions of 3 mixture components" in found.text()
