@@ -71,13 +71,22 @@ include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/maps.smk"
 include: "workflow/rules/geodesic.smk"
+
+
+if STUDY.sparse:
+
+    include: "workflow/rules/neighbors.smk"
+
+
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/relatedness.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/ld.smk"
+include: "workflow/rules/ibd.smk"
 include: "workflow/rules/geography.smk"
 include: "workflow/rules/population.smk"
+include: "workflow/rules/structure.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/null_model.smk"
@@ -92,6 +101,8 @@ include: "workflow/rules/report.smk"
 if workflow.is_main_process and not is_module(workflow):
     keep_records()
     make_lost_tiles()
+if workflow.is_main_process:
+    decode_returned_samples()
 
 
 onsuccess:
@@ -113,6 +124,7 @@ rule all:
         rules.embedding.input,
         rules.communities.input,
         rules.compare.input,
+        rules.ibd.input,
         rules.geography.input,
         rules.population.input,
         rules.export.input,

@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 
 from launches import scan_shape
 
-from popdesic.engine.gpu import compare_plans, genotype_plans, minplus_plans, tune_plans
+from popdesic.embedding.umap_layout import DRAWS
+from popdesic.engine.gpu import (
+    compare_plans,
+    genotype_plans,
+    ibd_plans,
+    minplus_plans,
+    tune_plans,
+)
 from popdesic.engine.gpu import epistasis_plans as plans
 from popdesic.engine.gpu.cards import Card
 from popdesic.engine.gpu.devices import scan_kernels
-from popdesic.engine.gpu.layout import KEEP_THREADS, SCAN_WARPS, SUM_WARPS
+from popdesic.engine.gpu.layout import KEEP_THREADS, SCAN_WARPS, SUM_WARPS, UMAP_THREADS
 from popdesic.engine.gpu.variants import MICRO_KERNELS, defines_of, launch_shape
 from popdesic.engine.terms import PRODUCT, SQUARED
 
@@ -167,10 +174,21 @@ def paths(card: Card) -> Iterator[Compiled]:
 
 
 def others(card: Card) -> Iterator[Compiled]:
-    """Planes, rare sites, searches and sums of genotypes."""
+    """Planes, rare sites, layouts of maps, searches, sums of genotypes, identity by descent."""
     device = card.device()
     yield Compiled("pack", "bitgemm/pack_finish", ())
     yield Compiled("rare", "bitgemm/rare_sites", ())
+    yield Compiled(
+        "umap",
+        "umap/epoch",
+        (("DRAWS", DRAWS),),
+        dict.fromkeys(("add_forces", "move_points"), UMAP_THREADS),
+        resident={"add_forces": 2 if device.has(80) else 1},
+    )
+    threads = dict.fromkeys(
+        ("sum_spreads", "measure_radii", "weigh_radii", "add_density"), UMAP_THREADS
+    )
+    yield Compiled("umap density", "umap/density", (), threads)
     if compare_plans.searches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):
@@ -184,4 +202,14 @@ def others(card: Card) -> Iterator[Compiled]:
                 (("TILES", tiles),),
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
+            )
+    if device.has(ibd_plans.LEAST_CAPABILITY):
+        for bits in (128, 256):
+            shape = ibd_plans.Shape.of(bits)
+            yield Compiled(
+                f"ibd {bits}",
+                "ibd/candidates",
+                shape.defines,
+                {"find_runs": shape.threads},
+                {"find_runs": shape.shared_bytes},
             )

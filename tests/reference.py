@@ -411,3 +411,49 @@ def umap_epoch(
         for both in zip(points, sums, strict=True)
     ]
     return [[min(max(x, -bound), bound) for x in point] for point in moved]
+
+
+def umap_density(
+    points: list, edges: list, shares: list, term, step: int, before: list, **sizes
+) -> list:
+    """Points after the density term of densMAP of one epoch, edge by edge in Python's numbers.
+
+    `points`: where they were before the epoch; `before`: where UMAP's forces took them; `term`: a
+    `Density`. `sizes` as in `umap_epoch`.
+    """
+    n, units = len(points), (sizes["interval_bits"], sizes["place_bits"])
+    one, far = 1 << sizes["force_bits"], 1 << sizes["point_bits"]
+    phi, wide, sums = [0] * n, [0] * n, [[0, 0] for _ in points]
+    apart = [[points[i][axis] - points[j][axis] for axis in range(2)] for i, j in edges]
+    squared = [x * x + y * y for x, y in apart]
+    for (i, _), d2 in zip(edges, squared, strict=True):
+        phi[i] += table_value(term.nearness, d2, *units) if d2 else one
+        wide[i] += table_value(term.spread, d2, *units) if d2 else 0
+    scale = far * far * one / (1 << sizes["spread_bits"])
+    radii = [
+        round(1e-8 * far * far) + (int(w / p * scale) if p else 0)
+        for w, p in zip(wide, phi, strict=True)
+    ]
+    unit = 1 / (1 << sizes["radius_bits"])
+    logs = [table_value(term.logarithms, radius, *units) * unit for radius in radii]
+    mean = sum(logs) / n
+    variance = sum(x * x for x in logs) / n - mean * mean + 0.1
+    wanted = [value * unit for value in term.radii.tolist()]
+    covariance = sum(x * r for x, r in zip(logs, wanted, strict=True)) / (n - 1)
+    weight = [r - covariance / variance * (x - mean) for r, x in zip(wanted, logs, strict=True)]
+    p = [w * one / f if f else 0.0 for w, f in zip(weight, phi, strict=True)]
+    q = [x * far * far / radius for x, radius in zip(p, radii, strict=True)]
+    for (i, j), d2, share, between in zip(edges, squared, shares, apart, strict=True):
+        if not d2:
+            continue
+        by_radius = table_value(term.by_radius, d2, *units) / one * (q[i] + q[j])
+        by_nearness = table_value(term.by_nearness, d2, *units) / one * (p[i] + p[j])
+        c = term.strength / variance**0.5 * (by_radius + by_nearness)
+        most = sizes["farthest"] * share / (1 << sizes["share_bits"])
+        for axis in range(2):
+            sums[i][axis] += 2 * int(min(max(2 * c * between[axis], -most), most))
+    half = 1 << (sizes["step_bits"] - 1)
+    return [
+        [x + ((s * step + half) >> sizes["step_bits"]) for x, s in zip(*both, strict=True)]
+        for both in zip(before, sums, strict=True)
+    ]

@@ -1,9 +1,9 @@
 """Popdesic: genotypes of several cohorts to distances, geodesics and maps.
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `ld_r2`, `scan`,
-`scan_sites`, `diversity`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `fermat_weights`,
-`shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used, so that
-``import popdesic`` costs nothing.
+`scan_sites`, `diversity`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`,
+`fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used,
+so that ``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -27,6 +27,7 @@ _PUBLIC = {
     "f3": "api.populations",
     "f4": "api.populations",
     "homozygous_runs": "api.homozygosity",
+    "ibd_segments": "api.descent",
     "fermat_weights": "api.paths",
     "shortest_paths": "api.paths",
     "insert": "api.paths",

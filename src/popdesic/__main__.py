@@ -92,6 +92,29 @@ def audit(options: argparse.Namespace) -> int:
     return audit(options.study, options.repair, options.snakemake)
 
 
+def forget(options: argparse.Namespace) -> None:
+    """Remove an excluded sample from the decoded files of its cohort; name what still holds it."""
+    from .study.forget import forget_sample
+    from .study.run import require_study
+
+    require_study(options.study)
+    print(forget_sample(options.study, options.sample, yes=options.yes))
+
+
+def place(options: argparse.Namespace) -> None:
+    """Place one genome in a finished study, and describe the place."""
+    from .engine.select import cpu_backend
+    from .engine.threads import usable_cpus
+    from .study.place import place_sample
+    from .study.place_maps import place_on_maps
+    from .study.run import require_study
+
+    require_study(options.study)
+    backend = cpu_backend(usable_cpus())
+    where = {"sample": options.sample, "out": options.out}
+    print(place_sample(options.file, options.study, backend, place_on_maps, **where))
+
+
 def resume(options: argparse.Namespace) -> int:
     """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
@@ -267,6 +290,38 @@ def make_parser() -> argparse.ArgumentParser:
         "--repair",
         action="store_true",
         help="recompute damaged results and everything that depends on them",
+    )
+
+    command = add(
+        "forget",
+        "remove a sample that has left the study from its decoded files",
+        forget,
+        "popdesic forget NA12878 my-study --yes",
+        details="The sheet must exclude the sample, and the study must have run since. Files that "
+        "still hold the name are listed; your own files are never changed.",
+        study=False,
+    )
+    command.add_argument("sample", help="name of the sample")
+    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
+    command.add_argument("--yes", action="store_true", help="rewrite the files without asking")
+
+    command = add(
+        "place",
+        "place one genome in a finished study: nearest people, relatives, maps",
+        place,
+        "popdesic place genome.vcf.gz --study my-study",
+        details="Nothing of the study changes.",
+        study=False,
+    )
+    command.add_argument("file", type=Path, help="VCF, BCF or prefix of PLINK files")
+    command.add_argument("--study", type=Path, default=Path(), help=STUDY)
+    command.add_argument("--sample", metavar="NAME", help="which sample of the file, if several")
+    command.add_argument(
+        "--out",
+        type=Path,
+        default=Path("place"),
+        metavar="DIR",
+        help="folder for place.tsv and place.json (default: place)",
     )
 
     add(

@@ -38,16 +38,22 @@ from popdesic.study.forecast import (
     planned_jobs,
     submissions,
 )
+from popdesic.study.sparse import DENSE_LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Genotypes per second that one job of a CPU rule processes, approximately.
 GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort": 2e9}
 #: Pairs per second of CPU rules that read or write matrices of all pairs.
 PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
+#: Rules whose end is told, where the study has them.
+TOLD = ("measure_distance_row", "find_neighbors", "compare_cohorts", "close_paths", "find_paths")
 
 
-def write_study(folder: Path, cohorts: int, samples: int) -> None:
-    """Write sheets of that many cohorts and samples, and VCFs of one site."""
+def write_study(folder: Path, cohorts: int, samples: int, *, sparse: bool) -> None:
+    """Write sheets of that many cohorts and samples, and VCFs of one site.
+
+    `sparse`: whether the study at its full size has more samples than `distance.dense_limit`.
+    """
     (folder / "config").mkdir(parents=True)
     (folder / "data").mkdir()
     head = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
@@ -62,7 +68,9 @@ def write_study(folder: Path, cohorts: int, samples: int) -> None:
         (folder / f"data/{name}.vcf").write_text(text + "\n")
     (folder / "config/cohorts.tsv").write_text("\n".join(sheet) + "\n")
     (folder / "config/samples.tsv").write_text("\n".join(rows) + "\n")
-    text = "distance: {export: false}\ngeodesic: {alpha: [2], space: [genotypes]}\n"
+    limit = 2 if sparse else cohorts * samples
+    text = f"distance: {{export: false, dense_limit: {limit}}}\n"
+    text += "geodesic: {alpha: [2], space: [genotypes]}\n"
     (folder / "config/config.yaml").write_text(text)
 
 
@@ -142,7 +150,8 @@ def main() -> None:
     options = commandline.parse(parser, cohorts=4, listed=5)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "study"
-        write_study(folder, options.cohorts, options.listed)
+        sparse = options.cohorts * options.samples > DENSE_LIMIT
+        write_study(folder, options.cohorts, options.listed, sparse=sparse)
         if not options.no_time:
             planned, wall, cpu = time_planning(folder)
             print(
@@ -173,7 +182,9 @@ def main() -> None:
     real = [job for job in jobs if job.outputs]
     ends = simulate(jobs, seconds, options.gpus, options.cores)
     print(f"jobs {len(real)}, on Slurm {submissions(real)}")
-    for rule in ("measure_distance_row", "compare_cohorts", "close_paths"):
+    for rule in TOLD:
+        if rule not in ends:
+            continue
         print(
             f"{options.gpus} GPUs, {options.cores} cores: {rule} done after "
             f"{ends[rule] / 3600:.1f} h"

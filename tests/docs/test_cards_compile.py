@@ -20,7 +20,8 @@ VARIANTS = [(card, one) for card in CARDS.values() for one in variants_of(card)]
 #: Variants that are compiled without --slow: for every card, for one card instead of all, and the
 #: scans (order, states, ...) by each core on the card that has no better one.
 USUAL = (
-    *("scan mma 3 2 k2 1", "scan mma 3 3 k2 1", "minplus int32", "search 2", "sums 1"),
+    *("scan mma 3 2 k2 1", "scan mma 3 3 k2 1", "minplus int32", "search 2", "sums 1", "umap"),
+    "ibd 128",
     *("popc BLOCKS_PER_SM=2", "mma B_TILES=2 LOCKSTEP=16", "wgmma CLUSTER=2 LOCKSTEP=2"),
 )
 OF_ALL_CARDS = (
@@ -76,6 +77,7 @@ def check(card: Card, one: Compiled) -> None:
     assert set(one.threads) <= set(found)
     for name, usage in found.items():
         check_fits(card, one, name, usage)
+        assert not one.file.startswith("umap/") or not usage.spilled
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,13 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic audit STUDY": WHOLE,
     ".venv/bin/popdesic resume STUDY": WHOLE,
     ".venv/bin/popdesic path START END STUDY --space pcs --alpha 2": WHOLE,
+    ".venv/bin/popdesic place resources/example/pacific.vcf.gz --sample END --study STUDY "
+    "--out ../place": WHOLE,
+    "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
+    "pip install fastmixture": named(
+        "tests/unit/population/test_ancestry.py, where it is installed"
+    ),
+    "popdesic forget SAMPLE STUDY --yes": named("tests/workflow/test_exclude.py"),
     # benchmarks
     **{
         f"{BENCH}{name}": QUICK
@@ -117,10 +124,11 @@ WAYS: dict[str, Way] = {
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
             "relatedness.py",
+            "ibd_truth.py",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
-            "units.py",
+            *("units.py", "place.py", "ibd.py"),
         )
     },
     # a GPU
@@ -130,6 +138,7 @@ WAYS: dict[str, Way] = {
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
             *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
+            "ibd.py --device gpu",
         )
     },
     # other programs and short names
@@ -158,6 +167,7 @@ TUTORIAL = {
     "embedding": {"ensemble": 0, "max_kinship": 0},
     "communities": {"methods": []},
     "compare": {"analyses": []},
+    "ibd": {"enable": False},
     "export": {"formats": []},
     "epistasis": {"order": [2], "screen": 0, "covariates": [], "power": []},
 }

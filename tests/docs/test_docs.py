@@ -44,6 +44,7 @@ def test_example_config_spells_out_the_defaults():
     # What the example shows although a study that does not ask for it pays nothing.
     shown = {
         "impute": {"evaluate": 0},
+        "ibd": {"enable": False},
         "export": {"formats": []},
         "epistasis": {"order": [], "restrict": "", "screen": 0, "covariates": [], "power": []},
     }

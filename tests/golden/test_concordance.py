@@ -19,6 +19,7 @@ import pytest
 from components import cohort_relationship, principal_components
 from people import encode_alone, measure_alone
 from reference import hwe_exact as exact_fraction
+from reference_population import lostruct_distances, with_swapped_alleles
 from sklearn.decomposition import PCA
 
 from popdesic.cohort.ingest import ingest_cohort
@@ -33,6 +34,7 @@ from popdesic.io.tables import read_table
 from popdesic.io.vcf import stream_sites
 from popdesic.population.allele_counts import load_counts
 from popdesic.population.counts import count_cohort
+from popdesic.population.local_structure import window_components, window_distances
 from popdesic.population.runs import RunLimits
 
 pytestmark = [pytest.mark.shared, pytest.mark.peer]
@@ -372,3 +374,20 @@ def test_populations(data, shared_data, tmp_path):
     known = np.isfinite(theirs)
     title = "Weir-Cockerham F_ST by site"
     record(name, title, "plink1.9 --fst", ours[known], theirs[known], FLOAT, digits=6)
+
+
+def test_local_structure(data):
+    """Distances of windows of 50 sites of at most 150 people, missing calls filled with 0."""
+    name, folder = data
+    n = len(read_fam(folder / "genotypes"))
+    rows = np.asarray(open_bed(folder / "genotypes")[:1000])
+    genotypes = np.maximum(unpack_bed(rows, n), 0)[:, : min(n, 150)]
+    windows = [genotypes[k : k + 50] for k in range(0, len(genotypes) - 49, 50)]
+    both = [with_swapped_alleles(window).astype(np.int8) for window in windows]
+    found = [window_components(window) for window in both]
+    kept = [k for k, (values, _) in enumerate(found) if np.isfinite(values).all()]
+    ours = window_distances(
+        np.array([found[k][0] for k in kept]), np.array([found[k][1] for k in kept])
+    )
+    theirs = lostruct_distances([both[k] for k in kept])
+    record(name, "distances of windows", "formula of lostruct", ours, theirs, FLOAT)

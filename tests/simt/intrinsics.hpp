@@ -38,6 +38,7 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __vimin3_s32(int a, int b, int c) { return min(min(a, b), c); }
 // The highest bit of a selector, which repeats a sign, is not used here.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
@@ -68,6 +69,9 @@ inline unsigned __float_as_uint(float x) { return simt_bits<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return simt_bits<double>(x); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
 
 template <class T> inline T __ldg(const T* from) { return *from; }
 template <class T> inline T __ldcg(const T* from) { return *from; }

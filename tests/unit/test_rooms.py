@@ -20,6 +20,7 @@ ROOMS = (
         "embedding",
         "communities",
         "compare",
+        "ibd",
         "geography",
         "population",
         "epistasis",
@@ -41,6 +42,7 @@ LAUNCHERS = {
             "epistasis_planes",
             "epistasis_trait",
             "genotype_products",
+            "ibd",
             "minplus",
             "nearest",
             "rare_sites",
@@ -48,6 +50,7 @@ LAUNCHERS = {
             "stream",
             "tiles",
             "tune",
+            "umap",
         ),
     )
 }

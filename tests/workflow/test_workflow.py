@@ -412,6 +412,8 @@ CONTRACT = [
     "embedding/pcoa.{space}.alpha{alpha}.tsv",
     "embedding/umap.{space}.alpha{alpha}.tsv",
     "report/report.html",
+    "report/summary.json",
+    "report/methods.md",
 ]
 
 

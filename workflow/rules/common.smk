@@ -1,7 +1,8 @@
 # Shared by all rules: the validated study, wildcard patterns, code digests, sizes for resources.
 #
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
-# gives   CONFIG, STUDY, PLACED, wildcard constraints, code_of(), n_samples(), memory(), minutes()
+# gives   CONFIG, STUDY, PLACED, wildcard constraints, code_of(), n_samples(), memory(), minutes(),
+#         FIRST
 
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minu
 from popdesic.study.records import exchange_records, forget
 from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
+from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
 from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
@@ -82,7 +84,15 @@ def input_mb(input):
 
 
 #: Whether samples come from several places; without coordinates geography has no job.
-PLACED = has_places(STUDY.samples)
+PLACED = has_places(STUDY.samples) and not STUDY.sparse
+#: Factor of costs that grow with all pairs of samples: none without their matrix.
+PAIR = 0 if STUDY.sparse else 1
+#: Nearest samples by geodesic, of a study without matrices of all pairs.
+LISTS = "results/geodesic/{space}/neighbors.alpha{alpha}.npz"
+#: Lengths of geodesics between all pairs, or of such a study's landmarks to everyone.
+LENGTHS = "results/geodesic/{{space}}/{}alpha{{alpha}}.npy".format(
+    "landmarks." if STUDY.sparse else ""
+)
 #: Columns of several phenotypes, and the wildcard of one of them in names of figures and in folders.
 TRAITS = CONFIG["epistasis"]["phenotypes"]
 TRAIT = "{trait}" if TRAITS else ""
@@ -112,7 +122,7 @@ def reported(rule):
 
 
 #: Which cohort's row each pair of cohorts belongs to (`popdesic.distance.rows`).
-DISTANCE_ROWS, COMPARE_ROWS = study_rows(Path(), COHORTS, STUDY.founders).values()
+DISTANCE_ROWS, COMPARE_ROWS, IBD_ROWS = study_rows(Path(), COHORTS, STUDY.founders).values()
 #: Rows of kinship are inputs if relatives must not act as bridges of geodesics.
 BRIDGE_ROWS = (
     expand("results/compare/tiles/{row}/row.json", row=COHORTS)
@@ -141,9 +151,20 @@ def keep_records():
 def make_lost_tiles():
     """Let the jobs of rows run again of which a tile was deleted."""
     makers = {"measure_distance_row": DISTANCE_ROWS, "compare_cohorts": COMPARE_ROWS}
+    if CONFIG["ibd"]["enable"]:
+        makers["find_ibd_row"] = IBD_ROWS
     for name, rows in makers.items():
         for row in rows.lost():
             forget(Path(), f"{rows.folder}/{row}/row.json", name)
+
+
+def decode_returned_samples():
+    """Let cohorts be decoded again whose decoded files lack a sample that is no longer excluded."""
+    for cohort in COHORTS:
+        raw = f"results/cohorts/{cohort}/raw"
+        if lacking_samples(Path(raw), STUDY.samples_of(cohort)["sample"]):
+            for end in (".bed", ".bim", ".fam", ".json"):
+                forget(Path(), f"{raw}{end}", "ingest_cohort")
 
 
 def _amount(cost, wildcards, input, files):
@@ -179,3 +200,5 @@ GPUS = 0 if CONFIG["device"] == "cpu" else 1
 #: Conda environment of these jobs: with CuPy where the study says for which CUDA.
 CUDA = CONFIG["conda_cuda"]
 GPU_CONDA = "../../envs/popdesic{}.yaml".format("" if CUDA == "none" else f"-cuda{CUDA}")
+#: Priority of the jobs that the last ones of a run wait for: kinship, axes, geodesics, communities.
+FIRST = 10

@@ -16,7 +16,11 @@ COMMUNITY_SPACE = CONFIG["communities"]["space"]
 if COMMUNITY_SPACE == "auto":
     COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else SPACES[0]
 #: Geodesics that define the nearest neighbours: the first alpha of the study.
-COMMUNITY_LENGTHS = f"results/geodesic/{COMMUNITY_SPACE}/alpha{ALPHAS[0]}.npy"
+COMMUNITY_LENGTHS = (LISTS if STUDY.sparse else LENGTHS).format(
+    space=COMMUNITY_SPACE, alpha=ALPHAS[0]
+)
+#: Rows of landmarks, of a study without matrices of all pairs.
+COMMUNITY_ROWS = [LENGTHS.format(space=COMMUNITY_SPACE, alpha=ALPHAS[0])] if STUDY.sparse else []
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []
 COMMUNITY_FIGURES = figures_by("draw_communities")
 
@@ -45,12 +49,13 @@ rule build_graph:
         "logs/build_graph.log",
     benchmark:
         "benchmarks/build_graph.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
         mem_mb=memory(300, samples=0.01),
-        runtime=minutes(1, pairs=1e-9),
+        runtime=minutes(1, pairs=PAIR * 1e-9),
     params:
         neighbors=CONFIG["communities"]["neighbors"],
         code=code_of("build_graph"),
@@ -69,6 +74,7 @@ rule fit_blocks:
         "logs/fit_blocks.log",
     benchmark:
         "benchmarks/fit_blocks.tsv"
+    priority: FIRST
     conda:
         "../../envs/graph-tool.yaml"
     threads: 1
@@ -94,6 +100,7 @@ rule find_communities:
         scores="results/embedding/pca.npy",
         axes="results/embedding/axes.json",
         lengths=COMMUNITY_LENGTHS,
+        landmarks=COMMUNITY_ROWS,
         blocks=(["results/communities/blocks.npz"] if "blockmodel" in COMMUNITY_METHODS else []),
         samples="results/distance/samples.tsv",
         # F_ST between the halves of a split, without relatives.
@@ -109,12 +116,18 @@ rule find_communities:
         "logs/find_communities.log",
     benchmark:
         "benchmarks/find_communities.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=memory(500, samples=0.05, pairs=28e-6, max_samples=20_000),
-        runtime=minutes(1, pairs=4e-8),
+        mem_mb=memory(
+            500,
+            samples=0.05,
+            pairs=PAIR * 28e-6,
+            max_samples=20_000 if PAIR else n_samples(*COHORTS),
+        ),
+        runtime=minutes(1, samples=1e-4, pairs=PAIR * 4e-8),
     params:
         methods=COMMUNITY_METHODS,
         min_cluster_size=CONFIG["communities"]["min_cluster_size"],
@@ -132,6 +145,7 @@ rule find_communities:
 rule draw_communities:
     input:
         lengths=COMMUNITY_LENGTHS,
+        landmarks=COMMUNITY_ROWS,
         partition="results/communities/partition.tsv",
         samples="results/distance/samples.tsv",
         tree=COMMUNITY_TREE,
@@ -147,7 +161,7 @@ rule draw_communities:
     threads: 1
     resources:
         mem_mb=memory(600, samples=0.02),
-        runtime=minutes(1, pairs=2e-9),
+        runtime=minutes(1, pairs=PAIR * 2e-9),
     params:
         color_by=CONFIG["report"]["color_by"],
         title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",

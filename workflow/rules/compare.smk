@@ -42,6 +42,7 @@ rule measure_resolution:
         "logs/measure_resolution.log",
     benchmark:
         "benchmarks/measure_resolution.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 2
@@ -69,6 +70,7 @@ rule compare_cohorts:
         "logs/compare_cohorts/{row}.log",
     benchmark:
         "benchmarks/compare_cohorts/{row}.tsv"
+    priority: FIRST
     conda:
         GPU_CONDA
     threads: 8
@@ -139,6 +141,7 @@ rule choose_unrelated:
         "logs/choose_unrelated.log",
     benchmark:
         "benchmarks/choose_unrelated.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

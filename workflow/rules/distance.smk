@@ -9,6 +9,12 @@ from popdesic.distance.tiles import study_matrices
 from popdesic.distance.tiles import tile_outputs
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
+#: What holds the distances of the study.
+DISTANCE_FILES = (
+    ["results/distance/neighbors.npz", "results/distance/landmarks.npy"]
+    if STUDY.sparse
+    else expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
+)
 #: Number of jobs that split the sites of one row; partial results are numbered.
 SITE_PARTS = CONFIG["distance"]["site_parts"]
 #: Bytes per pair of samples in a tile: its matrices and one temporary.
@@ -42,7 +48,7 @@ if EXPORT == "auto":
 
 rule distance:
     input:
-        expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
+        DISTANCE_FILES,
         "results/distance/samples.tsv",
         (["results/distance/distance.mdist", "results/distance/distance.tsv.gz"] if EXPORT else []),
 

@@ -56,6 +56,7 @@ rule define_axes:
         "logs/define_axes.log",
     benchmark:
         "benchmarks/define_axes.tsv"
+    priority: FIRST
     conda:
         GPU_CONDA
     threads: 8
@@ -100,11 +101,13 @@ rule compute_pca:
         "logs/compute_pca.log",
     benchmark:
         "benchmarks/compute_pca.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        mem_mb=memory(300, samples=0.05, pairs=32e-6),
+        # 32 bytes for each pair of a sample that defines the axes and one that does not.
+        mem_mb=memory(300, samples=0.05, pairs=8e-6),
         runtime=minutes(mb_samples=4e-6, samples=5e-5),
     params:
         sheet=CONFIG["samples"],
@@ -118,7 +121,7 @@ rule compute_pca:
 
 rule measure_maps:
     input:
-        lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+        lengths=expand(LENGTHS, space=SPACES, alpha=ALPHAS),
         maps=[
             "results/embedding/pca.tsv",
             *expand(
@@ -130,7 +133,7 @@ rule measure_maps:
             *expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
         ],
         instability=expand(ENSEMBLE_TABLES, space=SPACES),
-        matrices=expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
+        matrices=DISTANCE_FILES,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
     output:
@@ -150,6 +153,7 @@ rule measure_maps:
     params:
         maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
         distance=DISTANCE_RULE,
+        sparse=STUDY.sparse,
         label=CONFIG["report"]["color_by"],
         refits=STABLE,
         further=FURTHER_MAPS,

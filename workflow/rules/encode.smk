@@ -24,9 +24,10 @@ rule encode_cohort:
         "logs/encode_cohort/{cohort}.log",
     benchmark:
         "benchmarks/encode_cohort/{cohort}.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 2
+    threads: shared_threads(len(COHORTS), 2)
     resources:
         # Planes are written through a memory map; the panel and the .bim are read into memory.
         mem_mb=memory(300, mb=2),

@@ -6,6 +6,28 @@
 import subprocess
 
 
+def _own_cores():
+    """Cores that the jobs of this machine share; 0 where each job has cores of its own."""
+    if workflow.nodes is not None or not workflow.is_main_process:
+        return 0
+    try:
+        return workflow.cores
+    except WorkflowError:  # not set: a cluster's profile
+        return 0
+
+
+def shared_threads(jobs, most):
+    """Threads of one of several jobs that can run side by side."""
+    cores = _own_cores()
+    return max(1, min(most, cores // jobs)) if cores else most
+
+
+def spare_threads(most):
+    """Threads of a job that leaves a core to a long job of one thread (the block model)."""
+    cores = _own_cores()
+    return max(1, min(most, cores - 1)) if cores else most
+
+
 def has_module(python, name):
     """Whether a Python interpreter can import a module."""
     probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
@@ -68,6 +90,9 @@ def row_minutes(rows, fixed=0, **sizes):
 
 def source_of(space):
     """What the plain distances of a space are computed from."""
+    if STUDY.sparse:
+        folder = "embedding" if space == "pcs" else "distance"
+        return [f"results/{folder}/neighbors.npz", f"results/{folder}/landmarks.npy"]
     if space == "pcs":
         return ["results/embedding/pca.npy", *PCS_CHOICE]
     return expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
@@ -111,6 +136,15 @@ def rows_of_populations(wildcards):
     return STUDY.digest_of(wildcards.cohort, CONFIG["population"]["column"])
 
 
+def relatives_tables(wildcards):
+    """Who is left out of populations: unrelated founders, and the row of a newcomer cohort."""
+    if not MAX_KINSHIP or CONFIG["population"]["relatives"] == "keep":
+        return []
+    newcomer = wildcards.cohort not in STUDY.founders
+    row = [ROW_COMPARED.format(row=wildcards.cohort)] if newcomer else []
+    return ["results/panel/unrelated.tsv", *row]
+
+
 def population_key(wildcards):
     return file_key(POPULATION_FILES)
 
@@ -125,6 +159,11 @@ def refit_tables(method):
     return map_tables(method) if method in REFITS else []
 
 
+def further_threads(wildcards):
+    """densMAP moves its points on several threads, t-SNE on one."""
+    return 8 if wildcards.method == "densmap" else 1
+
+
 def pcoa_minutes(wildcards, attempt):
     """Cost of a dense decomposition per map, or of Lanczos above eigen.DENSE_ROWS."""
     n = n_samples(*COHORTS)
@@ -134,6 +173,10 @@ def pcoa_minutes(wildcards, attempt):
 
 def has_graph_tool(wildcards):
     return has_module(CONFIG["communities"]["graph_tool_python"], "graph_tool")
+
+
+def version_of_fastmixture(wildcards):
+    return digests.version_of("fastmixture")
 
 
 def phased_sources(wildcards):

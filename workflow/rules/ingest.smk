@@ -4,6 +4,9 @@
 #         PLINK .bed .bim .fam or .pgen .pvar .psam
 # gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
 #         results/cohorts/{cohort}/raw.json            counts of kept and dropped records
+#
+# Samples that the sheet excludes when a cohort is decoded are left out. To exclude one later does not
+# decode its cohort again; a sample that comes back does.
 
 
 rule ingest:
@@ -20,9 +23,10 @@ rule ingest_cohort:
         "logs/ingest_cohort/{cohort}.log",
     benchmark:
         "benchmarks/ingest_cohort/{cohort}.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 2
+    threads: shared_threads(len(COHORTS), 2)
     resources:
         # Decoding streams: memory does not grow with the number of sites.
         mem_mb=memory(600, samples=0.05),
@@ -32,7 +36,8 @@ rule ingest_cohort:
         sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
         # A replaced file may have an older date, which Snakemake does not notice.
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
-        names=lambda wildcards: names_key(STUDY.samples_of(wildcards.cohort)["sample"]),
+        names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
+        sheet=CONFIG["samples"],
         haploid=CONFIG["encode"]["haploid"],
         code=code_of("ingest_cohort"),
     message:

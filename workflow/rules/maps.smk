@@ -9,6 +9,8 @@
 #                                         with embedding.stable: pcoa.* and umap.* are then defined
 #                                         by the founders, and later samples are projected
 
+from popdesic.embedding.axes import MANY_POINTS
+
 #: Geodesic lengths to the founders in one space.
 FRAME = (
     expand("results/geodesic/{{space}}/founders.alpha{alpha}.npy", alpha=ALPHAS) if STABLE else []
@@ -17,6 +19,15 @@ COMPONENTS = CONFIG["embedding"]["components"]
 PCOA_COMPONENTS = 10 if COMPONENTS == "auto" else COMPONENTS
 #: UMAPs: in each space of plain distances, and of geodesics for each alpha.
 N_UMAPS = len(SPACES) * (1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE))
+UMAP_OPTIONS = dict(
+    neighbors=CONFIG["embedding"]["umap_neighbors"],
+    min_dist=CONFIG["embedding"]["umap_min_dist"],
+    seed=CONFIG["embedding"]["seed"],
+    ensemble=ENSEMBLE,
+)
+
+#: Few points move on the CPU before a GPU has started.
+MAPS_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > MANY_POINTS else "cpu"
 
 
 rule close_founders:
@@ -69,7 +80,7 @@ rule compute_pcoa:
         "benchmarks/compute_pcoa/{space}.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: shared_threads(len(SPACES), 8)
     resources:
         mem_mb=memory(pairs=32e-6),
         runtime=pcoa_minutes,
@@ -112,21 +123,19 @@ rule compute_umap:
     benchmark:
         "benchmarks/compute_umap.tsv"
     conda:
-        "../../envs/popdesic.yaml"
-    threads: 8
+        GPU_CONDA
+    threads: spare_threads(8)
     resources:
         # Matrices are memory-mapped and read in blocks of rows.
         mem_mb=memory(300, samples=0.1),
         runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
+        gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
     params:
         spaces=SPACES,
         alphas=ALPHAS,
-        umap=dict(
-            neighbors=CONFIG["embedding"]["umap_neighbors"],
-            min_dist=CONFIG["embedding"]["umap_min_dist"],
-            seed=CONFIG["embedding"]["seed"],
-            ensemble=ENSEMBLE,
-        ),
+        umap=UMAP_OPTIONS,
+        device=MAPS_DEVICE,
+        n_samples=n_samples(*COHORTS),
         pcs=CONFIG["geodesic"]["pcs"],
         distance=DISTANCE_RULE,
         founders=STUDY.founders,
@@ -156,7 +165,8 @@ rule compute_further_maps:
         method="densmap|tsne",
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    # t-SNE takes one.
+    threads: further_threads
     resources:
         # t-SNE keeps 91 neighbours per sample; matrices are memory-mapped and read in blocks.
         mem_mb=memory(900, samples=0.05),

@@ -26,6 +26,7 @@ rule build_panel:
         "logs/build_panel.log",
     benchmark:
         "benchmarks/build_panel.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

@@ -37,9 +37,10 @@ rule summarize_cohort:
         "logs/summarize_cohort/{cohort}.log",
     benchmark:
         "benchmarks/summarize_cohort/{cohort}.tsv"
+    priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 2
+    threads: shared_threads(len(COHORTS), 2)
     resources:
         # Counts of a chunk of sites; the .bim is read into memory.
         mem_mb=memory(200, mb=2),

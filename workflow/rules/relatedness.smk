@@ -27,7 +27,7 @@ rule relate_samples:
         "benchmarks/relate_samples.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: spare_threads(8)
     resources:
         # Two sums of each pair; genotypes and residuals of 1 024 sites.
         mem_mb=memory(400, samples=0.05, pairs=10e-6),

@@ -6,7 +6,7 @@ from popdesic.compare.kinship import kinship_tiles, relatives_but_one
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.needs import closure_bytes
 from popdesic.engine.select import select_backend
-from popdesic.geodesic.graph import Graph
+from popdesic.geodesic.graph import chosen_graph
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
@@ -27,22 +27,18 @@ with logged(snakemake.log[0], snakemake.input) as log:
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
     )
-    value, graph = alpha, snakemake.params.graph
-    if alpha == "auto":
-        choice = read_json(snakemake.input.choice[0])[space]
-        value = choice["alpha"]
-        wanted = graph["neighbors"] if graph["density"] == "correct" else 0
-        graph |= {"kind": choice["graph"], "neighbors": choice["neighbors"] or wanted}
+    choice = next(map(Path, snakemake.input.choice), None)
+    value, graph = chosen_graph(snakemake.params.graph, alpha, choice, space)
     statistics = measure_geodesics(
         distances,
         samples,
         set(snakemake.params.founders),
         backend,
         alpha=alpha,
-        value=float(value),
+        value=value,
         number=snakemake.params.number,
         ends=relatives_but_one(kinship_tiles(snakemake.input.kinship)),
-        graph=Graph(**graph),
+        graph=graph,
         of_points=space == "pcs",
         dense_limit=snakemake.params.dense_limit,
         audit=snakemake.params.audit,

@@ -15,5 +15,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         color_by=snakemake.params.color_by,
         tree=next(map(Path, snakemake.input.get("tree", [])), None),
         title=snakemake.params.title,
+        landmarks=next(map(Path, snakemake.input.get("landmarks", [])), None),
     )
     log.info("drawn: %s", ", ".join(names))

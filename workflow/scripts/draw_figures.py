@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.matrix import Distances
+from popdesic.distance.near_distances import open_distances
 from popdesic.io.log import logged
 from popdesic.report.figures import draw_figures
 from popdesic.report.outcome import load_outcome
@@ -12,8 +12,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
     outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)
     names = draw_figures(
         outcome,
-        Distances(
-            results / "distance", n_sites=outcome.panel["n_sites"], **snakemake.params.distance
+        open_distances(
+            results / "distance",
+            sparse=snakemake.params.sparse,
+            n_sites=outcome.panel["n_sites"],
+            **snakemake.params.distance,
         ),
         results / "figures",
         **snakemake.params.drawn,

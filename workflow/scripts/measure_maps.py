@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.matrix import Distances
+from popdesic.distance.near_distances import open_distances
 from popdesic.embedding.quality import measure_maps
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
@@ -12,9 +12,10 @@ with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     table = measure_maps(
         out.parent,
-        Distances(
+        open_distances(
             out.parents[1] / "distance",
             n_sites=read_json(Path(snakemake.input.panel))["n_sites"],
+            sparse=params.sparse,
             **params.distance,
         ),
         dict(zip(map(tuple, params.maps), map(Path, snakemake.input.lengths), strict=True)),

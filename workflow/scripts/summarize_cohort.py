@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.sample_checks import Checks
-from popdesic.cohort.samples import pedigree, populations, sexes
+from popdesic.cohort.samples import excluded_samples, pedigree, populations, sexes
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -16,6 +16,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output.samples),
         min_sample_call_rate=limits.pop("min_sample_call_rate"),
         threads=snakemake.threads,
+        excluded=excluded_samples(sheet),
         checks=Checks(
             sexes=sexes(sheet),
             parents=pedigree(sheet),

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..engine.base import Backend
 from ..io.genotypes import MISSING
@@ -78,6 +79,49 @@ def genotype_array(given: ArrayLike) -> np.ndarray:
             raise ValueError(f"genotypes[{first + row}, {site}] is {part[row, site]}; {GENOTYPES}.")
         found[first : first + rows] = np.where(missing, np.int8(MISSING), part)
     return found
+
+
+def site_table(n_sites: int, positions: ArrayLike, contigs: ArrayLike | None) -> pd.DataFrame:
+    """Sites as the stages read them: `chrom`, `pos`.
+
+    Raises
+    ------
+    ValueError
+        Positions or contigs are not valid, or not in the order of the genome.
+    """
+    pos = host_array(positions)
+    if pos.shape != (n_sites,) or pos.dtype.kind not in "iu":
+        raise ValueError(
+            f"positions are {pos.dtype} of the shape {pos.shape}; give an integer for each of the "
+            f"{n_sites} sites."
+        )
+    chrom = np.full(n_sites, "1") if contigs is None else np.asarray(contigs).astype(str)
+    if chrom.shape != (n_sites,):
+        raise ValueError(
+            f"contigs have the shape {chrom.shape}; give one for each of the {n_sites} sites."
+        )
+    new = np.concatenate([[True], chrom[1:] != chrom[:-1]])
+    names = chrom[new].tolist()
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"sites of contig {twice!r} are not next to each other; sort the sites.")
+    falls = np.flatnonzero((np.diff(pos.astype(np.int64)) < 0) & ~new[1:])
+    if falls.size:
+        site = int(falls[0]) + 1
+        raise ValueError(
+            f"positions[{site}] is {pos[site]}, less than the one before; sort the sites."
+        )
+    return pd.DataFrame({"chrom": chrom, "pos": pos.astype(np.int64)})
+
+
+def require_limits(given: dict, limits: type, what: str) -> None:
+    """Raise a ValueError if a keyword is no field of a class of limits."""
+    unknown = given.keys() - limits.__dataclass_fields__.keys()
+    if unknown:
+        raise ValueError(
+            f"{sorted(unknown)[0]} is no limit of {what}; give some of "
+            f"{', '.join(limits.__dataclass_fields__)}."
+        )
 
 
 def distance_array(given: ArrayLike, name: str = "distances") -> np.ndarray:

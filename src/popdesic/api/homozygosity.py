@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..engine.threads import usable_cpus
 from ..population.runs import RunLimits, runs_of_words, runs_table
-from .arrays import ArrayLike, host_array
+from .arrays import ArrayLike, require_limits, site_table
 from .packing import PackedGenotypes, packed, site_bits
 
 
@@ -60,36 +60,8 @@ def homozygous_runs(
     0       0  350000  1630000  1280.001    129
     """
     planes = packed(genotypes)
-    n_sites = planes.n_sites
-    pos = host_array(positions)
-    if pos.shape != (n_sites,) or pos.dtype.kind not in "iu":
-        raise ValueError(
-            f"positions are {pos.dtype} of the shape {pos.shape}; give an integer for each of the "
-            f"{n_sites} sites."
-        )
-    chrom = np.full(n_sites, "1") if contigs is None else np.asarray(contigs).astype(str)
-    if chrom.shape != (n_sites,):
-        raise ValueError(
-            f"contigs have the shape {chrom.shape}; give one for each of the {n_sites} sites."
-        )
-    new = np.concatenate([[True], chrom[1:] != chrom[:-1]])
-    names = chrom[new].tolist()
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"sites of contig {twice!r} are not next to each other; sort the sites.")
-    falls = np.flatnonzero((np.diff(pos.astype(np.int64)) < 0) & ~new[1:])
-    if falls.size:
-        site = int(falls[0]) + 1
-        raise ValueError(
-            f"positions[{site}] is {pos[site]}, less than the one before; sort the sites."
-        )
-    unknown = limits.keys() - RunLimits.__dataclass_fields__.keys()
-    if unknown:
-        raise ValueError(
-            f"{sorted(unknown)[0]} is no limit of runs; give some of "
-            f"{', '.join(RunLimits.__dataclass_fields__)}."
-        )
-    sites = pd.DataFrame({"chrom": chrom, "pos": pos.astype(np.int64)})
+    sites = site_table(planes.n_sites, positions, contigs)
+    require_limits(limits, RunLimits, "runs")
     ploidy = np.full(planes.n_samples, 2)
     found = runs_of_words(
         *(planes.words, site_bits(planes), ploidy, sites),

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from isal import igzip
 
-from ..io.bed import open_bed, read_bim, read_fam
+from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.genotypes import MISSING, pack_bed, unpack_bed
@@ -127,11 +127,11 @@ def window_genotypes(
     raw: Path, qc_samples: Path, panel: pd.DataFrame, window: Window
 ) -> np.ndarray:
     """Called genotypes of a cohort's kept samples at a window's sites and flanks, int8."""
-    fam = read_fam(raw)
-    kept = np.flatnonzero(read_table(qc_samples).keep.to_numpy() == "yes")
+    table = read_table(qc_samples)
+    kept = np.flatnonzero(table.keep.to_numpy() == "yes")
     part = panel.iloc[window.start : window.stop]
     rows, swapped, _ = match_sites(read_bim(raw), part)
-    placed = place_rows(open_bed(raw), len(fam), kept, rows, swapped)
+    placed = place_rows(open_cohort(raw, table["sample"])[0], len(table), kept, rows, swapped)
     return unpack_bed(placed, len(kept))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.bed import open_bed, read_bim
+from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
@@ -202,7 +202,7 @@ def prune_founders(
         table = read_table(samples)
         row, swapped, _ = match_sites(read_bim(raw), sites)
         keep = np.flatnonzero(table.keep.to_numpy() == "yes")
-        found.append((open_bed(raw), len(table), keep, row, swapped))
+        found.append((open_cohort(raw, table["sample"])[0], len(table), keep, row, swapped))
     backend = cpu_backend(threads)
     for first, last in contig_runs(sites.chrom.to_numpy()):
         parts = []

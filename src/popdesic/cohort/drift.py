@@ -12,6 +12,8 @@ from ..io.tables import write_table
 from .match import match_sites
 from .panel import load_panel
 
+#: A newcomer with a smaller share of the panel's sites is reported.
+MIN_PRESENT = 0.95
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 
 
@@ -91,6 +93,29 @@ def expected_difference(
     sign = -1.0 if founder else 1.0
     per_sample = np.maximum(1.0 / n_cohort + sign / n_panel, 0.0)
     return np.sqrt(2 / np.pi * af * (1 - af) / 2 * per_sample)
+
+
+def person_difference(genotypes: np.ndarray, af: np.ndarray) -> tuple[float, float]:
+    """Mean difference of one person's allele frequencies, 0, 1/2 or 1, from the panel's.
+
+    Parameters
+    ----------
+    genotypes : int array, (n_sites,)
+        Called genotypes.
+    af : float64 array, (n_sites,)
+        ALT frequency in the panel.
+
+    Returns
+    -------
+    observed, expected : float
+        NaN without sites. Expected of a person whose two alleles are drawn with these frequencies:
+        the mean over sites of ``(1 - p)^2 p + 2 p (1 - p) |1/2 - p| + p^2 (1 - p)``.
+    """
+    if not len(genotypes):
+        return np.nan, np.nan
+    q = 1 - af
+    expected = q**2 * af + 2 * af * q * np.abs(0.5 - af) + af**2 * q
+    return float(np.abs(genotypes / 2 - af).mean()), float(expected.mean())
 
 
 def _compare(table: pd.DataFrame, sites: pd.DataFrame, founder: bool) -> dict[str, float]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.terms import Planes, aligned_zeros
-from ..io.bed import open_bed, read_bim, read_fam, write_fam
+from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, read_json, write_json
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
@@ -52,7 +52,7 @@ def encode_cohort(
     raw : Path
         Stem of the cohort's decoded .bed, .bim and .fam.
     qc_samples : Path
-        Sample table; samples with ``keep`` = no are left out.
+        Sample table; samples with ``keep`` = no, or without a row, are left out.
     out : Path
         Folder of `genotypes.bed .bim .fam` (called genotypes only, REF and ALT as in the panel)
         and `planes.npy` with `planes.json` (DESIGN section 4).
@@ -73,13 +73,13 @@ def encode_cohort(
         No site of the cohort is on the panel, or a kept sample has no called genotype there.
     """
     panel, digest = load_panel(panel_path)
-    bim, fam = read_bim(raw), read_fam(raw)
-    table = read_table(qc_samples)
+    bim, table = read_bim(raw), read_table(qc_samples)
+    rows, fam = open_cohort(raw, table["sample"])
     kept = np.flatnonzero(table.keep.to_numpy() == "yes")
     row_of_site, swapped, counts = match_sites(bim, panel)
     if counts["panel_sites_found"] == 0:
         raise UserError(_no_overlap(cohort, raw, bim, panel))
-    bed = _write_genotypes(open_bed(raw), len(fam), kept, row_of_site, swapped, out)
+    bed = _write_genotypes(rows, len(fam), kept, row_of_site, swapped, out)
     with atomic_path(out / "genotypes.bim") as temporary, open_lines(temporary) as file:
         write_rows(file, panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]])
     write_fam(out / "genotypes", fam.iloc[kept])
@@ -115,14 +115,16 @@ def require_called(raw: Path, qc_samples: Path, panel: pd.DataFrame, *, cohort: 
     """
     from ..engine.host.genotypes import add_by_sample
 
-    kept = (read_table(qc_samples).keep == "yes").to_numpy()
+    table = read_table(qc_samples)
+    kept = (table.keep == "yes").to_numpy()
     rows = np.sort(match_sites(read_bim(raw), panel)[0])
     rows = rows[rows >= 0]
-    bed, counts = open_bed(raw), np.zeros((len(kept), 4), np.int64)
+    bed, fam = open_cohort(raw, table["sample"])
+    counts = np.zeros((len(kept), 4), np.int64)
     for first in range(0, len(rows), CHUNK_SITES):
         add_by_sample(bed[rows[first : first + CHUNK_SITES]], counts)
     unknown = kept & (counts[:, :3].sum(axis=1) == 0)
-    _refuse_uncalled(raw, cohort, list(read_fam(raw)["sample"]), unknown, len(panel))
+    _refuse_uncalled(raw, cohort, list(fam["sample"]), unknown, len(panel))
 
 
 def _refuse_uncalled(raw: Path, cohort: str, names: list[str], unknown: np.ndarray, n_sites: int):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, compress, islice
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ..io.columns import TABLE_ROWS
 from ..io.errors import UserError
 from ..io.files import atomic_path, beside, write_json
 from ..io.formats import PGEN, PLINK, ZARR, find_format, read_samples, remarks_on
-from ..io.genotypes import BED_MAGIC, bed_row_bytes
+from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
@@ -67,6 +67,7 @@ def ingest_cohort(
     haploid: str | Mapping[str, str] = "error",
     sexes: dict[str, str] | None = None,
     listed: str | None = None,
+    excluded: Collection[str] = (),
     threads: int = 1,
 ) -> IngestCounts:
     """Decode a cohort's files to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
@@ -86,6 +87,8 @@ def ingest_cohort(
         or .psam that states it, else 0.
     listed : str, optional
         `names_key` of the samples listed in the sheet; the files must have exactly these.
+    excluded : names, optional
+        Samples to leave out.
 
     Raises
     ------
@@ -110,7 +113,8 @@ def ingest_cohort(
         next((code for code in codes if code in ("1", "2")), "0")
         for codes in zip(*(source.sexes for source in opened), strict=True)
     ]
-    fam = _fam_text(samples, own_sexes, sexes or {})
+    kept = np.array([k for k, name in enumerate(samples) if name not in excluded], np.int64)
+    fam = _fam_text([samples[k] for k in kept], [own_sexes[k] for k in kept], sexes or {})
     with ExitStack() as stack:
         bed_path, bim_path, fam_path = (
             stack.enter_context(atomic_path(beside(out_prefix, end)))
@@ -118,18 +122,20 @@ def ingest_cohort(
         )
         fam_path.write_text(fam, "utf-8")
         batches = chain.from_iterable(source.batches for source in opened)
+        if len(kept) < len(samples):
+            batches = (replace(b, rows=take_samples(b.rows, kept)) for b in batches)
         in_order, n_sites = _write_sites(batches, bed_path, bim_path)
         if not in_order:
-            n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(samples)))
+            n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(kept)))
         if n_sites == 0:
             raise _no_sites(paths, decode)
         if changed := [
             f for f, a, b in zip(files, before, _sizes_and_dates(files), strict=True) if a != b
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
-        digest = _digest([bed_path, bim_path, fam_path])
+        digest = digest_files([bed_path, bim_path, fam_path])
     remarks = [remark for path in paths for remark in remarks_on(path)]
-    counts = IngestCounts(len(samples), n_sites, decode.snps - n_sites, decode, remarks)
+    counts = IngestCounts(len(kept), n_sites, decode.snps - n_sites, decode, remarks)
     # Written last: if it exists, the other three are complete.
     write_json(
         beside(out_prefix, ".json"),
@@ -312,7 +318,7 @@ def _no_sites(sources: Sequence[Path], decode: DecodeCounts) -> UserError:
     )
 
 
-def _digest(paths: list[Path]) -> str:
+def digest_files(paths: list[Path]) -> str:
     """Return one blake2b digest of the content of several files."""
     total = hashlib.blake2b(digest_size=16)
     for path in paths:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..io.bed import open_bed, read_bim, read_fam
+from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.sites import chunks
 from ..io.tables import write_table, writing_table
@@ -23,6 +24,7 @@ def summarize_cohort(
     min_sample_call_rate: float,
     threads: int = 1,
     checks: Checks | None = None,
+    excluded: Collection[str] = (),
 ) -> dict[str, int]:
     """Write sample statistics, then site statistics over the samples that pass.
 
@@ -38,6 +40,8 @@ def summarize_cohort(
         Samples below it get ``keep`` = no and are excluded from site statistics.
     checks : Checks, optional
         Further sample checks and their limits.
+    excluded : names, optional
+        Samples that the sheet excludes: they are in neither table.
 
     Returns
     -------
@@ -51,8 +55,8 @@ def summarize_cohort(
     """
     from ..engine.host.genotypes import add_by_sample, count_by_group
 
-    names = list(read_fam(prefix)["sample"])
-    rows = open_bed(prefix)
+    names = [name for name in read_fam(prefix)["sample"] if name not in excluded]
+    rows, _ = open_cohort(prefix, names)
     by_sample = np.zeros((len(names), 4), np.int64)
     for first, last in chunks(len(rows)):
         add_by_sample(rows[first:last], by_sample)

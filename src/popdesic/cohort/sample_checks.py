@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.bed import open_bed, read_bim
+from ..io.bed import open_cohort, read_bim
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import canonical_contig
 
@@ -93,7 +93,7 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
     contigs = bim.chrom.map(canonical_contig).to_numpy()
     on_x = np.isin(contigs, [canonical_contig(c) for c in checks.x_contigs])
     not_autosomal = on_x | np.isin(contigs, [canonical_contig(c) for c in checks.other_contigs])
-    rows = open_bed(prefix)
+    rows, _ = open_cohort(prefix, names)
     heterozygosity = samples.heterozygosity
     if not_autosomal.any():  # a single X would lower the heterozygosity of males
         heterozygosity = autosomal_heterozygosity(rows, np.flatnonzero(~not_autosomal), len(names))

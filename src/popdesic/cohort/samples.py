@@ -13,17 +13,53 @@ from .phenotype import recode_phenotype
 from .sheet_text import read_sheet
 
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
+#: Values of the column `exclude` for samples that leave the study, in lower case.
+EXCLUDED = ("yes", "true", "1")
 
 
 def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
-    """Read the sample sheet, with `row` and standard codes: sex M, F or NA, phenotype 0 or 1."""
+    """Read the sample sheet, with `row` and standard codes: sex M, F or NA, phenotype 0 or 1.
+
+    Excluded samples have no row (`split_excluded`).
+    """
     shown = str(path) if shown is None else shown
-    table = read_sheet(path, shown)
+    table, _ = split_excluded(read_sheet(path, shown))
     if "sex" in table:
         table["sex"] = table.sex.replace(SEX_CODES)
     if "phenotype" in table:
         table["phenotype"] = recode_phenotype(table, shown)
     return table
+
+
+def split_excluded(sheet: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Split a sheet by its column `exclude` into samples that stay and samples that leave.
+
+    The samples that stay are those of a sheet that never listed the others: the column `exclude` is
+    gone, and an excluded father or mother is unknown. Every reader of the sheet goes through here.
+
+    Parameters
+    ----------
+    sheet : DataFrame
+        As `read_sheet` gives it; without a column `exclude` all samples stay.
+
+    Returns
+    -------
+    kept, excluded : DataFrames
+        Rows in the order of the sheet.
+    """
+    if "exclude" not in sheet:
+        return sheet, sheet.iloc[:0]
+    leaves = sheet.exclude.str.lower().isin(EXCLUDED)
+    kept = sheet[~leaves].drop(columns="exclude").reset_index(drop=True)
+    gone = set(sheet["sample"][leaves])
+    for parent in {"father", "mother"} & set(kept.columns):
+        kept[parent] = kept[parent].where(~kept[parent].isin(gone), "")
+    return kept, sheet[leaves].reset_index(drop=True)
+
+
+def excluded_samples(sheet: Path) -> set[str]:
+    """Return the names of the samples that the sheet excludes."""
+    return set(split_excluded(read_sheet(sheet, str(sheet)))[1]["sample"])
 
 
 def populations(sheet: Path) -> dict[str, str]:

@@ -27,6 +27,7 @@ OTHER_NAMES = {
     "group": ("super_population", "superpopulation", "super_pop", "superpop", "groups"),
     "sex": ("gender", "sexe", "sex_code"),
     "phenotype": ("pheno", "phenotypes", "affection", "affection_status", "case_control"),
+    "exclude": ("excluded", "exclusion", "withdrawn", "remove", "removed"),
     "father": ("dad", "father_id", "paternal_id", "pat", "sire"),
     "mother": ("mom", "mum", "mother_id", "maternal_id", "mat", "dam"),
     "latitude": ("lat", "lattitude"),

@@ -26,12 +26,18 @@ TREE_LEAVES = 600
 def build_graph(lengths: Path, k: int, out: Path) -> int:
     """Write the k-nearest-neighbour graph of the geodesics; return its number of edges.
 
+    `lengths` is the matrix of geodesics, `.npy`, or the nearest by geodesic of everyone, `.npz`.
     An edge found from both ends counts once. npz with `edges` int64 (n_edges, 2), each row
     ascending, rows sorted, and `n`.
     """
-    matrix = np.load(lengths, mmap_mode="r")
-    n = len(matrix)
-    neighbors, distances = nearest_neighbors(matrix.__getitem__, n, k)
+    if lengths.suffix == ".npz":
+        with np.load(lengths) as found:
+            neighbors, distances = found["index"][:, :k], found["distance"][:, :k]
+        n = len(neighbors)
+    else:
+        matrix = np.load(lengths, mmap_mode="r")
+        n = len(matrix)
+        neighbors, distances = nearest_neighbors(matrix.__getitem__, n, k)
     ends = np.stack([np.repeat(np.arange(n), neighbors.shape[1]), neighbors.ravel()], axis=1)
     ends = np.sort(ends[np.isfinite(distances.ravel())], axis=1)
     edges = np.unique(ends, axis=0)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..cohort.samples import describe_samples
+from ..distance.landmarks import LandmarkRows
 from ..io.files import read_json, write_json
 from ..io.tables import write_table
 from .agreement import agreement
@@ -54,7 +55,7 @@ def number_by_size(labels: np.ndarray) -> np.ndarray:
 def find_communities(
     scores: Path,
     axes: Path,
-    lengths: Path,
+    lengths: Path | None,
     blocks: Path | None,
     order: Path,
     sheet: Path,
@@ -70,6 +71,7 @@ def find_communities(
     agreement_out: Path,
     about_out: Path,
     tree_out: Path | None = None,
+    landmarks: LandmarkRows | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
     """Write the communities of a study and their agreement with its labels.
@@ -80,8 +82,8 @@ def find_communities(
         `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
         `significant`. The scores may have more components, or fewer if the study asks for few: the
         first MOST_COMPONENTS of the significant ones among them define the communities.
-    lengths : Path
-        Geodesics, (n, n), of HDBSCAN and the tree.
+    lengths : Path, optional
+        Geodesics, (n, n), of HDBSCAN and the tree. Without, HDBSCAN is left out.
     blocks : Path, optional
         Written by `block_model.fit_blocks`; may state that graph-tool is missing.
     genotypes, definition, unrelated
@@ -90,6 +92,8 @@ def find_communities(
         This function handles ``hdbscan`` and ``tree``.
     draws, seed : int
         Subsamples from which the stability is measured.
+    landmarks : LandmarkRows, optional
+        Geodesics from landmarks, in place of `lengths`: the tree is theirs.
     partition_out : Path
         `sample`, `community` (shown first), `stability` (share of subsamples in which the sample
         falls into its community), `f_st` (between the halves of the last split that parts its
@@ -104,7 +108,7 @@ def find_communities(
         several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
         out) and the sentence if graph-tool is missing.
     """
-    matrix = np.load(lengths, mmap_mode="r")
+    matrix = np.load(lengths, mmap_mode="r") if lengths else None
     samples = describe_samples(order, sheet)
     significant = int(read_json(axes)["significant"])
     points = np.load(scores)[:, : min(significant, MOST_COMPONENTS)]
@@ -125,7 +129,7 @@ def find_communities(
             for level, partition in enumerate(model["levels"]):
                 found[f"level{level}"] = number_by_size(partition)
     if "hdbscan" in methods:
-        clusters = density_clusters(matrix, min_cluster_size)
+        clusters = None if matrix is None else density_clusters(matrix, min_cluster_size)
         about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
         if clusters is not None:
             found["hdbscan"] = number_by_size(clusters)
@@ -146,7 +150,10 @@ def find_communities(
     write_table(partition_out, table)
     write_table(agreement_out, agreement(table, samples))
     if "tree" in methods and tree_out:
-        write_tree(matrix, samples["sample"], tree_out)
+        names = samples["sample"]
+        if matrix is None:
+            matrix, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
+        write_tree(matrix, names, tree_out)
     write_json(about_out, about)
     return about
 

@@ -55,10 +55,15 @@ def king_robust(counts: dict[str, np.ndarray]) -> np.ndarray:
     float64 array
         NaN if one of the two samples has no heterozygous site among the jointly called sites.
     """
-    squared = 4 * counts["ibs0"] + counts["het_a"] + counts["het_b"] - 2 * counts["both_het"]
+    squared = squared_distance(counts)
     least = np.minimum(counts["het_a"], counts["het_b"])
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(least > 0, 0.5 - squared / (4.0 * least), np.nan)
+
+
+def squared_distance(counts: dict[str, np.ndarray]) -> np.ndarray:
+    """Sum of squared differences over jointly called sites, of the outputs of `KINSHIP`."""
+    return 4 * counts["ibs0"] + counts["het_a"] + counts["het_b"] - 2 * counts["both_het"]
 
 
 def parent_limit(opposite: float, het: float, error_rate: float) -> float:
@@ -131,6 +136,21 @@ def close_pairs(
     return rows, columns, kinship[rows, columns]
 
 
+def as_close(
+    counts: np.ndarray, min_kinship: float, min_called: int, resolution: Resolution
+) -> np.ndarray:
+    """Which pairs `compare_cohorts` writes: bool (n_pairs,), from counts (5, n_pairs)."""
+    named = {name: values[None] for name, values in zip(KINSHIP.outputs, counts, strict=True)}
+    _, chosen, _ = close_pairs(
+        named,
+        min_kinship=np.maximum(resolution.least_kinship(named["called"]), min_kinship),
+        min_called=min_called,
+        upper=False,
+        same=resolution.same(mismatching(named), named["called"]),
+    )
+    return np.isin(np.arange(counts.shape[1]), chosen)
+
+
 def pairs_table(
     people_a: Sequence[tuple[str, str]],
     people_b: Sequence[tuple[str, str]],
@@ -172,9 +192,9 @@ def mismatching(counts: dict[str, np.ndarray]) -> np.ndarray:
     return counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
 
 
-def kinship_tiles(rows: Iterable[Path | str]) -> list[Path]:
-    """The tables of close pairs of some rows of tiles (`row.json`), in order of their names."""
-    return list(read_tiles(rows, ".kinship.tsv").values())
+def kinship_tiles(rows: Iterable[Path | str], *, closed: bool = True) -> list[Path]:
+    """The tables of close pairs of some rows (`row.json`), in order of their names."""
+    return list(read_tiles(rows, ".kinship.tsv", closed=closed).values())
 
 
 def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:
@@ -285,6 +305,41 @@ def relatives_but_one(tiles: list[Path]) -> set[str]:
     edges = [(index[a], index[b]) for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True)]
     kept = {names[i] for i in unrelated_set(len(names), edges)}
     return set(names) - kept
+
+
+def related_newcomers(
+    tiles: list[Path], names: list[str], unrelated: pd.DataFrame, max_kinship: float
+) -> set[str]:
+    """Samples of a newcomer cohort to leave out so that no relatives are left in the study.
+
+    Those go who are related to an unrelated founder or to anyone of another newcomer cohort that
+    its row holds, since cohorts that came before must not change; of the others a maximum unrelated
+    set is kept.
+
+    Parameters
+    ----------
+    tiles : list of Path
+        Close pairs of the cohort's row.
+    names : list of str
+        Its samples.
+    unrelated : DataFrame
+        `panel/unrelated.tsv`.
+    max_kinship : float
+        As in `choose_unrelated`.
+    """
+    pairs, own = read_pairs(tiles, max_kinship), set(names)
+    passed_over = own | set(unrelated["sample"][unrelated.unrelated != "yes"])
+    edges: list[tuple[str, str]] = []
+    gone: set[str] = set()
+    for a, b in zip(pairs.sample_a, pairs.sample_b, strict=True):
+        if a in own and b in own:
+            edges.append((a, b))
+        else:
+            gone |= {x for x, y in ((a, b), (b, a)) if x in own and y not in passed_over}
+    left = [name for name in names if name not in gone]
+    index = {name: i for i, name in enumerate(left)}
+    inner = [(index[a], index[b]) for a, b in edges if a in index and b in index]
+    return own - {left[i] for i in unrelated_set(len(left), inner)}
 
 
 def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +30,25 @@ MIXTURE_COLUMNS += ["verdict"]
 
 
 def place_profiles(
-    source: Path, panel: Path, out: Path, *, haploid: str, threads: int = 1
+    source: Path,
+    panel: Path,
+    out: Path,
+    *,
+    haploid: str,
+    threads: int = 1,
+    impute: str = "none",
+    excluded: Collection[str] = (),
 ) -> dict[str, int]:
     """Decode a file of profiles and place it on the panel like a cohort, keeping all samples.
+
+    `impute`: as in `encode_cohort`; `excluded`: samples of the file to leave out.
 
     Raises
     ------
     UserError
         As for a cohort: no biallelic SNP, no panel site, a profile without a called site.
     """
-    ingest_cohort(source, out / "raw", haploid=haploid, threads=threads)
+    ingest_cohort(source, out / "raw", haploid=haploid, excluded=excluded, threads=threads)
     names = read_fam(out / "raw")["sample"]
     write_table(out / "samples.tsv", pd.DataFrame({"sample": names, "keep": "yes"}))
     return encode_cohort(
@@ -46,7 +56,7 @@ def place_profiles(
         out / "samples.tsv",
         panel,
         out,
-        impute="none",
+        impute=impute,
         cohort=source.name,
         threads=threads,
     )

@@ -1,4 +1,4 @@
-"""Names of the axes of each kind of map, and how many samples the PCA makes a matrix of."""
+"""Names of the axes of each kind of map, and numbers of samples that decide how maps are made."""
 
 from __future__ import annotations
 
@@ -11,3 +11,6 @@ AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne"
 MOST_DENSE = 1000
 #: Samples of which a matrix is made where missing genotypes ask for it (`large_pca`).
 MOST_MATRIX = 10_000
+#: Samples above which a UMAP is laid out on a GPU. A map of so many takes 5 to 8 CPU-s, a second of
+#: a job's threads: about as long as a GPU's driver and kernels take to start.
+MANY_POINTS = 50_000

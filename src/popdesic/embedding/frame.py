@@ -25,16 +25,16 @@ def place_among(lengths: np.ndarray, places: np.ndarray, neighbors: int) -> np.n
     Parameters
     ----------
     lengths : float64 array, (m, n_founders)
-    places : float64 array, (n_founders, 2)
+    places : float64 array, (n_founders, n_axes)
     neighbors : int
         Number of neighbours that the map was made with, the sample itself included.
 
     Returns
     -------
-    float64 array, (m, 2)
+    float64 array, (m, n_axes)
     """
     k = max(1, min(neighbors, len(places)) - 1)
-    found = np.empty((len(lengths), 2))
+    found = np.empty((len(lengths), places.shape[1]))
     for row, far in enumerate(np.asarray(lengths, np.float64)):
         near = np.argsort(far, kind="stable")[:k]
         near = near[np.isfinite(far[near])]

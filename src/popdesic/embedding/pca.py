@@ -127,7 +127,7 @@ def choose_components(
 
 
 def place_everyone(
-    prefixes: list[Path], definition: Path, threads: int = 1
+    prefixes: list[Path], definition: Path, threads: int = 1, *, placed: Path | None = None
 ) -> tuple[list[str], np.ndarray, np.ndarray, Axes]:
     """Scores of all samples of some cohorts on a study's axes.
 
@@ -137,6 +137,9 @@ def place_everyone(
         Stems of the cohorts' genotypes on the panel, in sample order.
     definition : Path
         `axes.npz` of `define_axes`.
+    placed : Path, optional
+        Stem of the genotypes of further people, who come last. They do not define the axes, even
+        if a founder has the same name.
 
     Returns
     -------
@@ -148,10 +151,14 @@ def place_everyone(
     """
     with np.load(definition) as found:
         stored = {name: found[name] for name in found.files}
-    names = [read_fam(prefix)["sample"] for prefix in prefixes]
-    everyone = [name for own in names for name in own]
     defining = set(stored["samples"].tolist())
-    founders = np.array([name in defining for name in everyone])
+    everyone, founders = [], []
+    prefixes = [*prefixes, placed] if placed else prefixes
+    for prefix in prefixes:
+        names = read_fam(prefix)["sample"].tolist()
+        everyone += names
+        founders += [name in defining and prefix != placed for name in names]
+    founders = np.array(founders)
     read, sizes = read_cohorts(prefixes, stored["sites"])
     rows, own = relationship_to(read, sizes, founders, stored["af"], threads)
     axes = Axes(stored["values"], stored["vectors"], float(stored["trace"]), int(stored["k"]))

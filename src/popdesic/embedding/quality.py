@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import UNKNOWN, describe_samples
+from ..distance.landmarks import NearDistances, read_landmarks
 from ..distance.matrix import Distances
 from ..io.files import read_json
 from ..io.sites import chunks
@@ -61,7 +62,7 @@ def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
 
 def measure_maps(
     embedding: Path,
-    distances: Distances,
+    distances: Distances | NearDistances,
     lengths: dict[tuple[str, str], Path],
     order: Path,
     sheet: Path,
@@ -82,8 +83,10 @@ def measure_maps(
 
     Parameters
     ----------
+    distances : Distances or NearDistances
+        Without a matrix of all pairs, the rows of the landmarks are compared.
     lengths : dict
-        Geodesic matrix by (space, alpha).
+        Geodesic matrix by (space, alpha); or rows of landmarks.
     label : str
         Column of the sample sheet for the silhouette; missing columns give NaN.
     refits : bool
@@ -111,10 +114,16 @@ def measure_maps(
         for method, stem in methods:
             path = embedding / f"{method}.{space}.alpha{alpha}.tsv"
             maps.append((method, space, alpha, path, stem))
-    anchors = choose_anchors(len(samples))
-    references: dict = {"distance": distances.rows}
-    for key, path in lengths.items():
-        references[key] = np.load(path, mmap_mode="r").__getitem__
+    if isinstance(distances, NearDistances):
+        anchors = distances.landmarks.landmarks
+        references: dict = {"distance": distances.landmarks.rows}
+        references |= {key: read_landmarks(path, anchors).rows for key, path in lengths.items()}
+    else:
+        anchors = choose_anchors(len(samples))
+        references = {"distance": distances.rows}
+        references |= {
+            key: np.load(path, mmap_mode="r").__getitem__ for key, path in lengths.items()
+        }
     drawn = {path: _points(path, stem) for *_, path, stem in maps}
     compared = {
         path: ["distance", *[(space, alpha)] * ((space, alpha) in lengths)]

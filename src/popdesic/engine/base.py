@@ -14,6 +14,8 @@ import numpy as np
 
 from .constants import BASE, INFINITY_INT32, INFINITY_INT64, PANEL
 from .genotype_products import Calls, GenotypeProducts
+from .ibd import Candidates, Windows
+from .layouts import Layout
 from .matches import TopMatches
 from .nearest import Measure, Nearest, PlaneParts
 from .relatives import Closeness, ClosePairs
@@ -396,6 +398,24 @@ class Backend(Protocol):
         """
         ...
 
+    def extend_nearest(
+        self, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
+    ) -> Nearest:
+        """`nearest_samples`, from the lists of those who were there before.
+
+        Only pairs with a newcomer are computed.
+
+        Parameters
+        ----------
+        planes, measure, k
+            As in `nearest_samples`, of everyone.
+        known : Nearest
+            What `nearest_samples` gave with the same measure and k, in the same order.
+        new : bool array, (n,)
+            Newcomers of all samples.
+        """
+        ...
+
     def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
         """The `k` nearest other points of every point by Euclidean distance.
 
@@ -414,6 +434,10 @@ class Backend(Protocol):
         """
         ...
 
+    def lay_out(self, layout: Layout) -> np.ndarray:
+        """Points of a map after all epochs, int64 (n, 2); the same from every backend."""
+        ...
+
     def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
         """All pairs of samples that are close, with their counts, without an array of all pairs.
 
@@ -421,6 +445,43 @@ class Backend(Protocol):
         ------
         UserError
             More pairs than `closeness.most`.
+        """
+        ...
+
+    def candidates(
+        self,
+        a: Planes,
+        b: Planes | None,
+        windows: Windows,
+        *,
+        tolerance: int,
+        min_length: float,
+        most: int,
+    ) -> Candidates:
+        """Runs of windows in which two samples may be identical by descent (`engine.ibd`).
+
+        Parameters
+        ----------
+        a, b : Planes
+            Blocks of samples over the same sites, memory maps will do; imputed genotypes do not
+            count. ``b=None``: the pairs i < j of `a`.
+        windows : Windows
+        tolerance : int
+            Opposite homozygotes that a good window may have.
+        min_length : float
+            In cM.
+        most : int
+            More candidates than this are an error.
+
+        Returns
+        -------
+        Candidates
+            The same bytes from every backend.
+
+        Raises
+        ------
+        UserError
+            More candidates than `most`.
         """
         ...
 

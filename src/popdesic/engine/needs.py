@@ -16,6 +16,9 @@ PLANE_COPIES, MOST_PLANES = 5, 24 << 30
 LD_BYTES = 16 << 30
 #: Of one sample: blocks of genotypes on their way, turned around, and vectors.
 GENOTYPE_BYTES = 1 << 18
+#: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
+#: end (both ends, share); of a point of a densMAP besides.
+POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
 #: Samples of a block are padded to this many.
 PADDED = 256
 
@@ -45,6 +48,11 @@ def closure_bytes(n: int) -> int:
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
     """Device memory with which products of genotypes with vectors keep the packed genotypes."""
     return 2 * CONTEXT_BYTES + n_samples * n_sites // 4 + n_samples * GENOTYPE_BYTES
+
+
+def layout_bytes(n: int, neighbors: int) -> int:
+    """Device memory of the layout of n points, whose graph has twice as many edges at most."""
+    return CONTEXT_BYTES + n * (POINT_BYTES + DENSITY_BYTES + 2 * neighbors * EDGE_BYTES)
 
 
 def _padded(n_samples: int) -> int:

@@ -1,6 +1,6 @@
 """PLINK 1 files: .bed memory-mapped, .bim and .fam as tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from .columns import (
 )
 from .errors import UserError
 from .files import atomic_path, beside, open_regular
-from .genotypes import BED_MAGIC, bed_row_bytes
+from .genotypes import BED_MAGIC, bed_row_bytes, take_samples
 
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
 
@@ -155,6 +155,77 @@ def open_bed(
     if 0 in shape:
         return np.empty(shape, np.uint8)
     return np.memmap(path, np.uint8, "r", offset=len(BED_MAGIC), shape=shape)
+
+
+class ChosenSamples:
+    """Rows of a .bed that hold only some of its samples; made when they are read.
+
+    `raw.bed` holds every sample that its cohort was decoded with. A sample that the sheet excludes
+    later stays in it, and everything after it reads the cohort as if it were not there.
+
+    Attributes
+    ----------
+    shape : (n_sites, row_bytes)
+        As an array of the chosen samples would have it.
+    """
+
+    def __init__(self, rows: np.ndarray, chosen: np.ndarray):
+        """`rows`: uint8 (n_sites, row_bytes); `chosen`: int64 sample numbers, rising."""
+        self._rows, self._chosen = rows, chosen
+        self.shape = (len(rows), bed_row_bytes(len(chosen)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, which) -> np.ndarray:
+        """Rows `which`, a slice or an array: uint8 (n, row_bytes), padding bits zero."""
+        return take_samples(np.ascontiguousarray(self._rows[which]), self._chosen)
+
+
+def open_cohort(
+    prefix: Path, names: Sequence[str]
+) -> tuple[np.ndarray | ChosenSamples, pd.DataFrame]:
+    """Open the genotypes of these samples of a cohort.
+
+    Parameters
+    ----------
+    prefix : Path
+        Stem of the cohort's raw .bed, .bim and .fam.
+    names : sequence of str
+        Samples, in the order of the .fam.
+
+    Returns
+    -------
+    rows : array or ChosenSamples, (n_sites, row_bytes) uint8
+        PLINK 1 codes of these samples: memory-mapped if they are all of the file.
+    fam : DataFrame
+        Their lines of the .fam.
+
+    Raises
+    ------
+    UserError
+        The .fam has not all of these samples in this order.
+    """
+    fam, wanted = read_fam(prefix), list(names)
+    everyone = fam["sample"].tolist()
+    if everyone == wanted:
+        return open_bed(prefix), fam
+    chosen = np.flatnonzero(fam["sample"].isin(wanted))
+    if fam["sample"].iloc[chosen].tolist() != wanted:
+        lacking = next((name for name in wanted if name not in set(everyone)), wanted[0])
+        raise UserError(
+            f"{prefix}.fam does not have sample '{lacking}' in the order of the cohort's sample "
+            f"table; delete {prefix}.bed, so that the cohort is decoded again, and run again."
+        )
+    bed = open_bed(prefix, n_samples=len(fam))
+    return ChosenSamples(bed, chosen), fam.iloc[chosen].reset_index(drop=True)
+
+
+def lacking_samples(prefix: Path, names: Sequence[str]) -> bool:
+    """Whether decoded genotypes exist that lack one of these samples: it was excluded before."""
+    if not prefix.with_suffix(".fam").is_file():
+        return False
+    return not set(names) <= set(read_fam(prefix)["sample"])
 
 
 def _count(path: Path) -> int:

@@ -6,6 +6,7 @@ without lengths, and PLINK 1 files, say nothing.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from ..cohort.sources import expand_sources
@@ -92,6 +93,28 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> list[str]:
         f"Headers give contigs the lengths of different genome builds, {places}: sites are matched "
         "by position, so few will be shared unless the positions were lifted over."
     ]
+
+
+def require_build(source: Path, study: Study, build: str, folder: Path = Path()) -> None:
+    """Refuse a further file whose header is of another build than `qc.build` or the cohorts'.
+
+    Raises
+    ------
+    UserError
+        The builds differ.
+    """
+    told = build_of(read_contig_lengths(source))
+    known = {build} if build in LENGTHS else set()
+    if told and not known:
+        for cohort in study.order:
+            with contextlib.suppress(UserError, OSError):  # a cohort's own file may be gone
+                lengths = read_contig_lengths(_first_file(study, cohort, folder))
+                known |= {found[0]} if (found := build_of(lengths)) else set()
+    if told and known and told[0] not in known:
+        raise UserError(
+            f"{source} gives contig {told[1]} the length that it has in {told[0]}, but the study "
+            f"is of {' and '.join(sorted(known))}; lift the file over, or give one of that build."
+        )
 
 
 def contigs_of(study: Study, folder: Path = Path()) -> list[str]:

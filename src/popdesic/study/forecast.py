@@ -19,6 +19,7 @@ import yaml
 from ..cohort.genotype_choice import describe_genotypes
 from ..cohort.phenotype import is_quantitative, of_trait
 from ..cohort.sources import expand_sources, source_files
+from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
 from ..epistasis.options import permutations_run, scan_score, traits_of
@@ -36,6 +37,9 @@ from .validation import validate_study
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 #: Rules whose jobs make a row of tiles, and the stage whose rows they are.
 ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
+ROW_RULES |= {"find_ibd_row": "ibd"}
+#: Planes that a GPU holds while those of others pass.
+DEVICE_BYTES = 100e9
 #: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
 #: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
@@ -65,6 +69,10 @@ class Sizes:
         Pairs of cohorts of each row, by stage (`ROW_RULES`) and cohort.
     genotypes : str
         Sentence that says which stages read called and which imputed genotypes.
+    neighbors : int
+        Nearest samples that are kept of each, without a matrix of all pairs.
+    left_out : tuple of str
+        Sentences on what such a study does without.
     """
 
     samples: dict[str, int]
@@ -78,6 +86,8 @@ class Sizes:
     permutation_units: int = 1
     rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
     genotypes: str = ""
+    neighbors: int = 50
+    left_out: tuple[str, ...] = ()
 
     @property
     def n_samples(self) -> int:
@@ -98,6 +108,8 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         )
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return {"site-pairs": pairs * sizes.n_sites / parts}
+    if job.rule == "find_neighbors":
+        return {"site-pairs": sizes.n_samples * (sizes.n_samples + 1) / 2 * sizes.n_sites}
     if job.rule == "close_paths":
         return {"min-plus operations": sizes.n_samples**3 / 2}
     if job.rule in ("scan_epistasis", "permute_epistasis"):
@@ -117,6 +129,9 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
         cohorts = {cohort for pair in row_of(job, sizes) for cohort in pair}
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return row * sum(sizes.samples[cohort] for cohort in cohorts) / parts
+    if job.rule == "find_neighbors":  # others pass those that the device holds, each pair once
+        planes = row * sizes.n_samples
+        return planes * max(1.0, planes / DEVICE_BYTES / 2)
     if job.rule in ("close_paths", "assemble_distance"):
         return 8.0 * sizes.matrices * sizes.n_samples**2
     return 0.0
@@ -167,6 +182,10 @@ def bytes_written(path: str, sizes: Sizes) -> float:
     if row := re.search(r"distance/tiles/([^/]+)/row\.json$", path):
         pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in sizes.rows["distance"][row[1]])
         return 8.0 * sizes.matrices * pairs
+    if re.search(r"(/|^)landmarks[^/]*\.npy$", path):
+        return 4.0 * n * min(n, MOST_LANDMARKS)
+    if re.search(r"(/|^)neighbors[^/]*\.npz$", path):
+        return 16.0 * n * sizes.neighbors
     if re.search(r"distance/\w+\.npy$", path):
         return 8.0 * n * n
     if re.search(r"geodesic/.*\.npy$", path):
@@ -235,6 +254,8 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         permutations=(permutations[2], permutations[3]),
         genotypes=describe_genotypes(config),
         permutation_units=scan["permutation_units"],
+        neighbors=config["distance"]["neighbors"],
+        left_out=sheets.left_out,
     )
     return sizes, source
 
@@ -319,6 +340,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
         f"{sizes.n_samples} samples in {len(sizes.samples)} cohorts, "
         f"{sizes.n_sites} sites ({source})",
         sizes.genotypes,
+        *sizes.left_out,
     ]
     if not needed:
         return "\n".join([*lines, "Nothing to be done: all results are up to date."])

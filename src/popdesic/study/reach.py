@@ -42,12 +42,9 @@ BACKENDS = (("engine/cpu/backend.py", "CpuBackend"), ("engine/gpu/backend.py", "
 LIBRARIES = {
     "jinja2": ("jinja2",),
     "matplotlib": ("matplotlib",),
-    "pynndescent": ("pynndescent", "numba"),
     "scipy": ("scipy",),
     "sklearn": ("scikit-learn", "scipy"),
     "statsmodels": ("statsmodels", "scipy"),
-    # numba compiles both, and may reorder their sums of floats
-    "umap": ("umap-learn", "pynndescent", "scikit-learn", "scipy", "numba"),
 }
 #: Parts of numpy that are algorithms: LAPACK, streams of random numbers, transforms.
 NUMPY_PARTS = {"linalg", "random", "fft"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..cohort.parents import check_parents
 from ..cohort.phenotype import known_numbers, recode_phenotype
-from ..cohort.samples import SEX_CODES
+from ..cohort.samples import SEX_CODES, split_excluded
 from ..cohort.sheet_text import read_sheet
 from ..cohort.sources import expand_sources, read_names, source_files
 from ..geography.coordinates import check_coordinates
@@ -38,10 +38,18 @@ class Study:
     ----------
     cohorts : DataFrame, index `cohort`: `genotypes` (as written), `founder` (bool)
     samples : DataFrame: `sample`, `cohort`, then the other columns of the sheet, all strings
+    excluded : DataFrame: `sample`, `cohort` of samples that the sheet excludes; not in `samples`
+    sparse : bool: no matrix of all pairs is made (`study.sparse`)
+    left_out : tuple of str: sentences on what such a study does without
     """
 
     cohorts: pd.DataFrame
     samples: pd.DataFrame
+    excluded: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=["sample", "cohort"], dtype=str)
+    )
+    sparse: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def order(self) -> list[str]:
@@ -77,6 +85,11 @@ class Study:
     def samples_of(self, cohort: str) -> pd.DataFrame:
         return self.samples.iloc[self._rows.get(cohort, [])]
 
+    def names_in_files(self, cohort: str) -> list[str]:
+        """Names that a cohort's files must have: its samples and those that are excluded."""
+        left = self.excluded["sample"][self.excluded.cohort == cohort]
+        return [*self.samples_of(cohort)["sample"], *left]
+
     def digest_of(self, cohort: str | None = None, *columns: str) -> str:
         """Digest of these columns (default all) of a cohort's rows (default all rows)."""
         if (cohort, *columns) not in self._digests:
@@ -99,12 +112,12 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         Also check the pedigree, open every genotype file and compare its samples with the sheet.
     """
     cohorts = _load_cohorts(folder, config["cohorts"])
-    samples = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
+    samples, excluded = _load_samples(folder, config["samples"], cohorts, config["cohorts"])
     if check_files:  # jobs read the sheets again, but need no second check
         check_parents(samples, config["samples"])
         check_coordinates(samples, config["samples"])
     # Within a cohort, the genotype file sets the order; the order in the sheet means nothing.
-    study = Study(cohorts, samples.drop(columns="row"))
+    study = Study(cohorts, samples.drop(columns="row"), excluded[["sample", "cohort"]])
     color_by = config["report"]["color_by"]
     columns = [c for c in samples.columns if c != "row"]
     if color_by not in columns and color_by != "population":
@@ -114,9 +127,10 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         )
     _check_exported_names(samples, config)
     if check_files:
-        rows = samples.groupby("cohort").indices
+        everyone = pd.concat([samples, excluded], ignore_index=True)
+        rows = everyone.groupby("cohort").indices
         for cohort in study.order:
-            listed = samples.iloc[rows.get(cohort, [])]
+            listed = everyone.iloc[rows.get(cohort, [])]
             _check_sample_names(folder, cohort, cohorts, listed, config)
     n_founders = int(samples.cohort.isin(study.founders).sum())
     if n_founders < 2:
@@ -201,7 +215,10 @@ def _check_case(sheet: pd.DataFrame, shown: str) -> None:
             )
 
 
-def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str):
+def _load_samples(
+    folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of samples that stay, in sample order and recoded, and of those excluded."""
     sheet = read_sheet(folder / shown, shown)
     _check_rows(sheet, load_schema("samples"), shown)
     # Sex and phenotype are recoded last, so that errors show values as written in the sheet.
@@ -222,6 +239,8 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
             f"{shown}, row {second.row}: sample '{name}' already appears in row {first.row} "
             f"{where}; sample names must be unique across cohorts."
         )
+    sheet, excluded = split_excluded(sheet)
+    _refuse_empty_cohorts(sheet, excluded, shown, cohorts_shown)
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)
     if "phenotype" in sheet:
@@ -237,7 +256,37 @@ def _load_samples(folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown
             )
     rank = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
     keys = list(zip(map(rank.get, sheet.cohort.tolist()), sheet["sample"].tolist(), strict=True))
-    return sheet.iloc[sorted(range(len(sheet)), key=keys.__getitem__)].reset_index(drop=True)
+    in_order = sheet.iloc[sorted(range(len(sheet)), key=keys.__getitem__)].reset_index(drop=True)
+    return in_order, excluded
+
+
+def _refuse_empty_cohorts(kept: pd.DataFrame, excluded: pd.DataFrame, shown: str, cohorts: str):
+    """Refuse a cohort of which every sample is excluded."""
+    present = set(kept.cohort)
+    for cohort, rows in excluded.groupby("cohort").row:
+        if cohort not in present:
+            raise UserError(
+                f"{shown}, row {rows.iloc[0]}: exclude leaves no sample of cohort '{cohort}' "
+                f"({len(rows)} of {len(rows)} excluded); delete the cohort's row in {cohorts} and "
+                "its rows here, or keep a sample."
+            )
+
+
+def remark_on_excluded(study: Study, shown: str) -> list[str]:
+    """Return one sentence that says whose samples are excluded and what follows; no names."""
+    counts = study.excluded.cohort.value_counts()
+    if counts.empty:
+        return []
+    of = [f"{counts[cohort]} of {cohort}" for cohort in study.order if cohort in counts]
+    founders = [cohort for cohort in study.founders if cohort in counts]
+    total = int(counts.sum())
+    sentence = f"{shown} excludes {total} sample{'s' * (total > 1)} ({', '.join(of)})"
+    if founders:
+        sentence += (
+            f"; {', '.join(founders)} {'are founders' if len(founders) > 1 else 'is a founder'}, "
+            "so the panel and everything that follows from it is defined without them"
+        )
+    return [f"{sentence}."]
 
 
 def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:

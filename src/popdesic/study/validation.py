@@ -6,6 +6,7 @@ Both report a problem in the same way: one sentence that names the file, the row
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
@@ -14,7 +15,7 @@ from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
 from ..engine.scan_device import scan_remarks
 from ..epistasis.options import check_epistasis
-from ..geography.coordinates import remark_on_origin
+from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
@@ -23,7 +24,8 @@ from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population, x_on_panel
 from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config
-from .sheets import Study, load_study
+from .sheets import Study, load_study, remark_on_excluded
+from .sparse import is_sparse, without_pairs
 
 
 def validate_study(
@@ -56,11 +58,18 @@ def validate_study(
     """
     config = load_config(given, str(CONFIG_PATH))
     study = load_study(config, folder, check_files=files)
+    n_samples = sum(study.counts.values())
+    left_out: list[str] = []
+    if is_sparse(config, n_samples):
+        placed = has_places(study.samples)
+        config, left_out = without_pairs(config, n_samples, placed=placed)
+        study = replace(study, sparse=True, left_out=tuple(left_out))
     if files:
         check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
         check_side_files(config, folder)
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
-    remarks = unrecognised_columns(columns, config["samples"])
+    remarks = left_out + unrecognised_columns(columns, config["samples"])
+    remarks += remark_on_excluded(study, config["samples"])
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
     if files:

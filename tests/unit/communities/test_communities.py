@@ -254,7 +254,7 @@ def test_hdbscan_is_left_out_of_large_studies(tmp_path, monkeypatch, rng):
     about, _ = run_study(tmp_path, None)
     table = load_partition(tmp_path / "partition")
     assert "hdbscan" not in table and about["hdbscan"] is None
-    assert "HDBSCAN is left out: there are more than" in describe(about)
+    assert "HDBSCAN is left out: it needs the matrix of all pairs" in describe(about)
     assert about["communities"] == 2
 
 

@@ -23,6 +23,7 @@ import bcf_files as bcf
 import numpy as np
 import pandas as pd
 import reference_epistasis, reference_trait, zarr
+from ibd_scenes import draw_windows
 from operands import planes_of
 from scipy.sparse import csr_array
 
@@ -30,6 +31,8 @@ from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.neighbors import measure_of
+from popdesic.embedding.densmap import densmap_layout
+from popdesic.embedding.umap_layout import umap_layout
 from popdesic.engine import terms
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls
@@ -38,12 +41,15 @@ from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.host.genotypes import fill_site_planes
 from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
-from popdesic.engine.host.sparse_paths import paths_from, sparse_paths
+from popdesic.engine.edges import Edges
+from popdesic.engine.host.sparse_paths import nearest_by_paths, paths_from, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
 from popdesic.engine.relatives import Closeness
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
+from popdesic.ibd.segments import Genome, SegmentLimits, segments_between
+from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
 from popdesic.population.runs import RunLimits, find_all_runs
 
@@ -80,7 +86,8 @@ for source in ("a.bcf", "a.vcf.gz", "a.vcz"):
 summarize_cohort(
     Path("bcf"), {}, Path("sites.tsv"), Path("samples.tsv"), min_sample_call_rate=0, threads=2
 )
-place_rows(np.zeros((3, 2), np.uint8), 5, np.array([0, 2]), np.arange(3), np.zeros(3, bool))
+for rows in (np.zeros((3, 2), np.uint8), np.frombuffer(bytes(6), np.uint8).reshape(3, 2)):
+    place_rows(rows, 5, np.array([0, 2]), np.arange(3), np.zeros(3, bool))
 for missing in (0, 0.1):
     genotypes = rng.integers(0, 3, (40, 200)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1
@@ -98,6 +105,9 @@ for missing in (0, 0.1):
     for metric in ("euclidean", "normalized"):
         backend.nearest_samples(people, measure_of(metric, 200, 1), 3)
     backend.close_pairs(people, Closeness(0.0, 0.02, 1, 1000))
+    for width in (20, 64, 100, 200):
+        windows = draw_windows(rng, 200, width)
+        backend.candidates(planes, None, windows, tolerance=2, min_length=0.5, most=1 << 20)
 for number in ("int32", "int64", "float32", "float64"):
     for n in (50, 700):
         direct = np.abs(np.subtract.outer(*[rng.integers(1, 99, n)] * 2)).astype(number)
@@ -105,6 +115,8 @@ for number in ("int32", "int64", "float32", "float64"):
     shortest_trees(direct, np.zeros(n, np.int64), 2)
     if number.startswith("i"):
         sparse_paths(direct, 2)
+    edges = Edges(np.arange(4), np.array([1, 2, 0]), np.ones(3, number), np.zeros(3, bool))
+    nearest_by_paths(edges, 2)
 paths_from(csr_array(direct), np.arange(3))
 for missing in (0.0, 0.1):
     for score in ("k2", "interaction"):
@@ -126,11 +138,21 @@ words = rng.integers(0, 2**63, (4, 2), dtype=np.uint64)
 place = pd.DataFrame({"chrom": "1", "pos": np.arange(99)})
 for absent in (None, words):
     find_all_runs(words, absent, place, RunLimits(window_sites=5))
+limits = SegmentLimits(min_cm=1, window=16)
+mapped = genetic_sites(place.assign(pos=100_000 * place.pos), None)
+genome = Genome.of(mapped, np.full(99, 0.4), limits)
+for n_planes in (2, 3):
+    words = np.full((3, n_planes, 8), ~np.uint64(0))
+    assert len(segments_between(terms.Planes(words, 99), None, genome, limits, backend))
 number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
 columns = [number_text.string_fields(names), number_text.integer_fields(np.arange(5))]
 number_text.join_fields(columns)
 add_signed(np.zeros((2, 5, 5)), rng.random((3, 5, 5)), np.ones((2, 3, 5)))
 backend.nearest_points(rng.random((50, 4)), 3)
+points = rng.random((30, 3))
+rows = np.abs(points[:, :1] - points[:, 0]).__getitem__
+for layout in (umap_layout, densmap_layout):
+    layout(rows, 30, points, neighbors=5, min_dist=0.3, seed=1)
 """
 #: Fails if numba compiles a function of the package. What it reads from its cache is no event.
 WATCH = """\

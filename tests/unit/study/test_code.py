@@ -281,11 +281,11 @@ def test_imports_inside_functions_count_where_the_function_is_used(pack):
 
 
 def test_another_library_version_changes_the_digest(pack, monkeypatch):
-    pack.write(pack_a="import umap\ndef f():\n    return umap.UMAP()\n")
+    pack.write(pack_a="import sklearn\ndef f():\n    return sklearn.manifold\n")
     before = pack.digest()
     version = importlib.metadata.version
     monkeypatch.setattr(
-        importlib.metadata, "version", lambda n: "0.0" if n == "pynndescent" else version(n)
+        importlib.metadata, "version", lambda n: "0.0" if n == "scipy" else version(n)
     )
     assert pack.digest() != before
 
@@ -318,15 +318,11 @@ def test_min_plus_and_bitgemm_have_separate_digests(own):
     assert not [name for name in bitgemm if not name.isupper()]  # for sizes that the log prints
 
 
-#: Kernels of library functions that no rule calls.
-OF_NO_RULE = ("neighbors/",)
-
-
 def test_every_kernel_is_part_of_a_digest(own):
     """A kernel name that is built from pieces would be missed."""
     reached = set().union(*map(kernels_of, own.values()))
     files = {p.relative_to(KERNEL_FOLDER).as_posix() for p in KERNEL_FOLDER.rglob("*.cu*")}
-    assert reached == {name for name in files if not name.startswith(OF_NO_RULE)}
+    assert reached == files
 
 
 def test_jobs_that_use_no_device_depend_on_no_kernel(own):
@@ -334,10 +330,11 @@ def test_jobs_that_use_no_device_depend_on_no_kernel(own):
         assert not kernels_of(own[script]), script
 
 
-def test_only_densmap_depends_on_umap_learn(own):
-    users = {name for name, parts in own.items() if "library umap-learn" in parts}
-    assert users == {"compute_further_maps"}
-    assert "name engine/host/umap_epoch.py _move_points" in own["compute_umap"]
+def test_maps_depend_on_the_optimiser(own):
+    for script in ("compute_umap", "compute_further_maps"):
+        assert "name engine/host/umap_epoch.py _move_points" in own[script]
+        assert "name engine/host/umap_epoch.py _spread_points" in own[script]
+    assert sources(own["compute_umap"]) == {"umap/epoch.cu", "umap/density.cu"}
 
 
 def test_the_digest_of_a_script_includes_its_function(own):

@@ -8,11 +8,16 @@ import pytest
 import yaml
 from study import make_cohorts, read_config, write_raw, write_study
 
-from popdesic.cohort.samples import describe_samples, populations
+from popdesic.cohort.samples import (
+    describe_samples,
+    excluded_samples,
+    populations,
+    split_excluded,
+)
 from popdesic.io.errors import UserError
 from popdesic.io.schemas import load_schema
 from popdesic.study.configuration import load_config
-from popdesic.study.sheets import cohort_files, load_study, read_sheet
+from popdesic.study.sheets import cohort_files, load_study, read_sheet, remark_on_excluded
 
 COHORTS = "cohort\tgenotypes\tfounder\n"
 
@@ -251,3 +256,68 @@ def test_populations_and_descriptions(tmp_path):
     pd.testing.assert_frame_equal(describe_samples(order, sheet), expected)
     sheet.write_text("sample\tcohort\nx\ta\n")
     assert populations(sheet) == {"x": "NA"}
+
+
+# --- excluded samples -----------------------------------------------------------------------------
+
+
+def study_with(folder, exclude):
+    """A study of two cohorts whose sheet has these values of `exclude`, in order."""
+    write_study(folder, make_cohorts((3, 2), n_sites=20))
+    sheet = folder / "config/samples.tsv"
+    header, *lines = sheet.read_text().splitlines()
+    lines = [f"{line}\t{value}" for line, value in zip(lines, exclude, strict=True)]
+    sheet.write_text("\n".join([f"{header}\texclude", *lines]) + "\n")
+    return load_study(read_config(folder), folder)
+
+
+@pytest.mark.parametrize("word", ["yes", "true", "1", "TRUE", "Yes"])
+def test_excluded_samples_have_no_row_and_the_others_no_column(tmp_path, word):
+    study = study_with(tmp_path / "one", ["no", word, "false", "0", "NO"])
+    assert list(study.samples["sample"]) == ["N00", "N02", "S00", "S01"]
+    assert "exclude" not in study.samples
+    assert study.excluded.values.tolist() == [["N01", "north"]]
+    assert study.counts == {"north": 2, "south": 2}
+    assert study.names_in_files("north") == ["N00", "N02", "N01"]
+    (remark,) = remark_on_excluded(study, "config/samples.tsv")
+    assert "excludes 1 sample (1 of north); north is a founder" in remark and "N01" not in remark
+    assert set(populations(tmp_path / "one/config/samples.tsv")) == {"N00", "N02", "S00", "S01"}
+    assert excluded_samples(tmp_path / "one/config/samples.tsv") == {"N01"}
+
+
+def test_a_sheet_with_nobody_excluded_is_one_without_the_column(tmp_path):
+    study = study_with(tmp_path / "one", ["no"] * 5)
+    write_study(tmp_path / "two", make_cohorts((3, 2), n_sites=20))
+    other = load_study(read_config(tmp_path / "two"), tmp_path / "two")
+    assert study.digest_of() == other.digest_of()
+    assert remark_on_excluded(study, "config/samples.tsv") == []
+
+
+@pytest.mark.parametrize("value", ["", "NA", "y", "2", "excluded", "yes no"])
+def test_other_values_of_exclude_are_refused(tmp_path, value):
+    with pytest.raises(
+        UserError, match=rf"samples.tsv, row 3: exclude is '{value}'; expected: yes"
+    ):
+        study_with(tmp_path, ["no", value, "no", "no", "no"])
+
+
+def test_a_cohort_of_which_all_are_excluded_is_refused(tmp_path):
+    sentence = r"row 5: exclude leaves no sample of cohort 'south' \(2 of 2 excluded\)"
+    with pytest.raises(UserError, match=sentence):
+        study_with(tmp_path, ["no", "no", "no", "yes", "yes"])
+
+
+def test_an_excluded_parent_is_unknown():
+    columns = {"sample": list("abc"), "father": ["b", "", "NA"], "mother": ["c", "", ""]}
+    sheet = pd.DataFrame(columns | {"exclude": ["no", "yes", "no"]})
+    kept, excluded = split_excluded(sheet)
+    assert kept.values.tolist() == [["a", "", "c"], ["c", "NA", ""]]
+    assert list(excluded["sample"]) == ["b"]
+
+
+def test_an_excluded_sample_must_still_be_in_its_file(tmp_path):
+    study_with(tmp_path, ["yes", "no", "no", "no", "no"])
+    sheet = tmp_path / "config/samples.tsv"
+    sheet.write_text(sheet.read_text().replace("N00\t", "N77\t"))
+    with pytest.raises(UserError, match="sample 'N77' is not in"):
+        load_study(read_config(tmp_path), tmp_path)

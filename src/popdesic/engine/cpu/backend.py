@@ -10,6 +10,8 @@ from llvmlite import binding
 from ..base import Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
 from ..genotype_products import Calls, GenotypeProducts
+from ..ibd import Candidates, Windows
+from ..layouts import Layout
 from ..matches import TopMatches
 from ..nearest import Measure, Nearest, PlaneParts
 from ..relatives import Closeness, ClosePairs
@@ -18,6 +20,7 @@ from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
 from . import epistasis as epistasis_cpu
 from . import epistasis_trait
+from . import ibd as ibd_cpu
 from . import minplus as minplus_cpu
 from . import nearest as nearest_cpu
 from .genotype_products import CpuProducts
@@ -172,11 +175,34 @@ class CpuBackend:
     def nearest_samples(self, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
         return nearest_cpu.nearest_samples(self, planes, measure, k)
 
+    def extend_nearest(
+        self, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
+    ) -> Nearest:
+        return nearest_cpu.extend_nearest(self, planes, measure, k, known, new)
+
     def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
         return nearest_cpu.nearest_of_points(points, k, self.threads)
 
+    def lay_out(self, layout: Layout) -> np.ndarray:
+        from ..host.map_epochs import run_epochs
+
+        return run_epochs(layout, self.threads)
+
     def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
         return nearest_cpu.close_pairs(self, planes, closeness)
+
+    def candidates(
+        self,
+        a: Planes,
+        b: Planes | None,
+        windows: Windows,
+        *,
+        tolerance: int,
+        min_length: float,
+        most: int,
+    ) -> Candidates:
+        limits = tolerance, min_length, most
+        return ibd_cpu.candidates(a, b, windows, *limits, self.threads)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         return epistasis_cpu.scan_pairs(data, first, top, cutoff, threads=self.threads)

@@ -26,6 +26,8 @@ from ..host import (
     grouped_tables,
     hardy_weinberg,
     homozygous_runs,
+    ibd_segments,
+    neighbor_union,
     number_text,
     plane_counts,
     signed_sums,
@@ -38,7 +40,15 @@ from ..host import (
 from ..host import interaction as interaction_tables
 from ..host import trait as trait_tables
 from ..threads import run_tasks, usable_cpus
-from . import bitgemm, epistasis_cells, epistasis_kernels, epistasis_trait, minplus, nearest
+from . import (
+    bitgemm,
+    epistasis_cells,
+    epistasis_kernels,
+    epistasis_trait,
+    ibd,
+    minplus,
+    nearest,
+)
 
 #: The folder that Python finds this package in.
 PACKAGES = Path(__file__).resolve().parents[3]
@@ -80,8 +90,8 @@ def decoders_of_zarr() -> None:
 
 def codecs_of_genotypes() -> None:
     _compile(codecs.pack_bed, "(int8[:, ::1],)")
-    _compile(codecs.take_samples, "(uint8[:, ::1], int64[::1])")
     for rows in ("uint8[:, ::1]", _ROWS):
+        _compile(codecs.take_samples, f"({rows}, int64[::1])")
         _compile(codecs.unpack_bed, f"({rows}, int64)")
         _compile(genotypes._count_bytes, f"({rows}, int32[:, ::1])")
         _compile(genotypes._pack_planes, f"({rows}, uint64[::1], uint64[::1], uint64[:, :, :])")
@@ -115,8 +125,25 @@ def sums_of_populations() -> None:
     _compile(homozygous_runs.find_runs, f"({bits}, {numbers})")
 
 
+def segments_of_descent() -> None:
+    planes = "Array(uint64, 3, 'C', readonly=True)"
+    tables = "int32[:, ::1], int32[:, ::1], int32[:, ::1], int32[:, ::1]"
+    numbers = "int64[::1], float64[::1], float64[::1], int64[:, ::1]"
+    inputs = f"{planes}, {planes}, int64[:, ::1], {tables}, {numbers}"
+    _compile(ibd_segments.find_segments, f"({inputs})")
+
+
 def epochs_of_maps() -> None:
     umap_epoch.epoch_kernel()
+    umap_epoch.density_kernels()
+    lists, kept = "int64[:, ::1], float64[:, ::1]", "boolean[:, ::1], float64, int64[::1]"
+    graph = "int64[::1], int64[::1], float64[::1]"
+    _compile(neighbor_union._unite, f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)")
+    _compile(neighbor_union._count_edges, f"({lists}, {kept}, int64[::1])")
+    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph})")
+    lengths = "int64[::1], int64[::1], float64[::1], int64, int64"
+    _compile(neighbor_union._find_lengths, f"({lists}, {lengths})")
+    _compile(neighbor_union._sort_rows, f"({lists}, float64, {graph}, int64, int64)")
 
 
 def texts_of_numbers() -> None:
@@ -142,6 +169,12 @@ def lists_of_neighbors() -> None:
     _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
 
 
+def candidates_of_descent() -> None:
+    ibd.pack_kernel()
+    for n_words in ibd.WINDOW_WORDS:
+        ibd.find_kernel(n_words)
+
+
 def pairs_of_sites() -> None:
     site_pairs._band_kernel()
     site_pairs._complete_kernel()
@@ -158,6 +191,7 @@ def shortest_paths() -> None:
             _compile(minplus.floyd_warshall, f"({number}{layout},)")
         trees.kernel(number)
         sparse_paths.kernel(number)
+        sparse_paths.nearest_kernel(number)
 
 
 def scans_of_cases() -> None:
@@ -183,7 +217,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
-    *(epochs_of_maps, lists_of_neighbors),
+    *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
 )
 
 

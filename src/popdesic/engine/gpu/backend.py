@@ -24,6 +24,8 @@ from ..comparisons import (
     show_sampled_blocks,
 )
 from ..genotype_products import Calls, GenotypeProducts
+from ..ibd import Candidates, Probes, Windows, check_operands
+from ..layouts import Layout
 from ..matches import TopMatches
 from ..nearest import Measure, Nearest, PlaneParts
 from ..needs import CONTEXT_BYTES
@@ -282,11 +284,30 @@ class GpuBackend:
         with device_errors(f"the neighbours of {planes.n_samples} samples"):
             return nearest_samples(TileSums(self, planes), measure, k, self.device)
 
+    def extend_nearest(
+        self, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
+    ) -> Nearest:
+        # One row of tiles: its counts come to the host, which has the lists.
+        from ..cpu.nearest import extend_nearest
+
+        return extend_nearest(self, planes, measure, k, known, new)
+
     def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
         from .nearest import nearest_points
 
         with device_errors(f"the neighbours of {len(points)} points"):
             return nearest_points(points, k, self.device)
+
+    def lay_out(self, layout: Layout) -> np.ndarray:
+        from .umap import lay_out
+        from .umap_plans import fits
+
+        if not fits(layout, self.device, self.free_bytes()):
+            from ..host.map_epochs import run_epochs
+
+            return run_epochs(layout, self.threads)
+        with device_errors(f"a map of {len(layout.points)} points"):
+            return lay_out(layout, self.device)
 
     def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
         from .nearest import close_pairs
@@ -294,6 +315,32 @@ class GpuBackend:
         with device_errors(f"the close pairs of {planes.n_samples} samples"):
             tiles = TileSums(self, planes)
             return close_pairs(tiles, closeness, self.device, self.threads)
+
+    def candidates(
+        self,
+        a: Planes,
+        b: Planes | None,
+        windows: Windows,
+        *,
+        tolerance: int,
+        min_length: float,
+        most: int,
+    ) -> Candidates:
+        from .ibd_plans import DEPTH, searches
+
+        check_operands(a, b, windows, tolerance)
+        probes = Probes.of(windows, min_length, DEPTH)
+        if not len(probes.probe):
+            return Candidates.joined([], probes)
+        if not searches(self.device, probes):
+            from ..cpu.ibd import candidates
+
+            return candidates(a, b, windows, tolerance, min_length, most, self.threads)
+        from .ibd import candidates
+
+        with device_errors(f"identity by descent among {a.n_samples} samples"):
+            limits = tolerance, most, self.device, self.free_bytes()
+            return candidates(a, b, probes, *limits)
 
     def r2_pairs(
         self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import layouts
 from ..constants import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
 from ..matches import SHARE_BITS
 from ..nearest import MOST_NEIGHBORS, NOBODY, RATIO, ROOT, SHARES
@@ -83,6 +84,18 @@ FILTER_THREADS, FILTER_ROWS = 256, 64
 POINT_TILE, POINT_SIDE, POINT_DEPTH = 128, 16, 16
 #: Code of each form of a distance; the last one is of points.
 FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3}
+
+# --- layouts of maps (kernels/umap/)
+
+#: Threads of a thread block: two or three of them and their tables of forces fit any card.
+UMAP_THREADS = 512
+
+# --- identity by descent (kernels/ibd/)
+
+#: Samples a side of a thread block's and of a warp's pairs; entries of a warp's queue; sites of a
+#: part of a window; threads of a thread block of `pack_windows`.
+IBD_SIDE, IBD_WARP_SIDE, IBD_QUEUE = 256, 64, 64
+PART_SITES, PACK_THREADS = 128, 256
 
 # --- min-plus (kernels/minplus/)
 
@@ -169,10 +182,26 @@ DEFINES: dict[str, dict[str, int]] = {
     )
     | {f"FORM_{name}": code for name, code in FORMS.items()}
     | {"NOBODY": NOBODY},
+    "ibd": _named("IBD_SIDE", "IBD_WARP_SIDE", "IBD_QUEUE", "PART_SITES", "PACK_THREADS"),
     "pca": _named(
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
         *("TURNED_COLUMNS", "TURNED_WORDS"),
     ),
+    "umap": {
+        "UMAP_THREADS": UMAP_THREADS,
+        "POINT_BITS": layouts.POINT_BITS,
+        "FORCE_BITS": layouts.FORCE_BITS,
+        "SHARE_BITS": layouts.SHARE_BITS,
+        "STEP_BITS": layouts.STEP_BITS,
+        "SPREAD_BITS": layouts.SPREAD_BITS,
+        "RADIUS_BITS": layouts.RADIUS_BITS,
+        "INTERVAL_BITS": layouts.INTERVAL_BITS,
+        "PLACE_BITS": layouts.PLACE_BITS,
+        "TOP_BIT": layouts.TOP_BIT,
+        "FARTHEST": layouts.FARTHEST,
+        "BOUND": layouts.BOUND,
+        "LEAST_RADIUS": layouts.LEAST_RADIUS,
+    },
     "minplus": {
         **_named("BOUND_TILE", "BOUND_RUN", "THREAD_SIDE", "TURN_SIDE"),
         "BASE": BASE,

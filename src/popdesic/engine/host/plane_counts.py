@@ -2,11 +2,12 @@
 
 With u, v, c the planes carrier, hom and called, het = u & ~v & c, hom = v & c and ref = ~u & c.
 Words of 64 sites are added into LEVELS bit-sliced counters (bit b of counter k is bit k of the
-count of site b), by half adders:
+count of site b), FOUR samples at a time: three full adders make two bits of their sum and one
+carry, which half adders take on:
 
-    carry = counter[0] & x;  counter[0] ^= x;  x = carry;  and so on
+    carry = counter[k] & x;  counter[k] ^= x;  x = carry;  and so on
 
-which SIMD does for several words at once. After 2**LEVELS - 1 samples the counters are added to
+SIMD does this for several words at once. After 2**LEVELS - FOUR samples the counters are added to
 integers. The cost of a genotype does not depend on the number of groups or on who is in them.
 """
 
@@ -20,6 +21,8 @@ from .popcount import popcount
 
 #: Bit-sliced counters of each kind of genotype.
 LEVELS = 6
+#: Samples that are added at a time.
+FOUR = 4
 #: Words of one task: its counters, 3 x LEVELS of them, stay in the first-level cache.
 WORDS_A_TASK = 128
 
@@ -47,10 +50,20 @@ def count_by_site(
 
 @numba.njit(nogil=True, cache=True)
 def _add(counters, x):
-    """Add one bit a site to counters (LEVELS, n_words)."""
-    for w in range(x.shape[0]):
-        bit = x[w]
-        for level in range(LEVELS):
+    """Add FOUR bits a site, x (FOUR, n_words), to counters (LEVELS, n_words)."""
+    for w in range(x.shape[1]):
+        a, b, c, d = x[0, w], x[1, w], x[2, w], x[3, w]
+        # Full adders: two bits and a counter give its new bit and one carry.
+        one, half = counters[0, w], a ^ b
+        first = (a & b) | (half & one)
+        one ^= half
+        half = c ^ d
+        second = (c & d) | (half & one)
+        counters[0, w] = one ^ half
+        two, half = counters[1, w], first ^ second
+        bit = (first & second) | (half & two)
+        counters[1, w] = two ^ half
+        for level in range(2, LEVELS):
             carry = counters[level, w] & bit
             counters[level, w] ^= bit
             bit = carry
@@ -59,25 +72,34 @@ def _add(counters, x):
 @numba.njit(nogil=True, cache=True)
 def _flush(counters, first, out):
     """Add counters to integers of sites, from word `first` on, and clear them."""
+    one = np.uint64(1)
     for w in range(counters.shape[1]):
-        for level in range(LEVELS):
-            word = counters[level, w]
-            for b in range(64):
-                out[64 * (first + w) + b] += (
-                    np.int32((word >> np.uint64(b)) & np.uint64(1)) << level
-                )
-            counters[level, w] = 0
+        a, b, c = counters[0, w], counters[1, w], counters[2, w]
+        d, e, f = counters[3, w], counters[4, w], counters[5, w]
+        own = out[64 * (first + w) : 64 * (first + w + 1)]
+        for k in range(64):
+            bit = np.uint64(k)
+            own[k] += np.int32(
+                (a >> bit & one)
+                | (b >> bit & one) << np.uint64(1)
+                | (c >> bit & one) << np.uint64(2)
+                | (d >> bit & one) << np.uint64(3)
+                | (e >> bit & one) << np.uint64(4)
+                | (f >> bit & one) << np.uint64(5)
+            )
+    counters[:] = 0
 
 
 @numba.njit(nogil=True, cache=True)
 def _count_by_site(words, used, rows, first, last, out):
     n_words = last - first
     counters = np.zeros((3, LEVELS, n_words), np.uint64)
-    ref, het, hom = np.empty((3, n_words), np.uint64)
-    full = (1 << LEVELS) - 1
+    bits = np.zeros((3, FOUR, n_words), np.uint64)
+    full = (1 << LEVELS) - FOUR
     added = 0
     for k in range(rows.shape[0]):
-        own = words[rows[k]]
+        own, place = words[rows[k]], k % FOUR
+        ref, het, hom = bits[0, place], bits[1, place], bits[2, place]
         for w in range(n_words):
             u, v, c = own[0, first + w], own[1, first + w], used[first + w]
             if own.shape[0] == 3:
@@ -85,11 +107,14 @@ def _count_by_site(words, used, rows, first, last, out):
             ref[w] = c & ~u
             het[w] = c & u & ~v
             hom[w] = c & v
-        _add(counters[0], ref)
-        _add(counters[1], het)
-        _add(counters[2], hom)
-        added += 1
-        if added == full or k == rows.shape[0] - 1:
+        is_last = k == rows.shape[0] - 1
+        if place < FOUR - 1 and not is_last:
+            continue
+        bits[:, place + 1 :] = 0
+        for state in range(3):
+            _add(counters[state], bits[state])
+        added += FOUR
+        if added == full or is_last:
             for state in range(3):
                 _flush(counters[state], first, out[state])
             added = 0

@@ -1,0 +1,194 @@
+"""The report's contents, folded sections, tabs, links and themes in a real browser."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+
+import pytest
+from browser import Browser, find_chromium
+from outcomes import ALPHAS, SPACES, configuration, make_results
+
+from popdesic.report.page import write_report
+
+pytestmark = pytest.mark.skipif(
+    find_chromium() is None, reason="no Chromium on PATH; install chromium or set CHROMIUM"
+)
+
+READY = "document.documentElement?.dataset.ready === 'yes'"
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="432pt" height="216pt" viewBox="0 0 2 1"/>'
+FIGURES = [
+    *("filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"),
+    *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
+]
+FOLDED = "[...document.querySelectorAll('main > section.folded')].map(s => s.id)"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("contents")
+    cohorts = {"one": [f"a{i}" for i in range(40)], "new": [f"b{i}" for i in range(9)]}
+    columns = {"population": ["P", "Q"] * 20 + ["NA"] * 9}
+    ways = {"geodesic": {"value": 3.0}, "listed": {"value": 2.0}}
+    outcome, distances = make_results(folder, cohorts, ["one"], columns, **ways)
+    figures = outcome.folder / "figures"
+    figures.mkdir()
+    for name in FIGURES:
+        (figures / f"{name}.svg").write_text(PICTURE)
+    out = outcome.folder / "report/report.html"
+    write_report(outcome, distances, figures, configuration(), out)
+    return out.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(address, browser):
+    browser.problems.clear()
+    browser.open("about:blank")
+    browser.open(address, READY)
+    yield browser
+    assert browser.problems == []
+
+
+def test_what_was_found_and_the_map_are_open_and_the_rest_is_folded(page):
+    open_ones = page.run("[...document.querySelectorAll('main > section.open')].map(s => s.id)")
+    assert open_ones == ["found", "warnings", "map"]
+    folded = page.run(FOLDED)
+    assert {"data", "quality", "distances", "maps", "parameters", "files"} <= set(folded)
+    assert page.run("document.documentElement.scrollHeight") < 3000
+    assert "49 samples of 2 cohorts" in page.run("document.querySelector('#found').innerText")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_link_of_the_contents_opens_its_section_and_lands_on_it(page, width):
+    try:
+        page.resize(width, 900)
+        landed = page.run(
+            "(async () => { const found = [];"
+            "for (const link of document.querySelectorAll('nav a')) { link.click();"
+            " await new Promise(done => setTimeout(done, 60));"
+            "const section = document.querySelector(link.hash);"
+            "const { top } = section.getBoundingClientRect(), e = document.documentElement;"
+            "const end = e.scrollHeight - e.clientHeight - Math.ceil(scrollY) <= 1;"
+            "found.push([link.hash, Math.round(top), section.classList.contains('folded'), end]); }"
+            "return found; })()"
+        )
+        assert len(landed) >= 9
+        for name, top, folded, end in landed:
+            assert not folded, name
+            assert end or 0 <= top <= 70, (name, top)
+        assert page.run(FOLDED) == []
+        assert page.run("document.documentElement.scrollWidth") <= width
+    finally:
+        page.resize(1280, 900)
+
+
+def test_the_contents_stay_in_sight_and_mark_the_section(page):
+    page.run("document.querySelector('nav a[href=\"#files\"]').click()")
+    page.wait("document.querySelector('nav [aria-current]')?.hash === '#files'", 5)
+    top = page.run("document.querySelector('nav').getBoundingClientRect().top")
+    assert 0 <= top < 100
+
+
+def test_sections_fold_by_keyboard(page):
+    state = "document.querySelector('#data h2 button').getAttribute('aria-expanded')"
+    assert page.run(state) == "false"
+    page.run("document.querySelector('#data h2 button').focus()")
+    page.key("Enter", 13)
+    assert page.run(state) == "true"
+    assert "Cohorts" in page.run("document.querySelector('#data').innerText")
+    page.run("document.querySelector('#data h2 button').click()")
+    assert page.run(state) == "false"
+
+
+def test_all_sections_open_at_once(page):
+    page.run("document.getElementById('unfold').click()")
+    assert page.run(FOLDED) == []
+    page.run("document.getElementById('unfold').click()")
+    assert len(page.run(FOLDED)) >= 6
+
+
+def test_maps_of_a_method_are_tabs_with_one_caption(page):
+    page.run("document.querySelector('nav a[href=\"#maps\"]').click()")
+    shown = "[...document.querySelectorAll('.tabs > figure:not([hidden])')].map(f => f.id.slice(4))"
+    first = page.run(shown)
+    assert [name.split(".")[0] for name in first] == ["umap", "pcoa"]
+    tabs = page.run("[...document.querySelectorAll('.tabs [role=tab]')].map(t => t.innerText)")
+    assert len(tabs) == 8
+    assert len(set(tabs)) == 4
+    page.run("document.querySelectorAll('.tabs [role=tab]')[1].click()")
+    assert page.run(shown)[0] != first[0]
+    assert page.run("document.querySelectorAll('.tabs .caption').length") == 2
+    page.run("document.querySelector('.tabs [aria-selected=true]').focus()")
+    page.run(
+        "document.activeElement.dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true}))"
+    )
+    assert page.run(shown) == first
+
+
+def test_a_link_to_a_figure_in_a_tab_shows_it(page, address):
+    name = "umap.pcs.alphaauto"
+    page.open("about:blank")
+    page.open(f"{address}#fig-{name}", READY)
+    assert page.run(f"document.getElementById('fig-{name}').hasAttribute('hidden')") is False
+    assert "maps" not in page.run(FOLDED)
+    top = page.run(f"document.getElementById('fig-{name}').getBoundingClientRect().top")
+    assert 0 <= top < 300
+
+
+def test_a_link_restores_maps_colour_and_sample(page, address):
+    page.run("explorer.panels[1].show(2, 1, 0)")
+    page.run("(() => { const c = document.querySelector('[data-part=colour]');"
+             "c.value = [...c.options].findIndex(o => o.text === 'cohort');"
+             "c.dispatchEvent(new Event('change')); explorer.pin(7); })()")  # fmt: skip
+    shown = "JSON.stringify([explorer.panels.map(p => [p.map.name, p.controls.x.value,"
+    shown += "p.controls.y.value]), explorer.column.name, explorer.pinned])"
+    before, link = page.run(shown), page.run("explorer.link()")
+    page.open("about:blank")
+    page.open(address, READY)
+    assert page.run(shown) != before
+    page.open("about:blank")
+    page.open(link, READY)
+    assert page.run(shown) == before
+    page.run("document.querySelector('[data-part=link]').click()")
+    page.wait("document.querySelector('[data-part=linked]').innerText !== ''", 5)
+
+
+def test_a_link_that_names_nothing_known_is_harmless(page, address):
+    page.open("about:blank")
+    page.open(f"{address}#map1=nothing,9,9&colour=none&sample=nobody", READY)
+    assert page.run("explorer.panels[0].map.name") == "pca"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_has_no_fault_of_accessibility(page, theme):
+    """By axe-core, everything opened; pictures are white in both themes."""
+    axe = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
+    page.run(f"document.documentElement.dataset.theme = {json.dumps(theme)}")
+    page.run("document.getElementById('unfold').click()")
+    page.run(f"{axe}; 1")
+    found = page.run(
+        "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map("
+        "v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' ')}`))"
+    )
+    assert found == []
+    ground = page.run("getComputedStyle(document.body).backgroundColor")
+    light = sum(map(int, re.findall(r"\d+", ground)[:3])) > 3 * 128
+    assert light == (theme == "light")
+
+
+def test_on_paper_everything_is_open(page):
+    page.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        height = page.run("document.querySelector('#parameters .body').offsetHeight")
+        assert height > 300
+        assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")
