@@ -331,6 +331,7 @@ def test_populations(data, shared_data, tmp_path):
         x="diploid",
         x_contigs=[],
         runs=RunLimits(),
+        backend=lambda need: CpuBackend(1),
         counts_out=tmp_path / "one.npz",
         samples_out=tmp_path / "one.tsv",
         runs_out=tmp_path / "one.runs.tsv",
