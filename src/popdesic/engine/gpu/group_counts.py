@@ -54,7 +54,7 @@ class GroupStream:
     ) -> GroupCounts:
         """`Backend.count_groups`."""
         self.shape = words.shape
-        n_samples, n_planes, n_words = words.shape
+        n_samples = len(words)
         self._make_buffers(words)
         self.count_bytes = count_type(n_samples).itemsize
         sums = np.zeros((n_samples, 3), np.int64)
@@ -127,7 +127,7 @@ class GroupStream:
         return sums.get().view(np.int64)
 
     def _add(self, raw: cupy.ndarray, own: np.ndarray) -> None:
-        n, n_planes, n_words = raw.shape
+        _, n_planes, n_words = raw.shape
         order, groups, bounds = pieces_of(own, self.plan.rows)
         if not len(order):
             return
