@@ -48,7 +48,6 @@ from popdesic.population.local_structure import local_table
 from popdesic.population.measure import f3_limit
 from popdesic.population.runs import RunLimits, runs_of_words
 
-
 #: Samples and sites by device, if nothing else is said.
 SIZES = {"cpu": (4000, 100_000), "gpu": (20_000, 500_000)}
 
