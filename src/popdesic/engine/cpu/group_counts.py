@@ -22,8 +22,15 @@ def count_groups(
     sums = np.zeros((n_samples, 3), np.int64)
     totals: dict[int, np.ndarray] = {}
     sizes: dict[int, int] = {}
-    for begin, end in chunks(n_samples, samples_at_once(words)):
-        part = np.array(words[begin:end])
+    at_once = samples_at_once(words)
+    # A memory map is read once; the kernels are compiled for arrays that may be written.
+    in_place = words.flags.c_contiguous and words.flags.writeable
+    room = None if in_place else np.empty((min(at_once, n_samples), *words.shape[1:]), np.uint64)
+    for begin, end in chunks(n_samples, at_once):
+        part = words[begin:end]
+        if room is not None:
+            part = room[: end - begin]
+            np.copyto(part, words[begin:end])
         count_by_sample(part, used, values, sums[begin:end])
         own = grouping(begin, part, sums[begin:end])
         for group in np.unique(own[own >= 0]).tolist():
