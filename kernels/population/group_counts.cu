@@ -35,7 +35,7 @@
 #endif
 
 constexpr u32 ALL = ~0u;
-constexpr int STATES = 3;
+constexpr int KINDS = 3;
 static_assert(COUNT_THREADS % 32 == 0, "whole warps");
 
 template <int BYTES>
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
     u64 called = 0, hets = 0, absent = 0;
     for (i64 w = first + threadIdx.x; w < last; w += COUNT_THREADS) {
         u64 c = used[w];
-        if (n_planes == STATES) {
+        if (n_planes == KINDS) {
             u64 left = c;
             c &= own[2 * n_words + w];
             for (left &= ~c; left; left &= left - 1)
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
         called += __popcll(c);
         hets += __popcll(c & own[w] & ~own[n_words + w]);
     }
-    u64* of_sample = sums + STATES * (i64)blockIdx.x;
+    u64* of_sample = sums + KINDS * (i64)blockIdx.x;
     add_of_warp(of_sample, called);
     add_of_warp(of_sample + 1, hets);
     add_of_warp(of_sample + 2, absent);
@@ -92,16 +92,16 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
     const i64 begin = pieces[3 * blockIdx.y], end = pieces[3 * blockIdx.y + 1];
     int* totals = reinterpret_cast<int*>(pieces[3 * blockIdx.y + 2]);
     const u32 within = word < n_words ? used[word] : 0;
-    u32 counters[STATES][COUNT_LEVELS] = {};
+    u32 counters[KINDS][COUNT_LEVELS] = {};
     if (within) {
 #pragma unroll 4
         for (i64 k = begin; k < end; k++) {
             const u32* own = words + order[k] * n_planes * n_words + word;
             const u32 u = own[0], v = own[n_words];
-            const u32 c = n_planes == STATES ? within & own[2 * n_words] : within;
-            const u32 bits[STATES] = {c & ~u, c & u & ~v, c & v};
+            const u32 c = n_planes == KINDS ? within & own[2 * n_words] : within;
+            const u32 bits[KINDS] = {c & ~u, c & u & ~v, c & v};
 #pragma unroll
-            for (int state = 0; state < STATES; state++) {
+            for (int state = 0; state < KINDS; state++) {
                 u32 carry = bits[state];
 #pragma unroll
                 for (int level = 0; level < COUNT_LEVELS; level++) {
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
         if (of_warp + from >= n_words) break;
         int* own = totals + 32 * (of_warp + from) + lane;
 #pragma unroll
-        for (int state = 0; state < STATES; state++) {
+        for (int state = 0; state < KINDS; state++) {
             int value = 0;
 #pragma unroll
             for (int level = 0; level < COUNT_LEVELS; level++)
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
     const i64 site = (i64)blockIdx.x * COUNT_THREADS + threadIdx.x;
     if (site >= n_sites) return;
     const int* own = reinterpret_cast<const int*>(totals[blockIdx.y]) + first + site;
-    Count* to = out + STATES * (site * gridDim.y + blockIdx.y);
+    Count* to = out + KINDS * (site * gridDim.y + blockIdx.y);
 #pragma unroll
-    for (int state = 0; state < STATES; state++) to[state] = (Count)own[state * n_bits];
+    for (int state = 0; state < KINDS; state++) to[state] = (Count)own[state * n_bits];
 }
